@@ -1,0 +1,26 @@
+//! The words of Headtime: addresses, extents, requests, commands, time. No clock, no I/O.
+//!
+//! One word has one meaning in the whole workspace:
+//!
+//! | word | meaning |
+//! |---|---|
+//! | request | what a client asks for |
+//! | command | what the drive is told to do |
+//! | head time | the time for which one command holds the head |
+//! | extent | a non-empty run of logical blocks |
+//! | LBN, [`Lba`] | the number of a logical block of the drive |
+//! | class | real-time, best-effort 0..6, background |
+//! | outcome | how a command ended |
+//! | account | where the time of a command went |
+
+pub mod account;
+pub mod address;
+pub mod command;
+pub mod request;
+pub mod time;
+
+pub use account::Account;
+pub use address::{Extent, ExtentError, Lba, Sectors};
+pub use command::{Action, BufferHit, Command, CommandId, Durability, Outcome, Status};
+pub use request::{Class, Direction, Finished, Refused, Request, RequestId};
+pub use time::{Duration, Instant};

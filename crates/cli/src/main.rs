@@ -1,0 +1,2 @@
+//! headtime
+fn main() {}

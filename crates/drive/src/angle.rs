@@ -1,0 +1,190 @@
+//! Angles as 64-bit fractions of a revolution, and the spindle that turns time into angle.
+//!
+//! An angle is a `u64`: 2^64 is one whole revolution, so that adding angles wraps by itself and
+//! nothing ever drifts by rounding.
+//!
+//! ```text
+//!        0 = 2^64
+//!           |
+//!  3/4 -----+----- 1/4 = 2^62          the platter turns so that the angle under the head grows
+//!           |
+//!       1/2 = 2^63
+//! ```
+
+use std::ops::{Add, Sub};
+
+use block::{Duration, Instant};
+
+/// A place on a circle, or the way from one place on it to another: a fraction of a revolution.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Angle(u64);
+
+impl Angle {
+    /// The index mark.
+    pub const ZERO: Angle = Angle(0);
+
+    /// From the raw fraction: `raw / 2^64` of a revolution.
+    pub const fn from_raw(raw: u64) -> Self {
+        Angle(raw)
+    }
+
+    /// The raw fraction: 2^64 is a revolution.
+    pub const fn raw(self) -> u64 {
+        self.0
+    }
+
+    /// `part / whole` of a revolution, rounded down; whole revolutions drop out.
+    ///
+    /// # Panics
+    /// If `whole` is zero.
+    pub const fn fraction(part: u64, whole: u64) -> Self {
+        Angle((((part % whole) as u128) << 64).div_euclid(whole as u128) as u64)
+    }
+
+    /// The nearest angle to a published number of revolutions; whole revolutions drop out.
+    ///
+    /// `None` if the number is not finite.
+    pub fn from_revolutions(revolutions: f64) -> Option<Self> {
+        if !revolutions.is_finite() {
+            return None;
+        }
+        // 2^64 as f64 is exact; a fraction that rounds up to one revolution is zero again.
+        let scaled = revolutions.rem_euclid(1.0) * 18_446_744_073_709_551_616.0;
+        Some(Angle(if scaled >= 18_446_744_073_709_551_616.0 {
+            0
+        } else {
+            scaled as u64
+        }))
+    }
+
+    /// As a fraction of a revolution in 0..1, for reports and comparisons with published tables.
+    pub fn revolutions(self) -> f64 {
+        self.0 as f64 / 18_446_744_073_709_551_616.0
+    }
+
+    /// `self` taken `times` times, modulo a revolution.
+    pub const fn times(self, times: u64) -> Angle {
+        Angle(self.0.wrapping_mul(times))
+    }
+}
+
+impl Add for Angle {
+    type Output = Angle;
+    fn add(self, way: Angle) -> Angle {
+        Angle(self.0.wrapping_add(way.0))
+    }
+}
+
+impl Sub for Angle {
+    type Output = Angle;
+    /// The way from `from` forward to `self`.
+    fn sub(self, from: Angle) -> Angle {
+        Angle(self.0.wrapping_sub(from.0))
+    }
+}
+
+/// A spindle that turns evenly: which angle is under the heads when.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Spindle {
+    /// One revolution, in picoseconds: 1e-12 s is 2.5e-10 of a 15,000 rpm revolution.
+    period_ps: u64,
+    /// Angle gained in a nanosecond; products wrap, so that whole revolutions drop out.
+    per_nano: u64,
+    /// The angle under the heads at `Instant::ZERO`.
+    phase: Angle,
+}
+
+impl Spindle {
+    /// A spindle whose revolution takes `period_ps` picoseconds, at angle zero at the beginning.
+    ///
+    /// # Panics
+    /// If a revolution takes less than a microsecond or more than 100 seconds; profiles are
+    /// checked before.
+    pub const fn from_period_ps(period_ps: u64) -> Self {
+        assert!(period_ps >= 1_000_000 && period_ps <= 100_000_000_000_000);
+        let per_nano = ((1_000u128 << 64) + period_ps as u128 / 2) / period_ps as u128;
+        Spindle {
+            period_ps,
+            per_nano: per_nano as u64,
+            phase: Angle::ZERO,
+        }
+    }
+
+    /// The same spindle with `phase` under the heads at `Instant::ZERO`.
+    pub const fn with_phase(self, phase: Angle) -> Self {
+        Spindle { phase, ..self }
+    }
+
+    /// One revolution in picoseconds.
+    pub const fn period_ps(&self) -> u64 {
+        self.period_ps
+    }
+
+    /// One revolution, to the nearest nanosecond.
+    pub const fn period(&self) -> Duration {
+        Duration::from_nanos((self.period_ps + 500) / 1_000)
+    }
+
+    /// The angle under the heads at `Instant::ZERO`.
+    pub const fn phase(&self) -> Angle {
+        self.phase
+    }
+
+    /// Which angle is under the heads.
+    pub fn angle_at(&self, now: Instant) -> Angle {
+        self.phase + Angle(now.as_nanos().wrapping_mul(self.per_nano))
+    }
+
+    /// How long the platter takes for `way`, rounded up to a whole nanosecond: what begins there
+    /// is never thought to be under the head too early.
+    pub fn time_of(&self, way: Angle) -> Duration {
+        let ps = (u128::from(way.0) * u128::from(self.period_ps)) >> 64;
+        Duration::from_nanos((ps as u64).div_ceil(1_000))
+    }
+
+    /// How long after `now` the angle `target` is next under the heads; zero if it is there.
+    pub fn wait(&self, now: Instant, target: Angle) -> Duration {
+        self.time_of(target - self.angle_at(now))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_quarter_is_a_quarter() {
+        assert_eq!(Angle::fraction(1, 4).raw(), 1 << 62);
+        assert_eq!(Angle::fraction(5, 4).raw(), 1 << 62);
+        assert_eq!(
+            Angle::from_revolutions(-0.75).map(Angle::raw),
+            Some(1 << 62)
+        );
+        assert_eq!(Angle::from_revolutions(f64::NAN), None);
+    }
+
+    #[test]
+    fn an_hour_of_revolutions_does_not_drift() {
+        // 10,000 rpm: 6 ms a revolution, so every whole number of them is at angle zero.
+        let spindle = Spindle::from_period_ps(6_000_000_000);
+        let hour = Instant::from_nanos(600_000 * 6_000_000);
+        let off = spindle.angle_at(hour).revolutions();
+        assert!(
+            off.min(1.0 - off) < 1e-6,
+            "after an hour {off} revolutions off"
+        );
+    }
+
+    #[test]
+    fn waiting_arrives_at_the_target_and_never_early() {
+        let spindle = Spindle::from_period_ps(3_994_674_000).with_phase(Angle::fraction(1, 3));
+        let mut now = Instant::from_nanos(12_345);
+        for step in 1..1000 {
+            let target = Angle::fraction(step * 37, 1000);
+            now += spindle.wait(now, target);
+            let past = spindle.angle_at(now) - target;
+            // At most the nanosecond of rounding, 2.5e-7 of a revolution.
+            assert!(past.revolutions() < 6e-7 || past.revolutions() > 1.0 - 1e-7);
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! What the drive's electronics cost and how they behave: the numbers of a profile.
+
+use block::Duration;
+
+/// A time that depends on the direction of the command before.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct AfterPrevious {
+    /// The command before was a read.
+    pub read: Duration,
+    /// The command before was a write.
+    pub write: Duration,
+}
+
+/// The time that the electronics take, by what they do (the DIXtrac set of DiskSim).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Overheads {
+    /// A read that the buffer answers: before the bus.
+    pub read_hit: AfterPrevious,
+    /// A read from the medium: before positioning.
+    pub read_miss: AfterPrevious,
+    /// A write that the buffer takes: before the bus.
+    pub write_hit: AfterPrevious,
+    /// A write that goes to the medium: before positioning.
+    pub write_miss: AfterPrevious,
+    /// After the last block of a read.
+    pub read_completion: Duration,
+    /// After the last block of a write.
+    pub write_completion: Duration,
+    /// Coming back to the bus after the medium's turn (SCSI reselection), before the data.
+    pub reselect: Duration,
+}
+
+/// The host bus, seen from the drive: the slower of its two ends counts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Bus {
+    /// One block to the host.
+    pub read_block: Duration,
+    /// One block from the host.
+    pub write_block: Duration,
+}
+
+/// Until where the drive goes on reading after the last block that was asked for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum LookAhead {
+    /// It stops.
+    #[default]
+    None,
+    /// Until the segment is full.
+    Segment,
+    /// To the end of the track.
+    Track,
+    /// To the end of the cylinder.
+    Cylinder,
+    /// To the end of the track; if the read continued the one before, of the next track.
+    TrackIfSequential,
+}
+
+/// Which writes count as done once the buffer holds them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum WriteBack {
+    /// None: write-through.
+    #[default]
+    None,
+    /// Those that continue the write that the buffer holds, and those that find it clean.
+    Append,
+    /// All, while the buffer has room.
+    All,
+}
+
+/// The drive's buffer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct BufferRules {
+    /// Segments; zero means that there is no buffer.
+    pub segments: u32,
+    /// Blocks in a segment.
+    pub segment_blocks: u32,
+    /// How many of the segments may hold written data.
+    pub write_segments: u32,
+    /// Whether reads still find data after it was written.
+    pub read_written: bool,
+    /// What is read ahead.
+    pub look_ahead: LookAhead,
+    /// At most how many blocks are read ahead.
+    pub look_ahead_blocks: u32,
+    /// Whether reading begins with whichever sector of the track comes first.
+    pub zero_latency_read: bool,
+    /// The same for writing.
+    pub zero_latency_write: bool,
+    /// Which writes are done early.
+    pub write_back: WriteBack,
+    /// The share of a read, in 1/1000, that is in the buffer before the bus begins.
+    pub read_watermark: u16,
+}
+
+/// The order in which the drive serves its own queue.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum QueueOrder {
+    /// As they came.
+    #[default]
+    Fcfs,
+    /// Shortest positioning time first.
+    Sptf,
+    /// The same, less the time that a command has waited, weighed.
+    AgedSptf,
+}
+
+/// The drive's own queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct QueueRules {
+    /// Commands that the drive holds at once.
+    pub depth: u32,
+    /// Which is next.
+    pub order: QueueOrder,
+}

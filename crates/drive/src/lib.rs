@@ -1,0 +1,10 @@
+//! What a hard disk does and how long it takes: geometry, mechanics, firmware, faults.
+
+pub mod angle;
+pub mod firmware;
+pub mod geometry;
+pub mod profile;
+pub mod seek;
+
+pub use angle::{Angle, Spindle};
+pub use profile::{Profile, Provenance};

@@ -1,0 +1,163 @@
+//! How long the arm takes: a table of distances with interpolation, or a formula made into one.
+
+use block::Duration;
+
+/// Seek times by distance in cylinders, for reads and for writes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SeekCurve {
+    read: SeekTable,
+    write: SeekTable,
+}
+
+/// One direction's table: as measured, not necessarily monotonic.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SeekTable {
+    /// (distance in cylinders, nanoseconds), strictly ascending distances, never empty.
+    points: Vec<(u32, u64)>,
+    /// The time for each distance, for all distances of the drive.
+    nanos: Vec<u32>,
+}
+
+/// Why a list of points is not a seek table.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SeekError {
+    /// There has to be something to interpolate.
+    #[error("a seek table without points: expected at least one (distance, time)")]
+    Empty,
+    /// Interpolation wants an order.
+    #[error("distance {1} after {0}: expected distances from 1 upwards, each larger than the last")]
+    NotAscending(u32, u32),
+    /// An arm's stroke is far below a second.
+    #[error("a seek of {0} ns over {1} cylinders: expected at most 4 seconds")]
+    TooLong(u64, u32),
+}
+
+impl SeekTable {
+    /// The table with these (distance, time) points, for a drive of `cylinders` cylinders.
+    ///
+    /// Between two points, and beyond the last two, it is linear; below the first it is the
+    /// first; over distance 0 it is nothing.
+    ///
+    /// # Errors
+    /// If the points are none, not ascending from 1, or absurdly long.
+    pub fn new(points: Vec<(u32, Duration)>, cylinders: u32) -> Result<Self, SeekError> {
+        let points: Vec<(u32, u64)> = points.into_iter().map(|(d, t)| (d, t.as_nanos())).collect();
+        if points.is_empty() {
+            return Err(SeekError::Empty);
+        }
+        let mut before = 0;
+        for &(distance, nanos) in &points {
+            if distance <= before {
+                return Err(SeekError::NotAscending(before, distance));
+            }
+            if nanos > 4_000_000_000 {
+                return Err(SeekError::TooLong(nanos, distance));
+            }
+            before = distance;
+        }
+        let nanos = (0..cylinders.max(2))
+            .map(|d| interpolate(&points, d))
+            .collect();
+        Ok(SeekTable { points, nanos })
+    }
+
+    /// The time for `distance` cylinders.
+    pub fn time(&self, distance: u32) -> Duration {
+        let last = self.nanos.len() - 1;
+        Duration::from_nanos(u64::from(self.nanos[(distance as usize).min(last)]))
+    }
+
+    /// The published points.
+    pub fn points(&self) -> impl ExactSizeIterator<Item = (u32, Duration)> {
+        self.points
+            .iter()
+            .map(|&(d, t)| (d, Duration::from_nanos(t)))
+    }
+}
+
+impl SeekCurve {
+    /// A curve from a table for reads and one for writes.
+    pub fn new(read: SeekTable, write: SeekTable) -> Self {
+        SeekCurve { read, write }
+    }
+
+    /// The table for reads (and for seeks without transfer).
+    pub fn read(&self) -> &SeekTable {
+        &self.read
+    }
+
+    /// The table for writes.
+    pub fn write(&self) -> &SeekTable {
+        &self.write
+    }
+}
+
+/// The value at `distance` of the line through the neighbouring points, at least zero, at most
+/// what fits: a stroke beyond 4 seconds is no drive's.
+fn interpolate(points: &[(u32, u64)], distance: u32) -> u32 {
+    if distance == 0 {
+        return 0;
+    }
+    let above = points.partition_point(|&(d, _)| d < distance);
+    let (low, high) = match (above, points.len()) {
+        (_, 1) | (0, _) => return points[0].1 as u32,
+        (a, n) if a == n => (points[n - 2], points[n - 1]),
+        (a, _) => (points[a - 1], points[a]),
+    };
+    let rise = high.1 as i128 - low.1 as i128;
+    let run = i128::from(high.0 - low.0);
+    let nanos = low.1 as i128 + rise * (i128::from(distance) - i128::from(low.0)) / run;
+    nanos.clamp(0, i128::from(u32::MAX)) as u32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn table(points: &[(u32, u64)]) -> SeekTable {
+        let points = points
+            .iter()
+            .map(|&(d, us)| (d, Duration::from_micros(us)))
+            .collect();
+        SeekTable::new(points, 1000).expect("a valid table")
+    }
+
+    #[test]
+    fn linear_between_points_and_beyond_them() {
+        let seek = table(&[(1, 1000), (2, 900), (10, 1700), (100, 2600)]);
+        for (distance, micros) in [
+            (0, 0),
+            (1, 1000),
+            (2, 900),
+            (6, 1300),
+            (10, 1700),
+            (55, 2150),
+            (100, 2600),
+            (110, 2700),
+        ] {
+            assert_eq!(
+                seek.time(distance),
+                Duration::from_micros(micros),
+                "distance {distance}"
+            );
+        }
+    }
+
+    #[test]
+    fn one_point_is_a_constant() {
+        let seek = table(&[(5, 800)]);
+        assert_eq!(seek.time(1), seek.time(999));
+    }
+
+    #[test]
+    fn points_out_of_order_are_refused() {
+        let point = |d| (d, Duration::from_micros(1));
+        for (points, error) in [
+            (vec![], SeekError::Empty),
+            (vec![point(0)], SeekError::NotAscending(0, 0)),
+            (vec![point(3), point(3)], SeekError::NotAscending(3, 3)),
+        ] {
+            assert_eq!(SeekTable::new(points, 10), Err(error));
+        }
+    }
+}
