@@ -5,17 +5,16 @@ SHELL := bash
 .DEFAULT_GOAL := help
 export PATH := $(PATH):$(HOME)/.cargo/bin
 
-# A linker for Rust, git for the list of tracked files, xz for a lent address map.
-PACKAGES := gcc git libc6-dev xz-utils
-# libFuzzer is C++.
-FUZZ_PACKAGES := g++
+# A linker for Rust and a C++ compiler for libFuzzer (g++ brings gcc and libc6-dev), git for the
+# list of tracked files, xz for a lent address map.
+PACKAGES := g++ git xz-utils
 
 # Built once and kept beside what is built from here: 2 minutes on 2 cores.
 TOOLS := $(CURDIR)/target/tools
 DENY := $(TOOLS)/bin/cargo-deny
 DENY_VERSION := 0.20.2
 FUZZ := $(TOOLS)/bin/cargo-fuzz
-FUZZ_VERSION := 0.13.1
+FUZZ_VERSION := 0.13.2
 
 # How long `make fuzz` looks at each target.
 SECONDS_PER_TARGET ?= 60
@@ -54,7 +53,6 @@ bench: setup ## How many requests a CPU second simulates
 	./target/release/headtime bench simulate
 
 fuzz: setup $(FUZZ) ## Look for inputs that break a parser, SECONDS_PER_TARGET each
-	@.ci/packages $(FUZZ_PACKAGES)
 	@rustup toolchain list | grep -q ^nightly || rustup toolchain install nightly --profile minimal
 	@for target in $$(cargo +nightly fuzz list); do \
 	  cargo +nightly fuzz run "$$target" -- -max_total_time=$(SECONDS_PER_TARGET); \

@@ -75,6 +75,12 @@ const ALL: &[Step] = &[
         needs: "",
     },
     Step {
+        name: "format of the fuzz targets",
+        words: &["cargo", "fmt", "--manifest-path", FUZZ, "--check"],
+        variables: &[],
+        needs: FUZZ,
+    },
+    Step {
         name: "fuzz targets",
         words: &["cargo", "check", "--locked", "--manifest-path", FUZZ],
         variables: &[],

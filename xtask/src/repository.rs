@@ -127,11 +127,15 @@ impl Repository {
     }
 }
 
-/// The root of the workspace that this program was built in.
-pub fn root() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
+/// The root of the workspace: `cargo run` says where xtask is now, which need not be where it was
+/// built.
+pub fn root() -> PathBuf {
+    let xtask = std::env::var_os("CARGO_MANIFEST_DIR")
+        .map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")), PathBuf::from);
+    xtask
         .parent()
         .expect("xtask lies in the workspace")
+        .to_path_buf()
 }
 
 /// The cargo that runs this program, or the one in the path.

@@ -70,7 +70,7 @@ pub fn run(words: &[String]) -> Result<(), Failure> {
         [path] if !path.starts_with('-') => path.as_str(),
         _ => return Err(Failure::Usage(usage())),
     };
-    let repository = Repository::read(repository::root()).map_err(Failure::Usage)?;
+    let repository = Repository::read(&repository::root()).map_err(Failure::Usage)?;
     if repository.shared.is_none() {
         println!("skipped: comparing tracked files with lent ones (no shared data)");
     }

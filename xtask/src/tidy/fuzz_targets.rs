@@ -39,19 +39,34 @@ fn run(repository: &Repository) -> Vec<Violation> {
         }
     }
     for (path, _) in repository.rust() {
-        let format = path.strip_prefix(FORMATS);
-        let Some(format) = format.and_then(|name| name.strip_suffix(".rs")) else {
+        if !path.starts_with(FORMATS) {
             continue;
-        };
+        }
         let text = repository.file(path).and_then(|file| file.text());
-        let declares = |line: &str| line.contains("const FORMAT:");
-        let line = text.unwrap_or_default().lines().position(declares);
-        if let Some(line) = line
-            && !listed.contains_key(&format!("trace_{format}"))
-        {
-            let message =
-                format!("a format without a fuzz target (use {TARGETS}trace_{format}.rs)");
-            found.push(Violation::at(path, line + 1, message));
+        for (name, line) in formats(text.unwrap_or_default()) {
+            let target = format!("trace_{}", name.replace('-', "_"));
+            if !listed.contains_key(&target) {
+                let message =
+                    format!("format `{name}` without a fuzz target (use {TARGETS}{target}.rs)");
+                found.push(Violation::at(path, line, message));
+            }
+        }
+    }
+    found
+}
+
+/// The names of the formats that a source declares, and the lines in which they stand.
+fn formats(text: &str) -> Vec<(&str, usize)> {
+    let mut found = Vec::new();
+    let mut lines = text.lines().enumerate();
+    while let Some((_, line)) = lines.next() {
+        if !line.contains(": Format = Format {") {
+            continue;
+        }
+        let mut fields = lines.by_ref().map(|(index, line)| (index, line.trim()));
+        let name = fields.find_map(|(index, field)| Some((index, field.strip_prefix("name: ")?)));
+        if let Some((index, name)) = name {
+            found.push((name.trim_matches(['"', ',']), index + 1));
         }
     }
     found
@@ -83,11 +98,11 @@ mod tests {
     use super::CHECK;
     use crate::tidy::tests::places;
 
-    const MANIFEST: (&str, &str) = ("fuzz/Cargo.toml", "[[bin]]\nname = \"trace_spc\"\n");
-    const TARGET: (&str, &str) = ("fuzz/fuzz_targets/trace_spc.rs", "//! A.\n");
+    const MANIFEST: (&str, &str) = ("fuzz/Cargo.toml", "[[bin]]\nname = \"trace_spc_1\"\n");
+    const TARGET: (&str, &str) = ("fuzz/fuzz_targets/trace_spc_1.rs", "//! A.\n");
     const FORMAT: (&str, &str) = (
         "crates/simulator/src/trace/spc.rs",
-        "//! A.\npub const FORMAT: Format = Format {};\n",
+        "//! A.\npub const FORMAT: Format = Format {\n    name: \"spc-1\",\n};\n",
     );
 
     #[test]
@@ -100,12 +115,12 @@ mod tests {
     fn whichever_is_missing_is_reported() {
         assert_eq!(
             places(&CHECK, &[FORMAT]),
-            ["crates/simulator/src/trace/spc.rs:2"]
+            ["crates/simulator/src/trace/spc.rs:3"]
         );
         assert_eq!(places(&CHECK, &[MANIFEST]), ["fuzz/Cargo.toml:1"]);
         assert_eq!(
             places(&CHECK, &[TARGET]),
-            ["fuzz/fuzz_targets/trace_spc.rs:1"]
+            ["fuzz/fuzz_targets/trace_spc_1.rs:1"]
         );
     }
 
