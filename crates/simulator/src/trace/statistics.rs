@@ -164,7 +164,7 @@ impl Statistics {
             bytes: self.bytes,
             read_bytes: self.read_bytes,
             footprint_bytes: devices.iter().map(|device| device.footprint_bytes).sum(),
-            span_seconds: self.last.since(self.first).as_secs_f64(),
+            span_seconds: self.last.since(self.first).as_nanos() as f64 / 1e9,
             random_percent: percent(self.requests - self.continued),
             size_bytes: self.sizes.spread(),
             gap_nanos: (self.requests > 1).then(|| self.gaps.spread()),
