@@ -173,6 +173,7 @@ fn every_format_reads_its_sample_and_tells_it_from_the_others() {
             .collect();
         assert_eq!(plain, sample.records, "{}", format.name);
         assert_eq!(reader.passed_over(), sample.passed_over, "{}", format.name);
+        conformance::check(format, sample.text.as_bytes());
     }
 }
 
