@@ -1,0 +1,170 @@
+//! How long the arm and the platter take from one place to another.
+//!
+//! ```text
+//!  ready          on track          first sector            last sector's end
+//!    |   seek         |    rotation      |      transfer          |
+//!    '----------------+------------------+------------------------'
+//! ```
+
+use block::{Direction, Duration, Instant};
+
+use crate::angle::Angle;
+use crate::geometry::{Place, Run};
+use crate::profile::Profile;
+
+/// Where the arm is and which head is in use.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Position {
+    /// The arm's cylinder.
+    pub cylinder: u32,
+    /// The head in use.
+    pub head: u32,
+}
+
+/// Where a command begins on the medium: what a policy needs to know of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Target {
+    /// The track.
+    pub position: Position,
+    /// Where its first sector begins.
+    pub angle: Angle,
+}
+
+/// The way to a target.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Positioning {
+    /// Arm, head switch, settling.
+    pub seek: Duration,
+    /// Waiting for the sector.
+    pub rotation: Duration,
+}
+
+/// One run on the medium.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Pass {
+    /// Arm, head switch, settling.
+    pub seek: Duration,
+    /// Waiting for the first sector that is taken.
+    pub rotation: Duration,
+    /// From there to the end of the last sector that is taken.
+    pub transfer: Duration,
+}
+
+impl From<&Place> for Target {
+    fn from(place: &Place) -> Self {
+        Target {
+            position: Position {
+                cylinder: place.cylinder,
+                head: place.head,
+            },
+            angle: place.angle,
+        }
+    }
+}
+
+impl From<&Run> for Target {
+    fn from(run: &Run) -> Self {
+        Target {
+            position: Position {
+                cylinder: run.cylinder,
+                head: run.head,
+            },
+            angle: run.start,
+        }
+    }
+}
+
+impl Positioning {
+    /// Seek and rotation together.
+    pub fn total(&self) -> Duration {
+        self.seek + self.rotation
+    }
+}
+
+impl Pass {
+    /// All three phases.
+    pub fn total(&self) -> Duration {
+        self.seek + self.rotation + self.transfer
+    }
+}
+
+impl Profile {
+    /// Arm and head from one track to another: the longer of the seek and the head switch, and
+    /// the settling of a write if anything moved.
+    pub fn reposition(&self, from: Position, to: Position, direction: Direction) -> Duration {
+        if from == to {
+            return Duration::ZERO;
+        }
+        let distance = from.cylinder.abs_diff(to.cylinder);
+        let switch = if from.head == to.head {
+            Duration::ZERO
+        } else {
+            self.head_switch
+        };
+        match direction {
+            Direction::Read => self.seek.read().time(distance).max(switch),
+            Direction::Write => self
+                .seek
+                .write()
+                .time(distance)
+                .max(switch)
+                .adjusted(self.write_settle_nanos),
+        }
+    }
+
+    /// The way from a track that is left at `ready` to the target's first sector.
+    pub fn positioning(
+        &self,
+        from: Position,
+        ready: Instant,
+        to: &Target,
+        direction: Direction,
+    ) -> Positioning {
+        let seek = self.reposition(from, to.position, direction);
+        Positioning {
+            seek,
+            rotation: self.spindle.wait(ready + seek, to.angle),
+        }
+    }
+
+    /// Reads or writes one run, leaving `from` at `ready`, beginning with its first sector.
+    pub fn pass(&self, from: Position, ready: Instant, run: &Run, direction: Direction) -> Pass {
+        let way = self.positioning(from, ready, &Target::from(run), direction);
+        Pass {
+            seek: way.seek,
+            rotation: way.rotation,
+            transfer: self.spindle.time_of(run.sweep),
+        }
+    }
+
+    /// The same, beginning with whichever of its sectors comes first (zero-latency access).
+    ///
+    /// A head that arrives inside the run takes the rest of it, and the beginning when it comes
+    /// round: one revolution from the next sector boundary.
+    pub fn pass_zero_latency(
+        &self,
+        from: Position,
+        ready: Instant,
+        run: &Run,
+        direction: Direction,
+    ) -> Pass {
+        let ordinary = self.pass(from, ready, run, direction);
+        let on_track = ready + ordinary.seek;
+        let inside = self.spindle.angle_at(on_track) - run.start;
+        let last_begins = run.sweep.raw().saturating_sub(run.width.raw());
+        if inside.raw() == 0 || inside.raw() > last_begins || run.width.raw() == 0 {
+            return ordinary;
+        }
+        let into_sector = inside.raw() % run.width.raw();
+        let to_boundary = if into_sector == 0 {
+            0
+        } else {
+            run.width.raw() - into_sector
+        };
+        Pass {
+            seek: ordinary.seek,
+            rotation: self.spindle.time_of(Angle::from_raw(to_boundary)),
+            transfer: self.spindle.period(),
+        }
+    }
+}
