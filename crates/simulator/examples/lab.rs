@@ -22,7 +22,7 @@ fn main() {
         }
         let p = Arc::new(p);
         let own = replay(&p, &samples, Clock::Own);
-        let meas = replay(&p, &samples, Clock::Measured);
+        let meas = replay(&p, &samples, Clock::Tracked);
         let t: Vec<_> = own.iter().map(|r| r.service).collect();
         let tm: Vec<_> = meas.iter().map(|r| r.service).collect();
         let h = samples.len()/2;

@@ -17,6 +17,7 @@ use std::sync::Arc;
 use block::{
     Account, Action, Command, CommandId, Direction, Duration, Durability, Extent, Instant,
 };
+use clock::Tracker;
 use drive::{Profile, VirtualDrive};
 
 /// One request that a real drive served.
@@ -39,8 +40,11 @@ pub struct Sample {
 pub enum Clock {
     /// The model's own.
     Own,
-    /// The real drive's.
+    /// The real drive's; the platter turns evenly.
     Measured,
+    /// The real drive's; the platter's phase follows the completions that went before, as a
+    /// scheduler outside the drive would follow it (see [`clock::Tracker`]).
+    Tracked,
 }
 
 /// How the model served a sample.
@@ -62,10 +66,10 @@ pub fn replay(profile: &Arc<Profile>, samples: &[Sample], clock: Clock) -> Vec<R
     let mut drive = VirtualDrive::new(Arc::clone(profile));
     let mut issue = Instant::ZERO;
     let mut replayed = Vec::with_capacity(samples.len());
+    let mut tracker = Tracker::new(profile.spindle);
     for (id, sample) in (0..).zip(samples) {
-        if clock == Clock::Measured {
+        if clock != Clock::Own {
             issue = sample.issued;
-            drive.resync(issue);
         }
         let (extent, durability) = (sample.extent, Durability::Volatile);
         let action = match sample.direction {
@@ -88,6 +92,14 @@ pub fn replay(profile: &Arc<Profile>, samples: &[Sample], clock: Clock) -> Vec<R
             completed: outcome.at,
             account,
         });
+        if clock != Clock::Own {
+            drive.resync(sample.issued + sample.service);
+        }
+        if clock == Clock::Tracked
+            && let Some(phase) = tracker.follow(sample, replayed.last())
+        {
+            drive.turn_platter(phase);
+        }
         issue = outcome.at + sample.think;
     }
     replayed
