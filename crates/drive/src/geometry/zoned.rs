@@ -16,7 +16,7 @@
 
 use super::remap::{Lookup, Remap, Remaps};
 use super::spot::Spot;
-use super::{LayoutError, MAX_SURFACES, Track};
+use super::{LayoutError, Track};
 use crate::angle::Angle;
 use block::Lba;
 
@@ -177,7 +177,15 @@ enum Push {
 impl Zoned {
     /// Checks a description and makes it ready for use.
     pub fn new(description: &Description) -> Result<Self, LayoutError> {
-        check_drive(description)?;
+        super::check_drive(
+            description.surfaces,
+            description.cylinders,
+            description.blocks,
+        )?;
+        if description.zones.is_empty() {
+            let reason = "no zones: expected at least one".to_owned();
+            return Err(LayoutError::of_drive("zone", reason));
+        }
         let push = match description.sparing {
             Sparing::CylinderEnd
             | Sparing::CylinderEndSlipToZoneEnd
@@ -208,15 +216,13 @@ impl Zoned {
             layout.blocks += u64::from(zones[item].blocks);
         }
         if description.blocks > layout.blocks {
-            return Err(LayoutError {
-                item: None,
-                entry: None,
-                key: "blocks",
-                reason: format!(
+            return Err(LayoutError::of_drive(
+                "blocks",
+                format!(
                     "{} blocks, but the zones hold {}: expected not more than that",
                     description.blocks, layout.blocks
                 ),
-            });
+            ));
         }
         layout.blocks = description.blocks;
         for zone in &mut zones {
@@ -502,41 +508,4 @@ impl Zone {
             Ok(block(place))
         }
     }
-}
-
-/// Checks what concerns the drive as a whole.
-fn check_drive(description: &Description) -> Result<(), LayoutError> {
-    let wrong = |key, reason| {
-        Err(LayoutError {
-            item: None,
-            entry: None,
-            key,
-            reason,
-        })
-    };
-    if description.surfaces == 0 || description.surfaces > MAX_SURFACES {
-        return wrong(
-            "surfaces",
-            format!(
-                "{} surfaces: expected 1 to {MAX_SURFACES}",
-                description.surfaces
-            ),
-        );
-    }
-    if description.zones.is_empty() {
-        return wrong("zone", "no zones: expected at least one".into());
-    }
-    if description.blocks == 0 {
-        return wrong(
-            "blocks",
-            "a drive without blocks: expected at least one".into(),
-        );
-    }
-    if description.sparing == Sparing::RangeEnd && description.range_cylinders == 0 {
-        return wrong(
-            "range_cylinders",
-            "ranges of 0 cylinders: expected at least one".into(),
-        );
-    }
-    Ok(())
 }
