@@ -292,9 +292,16 @@ impl Geometry {
     /// A block that was remapped is on the track that it was remapped to, which is then not
     /// between that track's first and last block.
     pub fn track_of(&self, lba: Lba) -> Option<Track> {
-        let spot = self.spot(lba.0)?;
+        let track = match &*self.layout {
+            Layout::Zoned(zoned) => zoned.track_of(lba.0),
+            Layout::Indexed(indexed) => indexed.track_of(lba.0),
+        };
+        if track.is_some() {
+            return track.map(|track| self.turned(track));
+        }
         // A spare track may hold nothing but remapped blocks.
-        self.track_at(spot.cylinder, spot.head).or(Some(Track {
+        let spot = self.spot(lba.0)?;
+        Some(Track {
             first: lba,
             last: lba,
             cylinder: spot.cylinder,
@@ -302,7 +309,7 @@ impl Geometry {
             start: spot.start,
             sectors: spot.sectors,
             width: spot.width,
-        }))
+        })
     }
 
     /// The track under a head; `None` if no block is on it.
@@ -310,11 +317,8 @@ impl Geometry {
         let track = match &*self.layout {
             Layout::Zoned(zoned) => zoned.track_at(cylinder, head),
             Layout::Indexed(indexed) => indexed.track_at(cylinder, head),
-        }?;
-        Some(Track {
-            start: track.start + self.added(track.first.0),
-            ..track
-        })
+        };
+        track.map(|track| self.turned(track))
     }
 
     /// The extent cut into the parts that lie on one track each, in the order of the blocks.
@@ -361,6 +365,14 @@ impl Geometry {
             spot.start = spot.start + self.added(lba);
         }
         Some(spot)
+    }
+
+    /// A track with what the bands add to the angle of its first block.
+    fn turned(&self, track: Track) -> Track {
+        Track {
+            start: track.start + self.added(track.first.0),
+            ..track
+        }
     }
 
     /// What the bands add to the angle of a block.

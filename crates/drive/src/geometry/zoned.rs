@@ -297,13 +297,32 @@ impl Zoned {
         }
     }
 
+    /// The track of a block.
+    pub fn track_of(&self, lba: u64) -> Option<Track> {
+        if lba >= self.blocks {
+            return None;
+        }
+        if let Lookup::Moved(remap, _) = self.remaps.find(lba) {
+            return self.track_at(remap.cylinder, remap.head);
+        }
+        let zone = &self.zones[self.firsts.partition_point(|&first| first <= lba) - 1];
+        let (position, _) = self.position(zone, (lba - zone.first) as u32);
+        self.track(zone, position - position % zone.sectors)
+    }
+
     /// The track under a head, if there are blocks on it.
     pub fn track_at(&self, cylinder: u32, head: u32) -> Option<Track> {
         let (zone, position) = self.track_position(cylinder, head)?;
-        let first = self.block_at(zone, position).unwrap_or_else(|next| next);
-        let end = self
-            .block_at(zone, position + zone.sectors)
-            .unwrap_or_else(|next| next);
+        self.track(zone, position)
+    }
+
+    /// The track that begins at a position of a zone, if there are blocks on it.
+    fn track(&self, zone: &Zone, position: u32) -> Option<Track> {
+        let block = |position| match self.block_at(zone, position) {
+            Ok(block) | Err(block) => block,
+        };
+        let first = block(position);
+        let end = block(position + zone.sectors);
         if first >= end {
             return None;
         }
@@ -311,8 +330,8 @@ impl Zoned {
         Some(Track {
             first: Lba(zone.first + u64::from(first)),
             last: Lba(zone.first + u64::from(end) - 1),
-            cylinder,
-            head,
+            cylinder: spot.cylinder,
+            head: spot.head,
             start: spot.start,
             sectors: zone.sectors,
             width: zone.width,
