@@ -57,5 +57,10 @@ pub fn fit(published: &Profile, samples: &[Sample], mut tick: impl FnMut()) -> F
     let shared = Arc::new(profile.clone());
     let replayed = replay(&shared, train, Clock::Tracked);
     let phase = clock::phase(&profile.spindle, train, &replayed);
-    Fit { profile, phase, angles, replays }
+    Fit {
+        profile,
+        phase,
+        angles,
+        replays,
+    }
 }

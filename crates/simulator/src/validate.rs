@@ -15,7 +15,7 @@ pub mod score;
 use std::sync::Arc;
 
 use block::{
-    Account, Action, Command, CommandId, Direction, Duration, Durability, Extent, Instant,
+    Account, Action, Command, CommandId, Direction, Durability, Duration, Extent, Instant,
 };
 use clock::Tracker;
 use drive::{Profile, VirtualDrive};
@@ -86,7 +86,9 @@ pub fn replay(profile: &Arc<Profile>, samples: &[Sample], clock: Clock) -> Vec<R
             }
             now = drive.next_wakeup().expect("a submitted command ends");
         };
-        let account = outcome.account.expect("a virtual drive accounts for its time");
+        let account = outcome
+            .account
+            .expect("a virtual drive accounts for its time");
         replayed.push(Replayed {
             service: outcome.at.since(issue),
             completed: outcome.at,

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use block::{Direction, Duration};
-use drive::{Angle, Profile};
 use drive::firmware::{BufferRules, LookAhead, WriteBack};
+use drive::{Angle, Profile};
 
 use crate::validate::clock::{COHERENT, phase};
 use crate::validate::score::demerit;
@@ -17,13 +17,27 @@ type Constant = fn(&mut Profile) -> &mut Duration;
 /// mechanical.
 pub const TIMES: &[(&str, Constant)] = &[
     ("read_hit_after_read_ms", |p| &mut p.overheads.read_hit.read),
-    ("read_hit_after_write_ms", |p| &mut p.overheads.read_hit.write),
-    ("read_miss_after_read_ms", |p| &mut p.overheads.read_miss.read),
-    ("read_miss_after_write_ms", |p| &mut p.overheads.read_miss.write),
-    ("write_hit_after_read_ms", |p| &mut p.overheads.write_hit.read),
-    ("write_hit_after_write_ms", |p| &mut p.overheads.write_hit.write),
-    ("write_miss_after_read_ms", |p| &mut p.overheads.write_miss.read),
-    ("write_miss_after_write_ms", |p| &mut p.overheads.write_miss.write),
+    ("read_hit_after_write_ms", |p| {
+        &mut p.overheads.read_hit.write
+    }),
+    ("read_miss_after_read_ms", |p| {
+        &mut p.overheads.read_miss.read
+    }),
+    ("read_miss_after_write_ms", |p| {
+        &mut p.overheads.read_miss.write
+    }),
+    ("write_hit_after_read_ms", |p| {
+        &mut p.overheads.write_hit.read
+    }),
+    ("write_hit_after_write_ms", |p| {
+        &mut p.overheads.write_hit.write
+    }),
+    ("write_miss_after_read_ms", |p| {
+        &mut p.overheads.write_miss.read
+    }),
+    ("write_miss_after_write_ms", |p| {
+        &mut p.overheads.write_miss.write
+    }),
     ("read_completion_ms", |p| &mut p.overheads.read_completion),
     ("write_completion_ms", |p| &mut p.overheads.write_completion),
     ("read_reselect_ms", |p| &mut p.overheads.read_reselect),
@@ -45,7 +59,9 @@ pub const RULES: &[(&str, &[(&str, Setting)])] = &[
             ("\"segment\"", |b| b.look_ahead = LookAhead::Segment),
             ("\"track\"", |b| b.look_ahead = LookAhead::Track),
             ("\"cylinder\"", |b| b.look_ahead = LookAhead::Cylinder),
-            ("\"track-if-sequential\"", |b| b.look_ahead = LookAhead::TrackIfSequential),
+            ("\"track-if-sequential\"", |b| {
+                b.look_ahead = LookAhead::TrackIfSequential
+            }),
         ],
     ),
     (
@@ -57,19 +73,31 @@ pub const RULES: &[(&str, &[(&str, Setting)])] = &[
     ),
     (
         "read_on_arrival",
-        &[("false", |b| b.read_on_arrival = false), ("true", |b| b.read_on_arrival = true)],
+        &[
+            ("false", |b| b.read_on_arrival = false),
+            ("true", |b| b.read_on_arrival = true),
+        ],
     ),
     (
         "zero_latency_read",
-        &[("false", |b| b.zero_latency_read = false), ("true", |b| b.zero_latency_read = true)],
+        &[
+            ("false", |b| b.zero_latency_read = false),
+            ("true", |b| b.zero_latency_read = true),
+        ],
     ),
     (
         "zero_latency_write",
-        &[("false", |b| b.zero_latency_write = false), ("true", |b| b.zero_latency_write = true)],
+        &[
+            ("false", |b| b.zero_latency_write = false),
+            ("true", |b| b.zero_latency_write = true),
+        ],
     ),
     (
         "read_written",
-        &[("false", |b| b.read_written = false), ("true", |b| b.read_written = true)],
+        &[
+            ("false", |b| b.read_written = false),
+            ("true", |b| b.read_written = true),
+        ],
     ),
     (
         "write_back",
@@ -140,7 +168,9 @@ pub(super) fn fit_times(profile: &mut Profile, train: &[Sample], count: &mut imp
         let mut improved = false;
         for moved in moves() {
             // A block's bus time acts on every block of a request, so that its steps are finer.
-            let by_block = moved.iter().any(|&(index, _)| TIMES[index].0.ends_with("_block_ms"));
+            let by_block = moved
+                .iter()
+                .any(|&(index, _)| TIMES[index].0.ends_with("_block_ms"));
             let step = if by_block { finer(step) } else { step };
             for direction in [1, -1] {
                 loop {
@@ -173,15 +203,32 @@ pub(super) fn fit_times(profile: &mut Profile, train: &[Sample], count: &mut imp
 /// positioning against those after the medium, because completions fix the sum of the two; and
 /// the same time after reads and after writes.
 fn moves() -> Vec<Vec<(usize, i64)>> {
-    let index = |key: &str| TIMES.iter().position(|(name, _)| *name == key).unwrap_or_default();
+    let index = |key: &str| {
+        TIMES
+            .iter()
+            .position(|(name, _)| *name == key)
+            .unwrap_or_default()
+    };
     let mut moves: Vec<Vec<(usize, i64)>> = (0..TIMES.len()).map(|i| vec![(i, 1)]).collect();
-    for (way, after) in [("read", "read_completion_ms"), ("write", "write_completion_ms")] {
+    for (way, after) in [
+        ("read", "read_completion_ms"),
+        ("write", "write_completion_ms"),
+    ] {
         for hit in ["hit", "miss"] {
-            let both = ["read", "write"].map(|before| index(&format!("{way}_{hit}_after_{before}_ms")));
+            let both =
+                ["read", "write"].map(|before| index(&format!("{way}_{hit}_after_{before}_ms")));
             moves.push(both.iter().map(|&i| (i, 1)).collect());
-            moves.push(both.iter().map(|&i| (i, -1)).chain([(index(after), 1)]).collect());
+            moves.push(
+                both.iter()
+                    .map(|&i| (i, -1))
+                    .chain([(index(after), 1)])
+                    .collect(),
+            );
         }
-        moves.push(vec![(index(after), 1), (index(&format!("{way}_reselect_ms")), -1)]);
+        moves.push(vec![
+            (index(after), 1),
+            (index(&format!("{way}_reselect_ms")), -1),
+        ]);
     }
     moves
 }

@@ -85,7 +85,11 @@ const GAIN: f64 = 1.0 / 12.0;
 impl Tracker {
     /// A tracker that knows nothing yet.
     pub fn new(spindle: Spindle) -> Self {
-        Tracker { spindle, x: 0.0, y: 0.0 }
+        Tracker {
+            spindle,
+            x: 0.0,
+            y: 0.0,
+        }
     }
 
     /// Learns from a completion; answers the phase from now on if it says something.
