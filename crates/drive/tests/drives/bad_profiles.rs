@@ -264,16 +264,16 @@ fn each_number_is_checked_where_it_stands() {
             "at least one",
         ),
         (
-            "reselect_ms = 0",
-            "reselect_ms = \"0\"",
+            "read_reselect_ms = 0",
+            "read_reselect_ms = \"0\"",
             "overhead.read_reselect_ms",
             "expected a number",
         ),
         (
-            "reselect_ms = 0",
-            "reslect_ms = 0",
-            "overhead.reslect_ms",
-            "did you mean `reselect_ms`?",
+            "read_reselect_ms = 0",
+            "read_reslect_ms = 0",
+            "overhead.read_reslect_ms",
+            "did you mean `read_reselect_ms`?",
         ),
         (
             "segment_blocks = 64",
