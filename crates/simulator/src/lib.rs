@@ -1,1 +1,3 @@
-//! To come.
+//! Runs engines in virtual time: traces, workloads, validation, reports.
+
+pub mod run;
