@@ -2,4 +2,5 @@
 
 pub mod plot;
 pub mod run;
+pub mod trace;
 pub mod workload;
