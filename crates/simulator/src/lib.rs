@@ -1,6 +1,7 @@
 //! Runs engines in virtual time: traces, workloads, validation, reports.
 
 pub mod plot;
+pub mod replay;
 pub mod run;
 pub mod trace;
 pub mod workload;
