@@ -9,6 +9,7 @@
 
 mod bless;
 mod check;
+mod import_drives;
 mod repository;
 mod source;
 mod tidy;
@@ -44,6 +45,17 @@ const ALL: &[Task] = &[
         name: "tidy",
         about: "the rules of STYLE that a program can check; with a path, only files below it",
         run: tidy::run,
+    },
+    Task {
+        name: "import-drives",
+        about: "make drives/*.toml from the published parameters; --check compares only",
+        run: |words| match import_drives::run(words) {
+            Ok(report) => {
+                println!("{report}");
+                Ok(())
+            }
+            Err(problem) => Err(Failure::Found(problem)),
+        },
     },
     Task {
         name: "bless",

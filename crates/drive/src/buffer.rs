@@ -96,8 +96,7 @@ impl Buffer {
         let mut best = (Found::Nothing, 0);
         for (index, segment) in self.segments.iter().enumerate() {
             let coming = self.ahead.is_some_and(|ahead| ahead.segment == index);
-            let almost = self.rules.almost_hits && coming && start == segment.end;
-            if !(segment.start <= start && start < segment.end) && !almost {
+            if !(segment.start <= start && start < segment.end) {
                 continue;
             }
             if end <= segment.end {
@@ -218,16 +217,11 @@ impl Buffer {
         let Some(track) = geometry.track_of(end) else {
             return end.0;
         };
-        let farthest = match (
-            self.rules.look_ahead_blocks,
-            self.rules.look_ahead_keeps_request,
-        ) {
-            (0, true) => end
-                .0
-                .max(extent.start().0 + u64::from(self.rules.segment_blocks)),
-            (0, false) => end.0 + u64::from(self.rules.segment_blocks),
-            (blocks, _) => end.0 + u64::from(blocks),
+        let most = match self.rules.look_ahead_blocks {
+            0 => self.rules.segment_blocks,
+            most => most,
         };
+        let farthest = end.0 + u64::from(most);
         let limit = match self.rules.look_ahead {
             LookAhead::None => end.0,
             LookAhead::Segment => farthest,

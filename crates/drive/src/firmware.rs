@@ -82,14 +82,10 @@ pub struct BufferRules {
     pub look_ahead: LookAhead,
     /// At most how many blocks are read ahead; zero: as many as a segment holds.
     pub look_ahead_blocks: u32,
-    /// Whether the blocks asked for stay in the segment while it fills.
-    pub look_ahead_keeps_request: bool,
     /// Whether a full hit makes a look-ahead that had ended go on.
     pub look_ahead_on_hit: bool,
     /// Whether a head that waits for its sector keeps the blocks before it that pass by.
     pub read_on_arrival: bool,
-    /// Whether a read finds a block that the look-ahead is just reading.
-    pub almost_hits: bool,
     /// Whether reading begins with whichever sector of the track comes first.
     pub zero_latency_read: bool,
     /// The same for writing.

@@ -70,7 +70,7 @@ pub enum MeasurementError {
 /// # Errors
 /// If it is not one, or has a request that is not on the drive.
 pub fn samples(file: &Path, profile: &Profile) -> Result<Vec<Sample>, MeasurementError> {
-    let format = trace::find("validate");
+    let format = trace::Format::named("validate");
     let reader = Reader::open(file, format, OnBad::Refuse)?;
     let block_bytes = NonZeroU64::new(u64::from(profile.block_bytes)).unwrap_or(NonZeroU64::MIN);
     let capacity = profile.geometry.sectors().0;
