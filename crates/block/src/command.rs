@@ -2,7 +2,7 @@
 
 use crate::account::Account;
 use crate::address::{Extent, Lba};
-use crate::time::Instant;
+use crate::time::{Duration, Instant};
 
 /// Names a command from its submission to its outcome.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -63,6 +63,44 @@ pub struct Command {
     pub id: CommandId,
     /// What to do.
     pub action: Action,
+    /// Whether the drive is asked to take it before others (NCQ priority).
+    pub urgency: Urgency,
+    /// How long it may wait in the drive's queue before the drive gives it up (command duration
+    /// limits, SPC-6), if it may not wait for ever.
+    pub duration_limit: Option<Duration>,
+}
+
+/// What the drive is told of a command's urgency.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Urgency {
+    /// Before all normal ones.
+    High,
+    /// In the drive's own order.
+    #[default]
+    Normal,
+}
+
+impl Command {
+    /// An ordinary command: normal urgency, no limit.
+    pub const fn new(id: CommandId, action: Action) -> Self {
+        Command {
+            id,
+            action,
+            urgency: Urgency::Normal,
+            duration_limit: None,
+        }
+    }
+}
+
+impl Action {
+    /// The blocks that it transfers or goes to, if it names any.
+    pub const fn extent(self) -> Option<Extent> {
+        match self {
+            Action::Read { extent, .. } | Action::Write { extent, .. } => Some(extent),
+            Action::Seek { to } => Some(Extent::block(to)),
+            Action::Flush | Action::SetLookAhead(_) | Action::SetWriteCache(_) => None,
+        }
+    }
 }
 
 /// How a command ended, as the drive reports it.
@@ -74,6 +112,13 @@ pub enum Status {
     MediumError {
         /// The first such block.
         at: Lba,
+    },
+    /// Its duration limit passed before the drive took it up.
+    TimedOut,
+    /// A write to a sequential-write zone that is not where the zone's last write ended.
+    WritePointer {
+        /// Where the next write of the zone has to begin.
+        expected: Lba,
     },
 }
 

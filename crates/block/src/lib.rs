@@ -21,6 +21,8 @@ pub mod time;
 
 pub use account::Account;
 pub use address::{Extent, ExtentError, Lba, Sectors};
-pub use command::{Action, BufferHit, Command, CommandId, Durability, Outcome, Status};
+pub use command::{
+    Action, BufferHit, Command, CommandId, Durability, Outcome, Status, Switch, Urgency,
+};
 pub use request::{Class, Direction, Finished, Refused, Request, RequestId};
 pub use time::{Duration, Instant};

@@ -142,11 +142,21 @@ impl Spindle {
         Duration::from_nanos((ps as u64).div_ceil(1_000))
     }
 
-    /// How long after `now` the angle `target` is next under the heads; zero if it is there.
+    /// How long after `now` the angle `target` is next under the heads; zero if it is there, or
+    /// was a moment ago (`LATE_NANOS`).
     pub fn wait(&self, now: Instant, target: Angle) -> Duration {
-        self.time_of(target - self.angle_at(now))
+        let there = self.angle_at(now);
+        if (there - target).raw() <= self.per_nano * LATE_NANOS {
+            return Duration::ZERO;
+        }
+        self.time_of(target - there)
     }
 }
+
+/// How late a head may be at a sector and still take it, in nanoseconds. Times are rounded up to
+/// whole nanoseconds, so that a head which follows the sectors of a track is a nanosecond late at
+/// each of them; the gap and preamble before a sector last microseconds.
+const LATE_NANOS: u64 = 16;
 
 #[cfg(test)]
 mod tests {

@@ -80,8 +80,12 @@ pub struct BufferRules {
     pub read_written: bool,
     /// What is read ahead.
     pub look_ahead: LookAhead,
-    /// At most how many blocks are read ahead.
+    /// At most how many blocks are read ahead; zero: as many as a segment holds.
     pub look_ahead_blocks: u32,
+    /// Whether a full hit makes a look-ahead that had ended go on.
+    pub look_ahead_on_hit: bool,
+    /// Whether a head that waits for its sector keeps the blocks before it that pass by.
+    pub read_on_arrival: bool,
     /// Whether reading begins with whichever sector of the track comes first.
     pub zero_latency_read: bool,
     /// The same for writing.
@@ -90,6 +94,8 @@ pub struct BufferRules {
     pub write_back: WriteBack,
     /// The share of a read, in 1/1000, that is in the buffer before the bus begins.
     pub read_watermark: u16,
+    /// The share of a write, in 1/1000, that is in the buffer before the medium begins.
+    pub write_watermark: u16,
 }
 
 /// The order in which the drive serves its own queue.

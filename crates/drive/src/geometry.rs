@@ -1,8 +1,24 @@
 //! Where a block is: cylinder, head, sector and angle, and back.
+//!
+//! Two kinds of layout share one interface: [`zoned`], zones of cylinders filled cylinder by
+//! cylinder, and [`indexed`], nested patterns of tracks for drives that write serpentines. Both
+//! answer for one block at a time with a [`Spot`]; everything else here is made of spots.
 
-use block::Lba;
+pub mod indexed;
+pub mod remap;
+mod spot;
+mod turn;
+pub mod zoned;
+
+use std::sync::Arc;
+
+use block::{Extent, Lba, Sectors};
 
 use crate::angle::Angle;
+use indexed::Indexed;
+use spot::Spot;
+pub use turn::{PatternStep, Turn};
+use zoned::Zoned;
 
 /// Where one block is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,6 +82,281 @@ pub struct Track {
     pub width: Angle,
 }
 
+/// A range of blocks with one layout, for reports.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Zone {
+    /// The first block.
+    pub first: Lba,
+    /// The cylinder of the first block.
+    pub cylinder: u32,
+    /// Sectors on the first track.
+    pub sectors_per_track: u32,
+    /// Where the first block begins.
+    pub start: Angle,
+}
+
+/// Why a description is not a layout: which item of it, which key, and what was expected.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{reason}")]
+pub struct LayoutError {
+    /// The zone or group, counted from 0; none if the layout as a whole is wrong.
+    pub item: Option<usize>,
+    /// The number inside the item's list, counted from 0, if the key holds a list.
+    pub entry: Option<usize>,
+    /// The key of the profile file that holds the number.
+    pub key: &'static str,
+    /// What is wrong and what was expected.
+    pub reason: String,
+}
+
+/// At most how many surfaces: sets of them are kept as the bits of one word.
+pub const MAX_SURFACES: u32 = 64;
+
+/// The two kinds of layout.
+#[derive(Debug)]
+enum Layout {
+    Zoned(Zoned),
+    Indexed(Indexed),
+}
+
 /// The map between blocks and places.
 #[derive(Clone, Debug)]
-pub struct Geometry {}
+pub struct Geometry {
+    layout: Arc<Layout>,
+    /// What was added to the layout's published angles.
+    turns: Arc<[Turn]>,
+}
+
+impl Geometry {
+    /// A drive of zones.
+    ///
+    /// # Errors
+    /// If the description is not a layout.
+    pub fn zoned(description: &zoned::Description) -> Result<Self, LayoutError> {
+        Ok(Self::of(Layout::Zoned(Zoned::new(description)?)))
+    }
+
+    /// A drive of nested patterns.
+    ///
+    /// # Errors
+    /// If the description is not a layout.
+    pub fn indexed(description: &indexed::Description) -> Result<Self, LayoutError> {
+        Ok(Self::of(Layout::Indexed(Indexed::new(description)?)))
+    }
+
+    fn of(layout: Layout) -> Self {
+        Geometry {
+            layout: Arc::new(layout),
+            turns: Arc::new([]),
+        }
+    }
+
+    /// The same layout with `turns` added to its angles, and to those that were added before.
+    ///
+    /// Turns of runs that the layout does not have are left out.
+    pub fn turned(&self, turns: &[Turn]) -> Geometry {
+        let layout = match &*self.layout {
+            Layout::Zoned(zoned) => Layout::Zoned(zoned.turned(turns)),
+            Layout::Indexed(indexed) => Layout::Indexed(indexed.turned(turns)),
+        };
+        Geometry {
+            layout: Arc::new(layout),
+            turns: turn::combined(&self.turns, turns).into(),
+        }
+    }
+
+    /// What was added to the published angles.
+    pub fn turns(&self) -> &[Turn] {
+        &self.turns
+    }
+
+    /// The way from the whole drive to a block's track; `None` past the end.
+    pub fn path_of(&self, lba: Lba) -> Option<Vec<PatternStep>> {
+        match &*self.layout {
+            Layout::Zoned(zoned) => zoned.path_of(lba.0),
+            Layout::Indexed(indexed) => indexed.path_of(lba.0),
+        }
+    }
+
+    /// How many blocks the drive has.
+    pub fn sectors(&self) -> Sectors {
+        Sectors(match &*self.layout {
+            Layout::Zoned(zoned) => zoned.blocks(),
+            Layout::Indexed(indexed) => indexed.blocks(),
+        })
+    }
+
+    /// How many cylinders.
+    pub fn cylinders(&self) -> u32 {
+        match &*self.layout {
+            Layout::Zoned(zoned) => zoned.cylinders(),
+            Layout::Indexed(indexed) => indexed.cylinders(),
+        }
+    }
+
+    /// How many surfaces.
+    pub fn surfaces(&self) -> u32 {
+        match &*self.layout {
+            Layout::Zoned(zoned) => zoned.surfaces(),
+            Layout::Indexed(indexed) => indexed.surfaces(),
+        }
+    }
+
+    /// How many tracks, those without blocks too.
+    pub fn tracks(&self) -> u64 {
+        match &*self.layout {
+            Layout::Zoned(zoned) => zoned.tracks(),
+            Layout::Indexed(indexed) => indexed.tracks(),
+        }
+    }
+
+    /// Where a block is; `None` past the end.
+    pub fn locate(&self, lba: Lba) -> Option<Place> {
+        let spot = self.spot(lba.0)?;
+        Some(Place {
+            cylinder: spot.cylinder,
+            head: spot.head,
+            sector: spot.sector,
+            sectors_per_track: spot.sectors,
+            angle: spot.angle(),
+            width: spot.width,
+        })
+    }
+
+    /// Which block is on a sector; `None` if none is.
+    pub fn lba_at(&self, cylinder: u32, head: u32, sector: u32) -> Option<Lba> {
+        let lba = match &*self.layout {
+            Layout::Zoned(zoned) => zoned.lba_at(cylinder, head, sector),
+            Layout::Indexed(indexed) => indexed.lba_at(cylinder, head, sector),
+        };
+        lba.map(Lba)
+    }
+
+    /// The track of a block; `None` past the end.
+    ///
+    /// A block that was remapped is on the track that it was remapped to, which is then not
+    /// between that track's first and last block.
+    pub fn track_of(&self, lba: Lba) -> Option<Track> {
+        let spot = self.spot(lba.0)?;
+        // A spare track may hold nothing but remapped blocks.
+        self.track_at(spot.cylinder, spot.head).or(Some(Track {
+            first: lba,
+            last: lba,
+            cylinder: spot.cylinder,
+            head: spot.head,
+            start: spot.start,
+            sectors: spot.sectors,
+            width: spot.width,
+        }))
+    }
+
+    /// The track under a head; `None` if no block is on it.
+    pub fn track_at(&self, cylinder: u32, head: u32) -> Option<Track> {
+        match &*self.layout {
+            Layout::Zoned(zoned) => zoned.track_at(cylinder, head),
+            Layout::Indexed(indexed) => indexed.track_at(cylinder, head),
+        }
+    }
+
+    /// The extent cut into the parts that lie on one track each, in the order of the blocks.
+    ///
+    /// Blocks past the end of the drive are left out.
+    pub fn runs(&self, extent: Extent) -> Runs<'_> {
+        let end = extent.end().0.min(self.sectors().0);
+        Runs {
+            geometry: self,
+            next: extent.start().0.min(end),
+            end,
+            ahead: None,
+        }
+    }
+
+    /// The ranges of blocks with one layout, in the order of the blocks.
+    pub fn zones(&self) -> Vec<Zone> {
+        let starts = match &*self.layout {
+            Layout::Zoned(zoned) => zoned.zone_starts(),
+            Layout::Indexed(indexed) => indexed.zone_starts(),
+        };
+        starts
+            .into_iter()
+            .filter_map(|first| {
+                let spot = self.spot(first)?;
+                Some(Zone {
+                    first: Lba(first),
+                    cylinder: spot.cylinder,
+                    sectors_per_track: spot.sectors,
+                    start: spot.angle(),
+                })
+            })
+            .collect()
+    }
+
+    /// Where a block is, and how many blocks follow it sector by sector.
+    #[inline]
+    fn spot(&self, lba: u64) -> Option<Spot> {
+        match &*self.layout {
+            Layout::Zoned(zoned) => zoned.spot(lba),
+            Layout::Indexed(indexed) => indexed.spot(lba),
+        }
+    }
+}
+
+/// The runs of an extent, one per track; see [`Geometry::runs`].
+#[derive(Clone, Debug)]
+pub struct Runs<'a> {
+    geometry: &'a Geometry,
+    next: u64,
+    end: u64,
+    /// The spot of `next`, if looking for the end of the run before has found it.
+    ahead: Option<Spot>,
+}
+
+impl Iterator for Runs<'_> {
+    type Item = Run;
+
+    fn next(&mut self) -> Option<Run> {
+        if self.next >= self.end {
+            return None;
+        }
+        let first = match self.ahead.take() {
+            Some(spot) => spot,
+            None => self.geometry.spot(self.next)?,
+        };
+        let lba = self.next;
+        let mut last = first;
+        // The number of blocks of the run, and the sector after its last one.
+        let mut blocks = 0;
+        let mut sector = first.sector;
+        loop {
+            let piece = u64::from(last.contiguous).min(self.end - self.next);
+            blocks += piece as u32;
+            self.next += piece;
+            sector = last.sector.max(sector) + piece as u32;
+            if self.next == self.end || sector == first.sectors || first.remapped {
+                break;
+            }
+            let Some(spot) = self.geometry.spot(self.next) else {
+                break;
+            };
+            if !first.is_continued_by(&spot, sector) {
+                self.ahead = Some(spot);
+                break;
+            }
+            last = spot;
+        }
+        let span = sector - first.sector;
+        Some(Run {
+            first: Lba(lba),
+            blocks,
+            cylinder: first.cylinder,
+            head: first.head,
+            start: first.angle(),
+            sweep: if span == first.sectors {
+                Angle::from_raw(u64::MAX)
+            } else {
+                first.width.times(u64::from(span))
+            },
+            width: first.width,
+        })
+    }
+}

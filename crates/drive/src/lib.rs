@@ -1,14 +1,22 @@
 //! What a hard disk does and how long it takes: geometry, mechanics, firmware, faults.
 
 pub mod angle;
+mod buffer;
+pub mod catalog;
 pub mod firmware;
+mod flow;
 pub mod geometry;
+pub mod imperfection;
 pub mod mechanics;
 pub mod profile;
+pub mod scsi;
 pub mod seek;
+mod service;
 pub mod virtual_drive;
 
 pub use angle::{Angle, Spindle};
+pub use imperfection::Imperfections;
 pub use mechanics::{Position, Positioning, Target};
-pub use profile::{Profile, Provenance};
-pub use virtual_drive::VirtualDrive;
+pub use virtual_drive::{Lost, VirtualDrive};
+pub use geometry::Geometry;
+pub use profile::{Profile, ProfileError, Provenance};

@@ -1,13 +1,34 @@
 //! Everything that is known of a drive: its truth inside a `VirtualDrive`, or somebody's belief.
+//!
+//! A profile is a TOML file in which every table says in `origin` where its numbers come from:
+//!
+//! | table | what |
+//! |---|---|
+//! | (top) | name, model, year, provenance, block sizes, capacity |
+//! | `[spindle]` | revolutions per minute |
+//! | `[seek]` | the arm: points or a formula, head switch, write settle |
+//! | `[layout]` | where blocks are: `kind = "zoned"` or `"indexed"` |
+//! | `[overhead]`, `[bus]`, `[buffer]`, `[queue]`, `[scsi]` | the electronics |
+//! | `[fitted]` | constants that were fitted to measured traces; [`Profile::published`] is without |
+
+mod arm;
+mod document;
+mod electronics;
+mod fitted;
+mod layout;
 
 use std::sync::Arc;
 
-use block::Duration;
+use block::{Duration, Sectors};
 
 use crate::angle::Spindle;
 use crate::firmware::{BufferRules, Bus, Overheads, QueueRules};
 use crate::geometry::Geometry;
+use crate::scsi::ScsiRules;
 use crate::seek::SeekCurve;
+pub use document::ProfileError;
+pub(crate) use document::nearest;
+use document::{Field, Section, Source};
 
 /// How the numbers of a profile came about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -22,6 +43,35 @@ pub enum Provenance {
     Invented,
 }
 
+impl Provenance {
+    /// The words of profile files.
+    const NAMES: [(&'static str, Provenance); 4] = [
+        ("measured", Provenance::Measured),
+        ("approximate", Provenance::Approximate),
+        ("extrapolated", Provenance::Extrapolated),
+        ("invented", Provenance::Invented),
+    ];
+
+    /// The word of profile files and reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Provenance::Measured => "measured",
+            Provenance::Approximate => "approximate",
+            Provenance::Extrapolated => "extrapolated",
+            Provenance::Invented => "invented",
+        }
+    }
+}
+
+/// Where the numbers of one table of a profile come from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Origin {
+    /// The table; empty for the top of the file.
+    pub table: String,
+    /// What its `origin` says.
+    pub text: String,
+}
+
 /// A drive.
 #[derive(Clone, Debug)]
 pub struct Profile {
@@ -33,6 +83,10 @@ pub struct Profile {
     pub year: u16,
     /// How its numbers came about.
     pub provenance: Provenance,
+    /// Where the numbers of each table come from.
+    pub origins: Vec<Origin>,
+    /// The directory of shared measurements of this drive, if there is one.
+    pub source: Option<String>,
     /// Bytes in a logical block: 512 or 4096.
     pub block_bytes: u32,
     /// Bytes in a sector of the medium: 512, or 4096 behind 512-byte blocks (512e) or not (4Kn).
@@ -58,4 +112,184 @@ pub struct Profile {
     pub bus: Bus,
     /// The drive's own queue.
     pub queue: QueueRules,
+    /// What old drives do on the bus besides.
+    pub scsi: ScsiRules,
+    /// The profile without what was fitted to measurements, if something was.
+    unfitted: Option<Arc<Profile>>,
+}
+
+impl Profile {
+    /// Reads a profile; `file` names the text in errors.
+    ///
+    /// # Errors
+    /// The first thing that is wrong, with its line and key.
+    pub fn parse(text: &str, file: &str) -> Result<Self, ProfileError> {
+        let source = Source { file, text };
+        let document = source.parse()?;
+        let root = Section::root(source, &document);
+        root.only(&TOP)?;
+        let published = read_published(&root)?;
+        match root.get("fitted") {
+            None => Ok(published),
+            Some(field) => fitted::read(&field, published),
+        }
+    }
+
+    /// The profile without what was fitted to measurements: as it was published.
+    pub fn published(&self) -> Profile {
+        match &self.unfitted {
+            Some(unfitted) => Profile::clone(unfitted),
+            None => self.clone(),
+        }
+    }
+
+    /// Whether some of its numbers were fitted to measurements.
+    pub fn is_fitted(&self) -> bool {
+        self.unfitted.is_some()
+    }
+
+    /// How many bytes the drive holds.
+    pub fn capacity_bytes(&self) -> u64 {
+        let Sectors(blocks) = self.geometry.sectors();
+        blocks * u64::from(self.block_bytes)
+    }
+
+    /// Revolutions per minute.
+    pub fn rpm(&self) -> f64 {
+        60e12 / self.spindle.period_ps() as f64
+    }
+}
+
+/// The keys at the top of a file.
+const TOP: [&str; 19] = [
+    "name",
+    "model",
+    "year",
+    "provenance",
+    "origin",
+    "source",
+    "block_bytes",
+    "physical_block_bytes",
+    "blocks",
+    "actuators",
+    "spindle",
+    "seek",
+    "layout",
+    "overhead",
+    "bus",
+    "buffer",
+    "queue",
+    "scsi",
+    "fitted",
+];
+
+/// The profile without its fitted table.
+fn read_published(root: &Section) -> Result<Profile, ProfileError> {
+    let mut origins = vec![Origin {
+        table: String::new(),
+        text: root.need("origin")?.text()?.to_owned(),
+    }];
+    for table in [
+        "spindle", "seek", "layout", "overhead", "bus", "buffer", "queue", "scsi",
+    ] {
+        if let Some(field) = root.get(table) {
+            origins.push(Origin {
+                table: table.to_owned(),
+                text: origin_of(&field)?,
+            });
+        }
+    }
+    let name = read_name(&root.need("name")?)?;
+    let block_bytes = read_block_bytes(&root.need("block_bytes")?)?;
+    let field = root.need("physical_block_bytes")?;
+    let physical_block_bytes = read_block_bytes(&field)?;
+    if physical_block_bytes < block_bytes {
+        return Err(field.error(format!(
+            "sectors of {physical_block_bytes} bytes for blocks of {block_bytes}: expected not less"
+        )));
+    }
+    let spindle = read_spindle(&root.need("spindle")?)?;
+    let geometry = layout::read(root)?;
+    let arm = arm::read(&root.need("seek")?, geometry.cylinders())?;
+    let scsi = match root.get("scsi") {
+        Some(field) => electronics::read_scsi(&field)?,
+        None => ScsiRules::default(),
+    };
+    let buffer = BufferRules {
+        look_ahead_on_hit: scsi.look_ahead_on_idle_hit,
+        read_on_arrival: scsi.read_passing_blocks,
+        write_watermark: scsi.write_watermark,
+        ..electronics::read_buffer(&root.need("buffer")?)?
+    };
+    Ok(Profile {
+        name,
+        model: root.need("model")?.text()?.to_owned(),
+        // The first disk drive, the IBM 350, was of 1956.
+        year: root.need("year")?.integer(1956..=2100)? as u16,
+        provenance: root.need("provenance")?.choice(&Provenance::NAMES)?,
+        origins,
+        source: match root.get("source") {
+            Some(field) => Some(field.text()?.to_owned()),
+            None => None,
+        },
+        block_bytes,
+        physical_block_bytes,
+        actuators: root.need("actuators")?.integer(1..=2)? as u8,
+        spindle,
+        seek: arm.seek,
+        head_switch: arm.head_switch,
+        write_settle_nanos: arm.write_settle_nanos,
+        geometry: Arc::new(geometry),
+        overheads: electronics::read_overheads(&root.need("overhead")?)?,
+        buffer,
+        bus: electronics::read_bus(&root.need("bus")?)?,
+        queue: electronics::read_queue(&root.need("queue")?)?,
+        scsi,
+        unfitted: None,
+    })
+}
+
+/// A table's origin, before the rest of it is looked at.
+fn origin_of(field: &Field) -> Result<String, ProfileError> {
+    let section = field.table()?;
+    Ok(section.need("origin")?.text()?.to_owned())
+}
+
+/// A name that can be a file's and needs no quotes.
+fn read_name(field: &Field) -> Result<String, ProfileError> {
+    let name = field.text()?;
+    let kebab = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    if !name.chars().all(kebab) {
+        return Err(field.error(format!(
+            "\"{name}\": expected lower-case letters, digits and hyphens"
+        )));
+    }
+    Ok(name.to_owned())
+}
+
+fn read_block_bytes(field: &Field) -> Result<u32, ProfileError> {
+    match field.u32(1)? {
+        bytes @ (512 | 4096) => Ok(bytes),
+        bytes => Err(field.error(format!("{bytes} bytes: expected 512 or 4096"))),
+    }
+}
+
+/// The range of spindles: the slowest drives of the 1950s turned at 1,200 rpm, the fastest ever
+/// sold at 15,000; twice that is absurd.
+const RPM: std::ops::RangeInclusive<f64> = 1_000.0..=30_000.0;
+
+fn read_spindle(field: &Field) -> Result<Spindle, ProfileError> {
+    let section = field.section(&["origin", "rpm"])?;
+    let rpm = section.need("rpm")?.number(RPM)?;
+    Ok(Spindle::from_period_ps((60e12 / rpm).round() as u64))
+}
+
+/// The longest time that a number in milliseconds may mean: no phase of a command takes as long.
+const LONGEST_MS: f64 = 10_000.0;
+
+/// A time in milliseconds.
+fn millis(field: &Field) -> Result<Duration, ProfileError> {
+    let millis = field.number(0.0..=LONGEST_MS)?;
+    Duration::from_millis_f64(millis)
+        .ok_or_else(|| field.error(format!("{millis} ms: expected a time")))
 }

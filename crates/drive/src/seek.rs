@@ -1,5 +1,7 @@
 //! How long the arm takes: a table of distances with interpolation, or a formula made into one.
 
+use std::sync::Arc;
+
 use block::Duration;
 
 /// Seek times by distance in cylinders, for reads and for writes.
@@ -15,7 +17,7 @@ pub struct SeekTable {
     /// (distance in cylinders, nanoseconds), strictly ascending distances, never empty.
     points: Vec<(u32, u64)>,
     /// The time for each distance, for all distances of the drive.
-    nanos: Vec<u32>,
+    nanos: Arc<[u32]>,
 }
 
 /// Why a list of points is not a seek table.

@@ -1,3 +1,4 @@
 //! Runs engines in virtual time: traces, workloads, validation, reports.
 
 pub mod run;
+pub mod trace;

@@ -1,0 +1,81 @@
+//! The drives that are shipped: every file of `drives/`, built in.
+
+use crate::profile::{Profile, ProfileError, nearest};
+
+/// A shipped drive.
+#[derive(Clone, Copy, Debug)]
+pub struct Entry {
+    /// Its name.
+    pub name: &'static str,
+    /// Its profile file.
+    pub text: &'static str,
+}
+
+impl Entry {
+    /// Reads the profile.
+    ///
+    /// # Errors
+    /// If the file is not a profile, which the tests rule out.
+    pub fn profile(&self) -> Result<Profile, ProfileError> {
+        Profile::parse(self.text, &format!("drives/{}.toml", self.name))
+    }
+}
+
+/// There is no shipped drive of that name.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("no drive is called \"{name}\"{}", near.map_or_else(
+    || String::from(": `headtime drives` lists them all"),
+    |near| format!(": did you mean \"{near}\"?")
+))]
+pub struct UnknownDrive {
+    /// What was asked for.
+    pub name: String,
+    /// The drive with the most similar name, if one is similar.
+    pub near: Option<&'static str>,
+}
+
+/// The shipped drive of that name.
+///
+/// # Errors
+/// If there is none; the error names a similar one.
+pub fn find(name: &str) -> Result<&'static Entry, UnknownDrive> {
+    ALL.iter()
+        .find(|entry| entry.name == name)
+        .ok_or_else(|| UnknownDrive {
+            name: name.to_owned(),
+            near: ALL
+                .iter()
+                .map(|entry| entry.name)
+                .find(|known| name.len() >= 3 && known.contains(name))
+                .or_else(|| nearest(name, ALL.iter().map(|entry| entry.name))),
+        })
+}
+
+/// A drive from its file.
+macro_rules! drive {
+    ($name:literal) => {
+        Entry {
+            name: $name,
+            text: include_str!(concat!("../../../drives/", $name, ".toml")),
+        }
+    };
+}
+
+/// All of them, in the order of their names.
+pub const ALL: &[Entry] = &[
+    drive!("dec-rz26"),
+    drive!("hp-c2247a"),
+    drive!("hp-c2249a"),
+    drive!("hp-c2490a"),
+    drive!("hp-c3323a"),
+    drive!("ibm-ultrastar-18es"),
+    drive!("maxtor-atlas-10k5-300"),
+    drive!("quantum-atlas-10k"),
+    drive!("quantum-atlas-3"),
+    drive!("seagate-barracuda-4lp"),
+    drive!("seagate-cheetah-15k5"),
+    drive!("seagate-cheetah-4lp"),
+    drive!("seagate-cheetah-9lp"),
+    drive!("seagate-elite-st41601n"),
+    drive!("wd-4tb-test"),
+];

@@ -1,0 +1,447 @@
+//! Nested patterns of tracks: the layout of drives since about 2002 (DiskSim's fourth
+//! generation), which write a band of tracks on one surface before they switch heads.
+//!
+//! ```text
+//!   head 0   0 --> 1 --> 2 --> ... --> 64     a serpentine: there on one surface,
+//!                                       |
+//!   head 1  129 <-- ... <-- 66 <-- 65 <-'     and back on the next
+//! ```
+//!
+//! A *group* is either a list of runs of equal tracks, or a list of runs of repeated groups; the
+//! last group is the whole drive. Ten million tracks are a few hundred numbers. Runs follow each
+//! other without gaps in a numbering of all sectors that hold data or were slipped, in the order
+//! of the blocks; [`Slips`] turn a block's number into that *place*.
+
+use super::remap::{Lookup, Remap, Remaps};
+use super::spot::Spot;
+use super::{LayoutError, PatternStep, Track, Turn};
+use crate::angle::Angle;
+use block::Lba;
+
+mod build;
+mod slips;
+
+use slips::Slips;
+
+/// Neighbouring tracks of one surface with the same number of sectors.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TrackRun {
+    /// The cylinder of the first track, from the first cylinder of the group.
+    pub cylinder: u32,
+    /// The surface.
+    pub head: u32,
+    /// Sectors on each track.
+    pub sectors: u32,
+    /// Where sector 0 of the first track begins, from where the group begins.
+    pub start: Angle,
+    /// How many tracks; negative if the arm moves towards lower cylinders.
+    pub tracks: i32,
+    /// From the beginning of a track to that of the next.
+    pub step: Angle,
+}
+
+/// A group, repeated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GroupRun {
+    /// Which: its number in the list of groups, below that of this one.
+    pub group: u32,
+    /// The first cylinder of the first repetition, from the first cylinder of this group.
+    pub cylinder: u32,
+    /// Where the first repetition begins, from where this group begins.
+    pub start: Angle,
+    /// How many times.
+    pub repeats: u32,
+    /// From the first cylinder of a repetition to that of the next.
+    pub cylinders: u32,
+    /// From where a repetition begins to where the next does.
+    pub step: Angle,
+}
+
+/// A group as a profile describes it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum GroupDescription {
+    /// Runs of tracks.
+    Tracks(Vec<TrackRun>),
+    /// Runs of groups.
+    Groups(Vec<GroupRun>),
+}
+
+/// A drive of nested patterns as a profile describes it.
+#[derive(Clone, Debug, Default)]
+pub struct Description {
+    /// How many surfaces.
+    pub surfaces: u32,
+    /// How many cylinders.
+    pub cylinders: u32,
+    /// How many blocks; not more than the tracks hold.
+    pub blocks: u64,
+    /// The groups; the last is the whole drive.
+    pub groups: Vec<GroupDescription>,
+    /// Places that were slipped: the first, and how many from there on.
+    pub slips: Vec<(u64, u32)>,
+    /// Blocks that are elsewhere.
+    pub remaps: Vec<Remap>,
+}
+
+/// What a run repeats.
+#[derive(Clone, Copy, Debug)]
+enum Child {
+    Track { head: u32, width: Angle },
+    Group(u32),
+}
+
+/// A run of tracks or groups, ready for use.
+#[derive(Clone, Copy, Debug)]
+struct Run {
+    /// Its first place, from the first of its group.
+    first: u64,
+    /// Places of one track or repetition.
+    places: u64,
+    repeats: u32,
+    /// Its first cylinder, from the first of its group.
+    cylinder: u32,
+    /// From repetition to repetition.
+    pitch: i32,
+    /// Cylinders that one repetition covers.
+    span: u32,
+    start: Angle,
+    step: Angle,
+    child: Child,
+}
+
+/// A group, ready for use.
+#[derive(Clone, Debug)]
+struct Group {
+    /// Its part of the drive's runs, in the order of the places.
+    runs: std::ops::Range<u32>,
+    places: u64,
+    cylinders: u32,
+    tracks: u64,
+    /// The surfaces that it uses, as bits.
+    heads: u64,
+}
+
+/// One run in the order of the cylinders.
+#[derive(Clone, Copy, Debug)]
+struct Lowest {
+    cylinder: u32,
+    /// One more than the highest cylinder of this run and of those before it.
+    reach: u32,
+    run: u32,
+}
+
+/// A layout of nested patterns.
+#[derive(Clone, Debug)]
+pub(super) struct Indexed {
+    surfaces: u32,
+    cylinders: u32,
+    blocks: u64,
+    groups: Box<[Group]>,
+    /// The first place of each run, apart from the rest so that searching touches little memory.
+    firsts: Box<[u64]>,
+    runs: Box<[Run]>,
+    /// The runs of each group in the order of their cylinders, in the same ranges.
+    lowest: Box<[Lowest]>,
+    slips: Slips,
+    remaps: Remaps,
+}
+
+/// A track, found from a place on it or from its cylinder and head.
+#[derive(Clone, Copy, Debug)]
+struct Found {
+    /// The place of its sector 0.
+    first: u64,
+    cylinder: u32,
+    head: u32,
+    sectors: u32,
+    start: Angle,
+    width: Angle,
+}
+
+impl Indexed {
+    /// Checks a description and makes it ready for use.
+    pub fn new(description: &Description) -> Result<Self, LayoutError> {
+        build::indexed(description)
+    }
+
+    pub fn blocks(&self) -> u64 {
+        self.blocks
+    }
+
+    pub fn cylinders(&self) -> u32 {
+        self.cylinders
+    }
+
+    pub fn surfaces(&self) -> u32 {
+        self.surfaces
+    }
+
+    pub fn tracks(&self) -> u64 {
+        self.root().tracks
+    }
+
+    /// The first blocks of the runs of the whole drive.
+    pub fn zone_starts(&self) -> Vec<u64> {
+        let runs = &self.root().runs;
+        let firsts = &self.firsts[runs.start as usize..runs.end as usize];
+        let blocks = firsts
+            .iter()
+            .map(|&place| match self.slips.block_at(place) {
+                Ok(block) | Err(block) => block,
+            });
+        blocks.filter(|&block| block < self.blocks).collect()
+    }
+
+    /// Where a block is.
+    #[inline]
+    pub fn spot(&self, lba: u64) -> Option<Spot> {
+        if lba >= self.blocks {
+            return None;
+        }
+        let mut regular = u32::MAX;
+        if !self.remaps.is_empty() {
+            match self.remaps.find(lba) {
+                Lookup::Regular(blocks) => regular = blocks,
+                Lookup::Moved(remap, into) => return self.moved(remap, into),
+            }
+        }
+        let (place, until_slip) = self.slips.place(lba);
+        let track = self.track_of_place(place);
+        let sector = (place - track.first) as u32;
+        let until_end = (self.blocks - lba).min(until_slip);
+        Some(Spot {
+            cylinder: track.cylinder,
+            head: track.head,
+            sector,
+            sectors: track.sectors,
+            start: track.start,
+            width: track.width,
+            contiguous: until_end.min(u64::from((track.sectors - sector).min(regular))) as u32,
+            remapped: false,
+        })
+    }
+
+    /// The runs that lead to a block's track, and which repetition of each.
+    pub fn path_of(&self, lba: u64) -> Option<Vec<PatternStep>> {
+        if lba >= self.blocks {
+            return None;
+        }
+        let (mut left, _) = self.slips.place(lba);
+        let mut group = self.groups.len() - 1;
+        let mut path = Vec::new();
+        loop {
+            let runs = &self.groups[group].runs;
+            let firsts = &self.firsts[runs.start as usize..runs.end as usize];
+            let index = firsts.partition_point(|&first| first <= left) - 1;
+            let run = &self.runs[runs.start as usize + index];
+            left -= run.first;
+            let repetition = left / run.places;
+            left -= repetition * run.places;
+            path.push(PatternStep { group: group as u32, run: index as u32, repetition });
+            match run.child {
+                Child::Group(child) => group = child as usize,
+                Child::Track { .. } => return Some(path),
+            }
+        }
+    }
+
+    /// The same layout with other angles.
+    pub fn turned(&self, turns: &[Turn]) -> Self {
+        let mut turned = self.clone();
+        for turn in turns {
+            let Some(group) = turned.groups.get(turn.group as usize) else { continue };
+            let index = group.runs.start + turn.run;
+            if index < group.runs.end {
+                let run = &mut turned.runs[index as usize];
+                run.start = run.start + turn.start;
+                run.step = run.step + turn.step;
+            }
+        }
+        turned
+    }
+
+    /// Which block is on a sector.
+    pub fn lba_at(&self, cylinder: u32, head: u32, sector: u32) -> Option<u64> {
+        if let Some(lba) = self.remaps.moved_to(cylinder, head, sector) {
+            return Some(lba);
+        }
+        let track = self.track_under(cylinder, head)?;
+        if sector >= track.sectors {
+            return None;
+        }
+        let lba = self.slips.block_at(track.first + u64::from(sector)).ok()?;
+        match self.remaps.find(lba) {
+            Lookup::Regular(_) if lba < self.blocks => Some(lba),
+            _ => None,
+        }
+    }
+
+    /// The track under a head, if there are blocks on it.
+    pub fn track_at(&self, cylinder: u32, head: u32) -> Option<Track> {
+        let track = self.track_under(cylinder, head)?;
+        let block = |place| match self.slips.block_at(place) {
+            Ok(block) | Err(block) => block.min(self.blocks),
+        };
+        let first = block(track.first);
+        let end = block(track.first + u64::from(track.sectors));
+        (first < end).then(|| Track {
+            first: Lba(first),
+            last: Lba(end - 1),
+            cylinder,
+            head,
+            start: track.start,
+            sectors: track.sectors,
+            width: track.width,
+        })
+    }
+
+    fn root(&self) -> &Group {
+        &self.groups[self.groups.len() - 1]
+    }
+
+    /// The track of a place below the last one.
+    #[inline]
+    fn track_of_place(&self, place: u64) -> Found {
+        let mut group = self.root();
+        let mut left = place;
+        let (mut cylinder, mut start) = (0u32, Angle::ZERO);
+        loop {
+            let firsts = &self.firsts[group.runs.start as usize..group.runs.end as usize];
+            let index = firsts.partition_point(|&first| first <= left) - 1;
+            let run = &self.runs[group.runs.start as usize + index];
+            left -= run.first;
+            let repeat = if run.repeats == 1 {
+                0
+            } else {
+                divide(&mut left, run.places)
+            };
+            cylinder += run
+                .cylinder
+                .wrapping_add_signed(run.pitch.wrapping_mul(repeat as i32));
+            start = start + run.start + run.step.times(u64::from(repeat));
+            match run.child {
+                Child::Group(child) => group = &self.groups[child as usize],
+                Child::Track { head, width } => {
+                    return Found {
+                        first: place - left,
+                        cylinder,
+                        head,
+                        sectors: run.places as u32,
+                        start,
+                        width,
+                    };
+                }
+            }
+        }
+    }
+
+    /// The track under a head, with or without blocks.
+    fn track_under(&self, cylinder: u32, head: u32) -> Option<Found> {
+        if head >= self.surfaces || cylinder >= self.cylinders {
+            return None;
+        }
+        let (first, run, start) = self.search(self.root(), cylinder, head)?;
+        let Child::Track { width, .. } = run.child else {
+            return None;
+        };
+        Some(Found {
+            first,
+            cylinder,
+            head,
+            sectors: run.places as u32,
+            start,
+            width,
+        })
+    }
+
+    /// The first place (from the group's), run and start (likewise) of a group's track.
+    ///
+    /// The depth is that of the groups, which is limited when they are read.
+    fn search(&self, group: &Group, cylinder: u32, head: u32) -> Option<(u64, &Run, Angle)> {
+        let lowest = &self.lowest[group.runs.start as usize..group.runs.end as usize];
+        let above = lowest.partition_point(|low| low.cylinder <= cylinder);
+        for low in lowest[..above].iter().rev() {
+            if low.reach <= cylinder {
+                break;
+            }
+            let run = &self.runs[low.run as usize];
+            let Some((repeat, within)) = run.repeat_at(cylinder - low.cylinder) else {
+                continue;
+            };
+            let first = run.first + run.places * u64::from(repeat);
+            let start = run.start + run.step.times(u64::from(repeat));
+            match run.child {
+                Child::Track { head: of_run, .. } if of_run == head => {
+                    return Some((first, run, start));
+                }
+                Child::Group(child) => {
+                    let child = &self.groups[child as usize];
+                    if child.heads & (1 << head) != 0
+                        && let Some((place, run, angle)) = self.search(child, within, head)
+                    {
+                        return Some((first + place, run, start + angle));
+                    }
+                }
+                Child::Track { .. } => {}
+            }
+        }
+        None
+    }
+
+    /// The spot of a block that was moved.
+    fn moved(&self, remap: Remap, into: u32) -> Option<Spot> {
+        let track = self.track_under(remap.cylinder, remap.head)?;
+        Some(Spot {
+            cylinder: remap.cylinder,
+            head: remap.head,
+            sector: remap.sector + into,
+            sectors: track.sectors,
+            start: track.start,
+            width: track.width,
+            contiguous: remap.blocks - into,
+            remapped: true,
+        })
+    }
+}
+
+impl Run {
+    /// The lowest cylinder that it covers.
+    fn lowest(&self) -> u32 {
+        let last = self.pitch.min(0).wrapping_mul(self.repeats as i32 - 1);
+        self.cylinder.wrapping_add_signed(last)
+    }
+
+    /// One more than the highest cylinder that it covers.
+    fn reach(&self) -> u32 {
+        let pitch = self.pitch.max(0) as u32;
+        self.cylinder + pitch * (self.repeats - 1) + self.span
+    }
+
+    /// Which repetition covers a cylinder (counted from the lowest), and which of that
+    /// repetition's cylinders it is.
+    fn repeat_at(&self, cylinder: u32) -> Option<(u32, u32)> {
+        let pitch = self.pitch.unsigned_abs();
+        let nth = cylinder
+            .checked_div(pitch)
+            .unwrap_or(0)
+            .min(self.repeats - 1);
+        let within = cylinder - nth * pitch;
+        let repeat = if self.pitch < 0 {
+            self.repeats - 1 - nth
+        } else {
+            nth
+        };
+        (within < self.span).then_some((repeat, within))
+    }
+}
+
+/// Divides `left`, leaving the rest. Most numbers fit in 32 bits, where dividing is faster.
+#[inline]
+fn divide(left: &mut u64, by: u64) -> u32 {
+    let quotient = match (u32::try_from(*left), u32::try_from(by)) {
+        (Ok(left), Ok(by)) => left / by,
+        _ => (*left / by) as u32,
+    };
+    *left -= u64::from(quotient) * by;
+    quotient
+}

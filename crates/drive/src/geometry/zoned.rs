@@ -1,0 +1,569 @@
+//! Zones of cylinders, filled cylinder by cylinder and head by head: the layout of drives until
+//! about 2002 (DiskSim's first generation).
+//!
+//! Inside a zone every sector has a *position*: sectors counted along the tracks in the order in
+//! which the heads take their turns. Blocks take positions in ascending order, but leave out the
+//! unmapped sectors at the front of the zone, spare sectors, and slipped (defective) ones:
+//!
+//! ```text
+//!   positions   0    1    2    3    4    5    6    7    8    9  ...
+//!   sectors  [dead][ b0 ][ b1 ][slip][ b2 ][ b3 ][spare]...
+//!                   \___ shift 0 ___/ \__ shift 1 __/
+//! ```
+//!
+//! How far slips have pushed a block is its *shift*: a step function of the block number, kept as
+//! a sorted list of steps, so that a block is found by two binary searches and three divisions.
+
+use super::remap::{Lookup, Remap, Remaps};
+use super::spot::Spot;
+use super::{LayoutError, MAX_SURFACES, PatternStep, Track, Turn};
+use crate::angle::Angle;
+use block::Lba;
+
+mod slips;
+
+/// In which order the heads take their turns.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum HeadOrder {
+    /// 0, 1, 2... on every cylinder.
+    #[default]
+    Ascending,
+    /// Ascending on a zone's first cylinder, descending on the next, and so on.
+    AlternatingInZone,
+    /// Ascending on even cylinders of the drive, descending on odd ones.
+    AlternatingByParity,
+}
+
+/// Where spare sectors are, and what a slipped sector does to the blocks after it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Sparing {
+    /// No spares and no slips.
+    #[default]
+    None,
+    /// Spare tracks at the end of each zone; whole tracks are slipped.
+    Tracks,
+    /// Spare sectors at the end of each cylinder, used by its slips.
+    CylinderEnd,
+    /// Spare sectors at the end of each track, used by its slips.
+    TrackEnd,
+    /// Spare sectors at the end of each cylinder; slips push everything to the zone's end.
+    CylinderEndSlipToZoneEnd,
+    /// Spare sectors at the front of each cylinder, used by its slips.
+    CylinderFront,
+    /// Spare sectors at the front of each cylinder; slips push everything to the zone's end.
+    CylinderFrontSlipToZoneEnd,
+    /// No spares but at the disk's end; slips push everything to the zone's end.
+    DiskEnd,
+    /// Spare sectors at the end of each range of cylinders, used by its slips.
+    RangeEnd,
+    /// Spare sectors at the end of each zone, used by its slips.
+    ZoneEnd,
+    /// Spare sectors at the end of each zone; slips push everything towards them.
+    ZoneEndSlipToZoneEnd,
+}
+
+/// One zone as a profile describes it.
+#[derive(Clone, Debug, Default)]
+pub struct ZoneDescription {
+    /// Its first cylinder.
+    pub first_cylinder: u32,
+    /// Its last cylinder.
+    pub last_cylinder: u32,
+    /// Sectors on each of its tracks.
+    pub sectors_per_track: u32,
+    /// Where its sector 0 begins.
+    pub start: Angle,
+    /// Sectors at its front that hold no blocks.
+    pub unmapped: u32,
+    /// From track to track of a cylinder.
+    pub track_skew: Angle,
+    /// From the last track of a cylinder to the first of the next.
+    pub cylinder_skew: Angle,
+    /// Spares of each unit that [`Sparing`] names: sectors, or tracks.
+    pub spares: u32,
+    /// Slipped positions in the zone, or slipped tracks.
+    pub slips: Vec<u32>,
+    /// Positions (or tracks) that are remapped, and where to.
+    pub remaps: Vec<(u32, u32)>,
+}
+
+/// A drive of zones as a profile describes it.
+#[derive(Clone, Debug, Default)]
+pub struct Description {
+    /// How many surfaces.
+    pub surfaces: u32,
+    /// How many cylinders.
+    pub cylinders: u32,
+    /// How many blocks; not more than the zones hold.
+    pub blocks: u64,
+    /// In which order the heads take their turns.
+    pub head_order: HeadOrder,
+    /// Where the spares are.
+    pub sparing: Sparing,
+    /// Cylinders of a range, for [`Sparing::RangeEnd`].
+    pub range_cylinders: u32,
+    /// The zones, from the first block to the last.
+    pub zones: Vec<ZoneDescription>,
+}
+
+/// What slips push: positions before spares are left out, or after.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Slipping {
+    /// Slips push blocks over the unit's spares into the next unit.
+    AcrossUnits,
+    /// Slips push blocks into the unit's spares.
+    WithinUnit,
+}
+
+/// A zone, ready for use.
+#[derive(Clone, Debug)]
+struct Zone {
+    first: u64,
+    blocks: u32,
+    first_cylinder: u32,
+    last_cylinder: u32,
+    sectors: u32,
+    /// Positions in the zone.
+    positions: u32,
+    /// Blocks that a unit holds, sectors that it has, spares at its front.
+    unit_blocks: u32,
+    unit_sectors: u32,
+    unit_front: u32,
+    unmapped: u32,
+    slipping: Slipping,
+    /// Its part of the steps of the drive.
+    steps: std::ops::Range<u32>,
+    /// Its part of the drive's slips, where slips push the skew as well.
+    pushes: std::ops::Range<u32>,
+    start: Angle,
+    track_skew: Angle,
+    /// From the first track of a cylinder to the first of the next.
+    cylinder_step: Angle,
+    width: Angle,
+}
+
+/// From `first` (relative to the zone) on, slips have pushed the blocks by `shift`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Step {
+    first: u32,
+    shift: i32,
+}
+
+/// The layout of a drive of zones.
+#[derive(Clone, Debug)]
+pub(super) struct Zoned {
+    surfaces: u32,
+    cylinders: u32,
+    blocks: u64,
+    head_order: HeadOrder,
+    /// Slips push the skew forward as well: per track, or per cylinder.
+    push: Push,
+    firsts: Box<[u64]>,
+    zones: Box<[Zone]>,
+    steps: Box<[Step]>,
+    /// Slipped positions, zone by zone, for `push`.
+    pushes: Box<[u32]>,
+    remaps: Remaps,
+}
+
+/// Whether slips move the beginning of the tracks after them by a sector each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Push {
+    Nothing,
+    Cylinders,
+    Tracks,
+}
+
+impl Zoned {
+    /// Checks a description and makes it ready for use.
+    pub fn new(description: &Description) -> Result<Self, LayoutError> {
+        check_drive(description)?;
+        let push = match description.sparing {
+            Sparing::CylinderEnd
+            | Sparing::CylinderEndSlipToZoneEnd
+            | Sparing::CylinderFront
+            | Sparing::CylinderFrontSlipToZoneEnd => Push::Cylinders,
+            Sparing::TrackEnd => Push::Tracks,
+            _ => Push::Nothing,
+        };
+        let mut layout = Zoned {
+            surfaces: description.surfaces,
+            cylinders: description.cylinders,
+            blocks: 0,
+            head_order: description.head_order,
+            push,
+            firsts: Box::new([]),
+            zones: Box::new([]),
+            steps: Box::new([]),
+            pushes: Box::new([]),
+            remaps: Remaps::default(),
+        };
+        let (mut zones, mut steps, mut pushes) = (Vec::new(), Vec::new(), Vec::new());
+        for (item, zone) in description.zones.iter().enumerate() {
+            let zone = slips::prepare(description, item, zone, &mut steps, &mut pushes)?;
+            zones.push(Zone {
+                first: layout.blocks,
+                ..zone
+            });
+            layout.blocks += u64::from(zones[item].blocks);
+        }
+        if description.blocks > layout.blocks {
+            return Err(LayoutError {
+                item: None,
+                entry: None,
+                key: "blocks",
+                reason: format!(
+                    "{} blocks, but the zones hold {}: expected not more than that",
+                    description.blocks, layout.blocks
+                ),
+            });
+        }
+        layout.blocks = description.blocks;
+        for zone in &mut zones {
+            let left = layout.blocks.saturating_sub(zone.first);
+            zone.blocks = u64::from(zone.blocks).min(left) as u32;
+        }
+        layout.firsts = zones.iter().map(|zone| zone.first).collect();
+        layout.zones = zones.into();
+        layout.steps = steps.into();
+        layout.pushes = pushes.into();
+        layout.remaps = layout.find_remaps(description)?;
+        Ok(layout)
+    }
+
+    pub fn blocks(&self) -> u64 {
+        self.blocks
+    }
+
+    pub fn cylinders(&self) -> u32 {
+        self.cylinders
+    }
+
+    pub fn surfaces(&self) -> u32 {
+        self.surfaces
+    }
+
+    pub fn tracks(&self) -> u64 {
+        self.zones
+            .iter()
+            .map(|zone| u64::from(zone.positions / zone.sectors))
+            .sum()
+    }
+
+    pub fn zone_starts(&self) -> Vec<u64> {
+        let filled = self.zones.iter().filter(|zone| zone.blocks > 0);
+        filled.map(|zone| zone.first).collect()
+    }
+
+    /// Where a block is.
+    #[inline]
+    pub fn spot(&self, lba: u64) -> Option<Spot> {
+        if lba >= self.blocks {
+            return None;
+        }
+        let mut regular = u32::MAX;
+        if !self.remaps.is_empty() {
+            match self.remaps.find(lba) {
+                Lookup::Regular(blocks) => regular = blocks,
+                Lookup::Moved(remap, into) => return self.moved(remap, into),
+            }
+        }
+        let zone = &self.zones[self.firsts.partition_point(|&first| first <= lba) - 1];
+        let (position, contiguous) = self.position(zone, (lba - zone.first) as u32);
+        let mut spot = self.at_position(zone, position);
+        spot.contiguous = contiguous.min(zone.sectors - spot.sector).min(regular);
+        Some(spot)
+    }
+
+    /// The zone and its cylinder, then the track's turn in the cylinder.
+    pub fn path_of(&self, lba: u64) -> Option<Vec<PatternStep>> {
+        let spot = self.spot(lba)?;
+        let index = self.zones.partition_point(|zone| zone.first_cylinder <= spot.cylinder) - 1;
+        let zone = &self.zones[index];
+        let cylinder = spot.cylinder - zone.first_cylinder;
+        let turn = self.head_of_turn(zone, cylinder, spot.head);
+        let step = |group, run, repetition| PatternStep { group, run, repetition };
+        let zone = index as u32;
+        Some(vec![step(0, zone, cylinder.into()), step(1 + zone, 0, turn.into())])
+    }
+
+    /// The same layout with other angles.
+    pub fn turned(&self, turns: &[Turn]) -> Self {
+        let mut turned = self.clone();
+        for turn in turns {
+            let zone = if turn.group == 0 { turn.run } else { turn.group - 1 };
+            let Some(zone) = turned.zones.get_mut(zone as usize) else { continue };
+            zone.start = zone.start + turn.start;
+            match turn.group {
+                0 => zone.cylinder_step = zone.cylinder_step + turn.step,
+                _ => zone.track_skew = zone.track_skew + turn.step,
+            }
+        }
+        turned
+    }
+
+    /// Which block is on a sector.
+    pub fn lba_at(&self, cylinder: u32, head: u32, sector: u32) -> Option<u64> {
+        if let Some(lba) = self.remaps.moved_to(cylinder, head, sector) {
+            return Some(lba);
+        }
+        let (zone, first) = self.track_position(cylinder, head)?;
+        if sector >= zone.sectors {
+            return None;
+        }
+        let lba = zone.first + u64::from(self.block_at(zone, first + sector).ok()?);
+        match self.remaps.find(lba) {
+            Lookup::Regular(_) => Some(lba),
+            Lookup::Moved(..) => None,
+        }
+    }
+
+    /// The track under a head, if there are blocks on it.
+    pub fn track_at(&self, cylinder: u32, head: u32) -> Option<Track> {
+        let (zone, position) = self.track_position(cylinder, head)?;
+        let first = self.block_at(zone, position).unwrap_or_else(|next| next);
+        let end = self
+            .block_at(zone, position + zone.sectors)
+            .unwrap_or_else(|next| next);
+        if first >= end {
+            return None;
+        }
+        let spot = self.at_position(zone, position);
+        Some(Track {
+            first: Lba(zone.first + u64::from(first)),
+            last: Lba(zone.first + u64::from(end) - 1),
+            cylinder,
+            head,
+            start: spot.start,
+            sectors: zone.sectors,
+            width: zone.width,
+        })
+    }
+
+    /// The position of a zone's block, and how many blocks from it on follow sector by sector.
+    #[inline]
+    fn position(&self, zone: &Zone, block: u32) -> (u32, u32) {
+        let steps = &self.steps[zone.steps.start as usize..zone.steps.end as usize];
+        let above = steps.partition_point(|step| step.first <= block);
+        let end = steps
+            .get(above)
+            .map_or(zone.blocks, |step| step.first.min(zone.blocks));
+        zone.place(block, steps[above - 1].shift, end - block)
+    }
+
+    /// The block at a position of a zone, or else the first block after it.
+    fn block_at(&self, zone: &Zone, position: u32) -> Result<u32, u32> {
+        let steps = &self.steps[zone.steps.start as usize..zone.steps.end as usize];
+        let above = steps.partition_point(|s| zone.place(s.first, s.shift, 1).0 <= position);
+        let end = steps
+            .get(above)
+            .map_or(zone.blocks, |step| step.first.min(zone.blocks));
+        let Some(step) = above.checked_sub(1).map(|i| steps[i]) else {
+            return Err(0);
+        };
+        match zone.block_in_step(position, step) {
+            Ok(block) if block < end => Ok(block),
+            Ok(_) => Err(end),
+            Err(next) => Err(next.clamp(step.first, end)),
+        }
+    }
+
+    /// The sector at a position of a zone.
+    #[inline]
+    fn at_position(&self, zone: &Zone, position: u32) -> Spot {
+        let (track, sector) = (position / zone.sectors, position % zone.sectors);
+        let (cylinder, turn) = (track / self.surfaces, track % self.surfaces);
+        let mut start = zone.start
+            + zone.cylinder_step.times(u64::from(cylinder))
+            + zone.track_skew.times(u64::from(turn));
+        if self.push != Push::Nothing && !zone.pushes.is_empty() {
+            let before = match self.push {
+                Push::Tracks => track,
+                _ => track - turn,
+            } * zone.sectors;
+            let slips = &self.pushes[zone.pushes.start as usize..zone.pushes.end as usize];
+            let pushed = slips.partition_point(|&slip| slip < before);
+            start = start + zone.width.times(pushed as u64);
+        }
+        Spot {
+            cylinder: zone.first_cylinder + cylinder,
+            head: self.head_of_turn(zone, cylinder, turn),
+            sector,
+            sectors: zone.sectors,
+            start,
+            width: zone.width,
+            contiguous: 1,
+            remapped: false,
+        }
+    }
+
+    /// The head of a turn on a zone's cylinder, and the turn of a head: the map is its own inverse.
+    #[inline]
+    fn head_of_turn(&self, zone: &Zone, cylinder: u32, turn: u32) -> u32 {
+        let descending = match self.head_order {
+            HeadOrder::Ascending => false,
+            HeadOrder::AlternatingInZone => cylinder % 2 == 1,
+            HeadOrder::AlternatingByParity => (zone.first_cylinder + cylinder) % 2 == 1,
+        };
+        if descending {
+            self.surfaces - 1 - turn
+        } else {
+            turn
+        }
+    }
+
+    /// The zone of a track, and the position of its sector 0.
+    fn track_position(&self, cylinder: u32, head: u32) -> Option<(&Zone, u32)> {
+        if head >= self.surfaces {
+            return None;
+        }
+        let above = self.zones.partition_point(|z| z.first_cylinder <= cylinder);
+        let zone = &self.zones[above.checked_sub(1)?];
+        if cylinder > zone.last_cylinder {
+            return None;
+        }
+        let cylinder = cylinder - zone.first_cylinder;
+        let track = cylinder * self.surfaces + self.head_of_turn(zone, cylinder, head);
+        Some((zone, track * zone.sectors))
+    }
+
+    /// The spot of a block that was moved.
+    fn moved(&self, remap: Remap, into: u32) -> Option<Spot> {
+        let (zone, first) = self.track_position(remap.cylinder, remap.head)?;
+        Some(Spot {
+            contiguous: remap.blocks - into,
+            remapped: true,
+            ..self.at_position(zone, first + remap.sector + into)
+        })
+    }
+
+    /// The remapped blocks of a description: positions, or whole tracks.
+    fn find_remaps(&self, description: &Description) -> Result<Remaps, LayoutError> {
+        let mut remaps = Vec::new();
+        for (item, (zone, described)) in self.zones.iter().zip(&description.zones).enumerate() {
+            let unit = match description.sparing {
+                Sparing::Tracks => zone.sectors,
+                _ => 1,
+            };
+            for (entry, &(from, to)) in described.remaps.iter().enumerate() {
+                let wrong = |reason: String| LayoutError {
+                    item: Some(item),
+                    entry: Some(entry),
+                    key: "remaps",
+                    reason,
+                };
+                let limit = zone.positions / unit;
+                if from >= limit || to >= limit {
+                    return Err(wrong(format!(
+                        "remap of {from} to {to}: expected both below {limit}, the zone's size"
+                    )));
+                }
+                if self.block_at(zone, to * unit).is_ok() {
+                    return Err(wrong(format!(
+                        "remap to {to}, which holds a block of its own: expected a spare"
+                    )));
+                }
+                let Ok(block) = self.block_at(zone, from * unit) else {
+                    return Err(wrong(format!(
+                        "remap of {from}, which holds no block: expected a mapped one"
+                    )));
+                };
+                let target = self.at_position(zone, to * unit);
+                remaps.push(Remap {
+                    first: zone.first + u64::from(block),
+                    blocks: unit.min(zone.blocks - block),
+                    cylinder: target.cylinder,
+                    head: target.head,
+                    sector: target.sector,
+                });
+            }
+        }
+        Remaps::new(remaps)
+    }
+}
+
+impl Zone {
+    /// The position of a block that is pushed by `shift`, and how many of `blocks` blocks from it
+    /// on follow it.
+    #[inline]
+    fn place(&self, block: u32, shift: i32, blocks: u32) -> (u32, u32) {
+        let (before, after) = match self.slipping {
+            Slipping::AcrossUnits => (shift, 0),
+            Slipping::WithinUnit => (0, shift),
+        };
+        let place = (block + self.unmapped).wrapping_add_signed(before);
+        if self.unit_blocks == self.unit_sectors {
+            return (place.wrapping_add_signed(after), blocks);
+        }
+        let (unit, offset) = (place / self.unit_blocks, place % self.unit_blocks);
+        let position = unit * self.unit_sectors + self.unit_front + offset;
+        (
+            position.wrapping_add_signed(after),
+            blocks.min(self.unit_blocks - offset),
+        )
+    }
+
+    /// The block at a position inside a step, or else the next block, without regard to the
+    /// step's end.
+    fn block_in_step(&self, position: u32, step: Step) -> Result<u32, u32> {
+        let (before, after) = match self.slipping {
+            Slipping::AcrossUnits => (step.shift, 0),
+            Slipping::WithinUnit => (0, step.shift),
+        };
+        let block = |place: u32| {
+            let block = place.wrapping_add_signed(-before);
+            block.saturating_sub(self.unmapped)
+        };
+        let unit = position / self.unit_sectors;
+        let offset = position % self.unit_sectors;
+        let offset = i64::from(offset) - i64::from(self.unit_front) - i64::from(after);
+        if offset < 0 {
+            Err(block(unit * self.unit_blocks))
+        } else if offset >= i64::from(self.unit_blocks) {
+            Err(block((unit + 1) * self.unit_blocks))
+        } else {
+            let place = unit * self.unit_blocks + offset as u32;
+            if place.wrapping_add_signed(-before) < self.unmapped {
+                return Err(0);
+            }
+            Ok(block(place))
+        }
+    }
+}
+
+/// Checks what concerns the drive as a whole.
+fn check_drive(description: &Description) -> Result<(), LayoutError> {
+    let wrong = |key, reason| {
+        Err(LayoutError {
+            item: None,
+            entry: None,
+            key,
+            reason,
+        })
+    };
+    if description.surfaces == 0 || description.surfaces > MAX_SURFACES {
+        return wrong(
+            "surfaces",
+            format!(
+                "{} surfaces: expected 1 to {MAX_SURFACES}",
+                description.surfaces
+            ),
+        );
+    }
+    if description.zones.is_empty() {
+        return wrong("zone", "no zones: expected at least one".into());
+    }
+    if description.blocks == 0 {
+        return wrong(
+            "blocks",
+            "a drive without blocks: expected at least one".into(),
+        );
+    }
+    if description.sparing == Sparing::RangeEnd && description.range_cylinders == 0 {
+        return wrong(
+            "range_cylinders",
+            "ranges of 0 cylinders: expected at least one".into(),
+        );
+    }
+    Ok(())
+}

@@ -1,0 +1,345 @@
+//! What a real drive does and no belief knows: noise, stalls, retries, lost sectors.
+//!
+//! Everything is drawn from one seeded generator in the order of the commands, so that the same
+//! seed and the same commands give the same run on every machine.
+
+use block::{Duration, Extent, Instant, Lba};
+use rand_core::{Rng, SeedableRng};
+use rand_pcg::Pcg64Mcg;
+
+use crate::angle::Spindle;
+use crate::geometry::Run;
+
+/// How a drive deviates from its profile. The default does not.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Imperfections {
+    /// Standard deviation of a seek's duration.
+    pub seek_noise: Duration,
+    /// Seeks that settle badly, and how much longer each of them takes.
+    pub settle_retry: Chance,
+    /// The spindle's tolerance: how many parts per million slower than the profile it turns.
+    pub spindle_ppm: i32,
+    /// How far, in parts per million, its speed wanders to either side of that.
+    pub spindle_drift_ppm: u32,
+    /// Standard deviation of the electronics' time per command (bus contention, interrupts).
+    pub overhead_noise: Duration,
+    /// Thermal recalibration: how often, and for how long.
+    pub recalibration: Periodic,
+    /// Background scan of the medium: how often a slice is due, and how long it takes.
+    pub media_scan: Periodic,
+    /// Tracks on which a sector is only read at the second attempt: one more revolution each.
+    pub media_retry: Chance,
+    /// Blocks that cannot be read until they are written.
+    pub unreadable: Vec<Extent>,
+    /// Blocks that were remapped to the end of the disk in the field.
+    pub grown_defects: Vec<Lba>,
+    /// The command (counted from 0) that hangs, and for how long.
+    pub hang: Option<(u64, Duration)>,
+    /// Blocks in a sequential-write zone (host-managed shingled recording).
+    pub sequential_zone: Option<u64>,
+}
+
+/// Something that happens now and then.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Chance {
+    /// How often, in a million.
+    pub per_million: u32,
+    /// What it costs.
+    pub costs: Duration,
+}
+
+/// Something that is due again and again; never if `every` is zero.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Periodic {
+    /// From one to the next.
+    pub every: Duration,
+    /// What it costs.
+    pub costs: Duration,
+}
+
+/// The dice, and what they have shown so far.
+#[derive(Clone, Debug)]
+pub(crate) struct Luck {
+    imperfections: Imperfections,
+    perfect: bool,
+    dice: Pcg64Mcg,
+    commands: u64,
+    recalibrations: u64,
+    scans: u64,
+    nominal: Spindle,
+}
+
+/// What befell one pass over a track.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Mishap {
+    /// Time lost.
+    pub(crate) lost: Duration,
+    /// The first block that could not be read.
+    pub(crate) unreadable: Option<Lba>,
+}
+
+impl Luck {
+    pub(crate) fn new(imperfections: Imperfections, seed: u64, nominal: Spindle) -> Self {
+        Luck {
+            perfect: imperfections == Imperfections::default(),
+            imperfections,
+            dice: Pcg64Mcg::seed_from_u64(seed),
+            commands: 0,
+            recalibrations: 0,
+            scans: 0,
+            nominal,
+        }
+    }
+
+    /// Whether nothing ever deviates: the dice need not be asked.
+    pub(crate) fn is_perfect(&self) -> bool {
+        self.perfect
+    }
+
+    /// The spindle as it turns from `now` on, continuing `present` without a jump.
+    pub(crate) fn spindle(&mut self, present: Spindle, now: Instant) -> Spindle {
+        let drift = i64::from(self.imperfections.spindle_drift_ppm);
+        let wander = if drift == 0 {
+            0
+        } else {
+            self.between(-drift, drift)
+        };
+        let ppm = i64::from(self.imperfections.spindle_ppm) + wander;
+        let nominal = self.nominal.period_ps();
+        let period = nominal.saturating_add_signed(nominal as i64 / 1_000_000 * ppm);
+        let next = Spindle::from_period_ps(period);
+        let phase = present.angle_at(now) - next.angle_at(now);
+        next.with_phase(phase)
+    }
+
+    /// Whether the speed wanders.
+    pub(crate) fn drifts(&self) -> bool {
+        self.imperfections.spindle_drift_ppm != 0
+    }
+
+    /// How long the drive is busy with itself before it takes up the next command.
+    pub(crate) fn stall(&mut self, now: Instant) -> Duration {
+        let command = self.commands;
+        self.commands += 1;
+        if self.perfect {
+            return Duration::ZERO;
+        }
+        let recalibration = due(
+            self.imperfections.recalibration,
+            now,
+            &mut self.recalibrations,
+        );
+        let scan = due(self.imperfections.media_scan, now, &mut self.scans);
+        let hang = match self.imperfections.hang {
+            Some((hanging, costs)) if hanging == command => costs,
+            _ => Duration::ZERO,
+        };
+        let noise = self.noise(self.imperfections.overhead_noise).max(0);
+        recalibration + scan + hang + Duration::from_nanos(noise as u64)
+    }
+
+    /// How long a seek takes that ideally takes `ideal`.
+    pub(crate) fn seek(&mut self, ideal: Duration) -> Duration {
+        if self.perfect || ideal.is_zero() {
+            return ideal;
+        }
+        let noise = self.noise(self.imperfections.seek_noise);
+        let retry = self.imperfections.settle_retry;
+        let settle = if self.happens(retry) {
+            retry.costs
+        } else {
+            Duration::ZERO
+        };
+        ideal.adjusted(noise) + settle
+    }
+
+    /// What befalls a pass over `run`.
+    pub(crate) fn pass(&mut self, run: &Run, reading: Reading, period: Duration) -> Mishap {
+        if self.perfect {
+            return Mishap::default();
+        }
+        let (first, end) = (run.first.0, run.first.0 + u64::from(run.blocks));
+        let mut mishap = Mishap::default();
+        let retry = self.imperfections.media_retry;
+        if self.happens(retry) {
+            mishap.lost += period;
+        }
+        for defect in &self.imperfections.grown_defects {
+            if (first..end).contains(&defect.0) {
+                // Across the disk to the spare sector, and back: two long seeks and the wait for
+                // the sectors, which come to about four revolutions on every drive we ship.
+                mishap.lost += period * 4;
+            }
+        }
+        match reading {
+            Reading::Reads => {
+                let bad = self.imperfections.unreadable.iter().filter_map(|extent| {
+                    (extent.start().0 < end && first < extent.end().0)
+                        .then(|| Lba(extent.start().0.max(first)))
+                });
+                mishap.unreadable = bad.min();
+                if mishap.unreadable.is_some() {
+                    mishap.lost += period * RETRIES;
+                }
+            }
+            Reading::Writes => {
+                // A write makes a sector readable again: cut it out of the bad extents.
+                let written = Extent::new(Lba(first), block::Sectors(end - first)).ok();
+                if let Some(written) = written {
+                    cut(&mut self.imperfections.unreadable, written);
+                }
+            }
+        }
+        mishap
+    }
+
+    /// The size of the sequential-write zones, if the drive has such.
+    pub(crate) fn sequential_zone(&self) -> Option<u64> {
+        self.imperfections.sequential_zone
+    }
+
+    /// A uniform choice, for the moment of a power cut.
+    pub(crate) fn below(&mut self, limit: u64) -> u64 {
+        (u128::from(self.dice.next_u64()) * u128::from(limit) >> 64) as u64
+    }
+
+    fn between(&mut self, low: i64, high: i64) -> i64 {
+        low + self.below((high - low + 1) as u64) as i64
+    }
+
+    fn happens(&mut self, chance: Chance) -> bool {
+        chance.per_million > 0 && self.below(1_000_000) < u64::from(chance.per_million)
+    }
+
+    /// Nearly normal noise in nanoseconds: the sum of twelve uniform draws has unit variance.
+    fn noise(&mut self, deviation: Duration) -> i64 {
+        let deviation = deviation.as_nanos() as i64;
+        if deviation == 0 {
+            return 0;
+        }
+        // Twelve draws in thousandths, whose mean is 6000 of them.
+        let sum: i64 = (0..12).map(|_| self.between(0, 1000)).sum();
+        deviation * (sum - 6000) / 1000
+    }
+}
+
+/// Whether a pass reads or writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reading {
+    Reads,
+    Writes,
+}
+
+/// How often a drive tries to read a bad sector before it gives up: a typical default of SCSI
+/// drives' read retry count.
+const RETRIES: u64 = 8;
+
+/// The cost of what was due since the last time; `done` counts the periods that were served.
+fn due(periodic: Periodic, now: Instant, done: &mut u64) -> Duration {
+    if periodic.every.is_zero() {
+        return Duration::ZERO;
+    }
+    let periods = now.as_nanos() / periodic.every.as_nanos();
+    if periods <= *done {
+        return Duration::ZERO;
+    }
+    *done = periods;
+    periodic.costs
+}
+
+/// Takes `written` out of the extents.
+fn cut(extents: &mut Vec<Extent>, written: Extent) {
+    if !extents.iter().any(|extent| extent.overlaps(written)) {
+        return;
+    }
+    let pieces = extents.iter().flat_map(|extent| {
+        let left = written.start().0.checked_sub(extent.start().0);
+        let right = extent.end().0.checked_sub(written.end().0);
+        let keep = |start: u64, length: Option<u64>| {
+            length.and_then(|n| Extent::new(Lba(start), block::Sectors(n)).ok())
+        };
+        let whole = (!extent.overlaps(written)).then_some(*extent);
+        match whole {
+            Some(whole) => [Some(whole), None],
+            None => [keep(extent.start().0, left), keep(written.end().0, right)],
+        }
+    });
+    *extents = pieces.flatten().collect();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn luck(imperfections: Imperfections) -> Luck {
+        Luck::new(imperfections, 7, Spindle::from_period_ps(6_000_000_000))
+    }
+
+    #[test]
+    fn noise_has_the_stated_deviation_and_no_bias() {
+        let micros = Duration::from_micros(50);
+        let mut luck = luck(Imperfections {
+            seek_noise: micros,
+            ..Imperfections::default()
+        });
+        let ideal = Duration::from_millis(5);
+        let errors: Vec<f64> = (0..20_000)
+            .map(|_| luck.seek(ideal).as_nanos() as f64 - ideal.as_nanos() as f64)
+            .collect();
+        let mean = errors.iter().sum::<f64>() / errors.len() as f64;
+        let variance = errors.iter().map(|e| e * e).sum::<f64>() / errors.len() as f64;
+        assert!(mean.abs() < 1_500.0, "bias of {mean} ns");
+        assert!(
+            (variance.sqrt() - 50_000.0).abs() < 1_500.0,
+            "deviation {}",
+            variance.sqrt()
+        );
+    }
+
+    #[test]
+    fn a_drifting_spindle_never_jumps() {
+        let drifting = Imperfections {
+            spindle_drift_ppm: 40,
+            ..Imperfections::default()
+        };
+        let mut luck = luck(drifting);
+        let mut spindle = Spindle::from_period_ps(6_000_000_000);
+        for second in 1..100 {
+            let now = Instant::ZERO + Duration::from_secs(second);
+            let next = luck.spindle(spindle, now);
+            assert_eq!(next.angle_at(now), spindle.angle_at(now));
+            spindle = next;
+        }
+    }
+
+    #[test]
+    fn stalls_come_once_a_period() {
+        let every = Periodic {
+            every: Duration::from_secs(1),
+            costs: Duration::from_millis(20),
+        };
+        let mut luck = luck(Imperfections {
+            recalibration: every,
+            ..Imperfections::default()
+        });
+        let stalls: Vec<u64> = [0, 400, 1_000, 1_900, 2_100, 2_200, 5_000]
+            .iter()
+            .map(|&ms| {
+                luck.stall(Instant::ZERO + Duration::from_millis(ms))
+                    .as_nanos()
+            })
+            .map(|nanos| nanos / 1_000_000)
+            .collect();
+        assert_eq!(stalls, [0, 0, 20, 0, 20, 0, 20]);
+    }
+
+    #[test]
+    fn writing_cuts_a_bad_extent_in_two() {
+        let extent = |a, n| Extent::new(Lba(a), block::Sectors(n)).expect("valid");
+        let mut bad = vec![extent(10, 10), extent(40, 1)];
+        cut(&mut bad, extent(13, 4));
+        assert_eq!(bad, [extent(10, 3), extent(17, 3), extent(40, 1)]);
+        cut(&mut bad, extent(0, 100));
+        assert!(bad.is_empty());
+    }
+}

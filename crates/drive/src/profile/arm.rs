@@ -1,0 +1,113 @@
+//! The `[seek]` table: points or a formula, the head switch, the settling of writes.
+
+use block::Duration;
+
+use super::document::{Field, Section};
+use super::{ProfileError, millis};
+use crate::seek::{SeekCurve, SeekError, SeekTable};
+
+/// What the table says.
+pub(super) struct Arm {
+    pub seek: SeekCurve,
+    pub head_switch: Duration,
+    pub write_settle_nanos: i64,
+}
+
+/// At most how much faster or slower writes settle: a revolution of the slowest drives.
+pub(super) const SETTLE_MS: std::ops::RangeInclusive<f64> = -20.0..=20.0;
+
+/// Reads the table, for a drive of so many cylinders.
+pub(super) fn read(field: &Field, cylinders: u32) -> Result<Arm, ProfileError> {
+    let section = field.section(&[
+        "origin",
+        "head_switch_ms",
+        "write_settle_ms",
+        "read_points",
+        "write_points",
+        "formula",
+    ])?;
+    let read = match (section.get("read_points"), section.get("formula")) {
+        (Some(points), None) => read_points(&points, cylinders)?,
+        (None, Some(formula)) => read_formula(&formula, cylinders)?,
+        (None, None) => {
+            return Err(section.error("missing key: expected read_points or formula".into()));
+        }
+        (Some(_), Some(formula)) => {
+            return Err(formula.error("a formula besides read_points: expected one of them".into()));
+        }
+    };
+    let write = match section.get("write_points") {
+        Some(points) => read_points(&points, cylinders)?,
+        None => read.clone(),
+    };
+    let settle = section.need("write_settle_ms")?.number(SETTLE_MS)?;
+    Ok(Arm {
+        seek: SeekCurve::new(read, write),
+        head_switch: millis(&section.need("head_switch_ms")?)?,
+        write_settle_nanos: (settle * 1e6).round() as i64,
+    })
+}
+
+/// `[[distance, milliseconds], ...]`
+fn read_points(field: &Field, cylinders: u32) -> Result<SeekTable, ProfileError> {
+    let points = field.list(|point| {
+        point.exactly(2, "[cylinders, milliseconds]")?;
+        Ok((point.at(0)?.u32(1)?, millis(&point.at(1)?)?))
+    })?;
+    let unordered = points.windows(2).position(|pair| pair[0].0 >= pair[1].0);
+    SeekTable::new(points, cylinders).map_err(|error| match (&error, unordered) {
+        (SeekError::NotAscending(..), Some(before)) => match field.at(before + 1) {
+            Ok(point) => point.error(error.to_string()),
+            Err(missing) => missing,
+        },
+        _ => field.error(error.to_string()),
+    })
+}
+
+/// The formula of the HP drives (Ruemmler and Wilkes; DiskSim's "HPL plus ten"): measured times
+/// for the shortest distances, then a root, then a line.
+///
+/// ```text
+///   distance  1..=n              first_ms
+///             below far          near_ms + near_root_ms * sqrt(distance)
+///             from far on        far_ms + far_cylinder_ms * distance
+/// ```
+fn read_formula(field: &Field, cylinders: u32) -> Result<SeekTable, ProfileError> {
+    let section = field.section(&[
+        "first_ms",
+        "far_cylinders",
+        "near_ms",
+        "near_root_ms",
+        "far_ms",
+        "far_cylinder_ms",
+    ])?;
+    let first = section.need("first_ms")?.list(|time| millis(&time))?;
+    let far = section.need("far_cylinders")?.u32(1)?;
+    let number = |section: &Section, key| section.need(key)?.number(0.0..=1_000.0);
+    let (near_ms, near_root_ms) = (
+        number(&section, "near_ms")?,
+        number(&section, "near_root_ms")?,
+    );
+    let (far_ms, far_cylinder_ms) = (
+        number(&section, "far_ms")?,
+        number(&section, "far_cylinder_ms")?,
+    );
+    let time = |distance: u32| {
+        if let Some(&time) = first.get(distance as usize - 1) {
+            return Some(time);
+        }
+        let d = f64::from(distance);
+        Duration::from_millis_f64(if distance < far {
+            near_ms + near_root_ms * d.sqrt()
+        } else {
+            far_ms + far_cylinder_ms * d
+        })
+    };
+    let points: Option<Vec<_>> = (1..cylinders.max(2))
+        .map(|distance| Some((distance, time(distance)?)))
+        .collect();
+    points
+        .ok_or(SeekError::Empty)
+        .and_then(|points| SeekTable::new(points, cylinders))
+        .map_err(|error| field.error(error.to_string()))
+}

@@ -1,0 +1,152 @@
+//! Traces of block requests: what a record is, and which formats there are.
+//!
+//! ```text
+//!   file --zstd?--> lines --format's parser--> order check --> Record, Record, ...
+//!                     |            |                |
+//!                     '------------+----------------'--> TraceError: refused, or skipped and counted
+//! ```
+//!
+//! A [`Reader`] is an iterator and holds one buffer, however long the trace is. A [`Writer`] puts
+//! its file under its name only when it is whole. A new format is one file beside this one, one
+//! line in [`ALL`], and one fuzz target: the tests then include it.
+
+mod blkparse;
+mod canonical;
+pub mod conformance;
+mod devices;
+mod disksim;
+mod error;
+mod fields;
+mod fio;
+mod lines;
+mod msr;
+mod reader;
+mod record;
+mod spc;
+mod statistics;
+mod validate;
+mod writer;
+
+pub use devices::{DeviceIndex, Devices};
+pub use error::{Fault, Reason, Skipped, TraceError};
+pub use reader::{OnBad, Reader};
+pub use record::{ByteRange, CacheAction, Measured, RangeError, Record};
+pub use statistics::{DeviceSummary, Spread, Statistics, Summary};
+pub use writer::{IfExists, Unfit, WriteError, Writer};
+
+use block::Duration;
+use std::path::Path;
+use writer::Encode;
+
+/// The longest line, without its end. Lines of real traces have at most about 300 bytes, and a
+/// file name in a fio log at most 256; a longer line is a bad one, and is not held in memory.
+pub const MAX_LINE_BYTES: usize = 8192;
+
+/// Devices in one trace; a record of a further one is bad. The largest published traces have some
+/// hundred volumes; the bound is a choice.
+pub const MAX_DEVICES: usize = 4096;
+
+/// The longest name of a device: what `fio` reads (its buffer is 256 bytes).
+pub const MAX_DEVICE_NAME_BYTES: usize = 255;
+
+/// The longest request: lengths in NBD and in `fio` logs have 32 bits.
+pub const MAX_REQUEST_BYTES: u64 = u32::MAX as u64;
+
+/// The block in which SPC, DiskSim and `blkparse` count.
+const BLOCK_BYTES: u64 = 512;
+
+/// One way to write a trace down.
+pub struct Format {
+    /// What the command line calls it.
+    pub name: &'static str,
+    /// What it is, for the help.
+    pub summary: &'static str,
+    /// How its lines look, for the help and for messages.
+    pub shape: &'static str,
+    /// Endings of file names, without the dot and without `.zst`.
+    pub extensions: &'static [&'static str],
+    /// The field that holds the time, for messages.
+    pub time_field: &'static str,
+    /// A parser at the beginning of a trace.
+    parser: fn() -> Box<dyn Parse>,
+    /// An encoder at the beginning of a trace, where we write the format.
+    encoder: Option<fn() -> Box<dyn Encode>>,
+}
+
+/// Every format, in the order in which the help names them.
+pub static ALL: &[Format] = &[
+    canonical::FORMAT,
+    spc::FORMAT,
+    msr::FORMAT,
+    disksim::FORMAT,
+    validate::FORMAT,
+    blkparse::FORMAT,
+    fio::V3,
+    fio::V2,
+];
+
+/// What a parser makes of a line.
+enum Parsed {
+    /// A request.
+    Request(Record),
+    /// A line that the format has and that is no request: counted and passed over.
+    Other,
+}
+
+/// Turns the lines of one trace into records, one after the other.
+trait Parse: Send {
+    /// Takes the next line, without its end.
+    fn line(&mut self, line: &[u8], devices: &mut Devices) -> Result<Parsed, Fault>;
+}
+
+impl Format {
+    /// The format that the command line calls `name`.
+    pub fn named(name: &str) -> Option<&'static Format> {
+        ALL.iter().find(|format| format.name == name)
+    }
+
+    /// The first format of that ending, `.zst` apart, among those that `wanted` accepts.
+    pub fn by_extension(path: &Path, wanted: impl Fn(&Format) -> bool) -> Option<&'static Format> {
+        let name = path.file_name()?.to_str()?;
+        let (_, extension) = name.strip_suffix(".zst").unwrap_or(name).rsplit_once('.')?;
+        ALL.iter()
+            .find(|format| wanted(format) && format.extensions.contains(&extension))
+    }
+
+    /// Whether we write the format.
+    pub fn is_written(&self) -> bool {
+        self.encoder.is_some()
+    }
+
+    /// The step of the times that we write in this format, where we write it; a time between two
+    /// steps is rounded down.
+    pub fn resolution(&self) -> Option<Duration> {
+        self.encoder.map(|encoder| encoder().resolution())
+    }
+
+    /// Whether a trace of this format can begin with `line`.
+    fn begins_with(&self, line: &[u8]) -> bool {
+        (self.parser)().line(line, &mut Devices::default()).is_ok()
+    }
+
+    /// The format of a trace, from its first complete lines: the one that understands the earliest
+    /// of them. No line is understood by two formats (tested).
+    fn sniff(head: &[u8]) -> Option<&'static Format> {
+        head.split(|&byte| byte == b'\n')
+            .take(SNIFFED_LINES)
+            .map(lines::without_return)
+            .find_map(|line| ALL.iter().find(|format| format.begins_with(line)))
+    }
+}
+
+impl std::fmt::Debug for Format {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Format").field(&self.name).finish()
+    }
+}
+
+/// Lines that are looked at to find the format: a few may be bad. A choice.
+const SNIFFED_LINES: usize = 16;
+
+#[cfg(test)]
+mod tests;

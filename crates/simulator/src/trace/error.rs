@@ -1,0 +1,218 @@
+//! What can be wrong with a trace, said in one line.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+/// What is wrong with a trace, and where.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{file}:{line}: {fault}")]
+pub struct TraceError {
+    /// The file.
+    pub file: Arc<str>,
+    /// The line, from 1.
+    pub line: u64,
+    /// What is wrong there.
+    pub fault: Fault,
+}
+
+/// What is wrong with a line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fault {
+    /// Which kind of wrong.
+    pub reason: Reason,
+    /// The field, as the format calls it.
+    pub field: &'static str,
+    /// What stands there; long text is cut.
+    pub found: String,
+    /// What should.
+    pub expected: String,
+}
+
+/// The kinds of wrong; skipped lines are counted by them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Reason {
+    /// A field is not what the format has there.
+    Malformed,
+    /// Too few or too many fields.
+    FieldCount,
+    /// A request of no bytes.
+    ZeroLength,
+    /// A request longer than [`MAX_REQUEST_BYTES`](super::MAX_REQUEST_BYTES).
+    TooLong,
+    /// A number, time or address that 64 bits do not hold.
+    Overflow,
+    /// A time before that of the request before.
+    Backwards,
+    /// A line of another format.
+    OtherFormat,
+    /// More devices than [`MAX_DEVICES`](super::MAX_DEVICES).
+    TooManyDevices,
+    /// A line longer than [`MAX_LINE_BYTES`](super::MAX_LINE_BYTES).
+    LineTooLong,
+    /// The file ends inside a line or inside a compressed frame.
+    Truncated,
+    /// No request at all.
+    Empty,
+    /// The file is in no format that we know.
+    Unrecognised,
+    /// The file cannot be read.
+    Unreadable,
+}
+
+impl Reason {
+    /// Whether one can go on after it, if the user wants to.
+    pub fn is_skippable(self) -> bool {
+        !matches!(
+            self,
+            Reason::Empty | Reason::Unrecognised | Reason::Unreadable
+        )
+    }
+
+    /// The name in JSON.
+    pub fn key(self) -> &'static str {
+        match self {
+            Reason::Malformed => "malformed",
+            Reason::FieldCount => "field_count",
+            Reason::ZeroLength => "zero_length",
+            Reason::TooLong => "too_long",
+            Reason::Overflow => "overflow",
+            Reason::Backwards => "backwards",
+            Reason::OtherFormat => "other_format",
+            Reason::TooManyDevices => "too_many_devices",
+            Reason::LineTooLong => "line_too_long",
+            Reason::Truncated => "truncated",
+            Reason::Empty => "empty",
+            Reason::Unrecognised => "unrecognised",
+            Reason::Unreadable => "unreadable",
+        }
+    }
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Reason::Malformed => "bad field",
+            Reason::FieldCount => "wrong number of fields",
+            Reason::ZeroLength => "zero length",
+            Reason::TooLong => "request too long",
+            Reason::Overflow => "number too large",
+            Reason::Backwards => "time goes backwards",
+            Reason::OtherFormat => "mixed formats",
+            Reason::TooManyDevices => "too many devices",
+            Reason::LineTooLong => "line too long",
+            Reason::Truncated => "truncated",
+            Reason::Empty => "empty trace",
+            Reason::Unrecognised => "unknown format",
+            Reason::Unreadable => "unreadable",
+        })
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Fault {
+            reason,
+            field,
+            found,
+            expected,
+        } = self;
+        write!(f, "{reason}: {field}: found {found}, expected {expected}")
+    }
+}
+
+/// How many bad lines were skipped, and why.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Skipped(BTreeMap<Reason, u64>);
+
+impl Skipped {
+    pub(super) fn count(&mut self, reason: Reason) {
+        *self.0.entry(reason).or_default() += 1;
+    }
+
+    /// All of them.
+    pub fn total(&self) -> u64 {
+        self.0.values().sum()
+    }
+
+    /// By reason.
+    pub fn by_reason(&self) -> impl Iterator<Item = (Reason, u64)> {
+        self.0.iter().map(|(&reason, &count)| (reason, count))
+    }
+}
+
+impl fmt::Display for Skipped {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let lines = match self.total() {
+            1 => "line",
+            _ => "lines",
+        };
+        write!(f, "{} bad {lines} skipped", self.total())?;
+        for (place, (reason, count)) in self.by_reason().enumerate() {
+            let separator = if place == 0 { ": " } else { ", " };
+            write!(f, "{separator}{count} {reason}")?;
+        }
+        Ok(())
+    }
+}
+
+/// Bytes of a trace as they can stand in a message: in quotes, escaped, not too long.
+pub(super) fn quoted(bytes: &[u8]) -> String {
+    /// Bytes shown of a field or line: enough to find it again, short enough for one line.
+    const SHOWN: usize = 48;
+    let cut = &bytes[..bytes.len().min(SHOWN)];
+    let dots = if cut.len() < bytes.len() { "..." } else { "" };
+    let text: String = String::from_utf8_lossy(cut)
+        .chars()
+        .flat_map(|c| match c {
+            '\'' => vec![c],
+            _ => c.escape_debug().collect(),
+        })
+        .collect();
+    format!("\"{text}\"{dots}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_is_one_line_with_all_that_one_needs() {
+        let error = TraceError {
+            file: "a.csv".into(),
+            line: 17,
+            fault: Fault {
+                reason: Reason::Malformed,
+                field: "byte_length",
+                found: quoted(b"-5\n"),
+                expected: "a whole number of bytes".into(),
+            },
+        };
+        assert_eq!(
+            error.to_string(),
+            r#"a.csv:17: bad field: byte_length: found "-5\n", expected a whole number of bytes"#
+        );
+    }
+
+    #[test]
+    fn skipped_lines_are_told_by_reason() {
+        let mut skipped = Skipped::default();
+        skipped.count(Reason::Backwards);
+        assert_eq!(
+            skipped.to_string(),
+            "1 bad line skipped: 1 time goes backwards"
+        );
+        skipped.count(Reason::Malformed);
+        skipped.count(Reason::Malformed);
+        assert_eq!(
+            skipped.to_string(),
+            "3 bad lines skipped: 2 bad field, 1 time goes backwards"
+        );
+    }
+
+    #[test]
+    fn long_and_strange_text_is_cut_and_escaped() {
+        assert_eq!(quoted(&[b'x'; 60]), format!("\"{}\"...", "x".repeat(48)));
+        assert_eq!(quoted(b"a\"\x00\xff"), "\"a\\\"\\0\u{fffd}\"");
+    }
+}

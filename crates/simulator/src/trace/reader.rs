@@ -1,0 +1,368 @@
+//! Reads a trace, one record at a time.
+
+use super::error::{Fault, Reason, Skipped, TraceError, quoted};
+use super::lines::{Lines, Next};
+use super::{ALL, Devices, Format, MAX_LINE_BYTES, Parse, Parsed, Record};
+use block::Instant;
+use std::fs::File;
+use std::io::{self, Cursor, Read};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// What to do about a bad line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OnBad {
+    /// Tell the error and end.
+    Refuse,
+    /// Count it and go on with the next line.
+    Skip,
+}
+
+/// The records of a trace, in order of time.
+///
+/// After an error, and after the last record, it stays at `None`. A compressed file (zstd, told by
+/// its first bytes) is decompressed on the way.
+pub struct Reader {
+    file: Arc<str>,
+    lines: Lines<Box<dyn Read + Send>>,
+    format: &'static Format,
+    parser: Box<dyn Parse>,
+    devices: Devices,
+    on_bad: OnBad,
+    /// The time of the record before.
+    now: Instant,
+    records: u64,
+    passed_over: u64,
+    skipped: Skipped,
+    ended: bool,
+    position: Arc<AtomicU64>,
+    size: Option<u64>,
+}
+
+impl Reader {
+    /// Opens the trace in `path`; without a `format`, its first lines tell it, or else its name.
+    ///
+    /// # Errors
+    /// If the file cannot be read, or is in no format that we know.
+    pub fn open(
+        path: &Path,
+        format: Option<&'static Format>,
+        on_bad: OnBad,
+    ) -> Result<Self, TraceError> {
+        let name = path.display().to_string();
+        let opened = File::open(path).and_then(|file| Ok((file.metadata()?, file)));
+        let (metadata, file) = match opened {
+            Ok((metadata, _)) if metadata.is_dir() => {
+                let error = io::Error::from(io::ErrorKind::IsADirectory);
+                return Err(unreadable(&name, 0, &error));
+            }
+            Ok(opened) => opened,
+            Err(error) => return Err(unreadable(&name, 0, &error)),
+        };
+        let by_name = || Format::by_extension(path, |_| true);
+        let mut reader = Reader::begin(&name, file, format, by_name, on_bad)?;
+        reader.size = metadata.is_file().then_some(metadata.len());
+        Ok(reader)
+    }
+
+    /// Reads a trace from `input`, which messages call `name`; without a `format`, its first lines
+    /// tell it.
+    ///
+    /// # Errors
+    /// If it cannot be read, or is in no format that we know.
+    pub fn new(
+        name: &str,
+        input: impl Read + Send + 'static,
+        format: Option<&'static Format>,
+        on_bad: OnBad,
+    ) -> Result<Self, TraceError> {
+        Reader::begin(name, input, format, || None, on_bad)
+    }
+
+    fn begin(
+        name: &str,
+        input: impl Read + Send + 'static,
+        format: Option<&'static Format>,
+        by_name: impl FnOnce() -> Option<&'static Format>,
+        on_bad: OnBad,
+    ) -> Result<Self, TraceError> {
+        let position = Arc::new(AtomicU64::new(0));
+        let counted = Counted {
+            input,
+            position: Arc::clone(&position),
+        };
+        let plain = decompressed(counted).map_err(|error| unreadable(name, 0, &error))?;
+        let mut lines = Lines::new(plain);
+        let format = match format {
+            Some(format) => format,
+            None => Format::sniff(lines.head())
+                .or_else(by_name)
+                .ok_or_else(|| unrecognised(name, lines.head()))?,
+        };
+        Ok(Reader {
+            file: name.into(),
+            lines,
+            format,
+            parser: (format.parser)(),
+            devices: Devices::default(),
+            on_bad,
+            now: Instant::ZERO,
+            records: 0,
+            passed_over: 0,
+            skipped: Skipped::default(),
+            ended: false,
+            position,
+            size: None,
+        })
+    }
+
+    /// The format of the trace.
+    pub fn format(&self) -> &'static Format {
+        self.format
+    }
+
+    /// The devices so far.
+    pub fn devices(&self) -> &Devices {
+        &self.devices
+    }
+
+    /// The bad lines that were skipped so far.
+    pub fn skipped(&self) -> &Skipped {
+        &self.skipped
+    }
+
+    /// Lines so far that the format has and that are no requests.
+    pub fn passed_over(&self) -> u64 {
+        self.passed_over
+    }
+
+    /// Bytes of the file that were read so far, for progress.
+    pub fn position(&self) -> u64 {
+        self.position.load(Ordering::Relaxed)
+    }
+
+    /// The bytes of the file, where it is a regular one.
+    pub fn size(&self) -> Option<u64> {
+        self.size
+    }
+
+    /// The record of the next line, if that is a request; `None` at the end.
+    fn step(&mut self) -> Option<Result<Option<Record>, Fault>> {
+        let (line, is_last) = match self.lines.next() {
+            Ok(Next::Line(line)) => (line, false),
+            Ok(Next::Unended(line)) => (line, true),
+            Ok(Next::TooLong) => return Some(Err(too_long())),
+            Ok(Next::End) => return None,
+            Err(error) => {
+                self.ended = true;
+                return Some(Err(broken(&error)));
+            }
+        };
+        let parsed = self.parser.line(line, &mut self.devices);
+        Some(match parsed {
+            Ok(Parsed::Request(record)) if record.at < self.now => {
+                Err(backwards(self.format, record.at, self.now))
+            }
+            Ok(Parsed::Request(record)) => Ok(Some(record)),
+            Ok(Parsed::Other) => {
+                self.passed_over += 1;
+                Ok(None)
+            }
+            Err(fault) if is_last => Err(cut_off(fault)),
+            Err(fault) => Err(foreign(self.format, line).unwrap_or(fault)),
+        })
+    }
+
+    fn error(&self, fault: Fault) -> TraceError {
+        TraceError {
+            file: Arc::clone(&self.file),
+            line: self.lines.number(),
+            fault,
+        }
+    }
+
+    /// What is wrong with the trace as a whole, at its end.
+    fn end(&mut self) -> Option<TraceError> {
+        self.ended = true;
+        (self.records == 0).then(|| {
+            self.error(Fault {
+                reason: Reason::Empty,
+                field: "trace",
+                found: format!(
+                    "no request in {} lines ({} passed over, {} skipped)",
+                    self.lines.number(),
+                    self.passed_over,
+                    self.skipped.total()
+                ),
+                expected: format!("{}: {}", self.format.name, self.format.shape),
+            })
+        })
+    }
+}
+
+impl Iterator for Reader {
+    type Item = Result<Record, TraceError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        while !self.ended {
+            match self.step() {
+                None => return self.end().map(Err),
+                Some(Ok(None)) => {}
+                Some(Ok(Some(record))) => {
+                    self.now = record.at;
+                    self.records += 1;
+                    return Some(Ok(record));
+                }
+                Some(Err(fault)) => {
+                    if self.on_bad == OnBad::Refuse || !fault.reason.is_skippable() {
+                        self.ended = true;
+                        return Some(Err(self.error(fault)));
+                    }
+                    self.skipped.count(fault.reason);
+                }
+            }
+        }
+        None
+    }
+}
+
+/// Counts the bytes that come through.
+struct Counted<R> {
+    input: R,
+    position: Arc<AtomicU64>,
+}
+
+impl<R: Read> Read for Counted<R> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let count = self.input.read(into)?;
+        self.position.fetch_add(count as u64, Ordering::Relaxed);
+        Ok(count)
+    }
+}
+
+/// The first bytes of a zstd frame, and of a frame to be skipped (its first byte is 0x50 to 0x5f):
+/// RFC 8878, sections 3.1.1 and 3.1.2.
+const ZSTD_MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
+const ZSTD_SKIPPABLE: [u8; 3] = [0x2a, 0x4d, 0x18];
+
+fn decompressed(mut input: impl Read + Send + 'static) -> io::Result<Box<dyn Read + Send>> {
+    let mut magic = Vec::with_capacity(ZSTD_MAGIC.len());
+    input
+        .by_ref()
+        .take(ZSTD_MAGIC.len() as u64)
+        .read_to_end(&mut magic)?;
+    let is_zstd = magic == ZSTD_MAGIC
+        || matches!(magic[..], [0x50..=0x5f, ref rest @ ..] if *rest == ZSTD_SKIPPABLE);
+    let whole = Cursor::new(magic).chain(input);
+    Ok(if is_zstd {
+        Box::new(zstd::Decoder::new(whole)?)
+    } else {
+        Box::new(whole)
+    })
+}
+
+#[cold]
+fn unreadable(name: &str, line: u64, error: &io::Error) -> TraceError {
+    TraceError {
+        file: name.into(),
+        line,
+        fault: broken(error),
+    }
+}
+
+/// A file that ends inside a compressed frame is a truncated one; other errors are the system's.
+#[cold]
+fn broken(error: &io::Error) -> Fault {
+    let is_cut = error.kind() == io::ErrorKind::UnexpectedEof;
+    Fault {
+        reason: match is_cut {
+            true => Reason::Truncated,
+            false => Reason::Unreadable,
+        },
+        field: "file",
+        found: match is_cut {
+            true => "the end inside a zstd frame".into(),
+            false => format!("\"{error}\""),
+        },
+        expected: match is_cut {
+            true => "a complete frame".into(),
+            false => "bytes".into(),
+        },
+    }
+}
+
+#[cold]
+fn unrecognised(name: &str, head: &[u8]) -> TraceError {
+    let first = head.split(|&byte| byte == b'\n').next().unwrap_or(head);
+    let names: Vec<&str> = ALL.iter().map(|format| format.name).collect();
+    let is_empty = head.is_empty();
+    TraceError {
+        file: name.into(),
+        line: 1,
+        fault: Fault {
+            reason: match is_empty {
+                true => Reason::Empty,
+                false => Reason::Unrecognised,
+            },
+            field: "trace",
+            found: match is_empty {
+                true => "nothing".into(),
+                false => quoted(first),
+            },
+            expected: format!("one of the formats {}", names.join(", ")),
+        },
+    }
+}
+
+#[cold]
+fn too_long() -> Fault {
+    Fault {
+        reason: Reason::LineTooLong,
+        field: "line",
+        found: format!("more than {MAX_LINE_BYTES} bytes"),
+        expected: "a newline before".into(),
+    }
+}
+
+#[cold]
+fn backwards(format: &Format, at: Instant, before: Instant) -> Fault {
+    Fault {
+        reason: Reason::Backwards,
+        field: format.time_field,
+        found: seconds(at),
+        expected: format!("at least {}, that of the request before", seconds(before)),
+    }
+}
+
+fn seconds(at: Instant) -> String {
+    const NANOS: u64 = 1_000_000_000;
+    format!("{}.{:09} s", at.as_nanos() / NANOS, at.as_nanos() % NANOS)
+}
+
+/// A bad last line without a newline: more of it was there once.
+#[cold]
+fn cut_off(fault: Fault) -> Fault {
+    match fault.reason {
+        Reason::Malformed | Reason::FieldCount => Fault {
+            reason: Reason::Truncated,
+            found: format!("{} on the last line, which has no newline", fault.found),
+            ..fault
+        },
+        _ => fault,
+    }
+}
+
+/// What is wrong with a bad line that is a good one of another format.
+#[cold]
+fn foreign(format: &Format, line: &[u8]) -> Option<Fault> {
+    let other = ALL
+        .iter()
+        .find(|other| other.name != format.name && other.begins_with(line))?;
+    Some(Fault {
+        reason: Reason::OtherFormat,
+        field: "line",
+        found: format!("{} in the format {}", quoted(line), other.name),
+        expected: format!("{}: {}", format.name, format.shape),
+    })
+}

@@ -1,0 +1,144 @@
+//! One request of a trace.
+
+use super::{DeviceIndex, MAX_REQUEST_BYTES};
+use block::{Direction, Duration, Extent, Instant, Lba, Sectors};
+use std::num::NonZeroU64;
+
+/// One request of a trace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Record {
+    /// When it arrived, since the start of the trace.
+    pub at: Instant,
+    /// On which device; the reader has its name.
+    pub device: DeviceIndex,
+    /// Which way the bytes go.
+    pub direction: Direction,
+    /// Which bytes of the device.
+    pub bytes: ByteRange,
+    /// What was measured on a real drive, where the format has it.
+    pub measured: Option<Measured>,
+}
+
+/// A run of bytes of a device: never empty, not longer than [`MAX_REQUEST_BYTES`], its end a
+/// 64-bit number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ByteRange {
+    offset: u64,
+    length: u64,
+}
+
+/// Why two numbers are not a range of bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RangeError {
+    /// A request moves at least one byte.
+    #[error("a request of zero bytes")]
+    Empty,
+    /// Longer than any protocol allows.
+    #[error("a request of more than {MAX_REQUEST_BYTES} bytes")]
+    TooLong,
+    /// The end is not a 64-bit number.
+    #[error("a request past the last 64-bit address")]
+    PastEnd,
+}
+
+impl ByteRange {
+    /// The `length` bytes from `offset`.
+    ///
+    /// # Errors
+    /// If that is empty, too long for a request, or ends past the last 64-bit address.
+    pub const fn new(offset: u64, length: u64) -> Result<Self, RangeError> {
+        if length == 0 {
+            return Err(RangeError::Empty);
+        }
+        if length > MAX_REQUEST_BYTES {
+            return Err(RangeError::TooLong);
+        }
+        if offset.checked_add(length).is_none() {
+            return Err(RangeError::PastEnd);
+        }
+        Ok(ByteRange { offset, length })
+    }
+
+    /// The first byte.
+    pub const fn offset(self) -> u64 {
+        self.offset
+    }
+
+    /// How many bytes.
+    pub const fn length(self) -> u64 {
+        self.length
+    }
+
+    /// The byte after the last one.
+    pub const fn end(self) -> u64 {
+        self.offset + self.length
+    }
+
+    /// The blocks of `block_bytes` bytes that hold the range.
+    pub fn blocks(self, block_bytes: NonZeroU64) -> Extent {
+        let first = self.offset / block_bytes;
+        let last = (self.end() - 1) / block_bytes;
+        Extent::new(Lba(first), Sectors(last - first + 1))
+            .expect("the end of the range is a 64-bit number, so the end of its blocks is one")
+    }
+}
+
+/// What was measured on the real drive that served the request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Measured {
+    /// Issue to completion.
+    pub service: Duration,
+    /// Completion to the issue of the next request.
+    pub think: Duration,
+    /// What the drive's buffer did, as seen on the bus.
+    pub cache: CacheAction,
+}
+
+/// What the buffer of a measured drive did. Real on the HP C2247A; elsewhere always `Hit`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum CacheAction {
+    /// `Hit`.
+    Hit,
+    /// `Miss`.
+    Miss,
+    /// `Doub`: the transfer came in two parts.
+    Double,
+    /// `Trip`: in three.
+    Triple,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_range_is_neither_empty_nor_endless() {
+        assert_eq!(ByteRange::new(9, 0), Err(RangeError::Empty));
+        assert_eq!(
+            ByteRange::new(0, MAX_REQUEST_BYTES + 1),
+            Err(RangeError::TooLong)
+        );
+        assert_eq!(ByteRange::new(u64::MAX, 1), Err(RangeError::PastEnd));
+        assert!(ByteRange::new(u64::MAX - 1, 1).is_ok());
+    }
+
+    #[test]
+    fn blocks_cover_the_bytes() {
+        let block = NonZeroU64::new(512).expect("not zero");
+        for (offset, length, first, count) in [
+            (0, 1, 0, 1),
+            (0, 512, 0, 1),
+            (511, 2, 0, 2),
+            (1024, 1025, 2, 3),
+        ] {
+            let extent = ByteRange::new(offset, length).expect("valid").blocks(block);
+            assert_eq!(
+                (extent.start(), extent.length()),
+                (Lba(first), Sectors(count))
+            );
+        }
+        let one = NonZeroU64::new(1).expect("not zero");
+        let last = ByteRange::new(u64::MAX - 1, 1).expect("valid").blocks(one);
+        assert_eq!(last.start(), Lba(u64::MAX - 1));
+    }
+}

@@ -1,0 +1,567 @@
+//! All formats at once: golden samples, errors, round trips, arbitrary bytes.
+
+use super::*;
+use block::{Direction, Instant};
+use proptest::prelude::*;
+use std::io::Cursor;
+
+/// A small trace of one format by hand, and what it says.
+struct Sample {
+    format: &'static str,
+    text: &'static str,
+    /// Nanoseconds, device, direction, offset, length.
+    records: &'static [(u64, &'static str, Direction, u64, u64)],
+    passed_over: u64,
+}
+
+const READ: Direction = Direction::Read;
+const WRITE: Direction = Direction::Write;
+
+static SAMPLES: &[Sample] = &[
+    Sample {
+        format: "canonical",
+        text: "0.000000,0,R,336756736,8192\n\
+               0.0113,web3,W,0,1\n\
+               0.011300001,0,R,18446744073709551614,1\n",
+        records: &[
+            (0, "0", READ, 336_756_736, 8192),
+            (11_300_000, "web3", WRITE, 0, 1),
+            (11_300_001, "0", READ, u64::MAX - 1, 1),
+        ],
+        passed_over: 0,
+    },
+    Sample {
+        format: "spc",
+        text: "0,20941264,8192,W,0.551706\n\
+               01, 3436288 ,15872,r,1.25,optional,0\r\n",
+        records: &[
+            (551_706_000, "0", WRITE, 20_941_264 * 512, 8192),
+            (1_250_000_000, "1", READ, 3_436_288 * 512, 15_872),
+        ],
+        passed_over: 0,
+    },
+    Sample {
+        format: "msr",
+        text: "128166372003061629,web,3,Read,32256,8192,113736\n\
+               128166372003061632,web,0,Write,512,4096,0\n",
+        records: &[
+            (0, "web_3", READ, 32_256, 8192),
+            (300, "web_0", WRITE, 512, 4096),
+        ],
+        passed_over: 0,
+    },
+    Sample {
+        format: "disksim",
+        text: "0.000000 0 4096 8 1\n\
+                  10.5\t2   16 1 0\n\
+               11 0 8 2 1D\n",
+        records: &[
+            (0, "0", READ, 4096 * 512, 4096),
+            (10_500_000, "2", WRITE, 8192, 512),
+            (11_000_000, "0", READ, 4096, 1024),
+        ],
+        passed_over: 0,
+    },
+    Sample {
+        format: "validate",
+        text: "R Miss  564347     2     14095.370     13876.270\n\
+               W Hit   564349     2      1414.2704     0.0006\n\
+               R Trip  1 1 0 0\n",
+        records: &[
+            (0, "0", READ, 564_347 * 512, 1024),
+            (27_971_640, "0", WRITE, 564_349 * 512, 1024),
+            (29_385_911, "0", READ, 512, 512),
+        ],
+        passed_over: 0,
+    },
+    Sample {
+        format: "blkparse",
+        text: "  8,0    3        1     0.000000000   697  G   W 223490 + 8 [kjournald]\n\
+               \x20 8,0    3        2     0.000001829   697  Q   W 223490 + 8 [kjournald]\n\
+               \x20 8,0    3        3     0.000002197   697  D   W 223490 + 8 [kjournald]\n\
+               \x20 8,0    0        0     0.000003000     0  m   N cfq697 dispatch a request\n\
+               259,16   1        4     1.5         0  Q  RA 16 + 256 [cat of nine]\n\
+               \x20 8,0    1        5     1.500000001     0  Q FWS [fsync]\n\
+               \x20 8,0    1        6     1.600000000     0  Q  DS 64 + 8 [fstrim]\n\
+               CPU0 (8,0):\n\
+               \x20Reads Queued:          32,      128KiB\t Writes Queued:           0,        0KiB\n\
+               \n\
+               Throughput (R/W): 1KiB/s / 0KiB/s\n",
+        records: &[
+            (1_829, "8:0", WRITE, 223_490 * 512, 4096),
+            (1_500_000_000, "259:16", READ, 8192, 131_072),
+        ],
+        passed_over: 9,
+    },
+    Sample {
+        format: "fio-v3",
+        text: "fio version 3 iolog\n\
+               0 /dev/sda add\n\
+               0 /dev/sda open\n\
+               1500 /dev/sda read 4096 8192\n\
+               1600 /dev/sda sync 0 0\n\
+               1601 /dev/sda write 0 512\n\
+               2000 /dev/sda close\n",
+        records: &[
+            (1_500_000, "/dev/sda", READ, 4096, 8192),
+            (1_601_000, "/dev/sda", WRITE, 0, 512),
+        ],
+        passed_over: 5,
+    },
+    Sample {
+        format: "fio-v2",
+        text: "fio version 2 iolog\n\
+               /dev/sda add\n\
+               /dev/sda open\n\
+               /dev/sda wait 1500 0\n\
+               /dev/sda read 4096 8192\n\
+               /dev/sda datasync\n\
+               /dev/sda wait 250\n\
+               /dev/sda write 0 512\n\
+               /dev/sda trim 0 512\n\
+               /dev/sda close\n",
+        records: &[
+            (1_500_000, "/dev/sda", READ, 4096, 8192),
+            (1_750_000, "/dev/sda", WRITE, 0, 512),
+        ],
+        passed_over: 8,
+    },
+];
+
+fn sample(name: &str) -> &'static Sample {
+    SAMPLES
+        .iter()
+        .find(|sample| sample.format == name)
+        .unwrap_or_else(|| panic!("the format {name} needs a sample"))
+}
+
+fn reader(bytes: &[u8], format: Option<&'static Format>, on_bad: OnBad) -> Reader {
+    Reader::new("t", Cursor::new(bytes.to_vec()), format, on_bad).expect("a known format")
+}
+
+fn named(name: &str) -> &'static Format {
+    Format::named(name).expect("a format of that name")
+}
+
+/// The first error of `text` in `format`, as it is printed.
+fn error(format: &str, text: &str) -> String {
+    let found = reader(text.as_bytes(), Some(named(format)), OnBad::Refuse).find_map(Result::err);
+    found.expect("an error").to_string()
+}
+
+#[test]
+fn every_format_reads_its_sample_and_tells_it_from_the_others() {
+    for format in ALL {
+        let sample = sample(format.name);
+        let mut reader = reader(sample.text.as_bytes(), None, OnBad::Refuse);
+        assert_eq!(reader.format().name, format.name, "told by its first lines");
+        let records: Vec<Record> = reader
+            .by_ref()
+            .collect::<Result<_, _>>()
+            .expect("a good sample");
+        let plain: Vec<_> = records
+            .iter()
+            .map(|record| {
+                (
+                    record.at.as_nanos(),
+                    reader.devices().name(record.device),
+                    record.direction,
+                    record.bytes.offset(),
+                    record.bytes.length(),
+                )
+            })
+            .collect();
+        assert_eq!(plain, sample.records, "{}", format.name);
+        assert_eq!(reader.passed_over(), sample.passed_over, "{}", format.name);
+    }
+}
+
+#[test]
+fn the_names_and_first_lines_of_the_formats_are_distinct() {
+    for format in ALL {
+        let same = ALL.iter().filter(|other| other.name == format.name).count();
+        assert_eq!(same, 1, "{}", format.name);
+        for line in sample(format.name).text.lines() {
+            for other in ALL.iter().filter(|other| other.name != format.name) {
+                assert!(
+                    !other.begins_with(line.as_bytes()),
+                    "{} takes a line of {}: {line}",
+                    other.name,
+                    format.name
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn every_format_has_its_fuzz_target() {
+    let targets = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fuzz/fuzz_targets");
+    for format in ALL {
+        let target = format!("{targets}/trace_{}.rs", format.name.replace('-', "_"));
+        let text = std::fs::read_to_string(&target).expect(&target);
+        assert!(text.contains(&format!("\"{}\"", format.name)), "{target}");
+    }
+}
+
+#[test]
+fn measured_times_are_kept() {
+    let text = sample("validate").text;
+    let records: Vec<Measured> = reader(text.as_bytes(), None, OnBad::Refuse)
+        .map(|record| record.expect("good").measured.expect("measured"))
+        .collect();
+    assert_eq!(records[0].service, Duration::from_nanos(14_095_370));
+    assert_eq!(records[0].think, Duration::from_nanos(13_876_270));
+    assert_eq!(records[1].think, Duration::from_nanos(1), "0.6 ns, rounded");
+    assert_eq!(
+        [records[0].cache, records[1].cache, records[2].cache],
+        [CacheAction::Miss, CacheAction::Hit, CacheAction::Triple]
+    );
+}
+
+#[test]
+fn errors_tell_line_field_found_and_expected() {
+    let first = "0.5,a,R,0,512\n";
+    for (text, message) in [
+        (
+            "0.6,a,R,0\n",
+            r#"t:2: wrong number of fields: byte_length: found the end of the line "0.6,a,R,0", expected a whole number of bytes"#,
+        ),
+        (
+            "0.6,a,R,0,512,\n",
+            r#"t:2: wrong number of fields: line: found a further field "", expected the end of the line"#,
+        ),
+        (
+            "\n",
+            "t:2: wrong number of fields: device: found an empty line, expected a name without blanks",
+        ),
+        (
+            "-0.6,a,R,0,512\n",
+            r#"t:2: bad field: timestamp_seconds: found "-0.6", expected seconds, not negative, like 12.000345"#,
+        ),
+        (
+            "NaN,a,R,0,512\n",
+            r#"t:2: bad field: timestamp_seconds: found "NaN", expected seconds, not negative, like 12.000345"#,
+        ),
+        (
+            "0.6,a,r,0,512\n",
+            r#"t:2: bad field: direction: found "r", expected R or W"#,
+        ),
+        (
+            "0.6,a,R,0,0\n",
+            r#"t:2: zero length: byte_length: found "0", expected at least 1"#,
+        ),
+        (
+            "0.6,a,R,0,4294967296\n",
+            r#"t:2: request too long: byte_length: found "4294967296", expected at most 4294967295"#,
+        ),
+        (
+            "0.6,a,R,18446744073709551616,1\n",
+            r#"t:2: number too large: byte_offset: found "18446744073709551616", expected a whole number of bytes"#,
+        ),
+        (
+            "0.6,a,R,18446744073709551615,1\n",
+            r#"t:2: number too large: byte_offset: found "18446744073709551615", expected a request that ends before the last 64-bit address"#,
+        ),
+        (
+            "0.4,a,R,0,512\n",
+            "t:2: time goes backwards: timestamp_seconds: found 0.400000000 s, expected at least 0.500000000 s, that of the request before",
+        ),
+        (
+            "0,8,512,R,0.6\n",
+            r#"t:2: mixed formats: line: found "0,8,512,R,0.6" in the format spc, expected canonical: timestamp_seconds,device,R|W,byte_offset,byte_length"#,
+        ),
+        (
+            "0.6,a,R",
+            r#"t:2: truncated: byte_offset: found the end of the line "0.6,a,R" on the last line, which has no newline, expected a whole number of bytes"#,
+        ),
+    ] {
+        assert_eq!(error("canonical", &format!("{first}{text}")), message);
+    }
+}
+
+#[test]
+fn each_format_refuses_its_own_nonsense() {
+    for (format, text, message) in [
+        (
+            "spc",
+            "0,36028797018963968,512,R,0\n",
+            "number too large: LBA",
+        ),
+        ("spc", "x,8,512,R,0\n", "bad field: ASU"),
+        (
+            "msr",
+            "5,h,0,Read,0,512,1\n4,h,0,Read,0,512,1\n",
+            "t:2: time goes backwards: Timestamp: found \"4\", expected at least 5",
+        ),
+        ("msr", "5,h,0,read,0,512,1\n", "bad field: Type"),
+        ("msr", "5,h,-1,Read,0,512,1\n", "bad field: DiskNumber"),
+        ("disksim", "0 0 8 8 g\n", "bad field: flags"),
+        ("disksim", "0 0 8 0 1\n", "zero length: bcount"),
+        ("disksim", "0 0 -8 1 1\n", "bad field: blkno"),
+        ("validate", "R Hitt 8 8 1 1\n", "bad field: action"),
+        ("validate", "R Hit 8 8 1 -1\n", "bad field: think_us"),
+        (
+            "validate",
+            "R Hit 8 8 18446744073709551 1\n",
+            "number too large: think_us",
+        ),
+        (
+            "blkparse",
+            "8 0 1 0.5 1 Q R 8 + 8 [x]\n",
+            "bad field: device",
+        ),
+        (
+            "blkparse",
+            "8,0 0 1 0.5 1 Q X 8 + 8 [x]\n",
+            "bad field: rwbs",
+        ),
+        (
+            "blkparse",
+            "8,0 0 1 0.5 1 Q R 8 - 8 [x]\n",
+            "bad field: plus",
+        ),
+        (
+            "blkparse",
+            "8,0 0 1 0.5 1 Q R 8 + 0 [x]\n",
+            "zero length: blocks",
+        ),
+        ("blkparse", "8,0 0 1 0.5 1 D R 8 + 8 [x]\n", "empty trace"),
+        ("fio-v3", "0 f read 0 512\n", "bad field: header"),
+        (
+            "fio-v3",
+            "fio version 2 iolog\n",
+            "t:1: mixed formats: line: found \"fio version 2 iolog\" in the format fio-v2",
+        ),
+        (
+            "fio-v3",
+            "fio version 3 iolog\n1 f wait 5 0\n",
+            "t:2: bad field: action",
+        ),
+        (
+            "fio-v2",
+            "fio version 2 iolog\nf wait 18446744073709551615 0\n",
+            "number too large: wait",
+        ),
+        ("fio-v2", "fio version 2 iolog\nf add\n", "empty trace"),
+    ] {
+        let error = error(format, text);
+        assert!(error.contains(message), "{format}: {error}");
+    }
+}
+
+#[test]
+fn what_is_no_trace_is_said_so() {
+    for (bytes, reason) in [
+        (&b""[..], Reason::Empty),
+        (b"hello\n", Reason::Unrecognised),
+        (b"\x1f\x8b\x08", Reason::Unrecognised),
+    ] {
+        let input = Cursor::new(bytes.to_vec());
+        let error = Reader::new("t", input, None, OnBad::Skip)
+            .err()
+            .expect("no format");
+        assert_eq!(error.fault.reason, reason);
+    }
+}
+
+#[test]
+fn skipping_counts_by_reason_and_keeps_the_rest() {
+    let long = "x".repeat(MAX_LINE_BYTES + 1);
+    let text = format!(
+        "garbage\n0.5,a,R,0,512\n0.4,a,R,0,512\n{long}\n0.6,a,R,0,0\n0,8,512,R,0.6\n0.7,a,W,0,1\n0.8,a"
+    );
+    let mut reader = reader(text.as_bytes(), None, OnBad::Skip);
+    assert_eq!(reader.by_ref().filter(Result::is_ok).count(), 2);
+    assert_eq!(
+        reader.skipped().to_string(),
+        "6 bad lines skipped: 1 wrong number of fields, 1 zero length, 1 time goes backwards, \
+         1 mixed formats, 1 line too long, 1 truncated"
+    );
+}
+
+#[test]
+fn a_compressed_trace_is_the_same_trace_and_a_truncated_one_is_not() {
+    let sample = sample("canonical");
+    let packed = zstd::encode_all(sample.text.as_bytes(), 3).expect("in memory");
+    let whole = reader(&packed, None, OnBad::Refuse)
+        .filter(Result::is_ok)
+        .count();
+    assert_eq!(whole, sample.records.len());
+    let format = Some(named("canonical"));
+    for length in 4..packed.len() {
+        let input = Cursor::new(packed[..length].to_vec());
+        let error = Reader::new("t", input, format, OnBad::Refuse)
+            .expect("a reader")
+            .find_map(Result::err)
+            .expect("an error");
+        assert_eq!(error.fault.reason, Reason::Truncated, "{length}: {error}");
+    }
+}
+
+/// Records whose times are whole steps of `step_nanos`, on devices called by `names`.
+fn records(
+    step_nanos: u64,
+    unit_bytes: u64,
+) -> impl Strategy<Value = Vec<(Instant, usize, Direction, ByteRange)>> {
+    let gap = prop_oneof![Just(0), 0..2_000_u64, 0..10_000_000_000_u64];
+    let one = (
+        gap,
+        0..4_usize,
+        any::<bool>(),
+        0..u64::MAX / unit_bytes,
+        1..MAX_REQUEST_BYTES / unit_bytes,
+    );
+    prop::collection::vec(one, 1..50).prop_map(move |parts| {
+        let mut now = 0;
+        let range = |offset: u64, length: u64| {
+            let offset = offset.min(u64::MAX / unit_bytes - length);
+            ByteRange::new(offset * unit_bytes, length * unit_bytes).expect("within the bounds")
+        };
+        parts
+            .into_iter()
+            .map(|(gap, device, reads, offset, length)| {
+                now += gap;
+                let at = Instant::from_nanos(now * step_nanos);
+                let direction = if reads { READ } else { WRITE };
+                (at, device, direction, range(offset, length))
+            })
+            .collect()
+    })
+}
+
+/// Writes to a file and reads the file: everything comes back.
+fn round_trip(
+    name: &str,
+    file: &str,
+    names: [&str; 4],
+    wanted: &[(Instant, usize, Direction, ByteRange)],
+) {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join(file);
+    let mut devices = Devices::default();
+    let field = fields::Field::new("device", "a name");
+    let mut writer = Writer::create(&path, named(name), IfExists::Refuse).expect("new");
+    let mut written = Vec::new();
+    for &(at, device, direction, bytes) in wanted {
+        let record = Record {
+            at,
+            device: devices
+                .index(field, names[device].as_bytes())
+                .expect("a name"),
+            direction,
+            bytes,
+            measured: None,
+        };
+        writer.write(&record, names[device]).expect("it fits");
+        written.push(record);
+    }
+    assert_eq!(writer.finish().expect("whole"), None);
+    let mut reader = Reader::open(&path, None, OnBad::Refuse).expect("known");
+    assert_eq!(reader.format().name, name);
+    let back: Vec<Record> = reader.by_ref().collect::<Result<_, _>>().expect("good");
+    assert_eq!(back, written);
+    assert!(reader.devices().names().eq(devices.names()));
+    let files = directory.path().read_dir().expect("a directory").count();
+    assert_eq!(files, 1, "no temporary file is left");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn canonical_comes_back(wanted in records(1, 1)) {
+        let names = ["0", "web_3", "/dev/sdä", "8:0"];
+        round_trip("canonical", "t.csv", names, &wanted);
+        round_trip("canonical", "t.csv.zst", names, &wanted);
+    }
+
+    #[test]
+    fn disksim_comes_back(wanted in records(1, BLOCK_BYTES)) {
+        round_trip("disksim", "t.dis", ["3", "0", "4294967295", "7"], &wanted);
+    }
+
+    #[test]
+    fn fio_comes_back(wanted in records(1_000, 1)) {
+        let names = ["/dev/sda", "b", "8:0", "0"];
+        round_trip("fio-v3", "t.iolog.zst", names, &wanted);
+        round_trip("fio-v2", "t.iolog", names, &wanted);
+    }
+
+    #[test]
+    fn arbitrary_bytes_break_no_promise(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+        for format in ALL {
+            conformance::check(format, &bytes);
+        }
+    }
+
+    #[test]
+    fn mutated_lines_break_no_promise(
+        changes in prop::collection::vec((any::<prop::sample::Index>(), 0..4_u8, any::<u8>()), 1..8),
+        splice in any::<prop::sample::Index>(),
+    ) {
+        for format in ALL {
+            let mut bytes = sample(format.name).text.as_bytes().to_vec();
+            for (place, what, byte) in &changes {
+                let place = place.index(bytes.len());
+                match what {
+                    0 => bytes[place] = *byte,
+                    1 => bytes.insert(place, b"0123456789,. \n-RW+"[usize::from(byte % 18)]),
+                    2 => drop(bytes.remove(place)),
+                    _ => bytes.extend_from_slice(
+                        SAMPLES[usize::from(*byte) % SAMPLES.len()].text.as_bytes()),
+                }
+            }
+            conformance::check(format, &bytes);
+            bytes.truncate(splice.index(bytes.len()));
+            conformance::check(format, &bytes);
+        }
+    }
+}
+
+#[test]
+fn nothing_is_left_of_a_trace_that_was_not_finished() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("t.csv");
+    let writer = Writer::create(&path, named("canonical"), IfExists::Refuse).expect("new");
+    drop(writer);
+    assert_eq!(directory.path().read_dir().expect("there").count(), 0);
+    std::fs::write(&path, "mine").expect("written");
+    let refused = Writer::create(&path, named("canonical"), IfExists::Refuse);
+    assert!(matches!(refused, Err(WriteError::Exists(_))));
+    let refused = Writer::create(&path, named("spc"), IfExists::Replace);
+    assert!(matches!(refused, Err(WriteError::NotWritten("spc"))));
+    assert_eq!(std::fs::read(&path).expect("there"), b"mine");
+}
+
+#[test]
+fn disksim_numbers_names_and_refuses_what_it_cannot_count() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let convert = |text: &str| {
+        let path = directory.path().join("t.dis");
+        let mut reader = reader(text.as_bytes(), None, OnBad::Refuse);
+        let mut writer = Writer::create(&path, named("disksim"), IfExists::Replace)?;
+        while let Some(record) = reader.next() {
+            let record = record.expect("good");
+            writer.write(&record, reader.devices().name(record.device))?;
+        }
+        let remark = writer.finish()?;
+        let text = std::fs::read_to_string(&path).expect("written");
+        Ok::<_, WriteError>((text, remark))
+    };
+    let (text, remark) = convert("0,a,R,512,512\n0,2,W,0,1024\n1.5,b,R,0,512\n").expect("fits");
+    assert_eq!(
+        text,
+        "0.000000 0 1 1 1\n0.000000 2 0 2 0\n1500.000000 1 0 1 1\n"
+    );
+    assert_eq!(remark.as_deref(), Some("devices: a is 0, b is 1"));
+    let error = convert("0,a,R,512,512\n0,0,R,0,512\n").expect_err("taken");
+    assert!(error.to_string().ends_with(
+        "request 2 does not fit disksim: devno: found device 0, \
+         expected another number: device a already has that one"
+    ));
+    let error = convert("0,a,R,512,100\n").expect_err("no block");
+    assert!(error.to_string().ends_with(
+        "byte_length: found 100 bytes, expected whole blocks of 512 bytes, in which DiskSim counts"
+    ));
+}

@@ -1,0 +1,272 @@
+//! Writes a trace; the file has its name only when it is whole.
+
+use super::fields::Unit;
+use super::{Format, Record};
+use block::{Duration, Instant};
+use std::fmt;
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+use tempfile::NamedTempFile;
+
+/// Turns the records of one trace into lines, one after the other.
+pub(super) trait Encode: Send {
+    /// The step of its times: a time between two steps is rounded down.
+    fn resolution(&self) -> Duration;
+
+    /// Appends the lines of a record.
+    ///
+    /// # Errors
+    /// If the format cannot express it; nothing is appended then.
+    fn record(&mut self, out: &mut Vec<u8>, record: &Record, device: &str) -> Result<(), Unfit>;
+
+    /// Appends what stands at the end.
+    fn end(&mut self, _out: &mut Vec<u8>) {}
+
+    /// What the user should know about the names in the file.
+    fn remark(&self) -> Option<String> {
+        None
+    }
+}
+
+/// What a format cannot express.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unfit {
+    /// The field of the record.
+    pub field: &'static str,
+    /// What stands there.
+    pub found: String,
+    /// What the format can hold.
+    pub expected: String,
+}
+
+/// Why a trace was not written.
+#[derive(Debug, thiserror::Error)]
+pub enum WriteError {
+    /// The file is there, and was not to be replaced.
+    #[error("{}: exists, and is not replaced without --force", .0.display())]
+    Exists(PathBuf),
+    /// The format is only read.
+    #[error("the format {0} is read, not written")]
+    NotWritten(&'static str),
+    /// A record does not fit the format.
+    #[error("{}: request {number} does not fit {format}: {}: found {}, expected {}",
+        .file.display(), .unfit.field, .unfit.found, .unfit.expected)]
+    Unfit {
+        /// The file to be written.
+        file: PathBuf,
+        /// The record, from 1.
+        number: u64,
+        /// The format.
+        format: &'static str,
+        /// What it cannot express.
+        unfit: Unfit,
+    },
+    /// The system refused.
+    #[error("{}: {source}", .file.display())]
+    Failed {
+        /// The file to be written.
+        file: PathBuf,
+        /// Its reason.
+        source: io::Error,
+    },
+}
+
+/// What to do about a file that is there already.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IfExists {
+    /// Leave it.
+    Refuse,
+    /// Replace it, once the new one is whole.
+    Replace,
+}
+
+/// A trace that is being written.
+///
+/// The lines go to a temporary file beside the target, which gets its name in [`Writer::finish`];
+/// dropped before, it leaves nothing. A name that ends in `.zst` is compressed.
+pub struct Writer {
+    path: PathBuf,
+    if_exists: IfExists,
+    format: &'static Format,
+    encoder: Box<dyn Encode>,
+    lines: Vec<u8>,
+    records: u64,
+    now: Instant,
+    sink: Sink,
+}
+
+impl fmt::Debug for Writer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Writer")
+            .field("path", &self.path)
+            .field("format", &self.format)
+            .field("records", &self.records)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Lines are handed on when this many bytes have come together: a size at which writing is cheap.
+/// A choice.
+const LINES_BYTES: usize = 64 * 1024;
+
+impl Writer {
+    /// Begins a trace that will be in `path`.
+    ///
+    /// # Errors
+    /// If the format is only read, the file exists and is to be left, or the directory cannot be
+    /// written to.
+    pub fn create(
+        path: &Path,
+        format: &'static Format,
+        if_exists: IfExists,
+    ) -> Result<Self, WriteError> {
+        let encoder = format.encoder.ok_or(WriteError::NotWritten(format.name))?;
+        if if_exists == IfExists::Refuse && path.symlink_metadata().is_ok() {
+            return Err(WriteError::Exists(path.into()));
+        }
+        let sink = Sink::beside(path).map_err(|source| WriteError::Failed {
+            file: path.into(),
+            source,
+        })?;
+        Ok(Writer {
+            path: path.into(),
+            if_exists,
+            format,
+            encoder: encoder(),
+            lines: Vec::with_capacity(LINES_BYTES),
+            records: 0,
+            now: Instant::ZERO,
+            sink,
+        })
+    }
+
+    /// Appends a record of a device of that name.
+    ///
+    /// # Errors
+    /// If it does not fit the format, or cannot be written.
+    ///
+    /// # Panics
+    /// If it is earlier than the record before: a reader does not hand out such records.
+    pub fn write(&mut self, record: &Record, device: &str) -> Result<(), WriteError> {
+        assert!(record.at >= self.now, "records come in order of time");
+        self.now = record.at;
+        self.records += 1;
+        self.encoder
+            .record(&mut self.lines, record, device)
+            .map_err(|unfit| WriteError::Unfit {
+                file: self.path.clone(),
+                number: self.records,
+                format: self.format.name,
+                unfit,
+            })?;
+        if self.lines.len() >= LINES_BYTES {
+            self.flush()?;
+        }
+        Ok(())
+    }
+
+    /// Ends the trace, gives the file its name, and returns what the user should know about the
+    /// names in it.
+    ///
+    /// # Errors
+    /// If it cannot be written, or a file of that name has appeared and is to be left.
+    pub fn finish(mut self) -> Result<Option<String>, WriteError> {
+        self.encoder.end(&mut self.lines);
+        self.flush()?;
+        let (path, if_exists) = (self.path, self.if_exists);
+        match self.sink.finish(&path, if_exists) {
+            Ok(()) => Ok(self.encoder.remark()),
+            Err(source) if source.kind() == io::ErrorKind::AlreadyExists => {
+                Err(WriteError::Exists(path))
+            }
+            Err(source) => Err(WriteError::Failed { file: path, source }),
+        }
+    }
+
+    fn flush(&mut self) -> Result<(), WriteError> {
+        let written = self.sink.as_write().write_all(&self.lines);
+        self.lines.clear();
+        written.map_err(|source| WriteError::Failed {
+            file: self.path.clone(),
+            source,
+        })
+    }
+}
+
+/// A temporary file, plain or through zstd.
+enum Sink {
+    Plain(BufWriter<NamedTempFile>),
+    Zstd(zstd::Encoder<'static, NamedTempFile>),
+}
+
+impl Sink {
+    fn beside(path: &Path) -> io::Result<Self> {
+        let directory = match path.parent() {
+            Some(parent) if parent != Path::new("") => parent,
+            _ => Path::new("."),
+        };
+        let mut builder = tempfile::Builder::new();
+        builder.prefix(".headtime-").suffix(".partial");
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt as _;
+            // As for any new file; the user's mask takes away what it takes away.
+            builder.permissions(std::fs::Permissions::from_mode(0o666));
+        }
+        let file = builder.tempfile_in(directory)?;
+        Ok(match path.extension().is_some_and(|last| last == "zst") {
+            true => {
+                let mut encoder = zstd::Encoder::new(file, zstd::DEFAULT_COMPRESSION_LEVEL)?;
+                encoder.include_checksum(true)?;
+                Sink::Zstd(encoder)
+            }
+            false => Sink::Plain(BufWriter::new(file)),
+        })
+    }
+
+    fn as_write(&mut self) -> &mut dyn Write {
+        match self {
+            Sink::Plain(plain) => plain,
+            Sink::Zstd(encoder) => encoder,
+        }
+    }
+
+    fn finish(self, path: &Path, if_exists: IfExists) -> io::Result<()> {
+        let file = match self {
+            Sink::Plain(plain) => plain.into_inner()?,
+            Sink::Zstd(encoder) => encoder.finish()?,
+        };
+        file.as_file().sync_all()?;
+        match if_exists {
+            IfExists::Refuse => file.persist_noclobber(path)?,
+            IfExists::Replace => file.persist(path)?,
+        };
+        Ok(())
+    }
+}
+
+/// Appends a line and its newline.
+pub(super) fn push_line(out: &mut Vec<u8>, line: fmt::Arguments<'_>) {
+    out.write_fmt(line).expect("memory takes every byte");
+    out.push(b'\n');
+}
+
+/// Appends a time: six decimals of a second where that is exact, as the published traces have it,
+/// and otherwise as many as the nanosecond needs.
+pub(super) fn push_decimal(out: &mut Vec<u8>, nanos: u64, unit: Unit) {
+    let written = match unit {
+        Unit::Seconds if nanos.is_multiple_of(1_000) => {
+            let micros = nanos / 1_000;
+            write!(out, "{}.{:06}", micros / 1_000_000, micros % 1_000_000)
+        }
+        Unit::Seconds => write!(
+            out,
+            "{}.{:09}",
+            nanos / 1_000_000_000,
+            nanos % 1_000_000_000
+        ),
+        Unit::Milliseconds => write!(out, "{}.{:06}", nanos / 1_000_000, nanos % 1_000_000),
+        Unit::Microseconds => write!(out, "{}.{:03}", nanos / 1_000, nanos % 1_000),
+    };
+    written.expect("memory takes every byte");
+}

@@ -1,0 +1,94 @@
+//! Simulated against measured: the same requests, on the model and on the real drive.
+//!
+//! A trace with measured times is replayed under one of two clocks:
+//!
+//! - **own**: the model's completions set the pace, as DiskSim does it. Its clock drifts away from
+//!   the real one, so that only the distributions can be compared: the *demerit*.
+//! - **measured**: every request is issued when the real drive got it, and the head is where the
+//!   real drive's was. Where the trace's clock is in phase with the platter, each request can
+//!   be compared with its own measurement: the *per-request error*.
+
+pub mod clock;
+pub mod measurement;
+pub mod score;
+
+use std::sync::Arc;
+
+use block::{
+    Account, Action, Command, CommandId, Direction, Duration, Durability, Extent, Instant,
+};
+use drive::{Profile, VirtualDrive};
+
+/// One request that a real drive served.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sample {
+    /// Which way.
+    pub direction: Direction,
+    /// Which blocks.
+    pub extent: Extent,
+    /// When the real drive got it.
+    pub issued: Instant,
+    /// How long the real drive took.
+    pub service: Duration,
+    /// From its completion to the next request.
+    pub think: Duration,
+}
+
+/// Which completions set the pace of a replay.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Clock {
+    /// The model's own.
+    Own,
+    /// The real drive's.
+    Measured,
+}
+
+/// How the model served a sample.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Replayed {
+    /// How long it took.
+    pub service: Duration,
+    /// When it was complete, on the replay's clock.
+    pub completed: Instant,
+    /// Where the time went.
+    pub account: Account,
+}
+
+/// Serves the samples one after the other on a drive that behaves exactly as `profile`.
+///
+/// # Panics
+/// If a sample is not on the drive: readers check that.
+pub fn replay(profile: &Arc<Profile>, samples: &[Sample], clock: Clock) -> Vec<Replayed> {
+    let mut drive = VirtualDrive::new(Arc::clone(profile));
+    let mut issue = Instant::ZERO;
+    let mut replayed = Vec::with_capacity(samples.len());
+    for (id, sample) in (0..).zip(samples) {
+        if clock == Clock::Measured {
+            issue = sample.issued;
+            drive.resync(issue);
+        }
+        let (extent, durability) = (sample.extent, Durability::Volatile);
+        let action = match sample.direction {
+            Direction::Read => Action::Read { extent, durability },
+            Direction::Write => Action::Write { extent, durability },
+        };
+        drive
+            .submit(issue, Command::new(CommandId(id), action))
+            .expect("one command at a time, and the reader has checked the extent");
+        let mut now = issue;
+        let outcome = loop {
+            if let Some(outcome) = drive.poll(now) {
+                break outcome;
+            }
+            now = drive.next_wakeup().expect("a submitted command ends");
+        };
+        let account = outcome.account.expect("a virtual drive accounts for its time");
+        replayed.push(Replayed {
+            service: outcome.at.since(issue),
+            completed: outcome.at,
+            account,
+        });
+        issue = outcome.at + sample.think;
+    }
+    replayed
+}

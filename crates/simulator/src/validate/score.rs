@@ -1,0 +1,98 @@
+//! The figures by which a model is judged.
+
+use block::{Direction, Duration};
+
+use super::Sample;
+
+/// Demerits and means of one replay, in milliseconds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Score {
+    /// Requests.
+    pub requests: usize,
+    /// Root mean square distance of the two distributions.
+    pub demerit: f64,
+    /// The same for the reads alone.
+    pub demerit_read: f64,
+    /// The same for the writes alone.
+    pub demerit_write: f64,
+    /// Mean of the measured service times.
+    pub measured_mean: f64,
+    /// Mean of the simulated service times.
+    pub simulated_mean: f64,
+}
+
+impl Score {
+    /// Compares `simulated`, in the order of the samples, with what was measured.
+    ///
+    /// # Panics
+    /// If there are not as many of one as of the other.
+    pub fn of(samples: &[Sample], simulated: &[Duration]) -> Score {
+        assert_eq!(samples.len(), simulated.len(), "every sample has one simulated time");
+        let measured: Vec<Duration> = samples.iter().map(|sample| sample.service).collect();
+        let of_direction = |direction| {
+            let of = |times: &[Duration]| -> Vec<Duration> {
+                let pairs = samples.iter().zip(times);
+                pairs.filter(|(s, _)| s.direction == direction).map(|(_, &t)| t).collect()
+            };
+            demerit(of(&measured), of(simulated))
+        };
+        Score {
+            requests: samples.len(),
+            demerit: demerit(measured.clone(), simulated.to_vec()),
+            demerit_read: of_direction(Direction::Read),
+            demerit_write: of_direction(Direction::Write),
+            measured_mean: mean(&measured),
+            simulated_mean: mean(simulated),
+        }
+    }
+}
+
+/// The demerit figure (Ruemmler and Wilkes 1994): the root mean square of the differences of
+/// equal ranks, in milliseconds. Zero for no requests.
+pub fn demerit(mut measured: Vec<Duration>, mut simulated: Vec<Duration>) -> f64 {
+    measured.sort_unstable();
+    simulated.sort_unstable();
+    let squares = measured.iter().zip(&simulated).map(|(m, s)| {
+        let difference = m.as_millis_f64() - s.as_millis_f64();
+        difference * difference
+    });
+    (squares.sum::<f64>() / measured.len().max(1) as f64).sqrt()
+}
+
+/// The median of |simulated - measured|, in milliseconds; `None` for no requests.
+pub fn median_error(samples: &[Sample], simulated: &[Duration]) -> Option<f64> {
+    let mut errors: Vec<u64> = samples
+        .iter()
+        .zip(simulated)
+        .map(|(sample, s)| sample.service.as_nanos().abs_diff(s.as_nanos()))
+        .collect();
+    errors.sort_unstable();
+    let middle = errors.len() / 2;
+    match errors.len() {
+        0 => None,
+        n if n % 2 == 1 => Some(errors[middle] as f64 * 1e-6),
+        _ => Some((errors[middle - 1] + errors[middle]) as f64 * 0.5e-6),
+    }
+}
+
+/// The mean in milliseconds; zero for no times.
+pub fn mean(times: &[Duration]) -> f64 {
+    let nanos: u128 = times.iter().map(|t| u128::from(t.as_nanos())).sum();
+    nanos as f64 * 1e-6 / times.len().max(1) as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn millis(times: &[u64]) -> Vec<Duration> {
+        times.iter().map(|&t| Duration::from_millis(t)).collect()
+    }
+
+    #[test]
+    fn the_demerit_compares_ranks_not_requests() {
+        assert_eq!(demerit(millis(&[1, 2, 3]), millis(&[3, 1, 2])), 0.0);
+        assert_eq!(demerit(millis(&[1, 2, 3, 4]), millis(&[6, 5, 3, 4])), 2.0);
+        assert_eq!(demerit(vec![], vec![]), 0.0);
+    }
+}

@@ -1,0 +1,201 @@
+//! `cargo xtask check`: everything that CI runs, in one command.
+//!
+//! All steps run, also after one that failed, so that one run tells everything. The tests come
+//! last: their results stand at the end of the log.
+
+use std::process::Command;
+use std::time::Instant;
+
+use crate::Failure;
+use crate::repository;
+
+/// One step.
+struct Step {
+    /// What is looked at.
+    name: &'static str,
+    /// The program and its arguments; `cargo` is the one that runs this.
+    words: &'static [&'static str],
+    /// Variables that it gets, too.
+    variables: &'static [(&'static str, &'static str)],
+    /// The file without which there is nothing to look at; empty if there always is.
+    needs: &'static str,
+}
+
+/// The crate of fuzz targets is outside of the workspace, because it needs a nightly compiler to
+/// run. That it still builds is seen here, with its own folder for what is built.
+const FUZZ: &str = "fuzz/Cargo.toml";
+
+/// Every step, in order.
+const ALL: &[Step] = &[
+    Step {
+        name: "format",
+        words: &["cargo", "fmt", "--all", "--check"],
+        variables: &[],
+        needs: "",
+    },
+    Step {
+        name: "licences, sources and duplicates",
+        words: &[
+            "cargo-deny",
+            "--locked",
+            "check",
+            "bans",
+            "licenses",
+            "sources",
+        ],
+        variables: &[],
+        needs: "deny.toml",
+    },
+    Step {
+        name: "lints",
+        words: &[
+            "cargo",
+            "clippy",
+            "--workspace",
+            "--all-targets",
+            "--locked",
+            "--",
+            "-D",
+            "warnings",
+        ],
+        variables: &[],
+        needs: "",
+    },
+    Step {
+        name: "documentation",
+        words: &[
+            "cargo",
+            "doc",
+            "--workspace",
+            "--no-deps",
+            "--locked",
+            "--document-private-items",
+        ],
+        variables: &[("RUSTDOCFLAGS", "-D warnings")],
+        needs: "",
+    },
+    Step {
+        name: "format of the fuzz targets",
+        words: &["cargo", "fmt", "--manifest-path", FUZZ, "--check"],
+        variables: &[],
+        needs: FUZZ,
+    },
+    Step {
+        name: "fuzz targets",
+        words: &["cargo", "check", "--locked", "--manifest-path", FUZZ],
+        variables: &[],
+        needs: FUZZ,
+    },
+    Step {
+        name: "tests",
+        words: &["cargo", "test", "--workspace", "--locked"],
+        variables: &[],
+        needs: "",
+    },
+];
+
+/// `cargo xtask check`: tidy and every step.
+///
+/// # Errors
+/// If one of them failed.
+pub fn run(words: &[String]) -> Result<(), Failure> {
+    if !words.is_empty() {
+        return Err(Failure::Usage("usage: cargo xtask check".to_string()));
+    }
+    let mut failed = Vec::new();
+    let begin = Instant::now();
+    println!("check: tidy");
+    if let Err(Failure::Found(message) | Failure::Usage(message)) = crate::tidy::run(&[]) {
+        eprintln!("{message}");
+        failed.push("tidy");
+    }
+    for step in ALL {
+        match step.run() {
+            Ok(()) => {}
+            Err(reason) => {
+                eprintln!("check: {}: {reason}", step.name);
+                failed.push(step.name);
+            }
+        }
+    }
+    let seconds = begin.elapsed().as_secs();
+    if failed.is_empty() {
+        println!("check: all green after {seconds} s");
+        Ok(())
+    } else {
+        let failed = failed.join("; ");
+        Err(Failure::Found(format!(
+            "check: failed after {seconds} s: {failed}"
+        )))
+    }
+}
+
+impl Step {
+    /// Runs the step in the root of the workspace.
+    fn run(&self) -> Result<(), String> {
+        let root = repository::root();
+        if !self.needs.is_empty() && !root.join(self.needs).exists() {
+            println!("skipped: {} (there is no {} yet)", self.name, self.needs);
+            return Ok(());
+        }
+        let Some(program) = program(self.words[0]) else {
+            return self.missing();
+        };
+        println!("check: {}: {}", self.name, self.words.join(" "));
+        let begin = Instant::now();
+        let status = Command::new(program)
+            .args(&self.words[1..])
+            .envs(self.variables.iter().copied())
+            .current_dir(root)
+            .status()
+            .map_err(|error| format!("{}: {error}", self.words[0]))?;
+        if status.success() {
+            println!("check: {}: {} s", self.name, begin.elapsed().as_secs());
+            Ok(())
+        } else {
+            Err(status.to_string())
+        }
+    }
+
+    /// What it means that the step's program is not there: by hand one may go on without.
+    fn missing(&self) -> Result<(), String> {
+        let program = self.words[0];
+        if std::env::var("CI").as_deref() == Ok("true") {
+            return Err(format!("{program} is not installed (`make tools` does it)"));
+        }
+        println!(
+            "skipped: {} ({program} is not installed; `make tools` does it)",
+            self.name
+        );
+        Ok(())
+    }
+}
+
+/// Where the program is: cargo is the one that runs us, others are in `target/tools` or the path.
+fn program(name: &str) -> Option<std::path::PathBuf> {
+    if name == "cargo" {
+        return Some(repository::cargo());
+    }
+    let tools = repository::root().join("target/tools/bin");
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::iter::once(tools)
+        .chain(std::env::split_paths(&path))
+        .map(|folder| folder.join(name))
+        .find(|place| place.is_file())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_tests_come_last_so_that_their_results_end_the_log() {
+        let last = ALL.last().expect("there are steps");
+        assert_eq!(last.words[..2], ["cargo", "test"]);
+    }
+
+    #[test]
+    fn a_program_that_is_nowhere_is_not_found() {
+        assert_eq!(program("no-such-program-anywhere"), None);
+    }
+}
