@@ -10,7 +10,7 @@
 //!     |<------------------------------------|   forgets what it serves
 //! ```
 
-use block::{Direction, Duration, Extent, Instant};
+use block::{Direction, Extent, Instant};
 use drive::{Position, Positioning, Profile, Target};
 
 pub mod c_look;
@@ -57,12 +57,11 @@ pub struct View<'a> {
     pub belief: &'a Profile,
     /// Where the head is believed to be when the drive starts the command.
     pub head: Position,
-    /// When the drive will start the command: the end of the command before it, not `now`.
+    /// When the arm will have done what the drive was told before: the end of the last command at
+    /// the drive, not `now`.
     pub ready: Instant,
-    /// What the electronics then take before the arm moves for a read.
-    pub read_overhead: Duration,
-    /// The same for a write.
-    pub write_overhead: Duration,
+    /// The direction of the command before: the electronics' time depends on it.
+    pub previous: Direction,
 }
 
 /// What a policy answers.
@@ -125,12 +124,24 @@ pub struct UnknownPolicy {
 }
 
 impl View<'_> {
-    /// When the arm would begin to move for a command of this direction.
+    /// When the arm would begin to move for a command of this direction that is given to the
+    /// drive now: the electronics work while the command before still holds the arm.
+    ///
+    /// ```text
+    ///   command before   |--------- arm, medium ---------|
+    ///   this one              | overhead |  queued       | seek | rotation | ...
+    ///                        now                       start
+    /// ```
     pub fn start(&self, direction: Direction) -> Instant {
-        match direction {
-            Direction::Read => self.ready + self.read_overhead,
-            Direction::Write => self.ready + self.write_overhead,
-        }
+        let overhead = match direction {
+            Direction::Read => self.belief.overheads.read_miss,
+            Direction::Write => self.belief.overheads.write_miss,
+        };
+        let overhead = match self.previous {
+            Direction::Read => overhead.read,
+            Direction::Write => overhead.write,
+        };
+        self.ready.max(self.now + overhead)
     }
 
     /// The way to a request's first sector.

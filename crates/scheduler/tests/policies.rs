@@ -2,17 +2,16 @@
 
 use std::collections::BTreeMap;
 
-use block::{Direction, Duration, Extent, Instant, Lba, Sectors};
-use drive::firmware::{BufferRules, Bus, Overheads, QueueOrder, QueueRules};
-use drive::geometry::Geometry;
-use drive::seek::{SeekCurve, SeekTable};
-use drive::{Angle, Position, Profile, Provenance, Spindle, Target};
+use block::{Direction, Extent, Instant, Lba, Sectors};
+use drive::{Angle, Position, Profile, Target};
 use proptest::prelude::*;
 use scheduler::policy::{ALL, find};
 use scheduler::{Choice, Pending, Policy, Ticket, View};
 
-/// Cylinders and blocks of the imaginary drive: few, so that ties are frequent.
-const CYLINDERS: u32 = 40;
+#[path = "drives/invented.rs"]
+mod invented;
+
+/// Where requests begin: few blocks, so that ties are frequent.
 const BLOCKS: u64 = 60;
 
 /// What happens to a policy.
@@ -27,39 +26,6 @@ enum Step {
     Withdraw(prop::sample::Index),
     /// Chooses, with the head there and then.
     Select { head: Position, ready: u64 },
-}
-
-/// A drive whose seek table goes down before it goes up, as measured ones do.
-fn belief() -> Profile {
-    let points = |micros: [u64; 4]| {
-        let distances = [1, 3, 5, 30];
-        let points = distances.into_iter().zip(micros.map(Duration::from_micros));
-        SeekTable::new(points.collect(), CYLINDERS).expect("a valid seek table")
-    };
-    Profile {
-        name: "invented".to_owned(),
-        model: "Invented".to_owned(),
-        year: 2026,
-        provenance: Provenance::Invented,
-        block_bytes: 512,
-        physical_block_bytes: 512,
-        actuators: 1,
-        spindle: Spindle::from_period_ps(6_000_000_000),
-        seek: SeekCurve::new(
-            points([900, 700, 1100, 4000]),
-            points([1000, 900, 1300, 4500]),
-        ),
-        head_switch: Duration::from_micros(800),
-        write_settle_nanos: 200_000,
-        geometry: std::sync::Arc::new(Geometry {}),
-        overheads: Overheads::default(),
-        buffer: BufferRules::default(),
-        bus: Bus::default(),
-        queue: QueueRules {
-            depth: 64,
-            order: QueueOrder::Fcfs,
-        },
-    }
 }
 
 /// What a policy should choose, found by looking at every pending request.
@@ -79,7 +45,7 @@ fn oracle(name: &str, pending: &BTreeMap<u64, Pending>, sweep: Lba, view: &View)
 }
 
 fn position() -> impl Strategy<Value = Position> {
-    (0..CYLINDERS, 0..3u32).prop_map(|(cylinder, head)| Position { cylinder, head })
+    (0..invented::CYLINDERS, 0..3u32).prop_map(|(cylinder, head)| Position { cylinder, head })
 }
 
 fn step() -> impl Strategy<Value = Step> {
@@ -114,7 +80,7 @@ impl Trial {
         Trial {
             name,
             policy: (entry.new)(),
-            belief: belief(),
+            belief: invented::profile(),
             pending: BTreeMap::new(),
             sweep: Lba(0),
             free: (0..64).rev().map(Ticket).collect(),
@@ -168,12 +134,11 @@ impl Trial {
     /// Lets the policy choose; `false` if it found nothing.
     fn select(&mut self, head: Position, ready: u64) -> bool {
         let view = View {
-            now: Instant::from_nanos(ready / 2),
+            now: Instant::from_nanos(ready.saturating_sub(150_000)),
             belief: &self.belief,
             head,
             ready: Instant::from_nanos(ready),
-            read_overhead: Duration::from_micros(100),
-            write_overhead: Duration::from_micros(250),
+            previous: Direction::Read,
         };
         let expected = oracle(self.name, &self.pending, self.sweep, &view);
         let choice = self.policy.select(&view);

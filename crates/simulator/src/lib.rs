@@ -1,5 +1,6 @@
 //! Runs engines in virtual time: traces, workloads, validation, reports.
 
+pub mod ledger;
 pub mod plot;
 pub mod replay;
 pub mod run;
