@@ -46,7 +46,9 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
             let (more, _) = shown(&replay(path)?)?;
             plots.extend(more);
         }
-        Err(why) => print(&format!("\nThe part with a real trace was skipped: {why}.\n"))?,
+        Err(why) => print(&format!(
+            "\nThe part with a real trace was skipped: {why}.\n"
+        ))?,
     }
     write_file(&arguments.svg, &plot::page(&plots))?;
     print(&format!("\nPlots: {}\n", arguments.svg.display()))
@@ -72,11 +74,10 @@ fn built_in() -> Result<Setup, Failure> {
         think_ms: Some(0.0),
         ..Overrides::default()
     };
-    let mut load = oltp
+    let load = oltp
         .workload()
         .and_then(|load| load.with(&flags))
         .map_err(Failure::failed)?;
-    load.summary = "the freeblock paper's OLTP, with 32 requests always outstanding".to_owned();
     setup(Source::Synthetic(load), Some(REQUESTS))
 }
 

@@ -60,7 +60,9 @@ pub fn print(text: &str) -> Result<(), Failure> {
 /// # Errors
 /// If the file system refuses.
 pub fn write_file(path: &Path, contents: &str) -> Result<(), Failure> {
-    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+    let parent = path
+        .parent()
+        .filter(|parent| !parent.as_os_str().is_empty());
     parent
         .map_or(Ok(()), std::fs::create_dir_all)
         .and_then(|()| std::fs::write(path, contents))
@@ -80,7 +82,12 @@ pub fn read_file(path: &Path) -> Result<String, Failure> {
 pub fn unknown(what: &str, name: &str, known: &[&str]) -> Failure {
     let near = known
         .iter()
-        .map(|candidate| (strsim::normalized_damerau_levenshtein(name, candidate), candidate))
+        .map(|candidate| {
+            (
+                strsim::normalized_damerau_levenshtein(name, candidate),
+                candidate,
+            )
+        })
         .filter(|(likeness, _)| *likeness >= SIMILAR)
         .max_by(|a, b| a.0.total_cmp(&b.0));
     let suggestion = match near {
@@ -115,7 +122,12 @@ mod tests {
 
     #[test]
     fn thousands_are_set_apart() {
-        for (count, text) in [(0, "0"), (999, "999"), (1000, "1,000"), (1_234_567, "1,234,567")] {
+        for (count, text) in [
+            (0, "0"),
+            (999, "999"),
+            (1000, "1,000"),
+            (1_234_567, "1,234,567"),
+        ] {
             assert_eq!(grouped(count), text);
         }
     }

@@ -33,7 +33,12 @@ pub struct Arguments {
     #[command(flatten)]
     load: LoadArguments,
     /// The policies to compare: fcfs, c-look, sstf, sptf, or drive for the drive's own queue
-    #[arg(long, value_name = "NAME,...", value_delimiter = ',', default_value = "sptf")]
+    #[arg(
+        long,
+        value_name = "NAME,...",
+        value_delimiter = ',',
+        default_value = "sptf"
+    )]
     policy: Vec<String>,
     /// Commands at the drive at once; otherwise 2, or what the drive holds for its own queue
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
@@ -120,7 +125,8 @@ impl Arguments {
                 Some(Instant::from_nanos((seconds * 1e9) as u64))
             }
             Some(seconds) => {
-                let problem = format!("--seconds {seconds}: expected more than 0, at most {LONGEST_SECONDS}");
+                let problem =
+                    format!("--seconds {seconds}: expected more than 0, at most {LONGEST_SECONDS}");
                 return Err(Failure::input(problem));
             }
         };

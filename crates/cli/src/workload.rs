@@ -153,7 +153,8 @@ impl LoadArguments {
         let factor = self.scale_time.unwrap_or(1.0);
         if !(SLOWEST..=1.0 / SLOWEST).contains(&factor) {
             let most = 1.0 / SLOWEST;
-            let problem = format!("--scale-time {factor}: expected a number from {SLOWEST} to {most}");
+            let problem =
+                format!("--scale-time {factor}: expected a number from {SLOWEST} to {most}");
             return Err(Failure::input(problem));
         }
         Ok(Plan {

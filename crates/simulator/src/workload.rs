@@ -27,6 +27,8 @@ mod section;
 pub mod size;
 pub mod synthetic;
 
+use std::fmt;
+
 use serde::Serialize;
 
 pub use generator::Generator;
@@ -261,6 +263,41 @@ impl Workload {
         }
         let problem = format!("{value}: expected a number from {low} to {high}");
         Err(self.origin.complain(key, problem))
+    }
+}
+
+impl fmt::Display for Workload {
+    /// What it is, with all its numbers, in one line.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let reads = (self.read_fraction * 1e6).round() / 1e4;
+        let (arrivals, sizes, placement) = (&self.arrivals, &self.sizes, &self.placement);
+        write!(f, "{arrivals}; {reads} % reads; {sizes}; {placement}")
+    }
+}
+
+impl fmt::Display for Arrivals {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Arrivals::Closed {
+                tasks,
+                think_ms: 0.0,
+                ..
+            } => write!(f, "{tasks} always outstanding"),
+            Arrivals::Closed {
+                tasks,
+                think_ms,
+                think,
+            } => match think {
+                Spread::Constant => write!(f, "{tasks} tasks thinking {think_ms} ms"),
+                Spread::Exponential => {
+                    write!(f, "{tasks} tasks thinking {think_ms} ms on average")
+                }
+            },
+            Arrivals::Open { per_second, gaps } => match gaps {
+                Spread::Constant => write!(f, "{per_second} a second, evenly"),
+                Spread::Exponential => write!(f, "{per_second} a second, Poisson"),
+            },
+        }
     }
 }
 

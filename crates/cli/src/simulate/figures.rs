@@ -91,8 +91,9 @@ impl PolicyRun {
     }
 }
 
-/// What is neither seek nor rotation nor transfer of a request.
-pub const REST: &str = "electronics, bus, idle";
+/// What is neither seek nor rotation nor transfer for a request: electronics and bus alone, the
+/// drive's own writing back and reading ahead, and idle time.
+pub const REST: &str = "other and idle";
 
 /// The distributions of the response times over the bars of head time.
 pub fn panels(setup: &Setup, runs: &[PolicyRun]) -> Vec<Panel> {

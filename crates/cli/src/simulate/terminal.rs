@@ -16,6 +16,7 @@ use std::fmt::Write;
 use scheduler::policy::Depth;
 use simulator::ledger::{AccountMeans, Side};
 
+use super::figures::REST;
 use super::{PolicyRun, Setup};
 use crate::output::grouped;
 use crate::workload::{Source, TraceCounts};
@@ -40,7 +41,7 @@ fn heading(setup: &Setup, runs: &[PolicyRun]) -> String {
     let drive = &setup.drive;
     let mut text = format!("{} on {}\n", setup.source.name(), drive.name);
     if let Source::Synthetic(workload) = &setup.source {
-        let _ = writeln!(text, "  load    {}; seed {}", workload.summary, workload.seed);
+        let _ = writeln!(text, "  load    {workload}; seed {}", workload.seed);
     }
     let _ = writeln!(
         text,
@@ -66,7 +67,7 @@ fn heading(setup: &Setup, runs: &[PolicyRun]) -> String {
 fn table(runs: &[PolicyRun]) -> String {
     let mut text = format!("  {:7} {:8}", "", "");
     for title in [
-        "requests", "mean", "p50", "p90", "p99", "p99.9", "max ms", "req/s", "MB/s",
+        "requests", "mean ms", "p50", "p90", "p99", "p99.9", "max", "req/s", "MB/s",
     ] {
         let _ = write!(text, "{title:>10}");
     }
@@ -119,7 +120,7 @@ fn head_time(runs: &[PolicyRun]) -> String {
             ("seek", head.seek, '█'),
             ("rotation", head.rotation, '▓'),
             ("transfer", head.transfer, '▒'),
-            ("electronics, bus, idle", head.idle, '░'),
+            (REST, head.idle, '░'),
         ];
         let _ = write!(text, "  {:8}", run.policy.name);
         text.push_str(&bar(&parts.map(|(_, share, glyph)| (share, glyph))));
@@ -326,7 +327,13 @@ mod tests {
 
     #[test]
     fn axes_end_at_round_numbers() {
-        for (value, end) in [(0.0, 1.0), (0.3, 0.32), (37.0, 40.0), (101.0, 120.0), (99.0, 100.0)] {
+        for (value, end) in [
+            (0.0, 1.0),
+            (0.3, 0.32),
+            (37.0, 40.0),
+            (101.0, 120.0),
+            (99.0, 100.0),
+        ] {
             assert!((rounded_up(value) - end).abs() < 1e-9, "{value}");
         }
     }

@@ -1,5 +1,7 @@
 //! Where the requests of a load go.
 
+use std::fmt;
+
 use serde::Serialize;
 
 use super::dice::{Chance, Dice, Outcome};
@@ -38,6 +40,25 @@ pub enum Placement {
         /// The size of a group (a group of cylinders, say).
         group_bytes: u64,
     },
+}
+
+impl fmt::Display for Placement {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Placement::Uniform => write!(f, "anywhere"),
+            Placement::Zipf { theta, regions } => {
+                write!(f, "{regions} regions, popularity rank^-{theta}")
+            }
+            Placement::Sequential { mean_run } => write!(f, "runs of {mean_run} on average"),
+            Placement::Streams { streams } => write!(f, "{streams} streams in turn"),
+            Placement::Local { share, group_bytes } => write!(
+                f,
+                "{} % within the {} MiB of the last one",
+                share * 100.0,
+                group_bytes as f64 / f64::from(1 << 20)
+            ),
+        }
+    }
 }
 
 /// A drive as placement sees it, in blocks.

@@ -1,5 +1,7 @@
 //! How large the requests of a load are.
 
+use std::fmt;
+
 use serde::Serialize;
 
 use super::dice::Dice;
@@ -101,6 +103,34 @@ impl Sizes {
                     .saturating_add(1)
                     .saturating_mul(*multiple_bytes)
                     .min(self.largest())
+            }
+        }
+    }
+}
+
+impl fmt::Display for Sizes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let kib = |bytes: u64| bytes as f64 / 1024.0;
+        match self {
+            Sizes::Fixed { bytes } => write!(f, "{} KiB", kib(*bytes)),
+            Sizes::Choice { options } => {
+                for (place, option) in options.iter().enumerate() {
+                    let separator = if place == 0 { "" } else { ", " };
+                    write!(
+                        f,
+                        "{separator}{} x {} KiB",
+                        option.weight,
+                        kib(option.bytes)
+                    )?;
+                }
+                Ok(())
+            }
+            Sizes::Exponential {
+                mean_bytes,
+                multiple_bytes,
+            } => {
+                let (mean, multiple) = (kib(*mean_bytes), kib(*multiple_bytes));
+                write!(f, "{mean} KiB on average in multiples of {multiple}")
             }
         }
     }

@@ -29,6 +29,15 @@ fn built_in_loads_parse_fit_and_bear_the_name_of_their_file() {
 }
 
 #[test]
+fn loads_say_what_they_are() {
+    let said: Vec<String> = ALL
+        .iter()
+        .map(|built_in| built_in.workload().expect("it parses").to_string())
+        .collect();
+    assert_eq!(said.join("\n"), SAID);
+}
+
+#[test]
 fn the_first_requests_of_each_built_in_load_are_golden() {
     let first: Vec<String> = ALL
         .iter()
@@ -380,6 +389,16 @@ const UNFIT: &[(&str, &str, u32, u64, &str)] = &[
         "load.toml:21: placement.align_kib: requests of 4096 bytes do not keep to 8192 bytes: the drive has 1048576 blocks of 512 bytes",
     ),
 ];
+
+const SAID: &str = "\
+10 tasks thinking 30 ms; 66.67 % reads; 8 KiB on average in multiples of 4; anywhere
+10 always outstanding; 66.67 % reads; 7.5 KiB; anywhere
+1 always outstanding; 100 % reads; 4 KiB; anywhere
+60 a second, Poisson; 70 % reads; 4 KiB; 1024 regions, popularity rank^-0.9
+1 always outstanding; 100 % reads; 64 KiB; runs of 64 on average
+8 always outstanding; 100 % reads; 256 KiB; 8 streams in turn
+16 tasks thinking 10 ms on average; 60 % reads; 50 x 4 KiB, 25 x 16 KiB, 20 x 64 KiB, 5 x 256 KiB; \
+70 % within the 64 MiB of the last one";
 
 const GOLDEN: &str = "\
 oltp Read 8122802+8 15775298+16 30000000\n\
