@@ -1,6 +1,7 @@
 //! How a command ends and what it prints: one error line and an exit code, and text that a reader
 //! may stop reading at any time.
 
+use std::error::Error;
 use std::fmt;
 use std::io::{self, Write};
 use std::path::Path;
@@ -39,6 +40,17 @@ impl Failure {
         // Where standard error is closed there is nobody to tell.
         let _ = writeln!(io::stderr(), "error: {line}");
         ExitCode::from(code)
+    }
+}
+
+impl From<Box<dyn Error>> for Failure {
+    /// Of a command that only reads what it was given and writes what was asked for.
+    fn from(error: Box<dyn Error>) -> Self {
+        let kind = error.downcast_ref::<io::Error>().map(io::Error::kind);
+        match kind {
+            Some(io::ErrorKind::BrokenPipe) => Failure::Unread,
+            _ => Failure::input(error),
+        }
     }
 }
 

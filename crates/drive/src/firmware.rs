@@ -26,8 +26,11 @@ pub struct Overheads {
     pub read_completion: Duration,
     /// After the last block of a write.
     pub write_completion: Duration,
-    /// Coming back to the bus after the medium's turn (SCSI reselection), before the data.
-    pub reselect: Duration,
+    /// Back to the bus before a read's data, where the drive left it while the arm moved (SCSI
+    /// disconnection and reselection).
+    pub read_reselect: Duration,
+    /// Back to the bus before a write's data, while the arm already moves.
+    pub write_reselect: Duration,
 }
 
 /// The host bus, seen from the drive: the slower of its two ends counts.

@@ -9,7 +9,6 @@ pub mod geometry;
 pub mod imperfection;
 pub mod mechanics;
 pub mod profile;
-pub mod scsi;
 pub mod seek;
 mod service;
 pub mod virtual_drive;

@@ -8,7 +8,7 @@
 //! | `[spindle]` | revolutions per minute |
 //! | `[seek]` | the arm: points or a formula, head switch, write settle |
 //! | `[layout]` | where blocks are: `kind = "zoned"` or `"indexed"` |
-//! | `[overhead]`, `[bus]`, `[buffer]`, `[queue]`, `[scsi]` | the electronics |
+//! | `[overhead]`, `[bus]`, `[buffer]`, `[queue]` | the electronics |
 //! | `[fitted]` | constants that were fitted to measured traces; [`Profile::published`] is without |
 
 mod arm;
@@ -24,7 +24,6 @@ use block::{Duration, Sectors};
 use crate::angle::Spindle;
 use crate::firmware::{BufferRules, Bus, Overheads, QueueRules};
 use crate::geometry::Geometry;
-use crate::scsi::ScsiRules;
 use crate::seek::SeekCurve;
 pub use document::ProfileError;
 pub(crate) use document::nearest;
@@ -112,8 +111,6 @@ pub struct Profile {
     pub bus: Bus,
     /// The drive's own queue.
     pub queue: QueueRules,
-    /// What old drives do on the bus besides.
-    pub scsi: ScsiRules,
     /// The profile without what was fitted to measurements, if something was.
     unfitted: Option<Arc<Profile>>,
 }
@@ -161,7 +158,7 @@ impl Profile {
 }
 
 /// The keys at the top of a file.
-const TOP: [&str; 19] = [
+const TOP: [&str; 18] = [
     "name",
     "model",
     "year",
@@ -179,7 +176,6 @@ const TOP: [&str; 19] = [
     "bus",
     "buffer",
     "queue",
-    "scsi",
     "fitted",
 ];
 
@@ -190,7 +186,7 @@ fn read_published(root: &Section) -> Result<Profile, ProfileError> {
         text: root.need("origin")?.text()?.to_owned(),
     }];
     for table in [
-        "spindle", "seek", "layout", "overhead", "bus", "buffer", "queue", "scsi",
+        "spindle", "seek", "layout", "overhead", "bus", "buffer", "queue",
     ] {
         if let Some(field) = root.get(table) {
             origins.push(Origin {
@@ -211,16 +207,7 @@ fn read_published(root: &Section) -> Result<Profile, ProfileError> {
     let spindle = read_spindle(&root.need("spindle")?)?;
     let geometry = layout::read(root)?;
     let arm = arm::read(&root.need("seek")?, geometry.cylinders())?;
-    let scsi = match root.get("scsi") {
-        Some(field) => electronics::read_scsi(&field)?,
-        None => ScsiRules::default(),
-    };
-    let buffer = BufferRules {
-        look_ahead_on_hit: scsi.look_ahead_on_idle_hit,
-        read_on_arrival: scsi.read_passing_blocks,
-        write_watermark: scsi.write_watermark,
-        ..electronics::read_buffer(&root.need("buffer")?)?
-    };
+    let electronics = electronics::read(root)?;
     Ok(Profile {
         name,
         model: root.need("model")?.text()?.to_owned(),
@@ -240,11 +227,10 @@ fn read_published(root: &Section) -> Result<Profile, ProfileError> {
         head_switch: arm.head_switch,
         write_settle_nanos: arm.write_settle_nanos,
         geometry: Arc::new(geometry),
-        overheads: electronics::read_overheads(&root.need("overhead")?)?,
-        buffer,
-        bus: electronics::read_bus(&root.need("bus")?)?,
+        overheads: electronics.overheads,
+        buffer: electronics.buffer,
+        bus: electronics.bus,
         queue: electronics::read_queue(&root.need("queue")?)?,
-        scsi,
         unfitted: None,
     })
 }

@@ -266,7 +266,7 @@ impl Service {
             self.truth.buffer.read_watermark,
             ready.max(self.bus_free),
         )
-        .with_reselect(self.truth.overheads.reselect)
+        .with_reselect(self.truth.overheads.read_reselect)
     }
 
     fn read_hit(
@@ -617,7 +617,8 @@ impl Service {
     fn write_through(&mut self, arm: usize, extent: Extent, submitted: Instant) -> Served {
         let overhead = self.overhead(self.truth.overheads.write_miss);
         let ready = submitted + overhead;
-        let travel = self.put(arm, extent, ready, ready.max(self.bus_free), submitted);
+        let bus_begins = (ready + self.truth.overheads.write_reselect).max(self.bus_free);
+        let travel = self.put(arm, extent, ready, bus_begins, submitted);
         let end = self.arms[arm].free_at;
         self.done(
             submitted,

@@ -50,8 +50,9 @@ pub fn fit(published: &Profile, samples: &[Sample], mut tick: impl FnMut()) -> F
     // Angles depend on overheads a little (where a miss is told from a hit, and how the bus
     // delays the end), and overheads on angles: two rounds settle both.
     for _ in 0..2 {
+        electronics::fit_rules(&mut profile, train, &mut count);
         angles = angles::fit(&mut profile, train, &mut count);
-        electronics::fit(&mut profile, train, &mut count);
+        electronics::fit_times(&mut profile, train, &mut count);
     }
     let shared = Arc::new(profile.clone());
     let replayed = replay(&shared, train, Clock::Measured);

@@ -38,12 +38,12 @@ use block::Duration;
 use std::path::Path;
 use writer::Encode;
 
-/// The longest line, without its end. Lines of real traces have at most about 300 bytes, and a
-/// file name in a fio log at most 256; a longer line is a bad one, and is not held in memory.
+/// The longest line, without its end; a longer line is a bad one, and is not held in memory. A
+/// choice: the longest field of any format, a file name in a fio log, has at most 256 bytes.
 pub const MAX_LINE_BYTES: usize = 8192;
 
-/// Devices in one trace; a record of a further one is bad. The largest published traces have some
-/// hundred volumes; the bound is a choice.
+/// Devices in one trace; a record of a further one is bad. A choice, far above the 36 volumes of
+/// the MSR Cambridge traces.
 pub const MAX_DEVICES: usize = 4096;
 
 /// The longest name of a device: what `fio` reads (its buffer is 256 bytes).

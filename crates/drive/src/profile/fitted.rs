@@ -2,34 +2,20 @@
 
 use std::sync::Arc;
 
-use block::Duration;
 
 use super::document::Field;
-use super::electronics::OVERHEADS;
+use super::electronics::{self, Electronics};
 use super::layout::revolutions;
 use super::{Origin, Profile, ProfileError, arm, millis};
 use crate::angle::Spindle;
-use crate::firmware::Bus;
 use crate::geometry::Turn;
-
-/// Where a number of [`Bus`] is.
-type Place = fn(&mut Bus) -> &mut Duration;
-
-/// The keys of `[bus]`, and where their numbers go.
-const BUS: [(&str, Place); 2] =
-    [("read_block_ms", |bus| &mut bus.read_block), ("write_block_ms", |bus| &mut bus.write_block)];
 
 /// Reads the table; the result remembers the profile as it was published.
 pub(super) fn read(field: &Field, published: Profile) -> Result<Profile, ProfileError> {
-    let mut keys = vec![
-        "origin",
-        "revolution_ms",
-        "head_switch_ms",
-        "write_settle_ms",
-        "turns",
-    ];
-    keys.extend(OVERHEADS.map(|(key, _)| key));
-    keys.extend(BUS.map(|(key, _)| key));
+    let mut keys = vec!["origin", "revolution_ms", "head_switch_ms", "write_settle_ms", "turns"];
+    keys.extend(electronics::OVERHEADS.map(|(key, _)| key));
+    keys.extend(electronics::BUS.map(|(key, _)| key));
+    keys.extend(electronics::BUFFER.map(|(key, _)| key));
     let section = field.section(&keys)?;
     let mut profile = published.clone();
     profile.origins.push(Origin {
@@ -47,16 +33,14 @@ pub(super) fn read(field: &Field, published: Profile) -> Result<Profile, Profile
     if let Some(field) = section.get("write_settle_ms") {
         profile.write_settle_nanos = (field.number(arm::SETTLE_MS)? * 1e6).round() as i64;
     }
-    for (key, place) in OVERHEADS {
-        if let Some(field) = section.get(key) {
-            *place(&mut profile.overheads) = millis(&field)?;
-        }
-    }
-    for (key, place) in BUS {
-        if let Some(field) = section.get(key) {
-            *place(&mut profile.bus) = millis(&field)?;
-        }
-    }
+    let mut electronics = Electronics {
+        overheads: profile.overheads,
+        bus: profile.bus,
+        buffer: profile.buffer,
+    };
+    electronics::fit(&section, &mut electronics)?;
+    Electronics { overheads: profile.overheads, bus: profile.bus, buffer: profile.buffer } =
+        electronics;
     if let Some(field) = section.get("turns") {
         let turns = field.list(|turn| {
             turn.exactly(4, "[group, run, start, step] with angles in revolutions")?;

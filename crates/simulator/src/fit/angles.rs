@@ -13,7 +13,7 @@
 
 use std::sync::Arc;
 
-use drive::geometry::{AngleBand, PatternStep, Turn};
+use drive::geometry::{PatternStep, Turn};
 use drive::{Angle, Profile, Spindle};
 
 use crate::validate::clock::{Phase, is_medium, mean_angle, residual, with_phase};
@@ -22,9 +22,9 @@ use crate::validate::{Clock, Replayed, Sample, replay};
 /// Fewer requests than this say nothing about a line's two numbers.
 const ENOUGH: usize = 8;
 
-/// A turned pattern must explain the residuals this much better than an unturned one, in mean
-/// vector length: with eight random residuals a line gains 0.3 by luck, with forty 0.1.
-const BETTER: f64 = 0.15;
+/// A line must leave at most this part of what a constant leaves unexplained (one less the mean
+/// vector's length). The best of many lines through forty random residuals leaves 0.7 of it.
+const BETTER: f64 = 0.5;
 
 /// How far off the nominal period a spindle may be, in steps of a part per million. Drives are
 /// specified to 0.5 % at worst (1990s data sheets); those of the collection are within 400 ppm.
@@ -194,13 +194,8 @@ fn line(points: &[(u64, Angle)]) -> Line {
         }
         finer = Angle::from_raw(finer.raw() / 2);
     }
-    if best.0.concentration < flat.concentration + BETTER {
+    if 1.0 - best.0.concentration > BETTER * (1.0 - flat.concentration) {
         return Line { start: flat.angle, step: Angle::ZERO, agreement: flat };
     }
     Line { start: best.0.angle, step: best.1, agreement: best.0 }
-}
-
-/// The corrections of a fitted profile as bands of blocks, for layouts of zones.
-pub fn bands(profile: &Profile) -> &[AngleBand] {
-    profile.geometry.angle_bands()
 }

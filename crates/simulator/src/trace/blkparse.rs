@@ -35,7 +35,7 @@ const SEQUENCE: Field = Field::new("sequence", "a whole number");
 const TIME: Field = Field::new("time", "seconds, not negative, like 0.009507758");
 const PROCESS: Field = Field::new("pid", "a whole number");
 const ACTION: Field = Field::new("action", "an action of one or two letters, like Q");
-const RWBS: Field = Field::new("rwbs", "letters of FRWDNSAMEZ or |");
+const RWBS: Field = Field::new("rwbs", "letters of FRWDNSAMEZB");
 const START: Field = Field::new("block", "a whole number of 512-byte blocks");
 const PLUS: Field = Field::new("plus", "+ between block and count");
 const COUNT: Field = Field::new("blocks", "a whole number of 512-byte blocks");
@@ -129,7 +129,7 @@ fn format_device(buffer: &mut [u8; 21], major: u32, minor: u32) -> &[u8] {
 
 /// Which way bytes are moved, if any are.
 fn moved(rwbs: &[u8]) -> Result<Option<Direction>, Fault> {
-    if rwbs.is_empty() || !rwbs.iter().all(|letter| b"FRWDNSAMEZ|".contains(letter)) {
+    if rwbs.is_empty() || !rwbs.iter().all(|letter| b"FRWDNSAMEZB".contains(letter)) {
         return Err(RWBS.fault(Reason::Malformed, rwbs));
     }
     let has = |letter| rwbs.contains(letter);

@@ -1,7 +1,7 @@
 //! DiskSim's `ascii` format: `time_ms devno blkno bcount flags`, between blanks.
 //!
-//! Blocks have 512 bytes. The flags are hexadecimal, and bit 0 means read (DiskSim 4.0 manual,
-//! "Traces"); the other bits (synchronous, asynchronous, ...) are not used.
+//! Blocks have 512 bytes. The flags are hexadecimal (DiskSim 4.0 scans them with `%x` in
+//! `disksim_iotrace.c`), and bit 0 means read; the other bits are not used.
 
 use super::error::Reason;
 use super::fields::{Field, Unit, at_blanks, byte_range};

@@ -6,12 +6,11 @@ use std::sync::Arc;
 
 /// What is wrong with a trace, and where.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{file}:{line}: {fault}")]
 pub struct TraceError {
     /// The file.
     pub file: Arc<str>,
-    /// The line, from 1.
-    pub line: u64,
+    /// The line, from 1; `None` if the trace as a whole is wrong.
+    pub line: Option<u64>,
     /// What is wrong there.
     pub fault: Fault,
 }
@@ -109,6 +108,15 @@ impl fmt::Display for Reason {
     }
 }
 
+impl fmt::Display for TraceError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.line {
+            Some(line) => write!(f, "{}:{line}: {}", self.file, self.fault),
+            None => write!(f, "{}: {}", self.file, self.fault),
+        }
+    }
+}
+
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Fault {
@@ -180,7 +188,7 @@ mod tests {
     fn an_error_is_one_line_with_all_that_one_needs() {
         let error = TraceError {
             file: "a.csv".into(),
-            line: 17,
+            line: Some(17),
             fault: Fault {
                 reason: Reason::Malformed,
                 field: "byte_length",

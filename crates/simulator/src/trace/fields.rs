@@ -111,7 +111,7 @@ impl Field {
         }
     }
 
-    /// The faults of a time or sum of times that 64 bits of nanoseconds do not hold.
+    /// The fault of a time or sum of times that 64 bits of nanoseconds do not hold.
     pub(super) fn too_late(self, found: &[u8]) -> Fault {
         Fault {
             expected: "a time within 584 years of the start".into(),

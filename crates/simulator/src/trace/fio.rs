@@ -22,6 +22,7 @@ use super::writer::{Encode, Unfit, push_line};
 use super::{DeviceIndex, Devices, Fault, Format, Parse, Parsed, Record};
 use block::{Direction, Duration, Instant};
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
 pub(super) const V3: Format = Format {
     name: "fio-v3",
@@ -222,8 +223,8 @@ impl Encode for Encoder {
         self.header(out);
         let before = std::mem::replace(&mut self.now, record.at.as_nanos() / MICRO_NANOS);
         let stamp = self.stamp();
-        if !self.open.contains_key(&record.device) {
-            self.open.insert(record.device, file.into());
+        if let Entry::Vacant(new) = self.open.entry(record.device) {
+            new.insert(file.into());
             push_line(out, format_args!("{stamp}{file} add"));
             push_line(out, format_args!("{stamp}{file} open"));
         }

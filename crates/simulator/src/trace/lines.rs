@@ -65,6 +65,11 @@ impl<R: Read> Lines<R> {
         }
     }
 
+    /// The error that ended [`Lines::head`] early.
+    pub(super) fn failure(&self) -> Option<&io::Error> {
+        self.failed.as_ref()
+    }
+
     /// The next line.
     pub(super) fn next(&mut self) -> io::Result<Next<'_>> {
         let mut searched = 0;

@@ -55,10 +55,10 @@ impl Reader {
         let (metadata, file) = match opened {
             Ok((metadata, _)) if metadata.is_dir() => {
                 let error = io::Error::from(io::ErrorKind::IsADirectory);
-                return Err(unreadable(&name, 0, &error));
+                return Err(unreadable(&name, &error));
             }
             Ok(opened) => opened,
-            Err(error) => return Err(unreadable(&name, 0, &error)),
+            Err(error) => return Err(unreadable(&name, &error)),
         };
         let by_name = || Format::by_extension(path, |_| true);
         let mut reader = Reader::begin(&name, file, format, by_name, on_bad)?;
@@ -92,13 +92,16 @@ impl Reader {
             input,
             position: Arc::clone(&position),
         };
-        let plain = decompressed(counted).map_err(|error| unreadable(name, 0, &error))?;
+        let plain = decompressed(counted).map_err(|error| unreadable(name, &error))?;
         let mut lines = Lines::new(plain);
         let format = match format {
             Some(format) => format,
             None => Format::sniff(lines.head())
                 .or_else(by_name)
-                .ok_or_else(|| unrecognised(name, lines.head()))?,
+                .ok_or_else(|| match lines.failure() {
+                    Some(error) => unreadable(name, error),
+                    None => unrecognised(name, lines.head()),
+                })?,
         };
         Ok(Reader {
             file: name.into(),
@@ -187,7 +190,7 @@ impl Reader {
     fn error(&self, fault: Fault) -> TraceError {
         TraceError {
             file: Arc::clone(&self.file),
-            line: self.lines.number(),
+            line: Some(self.lines.number()),
             fault,
         }
     }
@@ -195,8 +198,10 @@ impl Reader {
     /// What is wrong with the trace as a whole, at its end.
     fn end(&mut self) -> Option<TraceError> {
         self.ended = true;
-        (self.records == 0).then(|| {
-            self.error(Fault {
+        (self.records == 0).then(|| TraceError {
+            file: Arc::clone(&self.file),
+            line: None,
+            fault: Fault {
                 reason: Reason::Empty,
                 field: "trace",
                 found: format!(
@@ -206,7 +211,7 @@ impl Reader {
                     self.skipped.total()
                 ),
                 expected: format!("{}: {}", self.format.name, self.format.shape),
-            })
+            },
         })
     }
 }
@@ -273,10 +278,10 @@ fn decompressed(mut input: impl Read + Send + 'static) -> io::Result<Box<dyn Rea
 }
 
 #[cold]
-fn unreadable(name: &str, line: u64, error: &io::Error) -> TraceError {
+fn unreadable(name: &str, error: &io::Error) -> TraceError {
     TraceError {
         file: name.into(),
-        line,
+        line: None,
         fault: broken(error),
     }
 }
@@ -309,7 +314,7 @@ fn unrecognised(name: &str, head: &[u8]) -> TraceError {
     let is_empty = head.is_empty();
     TraceError {
         file: name.into(),
-        line: 1,
+        line: (!is_empty).then_some(1),
         fault: Fault {
             reason: match is_empty {
                 true => Reason::Empty,

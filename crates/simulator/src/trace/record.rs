@@ -97,13 +97,13 @@ pub struct Measured {
 /// What the buffer of a measured drive did. Real on the HP C2247A; elsewhere always `Hit`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum CacheAction {
-    /// `Hit`.
+    /// Written `Hit`.
     Hit,
-    /// `Miss`.
+    /// Written `Miss`.
     Miss,
-    /// `Doub`: the transfer came in two parts.
+    /// Written `Doub`.
     Double,
-    /// `Trip`: in three.
+    /// Written `Trip`.
     Triple,
 }
 

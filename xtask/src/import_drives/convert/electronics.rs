@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{line, number, set, table};
+use super::{number, set, table};
 use crate::import_drives::Drive;
 
 /// The keys of `[overhead]` and DiskSim's names for them.
@@ -19,38 +19,14 @@ const OVERHEADS: [(&str, &str); 10] = [
     ("write_completion_ms", "Write completion overhead"),
 ];
 
-/// The times of `[scsi]` and DiskSim's names for them.
-const SCSI_TIMES: [(&str, &str); 7] = [
-    ("data_preparation_ms", "Data preparation overhead"),
-    ("first_reselect_ms", "First reselect overhead"),
-    ("other_reselect_ms", "Other reselect overhead"),
-    ("read_disconnect_after_read_ms", "Read disconnect afterread"),
-    (
-        "read_disconnect_after_write_ms",
-        "Read disconnect afterwrite",
-    ),
-    ("write_disconnect_ms", "Write disconnect overhead"),
-    ("minimum_seek_delay_ms", "Minimum seek delay"),
-];
-
-/// The times of `[scsi.early_disconnect]` and DiskSim's names for them.
-const EARLY_DISCONNECT: [(&str, &str); 5] = [
-    ("command_ms", "Extradisc command overhead"),
-    ("first_ms", "Extradisc disconnect overhead"),
-    ("between_ms", "Extradisc inter-disconnect delay"),
-    ("second_ms", "Extradisc 2nd disconnect overhead"),
-    ("seek_delay_ms", "Extradisc seek delta"),
-];
-
-/// The switches of `[scsi]` and DiskSim's names for them.
-const SCSI_SWITCHES: [(&str, &str); 7] = [
-    ("hold_bus_read", "Hold bus entire read xfer"),
-    ("hold_bus_write", "Hold bus entire write xfer"),
-    ("never_disconnect", "Never disconnect"),
-    ("separate_write_segment", "Use separate write segment"),
-    ("look_ahead_on_idle_hit", "Read-ahead on idle hit"),
-    ("read_passing_blocks", "Read any free blocks"),
-    ("stop_look_ahead_in_sector", "Stop prefetch in sector"),
+/// What a write's data wait for on drives that leave the bus twice before them, and DiskSim's
+/// names for it.
+const EARLY_DISCONNECT: [&str; 5] = [
+    "Extradisc command overhead",
+    "Extradisc disconnect overhead",
+    "Extradisc inter-disconnect delay",
+    "Extradisc 2nd disconnect overhead",
+    "First reselect overhead",
 ];
 
 /// All tables.
@@ -59,7 +35,7 @@ pub(super) fn tables(out: &mut String, drive: &Drive, json: &Value) -> Option<()
     bus(out, drive, json)?;
     buffer(out, drive, json)?;
     queue(out, drive, json)?;
-    scsi(out, drive, json)
+    Some(())
 }
 
 fn overhead(out: &mut String, drive: &Drive, json: &Value) -> Option<()> {
@@ -76,7 +52,18 @@ fn overhead(out: &mut String, drive: &Drive, json: &Value) -> Option<()> {
     };
     // Published times have five digits: so has their sum.
     let sum = ((first + preparation) * 1e5).round() / 1e5;
-    set(out, "reselect_ms", number(sum), comment);
+    set(out, "read_reselect_ms", number(sum), comment);
+    let (before_data, comment) = match json["cache_and_policy"]["Extra write disconnect"].as_i64()? {
+        0 => (0.0, ""),
+        _ => {
+            let mut sum = -times["Write miss over. after read"].as_f64()?;
+            for theirs in EARLY_DISCONNECT {
+                sum += times[theirs].as_f64()?;
+            }
+            (sum, "command to data with an extra disconnection, less the overhead")
+        }
+    };
+    set(out, "write_reselect_ms", number((before_data * 1e5).round() / 1e5), comment);
     Some(())
 }
 
@@ -131,9 +118,9 @@ fn buffer(out: &mut String, drive: &Drive, json: &Value) -> Option<()> {
     );
     let look_ahead = match whole("Buffer continuous read")? {
         0 => "none",
-        1 => "segment",
-        2 => "track",
-        3 => "cylinder",
+        1 => "track",
+        2 => "cylinder",
+        3 => "segment",
         4 => "track-if-sequential",
         _ => return None,
     };
@@ -144,6 +131,8 @@ fn buffer(out: &mut String, drive: &Drive, json: &Value) -> Option<()> {
         whole("Maximum read-ahead (blks)")?,
         "",
     );
+    set(out, "look_ahead_on_hit", on("Read-ahead on idle hit")?, "");
+    set(out, "read_on_arrival", on("Read any free blocks")?, "");
     set(out, "zero_latency_read", on("Immediate buffer read")?, "");
     set(out, "zero_latency_write", on("Immediate buffer write")?, "");
     let write_back = match whole("Fast write level")? {
@@ -155,6 +144,8 @@ fn buffer(out: &mut String, drive: &Drive, json: &Value) -> Option<()> {
     set(out, "write_back", format!("\"{write_back}\""), "");
     let watermark = rules["High (read) water mark"].as_f64()?;
     set(out, "read_watermark_permille", permille(watermark), "");
+    let comment = "DiskSim's low watermark says when to ask for more, not when the medium begins";
+    set(out, "write_watermark_permille", 0, comment);
     Some(())
 }
 
@@ -176,26 +167,6 @@ fn queue(out: &mut String, drive: &Drive, json: &Value) -> Option<()> {
         _ => return None,
     };
     set(out, "order", format!("\"{order}\""), comment);
-    Some(())
-}
-
-fn scsi(out: &mut String, drive: &Drive, json: &Value) -> Option<()> {
-    let (times, rules) = (&json["overheads_ms"], &json["cache_and_policy"]);
-    table(out, drive, "scsi", "overheads_ms, cache_and_policy");
-    for (key, theirs) in SCSI_SWITCHES {
-        set(out, key, rules[theirs].as_i64()? > 0, "");
-    }
-    let watermark = rules["Low (write) water mark"].as_f64()?;
-    set(out, "write_watermark_permille", permille(watermark), "");
-    for (key, theirs) in SCSI_TIMES {
-        set(out, key, number(times[theirs].as_f64()?), "");
-    }
-    if rules["Extra write disconnect"].as_i64()? > 0 {
-        line(out, "\n[scsi.early_disconnect]");
-        for (key, theirs) in EARLY_DISCONNECT {
-            set(out, key, number(times[theirs].as_f64()?), "");
-        }
-    }
     Some(())
 }
 

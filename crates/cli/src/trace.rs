@@ -1,0 +1,390 @@
+//! `headtime trace`: what is in a trace, and into another format.
+
+use clap::builder::PossibleValuesParser;
+use clap::{Args, Subcommand};
+use indicatif::{ProgressBar, ProgressStyle};
+use serde::Serialize;
+use simulator::trace::{
+    ALL, Format, IfExists, OnBad, Reader, Skipped, Spread, Statistics, Summary, Writer,
+};
+use std::collections::BTreeMap;
+use std::error::Error;
+use std::fmt::Write as _;
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+
+/// Look into a trace of block requests, or convert it.
+#[derive(Debug, Args)]
+#[command(after_help = formats_help())]
+pub struct Trace {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Debug, Subcommand)]
+enum Action {
+    /// What a trace is like: requests, sizes, gaps, footprint, randomness.
+    Stat(Stat),
+    /// Write a trace in another format; measured times are left out.
+    Convert(Convert),
+}
+
+#[derive(Debug, Args)]
+struct Stat {
+    /// The trace, plain or zstd.
+    file: PathBuf,
+    /// One JSON object instead of a table.
+    #[arg(long)]
+    json: bool,
+    /// Its format; otherwise its first lines tell, or its name.
+    #[arg(long, value_name = "NAME", value_parser = all_names())]
+    format: Option<String>,
+    #[command(flatten)]
+    bad_lines: BadLines,
+}
+
+#[derive(Debug, Args)]
+struct Convert {
+    /// The trace, plain or zstd.
+    input: PathBuf,
+    /// Where it goes; a name that ends in .zst is compressed.
+    output: PathBuf,
+    /// The format of the input; otherwise its first lines tell, or its name.
+    #[arg(long, value_name = "NAME", value_parser = all_names())]
+    from: Option<String>,
+    /// The format of the output; otherwise its name tells.
+    #[arg(long, value_name = "NAME", value_parser = written_names())]
+    to: Option<String>,
+    /// Only the requests of this device.
+    #[arg(long, value_name = "DEVICE")]
+    device: Option<String>,
+    #[command(flatten)]
+    bad_lines: BadLines,
+    /// Replace the output if it exists.
+    #[arg(long)]
+    force: bool,
+}
+
+#[derive(Debug, Args)]
+struct BadLines {
+    /// Go on after bad lines, and say at the end how many there were.
+    #[arg(long)]
+    skip_bad: bool,
+}
+
+impl BadLines {
+    fn policy(&self) -> OnBad {
+        match self.skip_bad {
+            true => OnBad::Skip,
+            false => OnBad::Refuse,
+        }
+    }
+}
+
+/// Runs `headtime trace`.
+///
+/// # Errors
+/// With one line that says what is wrong, and where.
+pub fn run(trace: &Trace) -> Result<(), Box<dyn Error>> {
+    match &trace.action {
+        Action::Stat(stat) => run_stat(stat),
+        Action::Convert(convert) => run_convert(convert),
+    }
+}
+
+fn run_stat(stat: &Stat) -> Result<(), Box<dyn Error>> {
+    let mut reader = Reader::open(&stat.file, format(&stat.format), stat.bad_lines.policy())?;
+    let mut statistics = Statistics::default();
+    let progress = Progress::of(&reader);
+    while let Some(record) = reader.next() {
+        statistics.add(&record?);
+        progress.show(&reader);
+    }
+    progress.end();
+    let summary = statistics
+        .summary(reader.devices())
+        .ok_or("the trace has no request")?;
+    let report = if stat.json {
+        let mut text = serde_json::to_string_pretty(&Report::new(&stat.file, &reader, &summary))?;
+        text.push('\n');
+        text
+    } else {
+        table(&stat.file, &reader, &summary)?
+    };
+    io::stdout().lock().write_all(report.as_bytes())?;
+    Ok(())
+}
+
+fn run_convert(convert: &Convert) -> Result<(), Box<dyn Error>> {
+    let to = match &convert.to {
+        Some(name) => Format::named(name),
+        None => Format::by_extension(&convert.output, Format::is_written),
+    };
+    let to = to.ok_or_else(|| {
+        format!(
+            "{}: the name tells no format that is written: use --to with one of {}",
+            convert.output.display(),
+            names(Format::is_written).join(", ")
+        )
+    })?;
+    let if_exists = if convert.force {
+        IfExists::Replace
+    } else {
+        IfExists::Refuse
+    };
+    let bad = convert.bad_lines.policy();
+    let mut reader = Reader::open(&convert.input, format(&convert.from), bad)?;
+    let mut writer = Writer::create(&convert.output, to, if_exists)?;
+    let progress = Progress::of(&reader);
+    let mut written = 0_u64;
+    while let Some(record) = reader.next() {
+        let record = record?;
+        let name = reader.devices().name(record.device);
+        if convert
+            .device
+            .as_deref()
+            .is_none_or(|wanted| wanted == name)
+        {
+            writer.write(&record, name)?;
+            written += 1;
+        }
+        progress.show(&reader);
+    }
+    progress.end();
+    if let (Some(wanted), 0) = (&convert.device, written) {
+        return Err(no_such_device(&convert.input, wanted, &reader).into());
+    }
+    let remark = writer.finish()?;
+    let mut report = format!(
+        "{}: {written} requests in {}\n",
+        convert.output.display(),
+        to.name
+    );
+    for line in remark.into_iter().chain(skipped_line(reader.skipped())) {
+        writeln!(report, "{line}")?;
+    }
+    io::stderr().lock().write_all(report.as_bytes())?;
+    Ok(())
+}
+
+fn no_such_device(file: &Path, wanted: &str, reader: &Reader) -> String {
+    /// Names of devices in a message: more do not fit on a line.
+    const NAMED: usize = 8;
+    let names: Vec<&str> = reader.devices().names().take(NAMED).collect();
+    let dots = match reader.devices().names().len() > NAMED {
+        true => ", ...",
+        false => "",
+    };
+    format!(
+        "{}: no request of device {wanted}: the devices are {}{dots}",
+        file.display(),
+        names.join(", ")
+    )
+}
+
+/// What `--json` prints.
+#[derive(Serialize)]
+struct Report<'a> {
+    file: String,
+    format: &'static str,
+    #[serde(flatten)]
+    summary: &'a Summary,
+    passed_over: u64,
+    skipped: u64,
+    skipped_by_reason: BTreeMap<&'static str, u64>,
+}
+
+impl<'a> Report<'a> {
+    fn new(file: &Path, reader: &Reader, summary: &'a Summary) -> Self {
+        Report {
+            file: file.display().to_string(),
+            format: reader.format().name,
+            summary,
+            passed_over: reader.passed_over(),
+            skipped: reader.skipped().total(),
+            skipped_by_reason: reader
+                .skipped()
+                .by_reason()
+                .map(|(reason, count)| (reason.key(), count))
+                .collect(),
+        }
+    }
+}
+
+/// Devices that the table shows; the JSON has all.
+const SHOWN_DEVICES: usize = 16;
+
+fn table(file: &Path, reader: &Reader, summary: &Summary) -> Result<String, std::fmt::Error> {
+    let mut out = String::new();
+    let megabytes = |bytes: u64| grouped(bytes as f64 / 1e6, 1);
+    writeln!(out, "{} ({})", file.display(), reader.format().summary)?;
+    writeln!(out)?;
+    let reads = format!("{:.1} % reads", summary.read_percent);
+    row(
+        &mut out,
+        "requests",
+        &grouped(summary.requests as f64, 0),
+        &reads,
+    )?;
+    let read = format!("MB, {} read", megabytes(summary.read_bytes));
+    row(&mut out, "data", &megabytes(summary.bytes), &read)?;
+    let pages = "MB in distinct 4 KiB pages";
+    row(
+        &mut out,
+        "footprint",
+        &megabytes(summary.footprint_bytes),
+        pages,
+    )?;
+    row(&mut out, "span", &grouped(summary.span_seconds, 3), "s")?;
+    let random = "% do not start where one of the last 32 requests ended";
+    row(
+        &mut out,
+        "random",
+        &format!("{:.1}", summary.random_percent),
+        random,
+    )?;
+    writeln!(out)?;
+    write!(out, "{:<12}", "")?;
+    for head in ["mean", "min", "p50", "p90", "p99", "p99.9", "max"] {
+        write!(out, " {head:>12}")?;
+    }
+    writeln!(out)?;
+    spread(&mut out, "size, KiB", &summary.size_bytes, 1024.0)?;
+    if let Some(gaps) = &summary.gap_nanos {
+        spread(&mut out, "gap, ms", gaps, 1e6)?;
+    }
+    writeln!(out)?;
+    writeln!(
+        out,
+        "{:<12} {:>12} {:>12} {:>12}",
+        "device", "requests", "MB", "footprint"
+    )?;
+    for device in summary.devices.iter().take(SHOWN_DEVICES) {
+        writeln!(
+            out,
+            "{:<12} {:>12} {:>12} {:>12}",
+            device.name,
+            grouped(device.requests as f64, 0),
+            megabytes(device.bytes),
+            megabytes(device.footprint_bytes)
+        )?;
+    }
+    if let Some(further @ 1..) = summary.devices.len().checked_sub(SHOWN_DEVICES) {
+        writeln!(out, "and {further} more (--json lists them)")?;
+    }
+    if reader.passed_over() > 0 {
+        let lines = grouped(reader.passed_over() as f64, 0);
+        writeln!(out, "\n{lines} lines of the format that are no requests")?;
+    }
+    if let Some(line) = skipped_line(reader.skipped()) {
+        writeln!(out, "\n{line}")?;
+    }
+    Ok(out)
+}
+
+fn row(out: &mut String, what: &str, figure: &str, rest: &str) -> std::fmt::Result {
+    writeln!(out, "{what:<12} {figure:>12} {rest}")
+}
+
+fn spread(out: &mut String, what: &str, spread: &Spread, unit: f64) -> std::fmt::Result {
+    write!(out, "{what:<12} {:>12}", grouped(spread.mean / unit, 3))?;
+    for figure in [
+        spread.min,
+        spread.p50,
+        spread.p90,
+        spread.p99,
+        spread.p999,
+        spread.max,
+    ] {
+        write!(out, " {:>12}", grouped(figure as f64 / unit, 3))?;
+    }
+    writeln!(out)
+}
+
+/// A figure with commas between thousands.
+fn grouped(figure: f64, decimals: usize) -> String {
+    let plain = format!("{figure:.decimals$}");
+    let (whole, rest) = plain.split_at(plain.find('.').unwrap_or(plain.len()));
+    let mut text = String::with_capacity(plain.len() + whole.len() / 3);
+    for (place, digit) in whole.chars().enumerate() {
+        if place > 0 && (whole.len() - place).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text + rest
+}
+
+fn skipped_line(skipped: &Skipped) -> Option<String> {
+    (skipped.total() > 0).then(|| skipped.to_string())
+}
+
+fn format(name: &Option<String>) -> Option<&'static Format> {
+    Format::named(name.as_deref()?)
+}
+
+fn names(wanted: impl Fn(&Format) -> bool) -> Vec<&'static str> {
+    ALL.iter()
+        .filter(|format| wanted(format))
+        .map(|format| format.name)
+        .collect()
+}
+
+fn all_names() -> PossibleValuesParser {
+    names(|_| true).into()
+}
+
+fn written_names() -> PossibleValuesParser {
+    names(Format::is_written).into()
+}
+
+fn formats_help() -> String {
+    let mut text = String::from("Formats (* also written):\n");
+    for format in ALL {
+        let star = if format.is_written() { '*' } else { ' ' };
+        let endings: Vec<String> = format
+            .extensions
+            .iter()
+            .map(|extension| format!(".{extension}"))
+            .collect();
+        text += &format!(
+            "  {:<9} {star} {} ({})\n              {}\n",
+            format.name,
+            format.summary,
+            endings.join(", "),
+            format.shape
+        );
+    }
+    text + "Every format may be compressed with zstd."
+}
+
+/// A bar over the bytes of the file, on a terminal.
+struct Progress {
+    bar: ProgressBar,
+}
+
+impl Progress {
+    /// Nothing is shown where standard error is no terminal.
+    fn of(reader: &Reader) -> Self {
+        let bar = match reader.size() {
+            Some(bytes) => ProgressBar::new(bytes),
+            None => ProgressBar::no_length(),
+        };
+        let style = ProgressStyle::with_template("{bar:40} {bytes} of {total_bytes}, {eta} left");
+        if let Ok(style) = style {
+            bar.set_style(style);
+        }
+        Progress { bar }
+    }
+
+    fn show(&self, reader: &Reader) {
+        let position = reader.position();
+        if position != self.bar.position() {
+            self.bar.set_position(position);
+        }
+    }
+
+    fn end(&self) {
+        self.bar.finish_and_clear();
+    }
+}

@@ -1,0 +1,246 @@
+//! `headtime trace` as a whole binary: reports, conversions, and errors with their exit code.
+
+use assert_cmd::Command;
+use std::path::{Path, PathBuf};
+use std::process::Output;
+use tempfile::TempDir;
+
+/// A directory with files in it, and the binary run in it.
+struct Scene {
+    directory: TempDir,
+}
+
+impl Scene {
+    fn with(files: &[(&str, &[u8])]) -> Self {
+        let directory = tempfile::tempdir().expect("a directory");
+        for (name, bytes) in files {
+            std::fs::write(directory.path().join(name), bytes).expect("written");
+        }
+        Scene { directory }
+    }
+
+    fn run(&self, arguments: &[&str]) -> Output {
+        Command::new(assert_cmd::cargo::cargo_bin!("headtime"))
+            .current_dir(self.directory.path())
+            .arg("trace")
+            .args(arguments)
+            .output()
+            .expect("it ran")
+    }
+
+    /// What it prints on standard output when it succeeds.
+    fn prints(&self, arguments: &[&str]) -> String {
+        let output = self.run(arguments);
+        assert!(output.status.success(), "{arguments:?}: {output:?}");
+        String::from_utf8(output.stdout).expect("text")
+    }
+
+    fn json(&self, arguments: &[&str]) -> serde_json::Value {
+        serde_json::from_str(&self.prints(arguments)).expect("JSON")
+    }
+
+    /// The one line that it says on standard error when it refuses, with exit code 2.
+    fn refuses(&self, arguments: &[&str]) -> String {
+        let output = self.run(arguments);
+        let said = String::from_utf8(output.stderr).expect("text");
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {said}");
+        assert!(output.stdout.is_empty(), "nothing on standard output");
+        assert_eq!(said.lines().count(), 1, "one line: {said}");
+        let said = said.trim_end().strip_prefix("error: ").expect("an error");
+        said.into()
+    }
+
+    fn read(&self, name: &str) -> String {
+        std::fs::read_to_string(self.path(name)).expect("a text")
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    fn files(&self) -> Vec<String> {
+        let entries = self.directory.path().read_dir().expect("a directory");
+        let mut names: Vec<String> = entries
+            .map(|entry| entry.expect("an entry").file_name())
+            .map(|name| name.into_string().expect("text"))
+            .collect();
+        names.sort();
+        names
+    }
+}
+
+const GOOD: &[u8] = b"0.000000,a,R,0,4096\n0.500000,b,W,8192,1024\n0.750000,a,R,4096,4096\n";
+
+#[test]
+fn stat_reports_as_a_table_and_as_json() {
+    let scene = Scene::with(&[("t.csv", GOOD)]);
+    let table = scene.prints(&["stat", "t.csv"]);
+    for part in [
+        "requests                3 66.7 % reads",
+        "random               66.7 %",
+        "p99.9",
+    ] {
+        assert!(table.contains(part), "{part} in {table}");
+    }
+    let json = scene.json(&["stat", "--json", "t.csv"]);
+    assert_eq!(json["format"], "canonical");
+    assert_eq!(json["requests"], 3);
+    assert_eq!(json["bytes"], 9216);
+    assert_eq!(json["footprint_bytes"], 3 * 4096);
+    assert_eq!(json["span_seconds"], 0.75);
+    assert_eq!(json["devices"][1]["name"], "b");
+    assert_eq!(json["skipped"], 0);
+    let again = || scene.prints(&["stat", "--json", "t.csv"]);
+    assert_eq!(again(), again());
+}
+
+#[test]
+fn errors_name_file_line_and_field_and_end_with_code_2() {
+    let packed = zstd::encode_all(GOOD, 0).expect("in memory");
+    let after_good = |line: &[u8]| [GOOD, line].concat();
+    let scene = Scene::with(&[
+        ("cut.csv", &after_good(b"0.8,a,R,81")),
+        ("cut.csv.zst", &packed[..packed.len() - 3]),
+        ("cut.zst", &packed[..packed.len() - 3]),
+        ("mixed.csv", &after_good(b"0,8,512,R,0.8\n0.9,a,R,0,512\n")),
+        ("backwards.csv", &after_good(b"0.7,a,R,0,512\n")),
+        ("field.csv", &after_good(b"0.8,a,R,x,512\n")),
+        ("negative.csv", &after_good(b"0.8,a,R,0,-512\n")),
+        ("zero.csv", &after_good(b"0.8,a,R,0,0\n")),
+        ("empty.csv", b""),
+        (
+            "bad.iolog",
+            b"fio version 3 iolog\n0 f add\n1 f reed 0 512\n",
+        ),
+        ("what.bin", b"\x7fELF"),
+    ]);
+    for (file, line, parts) in [
+        ("cut.csv", 4, ["truncated", "byte_length", "no newline"]),
+        ("mixed.csv", 4, ["mixed formats", "spc", "canonical"]),
+        (
+            "backwards.csv",
+            4,
+            ["time goes backwards", "0.700000000 s", "0.750000000 s"],
+        ),
+        ("field.csv", 4, ["bad field", "byte_offset", "\"x\""]),
+        ("negative.csv", 4, ["bad field", "byte_length", "\"-512\""]),
+        ("zero.csv", 4, ["zero length", "byte_length", "at least 1"]),
+        ("bad.iolog", 3, ["bad field", "action", "\"reed\""]),
+        ("what.bin", 1, ["unknown format", "canonical", "fio-v2"]),
+    ] {
+        let said = scene.refuses(&["stat", file]);
+        assert!(said.starts_with(&format!("{file}:{line}: ")), "{said}");
+        for part in parts {
+            assert!(said.contains(part), "{part} in {said}");
+        }
+    }
+    for file in ["cut.csv.zst", "cut.zst"] {
+        let said = scene.refuses(&["stat", file]);
+        assert!(said.contains("truncated: file: found the end inside a zstd frame"));
+    }
+    let said = scene.refuses(&["stat", "empty.csv"]);
+    assert!(said.starts_with("empty.csv: empty trace"), "{said}");
+    let said = scene.refuses(&["stat", "absent.csv"]);
+    assert!(said.starts_with("absent.csv: unreadable"), "{said}");
+    let said = scene.refuses(&["stat", "."]);
+    assert!(said.contains("directory"), "{said}");
+}
+
+#[test]
+fn skipping_goes_on_and_counts() {
+    let bad = [
+        GOOD,
+        b"0.7,a,R,0,512\n0.8,a,R,x,512\n0.8,a,R,y,512\n0.9,a,R,0,512\n1.0,a",
+    ]
+    .concat();
+    let scene = Scene::with(&[("t.csv", &bad)]);
+    let table = scene.prints(&["stat", "--skip-bad", "t.csv"]);
+    let told = "4 bad lines skipped: 2 bad field, 1 time goes backwards, 1 truncated";
+    assert!(table.contains(told), "{table}");
+    let json = scene.json(&["stat", "--skip-bad", "--json", "t.csv"]);
+    assert_eq!(json["requests"], 4);
+    assert_eq!(json["skipped"], 4);
+    assert_eq!(json["skipped_by_reason"]["malformed"], 2);
+    assert_eq!(json["skipped_by_reason"]["backwards"], 1);
+    assert_eq!(json["skipped_by_reason"]["truncated"], 1);
+    let output = scene.run(&["convert", "--skip-bad", "t.csv", "good.csv"]);
+    assert!(output.status.success());
+    assert!(String::from_utf8_lossy(&output.stderr).contains(told));
+    assert_eq!(scene.read("good.csv").lines().count(), 4);
+}
+
+#[test]
+fn a_trace_goes_through_every_written_format_and_comes_back() {
+    let trace = "0.000000,0,R,0,4096\n0.500000,1,W,8192,1024\n0.500001,0,R,4096,4096\n";
+    let scene = Scene::with(&[("t.csv", trace.as_bytes())]);
+    for [from, to] in [
+        ["t.csv", "a.dis"],
+        ["a.dis", "b.iolog"],
+        ["b.iolog", "c.csv.zst"],
+        ["c.csv.zst", "d.csv"],
+    ] {
+        scene.prints(&["convert", from, to]);
+    }
+    scene.prints(&["convert", "--to", "fio-v2", "d.csv", "e.anything.zst"]);
+    scene.prints(&["convert", "e.anything.zst", "f.csv"]);
+    assert_eq!(scene.read("d.csv"), trace);
+    assert_eq!(scene.read("f.csv"), trace);
+    assert_eq!(
+        scene.read("a.dis"),
+        "0.000000 0 0 8 1\n500.000000 1 16 2 0\n500.001000 0 8 8 1\n"
+    );
+    assert_eq!(
+        scene.read("b.iolog"),
+        "fio version 3 iolog\n0 0 add\n0 0 open\n0 0 read 0 4096\n500000 1 add\n500000 1 open\n\
+         500000 1 write 8192 1024\n500001 0 read 4096 4096\n500001 0 close\n500001 1 close\n"
+    );
+}
+
+#[test]
+fn convert_selects_a_device_and_tells_those_that_there_are() {
+    let scene = Scene::with(&[("t.csv", GOOD)]);
+    scene.prints(&["convert", "--device", "a", "t.csv", "a.csv"]);
+    assert_eq!(scene.read("a.csv").lines().count(), 2);
+    let said = scene.refuses(&["convert", "--device", "c", "t.csv", "c.csv"]);
+    assert_eq!(said, "t.csv: no request of device c: the devices are a, b");
+    assert_eq!(scene.files(), ["a.csv", "t.csv"]);
+}
+
+#[test]
+fn nothing_is_overwritten_or_left_half_written() {
+    let bad = [GOOD, b"x\n"].concat();
+    let scene = Scene::with(&[("t.csv", GOOD), ("bad.csv", &bad), ("out.csv", b"mine")]);
+    let said = scene.refuses(&["convert", "t.csv", "out.csv"]);
+    assert_eq!(said, "out.csv: exists, and is not replaced without --force");
+    scene.refuses(&["convert", "--force", "bad.csv", "out.csv"]);
+    scene.refuses(&["convert", "bad.csv", "new.dis"]);
+    assert_eq!(scene.read("out.csv"), "mine");
+    assert_eq!(scene.files(), ["bad.csv", "out.csv", "t.csv"]);
+    scene.prints(&["convert", "--force", "t.csv", "out.csv"]);
+    assert_eq!(scene.read("out.csv").as_bytes(), GOOD);
+    scene.prints(&["convert", "--force", "t.csv", "t.csv"]);
+    assert_eq!(scene.read("t.csv").as_bytes(), GOOD);
+}
+
+#[test]
+fn formats_are_chosen_by_name_or_refused() {
+    let scene = Scene::with(&[("t.csv", GOOD)]);
+    let said = scene.refuses(&["convert", "t.csv", "t.spc"]);
+    assert_eq!(
+        said,
+        "t.spc: the name tells no format that is written: use --to with one of canonical, disksim, \
+         fio-v3, fio-v2"
+    );
+    let said = scene.refuses(&["stat", "--format", "msr", "t.csv"]);
+    assert!(said.starts_with("t.csv:1: mixed formats"), "{said}");
+}
+
+#[cfg(unix)]
+#[test]
+fn the_output_has_the_permissions_of_any_new_file() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let scene = Scene::with(&[("t.csv", GOOD)]);
+    scene.prints(&["convert", "t.csv", "out.csv"]);
+    let mode = |path: &Path| path.metadata().expect("there").permissions().mode();
+    assert_eq!(mode(&scene.path("out.csv")), mode(&scene.path("t.csv")));
+}
