@@ -1,5 +1,8 @@
 //! Runs engines in virtual time: traces, workloads, validation, reports.
 
 pub mod ledger;
+pub mod plot;
+pub mod replay;
 pub mod run;
 pub mod trace;
+pub mod workload;
