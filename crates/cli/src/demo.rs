@@ -16,7 +16,7 @@ use simulator::trace::OnBad;
 use simulator::workload::{BuiltIn, Overrides};
 
 use crate::output::{Failure, print, write_file};
-use crate::simulate::{self, PolicyRun, Progress, Setup, panels, policy, profile};
+use crate::simulate::{self, Progress, Setup, panels, policy, profile};
 use crate::workload::Source;
 
 /// How to call it.
@@ -34,17 +34,16 @@ pub struct Arguments {
 /// If the plots cannot be written.
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let load = built_in()?;
-    let (mut plots, _) = shown(&load)?;
+    let mut plots = shown(&load)?;
     match trace() {
         Ok(path) => {
             print(&format!(
-                "\nThe same with a real trace, device {DEVICE} of {}. It was recorded on a larger \
-                 array,\nso its addresses are shrunk onto the drive (--fit scale), and its times \
-                 to {FACTOR} of the real ones\n(--scale-time), so that requests wait.\n\n",
+                "\nThe same with a real trace, {WHAT}: device {DEVICE} of\n{}, whose addresses fit \
+                 {TRACE_DRIVE} as they are.\nIts times are multiplied by {FACTOR} (--scale-time), \
+                 so that requests wait for each other.\n\n",
                 path.display()
             ))?;
-            let (more, _) = shown(&replay(path)?)?;
-            plots.extend(more);
+            plots.extend(shown(&replay(path)?)?);
         }
         Err(why) => print(&format!(
             "\nThe part with a real trace was skipped: {why}.\n"
@@ -55,7 +54,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
 }
 
 /// Runs and prints a comparison; answers its plots.
-fn shown(setup: &Setup) -> Result<(Vec<plot::Panel>, Vec<PolicyRun>), Failure> {
+fn shown(setup: &Setup) -> Result<Vec<plot::Panel>, Failure> {
     let mut runs = Vec::new();
     for policy in &setup.policies {
         let mut progress = Progress::new(policy.name, setup.requests);
@@ -63,7 +62,7 @@ fn shown(setup: &Setup) -> Result<(Vec<plot::Panel>, Vec<PolicyRun>), Failure> {
         progress.finish()?;
     }
     print(&simulate::report(setup, &runs))?;
-    Ok((panels(setup, &runs), runs))
+    Ok(panels(setup, &runs))
 }
 
 /// The paper's OLTP, with 32 tasks that do not think.
@@ -78,7 +77,7 @@ fn built_in() -> Result<Setup, Failure> {
         .workload()
         .and_then(|load| load.with(&flags))
         .map_err(Failure::failed)?;
-    setup(Source::Synthetic(load), Some(REQUESTS))
+    setup(DRIVE, Source::Synthetic(load), Some(REQUESTS))
 }
 
 fn replay(path: PathBuf) -> Result<Setup, Failure> {
@@ -88,15 +87,15 @@ fn replay(path: PathBuf) -> Result<Setup, Failure> {
         on_bad: OnBad::Refuse,
         devices: Devices::Named(DEVICE.to_owned()),
         pace: Pace::Timed { factor: FACTOR },
-        fit: Fit::Scale,
+        fit: Fit::AsTheyAre,
     };
-    setup(Source::Trace(plan), None)
+    setup(TRACE_DRIVE, Source::Trace(plan), None)
 }
 
-fn setup(source: Source, requests: Option<u64>) -> Result<Setup, Failure> {
+fn setup(drive: &str, source: Source, requests: Option<u64>) -> Result<Setup, Failure> {
     let policies = ["fcfs", "c-look", "sptf"].map(policy);
     Ok(Setup {
-        drive: Arc::new(profile(DRIVE)?),
+        drive: Arc::new(profile(drive)?),
         source,
         policies: policies.into_iter().collect::<Result<_, _>>()?,
         depth: None,
@@ -125,14 +124,21 @@ fn trace() -> Result<PathBuf, String> {
 /// A drive whose model is validated against 10,000 measured requests.
 const DRIVE: &str = "seagate-cheetah-9lp";
 
+/// Another one, large enough for the trace.
+const TRACE_DRIVE: &str = "seagate-cheetah-15k5";
+
 /// Enough for the 99th percentiles to stand still in the first digits. A choice.
 const REQUESTS: u64 = 100_000;
 
-/// SPC WebSearch1: real, random, all reads.
+/// The trace in the folder of lent traces.
 const TRACE: &str = "websearch1_first24783.csv.zst";
+
+/// What it is, from the README of the lent traces.
+const WHAT: &str = "a web search engine's (SPC WebSearch1)";
 
 /// One of its six devices.
 const DEVICE: &str = "0";
 
-/// The trace's own rate leaves a queue too short to choose from; this is a choice.
+/// At the trace's own 139 requests a second the drive is half idle, and there is nothing to choose
+/// from; at twice as many it is nearly as fast as first come, first served can be.
 const FACTOR: f64 = 0.5;

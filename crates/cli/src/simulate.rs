@@ -4,6 +4,7 @@ mod figures;
 mod progress;
 mod terminal;
 
+use std::fmt::Write;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -15,6 +16,7 @@ use scheduler::PolicyEntry;
 use simulator::ledger::Ledger;
 use simulator::plot;
 use simulator::run::{self, Options, PastEnd, RunError};
+use simulator::workload;
 
 use crate::output::{Failure, print, read_file, unknown, write_file};
 use crate::workload::{LoadArguments, Source};
@@ -25,14 +27,14 @@ pub use terminal::report;
 
 /// How to call it.
 #[derive(Debug, Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = examples(), allow_negative_numbers = true)]
 pub struct Arguments {
     /// The drive: a name from `headtime drives`, or a profile file
     #[arg(long, value_name = "NAME|FILE")]
     drive: String,
     #[command(flatten)]
     load: LoadArguments,
-    /// The policies to compare: fcfs, c-look, sstf, sptf, or drive for the drive's own queue
+    /// The policies to compare, from the list below
     #[arg(
         long,
         value_name = "NAME,...",
@@ -60,14 +62,27 @@ pub struct Arguments {
     json: bool,
 }
 
-const EXAMPLES: &str = "\
-Examples:
+/// What stands under the help, made from the tables.
+fn examples() -> String {
+    let mut text = String::from(
+        "Examples:
   headtime simulate --drive seagate-cheetah-9lp --workload oltp --policy fcfs,c-look,sptf
   headtime simulate --drive quantum-atlas-10k --workload random --tasks 32 --policy sptf,drive
-  headtime simulate --drive seagate-cheetah-15k5 --trace websearch.csv.zst --device 0 --fit wrap
+  headtime simulate --drive seagate-cheetah-15k5 --trace websearch.csv.zst --device 0 --svg out.svg
 
-Built-in loads: oltp, random, uniform-4k, zipf, sequential, streams, mixed.
-Every result is one of the drive's own knowledge: belief = truth (in-firmware).";
+Built-in loads:\n",
+    );
+    for load in workload::ALL {
+        let summary = load.workload().map(|load| load.summary).unwrap_or_default();
+        let _ = writeln!(text, "  {:12}{summary}", load.name);
+    }
+    text.push_str("\nPolicies:\n");
+    for policy in scheduler::policy::ALL {
+        let _ = writeln!(text, "  {:12}{}", policy.name, policy.what);
+    }
+    text.push_str("\nThe scheduler knows the drive exactly: belief = truth (in-firmware).");
+    text
+}
 
 /// Everything that a comparison needs.
 #[derive(Clone, Debug)]

@@ -44,7 +44,9 @@ use section::Origin;
 pub struct Workload {
     /// What it is called.
     pub name: String,
-    /// What it is like, in one sentence.
+    /// What it is like, in one sentence of its file; not in reports, where flags may have changed
+    /// what it describes.
+    #[serde(skip)]
     pub summary: String,
     /// The seed that is used if the user names none.
     pub seed: u64,

@@ -19,7 +19,13 @@ use simulator::ledger::{AccountMeans, Side};
 use super::figures::REST;
 use super::{PolicyRun, Setup};
 use crate::output::grouped;
-use crate::workload::{Source, TraceCounts};
+use crate::workload::Source;
+
+/// Picks the requests that a part of the table is about.
+type SideOf = fn(&PolicyRun) -> &Side;
+
+/// Picks a phase of the mean account.
+type PhaseOf = fn(&AccountMeans) -> f64;
 
 /// The report of a comparison.
 pub fn report(setup: &Setup, runs: &[PolicyRun]) -> String {
@@ -31,9 +37,7 @@ pub fn report(setup: &Setup, runs: &[PolicyRun]) -> String {
     text.push_str(&accounts(runs));
     text.push('\n');
     text.push_str(&histograms(runs));
-    for run in runs {
-        text.push_str(&remarks(run, runs.len()));
-    }
+    text.push_str(&remarks(runs));
     text
 }
 
@@ -72,13 +76,15 @@ fn table(runs: &[PolicyRun]) -> String {
         let _ = write!(text, "{title:>10}");
     }
     text.push('\n');
-    let sides: [(&str, fn(&PolicyRun) -> &Side); 3] = [
+    let sides: [(&str, SideOf); 3] = [
         ("all", |run| &run.report.all),
         ("reads", |run| &run.report.reads),
         ("writes", |run| &run.report.writes),
     ];
     for (name, side) in sides {
-        if runs.iter().all(|run| side(run).requests == 0) {
+        let counts = |run: &PolicyRun| (side(run).requests, run.report.all.requests);
+        let says_nothing = |(part, all): (u64, u64)| part == 0 || part == all;
+        if name != "all" && runs.iter().map(counts).all(says_nothing) {
             continue;
         }
         for (row, run) in runs.iter().enumerate() {
@@ -150,7 +156,7 @@ fn bar(parts: &[(f64, char)]) -> String {
 
 /// Where the time of a request went, on the average.
 fn accounts(runs: &[PolicyRun]) -> String {
-    let phases: [(&str, fn(&AccountMeans) -> f64); 8] = [
+    let phases: [(&str, PhaseOf); 8] = [
         ("waited", |a| a.waited_ms),
         ("queue", |a| a.queue_ms),
         ("overhead", |a| a.overhead_ms),
@@ -237,8 +243,27 @@ fn glyph(count: u64, highest: u64, row: u64, rows: u64) -> char {
     [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'][here as usize]
 }
 
-/// What a reader should know of how the figures came about.
-fn remarks(run: &PolicyRun, runs: usize) -> String {
+/// What a reader should know of how the figures came about: once, if it is true of all runs.
+fn remarks(runs: &[PolicyRun]) -> String {
+    let mut text = String::new();
+    let each: Vec<String> = runs.iter().map(remarks_on).collect();
+    let same = each.iter().all(|remarks| *remarks == each[0]);
+    for (run, remarks) in runs.iter().zip(each) {
+        if !remarks.is_empty() {
+            let name = if same { "note" } else { run.policy.name };
+            let _ = write!(text, "\n  {name:8}{remarks}");
+        }
+        if same {
+            break;
+        }
+    }
+    if !text.is_empty() {
+        text.push('\n');
+    }
+    text
+}
+
+fn remarks_on(run: &PolicyRun) -> String {
     let report = &run.report;
     let mut remarks = Vec::new();
     let mut say = |count: u64, what: &str| {
@@ -247,28 +272,21 @@ fn remarks(run: &PolicyRun, runs: usize) -> String {
         }
     };
     say(report.all.errors, "requests ended with an error");
-    say(report.held_back, "waited outside: the engine was full");
-    say(report.skipped, "left out: past the end of the drive");
-    say(report.overruled, "choices of the policy were overruled");
+    say(report.held_back, "waited outside, the engine being full");
+    say(report.skipped, "left out, past the end of the drive");
+    say(report.overruled, "choices of the policy overruled");
     if let Some(trace) = &run.trace {
-        let TraceCounts {
-            replayed,
-            bad_lines,
-            ..
-        } = trace;
+        say(trace.bad_lines, "bad lines left out");
+        let replayed = trace.replayed;
+        say(replayed.of_other_devices, "of other devices left out");
         say(replayed.rounded, "rounded outward to whole blocks");
         say(replayed.moved, "moved to fit the drive");
-        say(replayed.of_other_devices, "of other devices left out");
-        say(*bad_lines, "bad lines left out");
+        say(
+            trace.scaled_from_blocks.unwrap_or(0),
+            "blocks shrunk onto the drive",
+        );
     }
-    if let Some(needed) = run.trace.as_ref().and_then(|t| t.scaled_from_blocks) {
-        remarks.push(format!("shrunk from {} blocks", grouped(needed)));
-    }
-    match (remarks.is_empty(), runs) {
-        (true, _) => String::new(),
-        (false, 1) => format!("\n  {}\n", remarks.join("; ")),
-        (false, _) => format!("\n  {:8}{}\n", run.policy.name, remarks.join("; ")),
-    }
+    remarks.join("; ")
 }
 
 /// A number in at most eight characters, with the digits that mean something.
