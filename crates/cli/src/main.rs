@@ -1,5 +1,6 @@
 //! The command line of Headtime.
 
+mod bench;
 mod demo;
 mod output;
 mod simulate;
@@ -25,12 +26,15 @@ enum Command {
     Simulate(Box<simulate::Arguments>),
     /// A load, and a real trace if there is one, on a validated drive under three policies
     Demo(demo::Arguments),
+    /// How fast the simulator is
+    Bench(bench::Arguments),
 }
 
 fn main() -> ExitCode {
     let ended = match CommandLine::parse().command {
         Command::Simulate(arguments) => simulate::run(&arguments),
         Command::Demo(arguments) => demo::run(&arguments),
+        Command::Bench(arguments) => bench::run(&arguments),
     };
     match ended {
         Ok(()) => ExitCode::SUCCESS,
