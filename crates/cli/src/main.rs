@@ -1,5 +1,6 @@
 //! `headtime`: the one binary over the simulator and the server.
 
+mod bench;
 mod demo;
 mod output;
 mod simulate;
@@ -22,6 +23,8 @@ struct Headtime {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// How fast the simulator is.
+    Bench(bench::Arguments),
     /// A load, and a real trace if there is one, on validated drives under three policies.
     Demo(demo::Arguments),
     /// Run a load or a trace on a drive under one policy or several, in virtual time.
@@ -32,6 +35,7 @@ enum Command {
 
 fn main() -> ExitCode {
     let ended = match Headtime::parse().command {
+        Command::Bench(arguments) => bench::run(&arguments),
         Command::Demo(arguments) => demo::run(&arguments),
         Command::Simulate(arguments) => simulate::run(&arguments),
         Command::Trace(arguments) => trace::run(&arguments).map_err(Failure::from),

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use block::Duration;
 use drive::firmware::{AfterPrevious, BufferRules, Bus, Overheads, QueueOrder, QueueRules};
 use drive::geometry::{Geometry, zoned};
-use drive::scsi::ScsiRules;
 use drive::seek::{SeekCurve, SeekTable};
 use drive::{Angle, Profile, Provenance, Spindle, catalog};
 
@@ -37,7 +36,6 @@ pub fn profile() -> Profile {
         depth: 64,
         order: QueueOrder::Fcfs,
     };
-    profile.scsi = ScsiRules::default();
     profile
 }
 
