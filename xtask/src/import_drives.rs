@@ -107,7 +107,11 @@ const DRIVES: [Drive; 15] = [
         year: 2004,
         provenance: "measured",
         origin: "westerndigitalcorporation/DiskSim @ dc21ab0 (2015-04-06), dualseek_example",
-        blocks: None,
+        blocks: Some((
+            585_937_500,
+            "What the tracks hold without slips, and 300 GB; published is the number of the last \
+             block.",
+        )),
         remarks: &["No trace was measured on it."],
     },
     Drive {
@@ -147,7 +151,11 @@ const DRIVES: [Drive; 15] = [
         year: 2006,
         provenance: "measured",
         origin: "jinwei-chang/disksim64 @ 011d4d9, models/Seagate-Cheetah15k5.tar.gz (CMU PDL, 2008)",
-        blocks: None,
+        blocks: Some((
+            286_749_488,
+            "The raw map that was read out of the drive ends with block 286749487; published is \
+             that number.",
+        )),
         remarks: &[],
     },
     Drive {

@@ -112,6 +112,49 @@ pub struct LayoutError {
 /// At most how many surfaces: sets of them are kept as the bits of one word.
 pub const MAX_SURFACES: u32 = 64;
 
+/// At most how many cylinders: six times those of a 20 TB drive of 2020. A seek table has an
+/// entry for each.
+pub const MAX_CYLINDERS: u32 = 1 << 22;
+
+/// At most how many sectors on a track: ten times those of the largest drives of 2020 (about
+/// 4,700 sectors of 512 bytes).
+pub const MAX_SECTORS_PER_TRACK: u32 = 65_536;
+
+impl LayoutError {
+    /// An error about the layout as a whole.
+    fn of_drive(key: &'static str, reason: String) -> Self {
+        LayoutError {
+            item: None,
+            entry: None,
+            key,
+            reason,
+        }
+    }
+}
+
+/// Checks what concerns a layout of either kind as a whole.
+fn check_drive(surfaces: u32, cylinders: u32, blocks: u64) -> Result<(), LayoutError> {
+    if surfaces == 0 || surfaces > MAX_SURFACES {
+        return Err(LayoutError::of_drive(
+            "surfaces",
+            format!("{surfaces} surfaces: expected 1 to {MAX_SURFACES}"),
+        ));
+    }
+    if cylinders == 0 || cylinders > MAX_CYLINDERS {
+        return Err(LayoutError::of_drive(
+            "cylinders",
+            format!("{cylinders} cylinders: expected 1 to {MAX_CYLINDERS}"),
+        ));
+    }
+    if blocks == 0 {
+        return Err(LayoutError::of_drive(
+            "blocks",
+            "a drive without blocks: expected at least one".into(),
+        ));
+    }
+    Ok(())
+}
+
 /// The two kinds of layout.
 #[derive(Debug)]
 enum Layout {
@@ -237,9 +280,16 @@ impl Geometry {
     /// A block that was remapped is on the track that it was remapped to, which is then not
     /// between that track's first and last block.
     pub fn track_of(&self, lba: Lba) -> Option<Track> {
-        let spot = self.spot(lba.0)?;
+        let track = match &*self.layout {
+            Layout::Zoned(zoned) => zoned.track_of(lba.0),
+            Layout::Indexed(indexed) => indexed.track_of(lba.0),
+        };
+        if track.is_some() {
+            return track;
+        }
         // A spare track may hold nothing but remapped blocks.
-        self.track_at(spot.cylinder, spot.head).or(Some(Track {
+        let spot = self.spot(lba.0)?;
+        Some(Track {
             first: lba,
             last: lba,
             cylinder: spot.cylinder,
@@ -247,7 +297,7 @@ impl Geometry {
             start: spot.start,
             sectors: spot.sectors,
             width: spot.width,
-        }))
+        })
     }
 
     /// The track under a head; `None` if no block is on it.

@@ -14,8 +14,8 @@ mod service;
 pub mod virtual_drive;
 
 pub use angle::{Angle, Spindle};
+pub use geometry::Geometry;
 pub use imperfection::Imperfections;
 pub use mechanics::{Position, Positioning, Target};
-pub use virtual_drive::{Lost, VirtualDrive};
-pub use geometry::Geometry;
 pub use profile::{Profile, ProfileError, Provenance};
+pub use virtual_drive::{Lost, VirtualDrive};

@@ -17,6 +17,7 @@ use block::{
     Status, Switch,
 };
 
+use crate::angle::Angle;
 use crate::buffer::{Ahead, Buffer, Dirty, Found};
 use crate::firmware::{AfterPrevious, WriteBack};
 use crate::flow::{ReadFlow, WriteFlow};
@@ -119,6 +120,12 @@ impl Service {
             ahead.at = ahead.at.min(now);
         }
         self.bus_free = self.bus_free.min(now);
+    }
+
+    /// The platter stood at `phase` at the beginning.
+    pub(crate) fn turn_platter(&mut self, phase: Angle) {
+        let spindle = self.truth.spindle.with_phase(phase);
+        Arc::make_mut(&mut self.truth).spindle = spindle;
     }
 
     /// Loses the buffer; answers what had not reached the medium, and the torn sector.

@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use block::{Action, Command, Direction, Extent, Instant, Outcome, Refused, Status};
 
+use crate::angle::Angle;
 use crate::firmware::QueueOrder;
 use crate::imperfection::Imperfections;
 use crate::mechanics::{Position, Target};
@@ -157,6 +158,12 @@ impl VirtualDrive {
     /// judged by itself, not by the errors of those before it.
     pub fn resync(&mut self, now: Instant) {
         self.service.resync(now);
+    }
+
+    /// Says that the platter stood at `phase` at `Instant::ZERO`. For the same comparisons: a real
+    /// spindle wanders, and completions tell where it is.
+    pub fn turn_platter(&mut self, phase: Angle) {
+        self.service.turn_platter(phase);
     }
 
     /// Cuts the power at `now`: the buffer is lost, a write under way is torn.

@@ -55,7 +55,12 @@ pub fn fit(published: &Profile, samples: &[Sample], mut tick: impl FnMut()) -> F
         electronics::fit_times(&mut profile, train, &mut count);
     }
     let shared = Arc::new(profile.clone());
-    let replayed = replay(&shared, train, Clock::Measured);
+    let replayed = replay(&shared, train, Clock::Tracked);
     let phase = clock::phase(&profile.spindle, train, &replayed);
-    Fit { profile, phase, angles, replays }
+    Fit {
+        profile,
+        phase,
+        angles,
+        replays,
+    }
 }

@@ -15,8 +15,9 @@ pub mod score;
 use std::sync::Arc;
 
 use block::{
-    Account, Action, Command, CommandId, Direction, Duration, Durability, Extent, Instant,
+    Account, Action, Command, CommandId, Direction, Durability, Duration, Extent, Instant,
 };
+use clock::Tracker;
 use drive::{Profile, VirtualDrive};
 
 /// One request that a real drive served.
@@ -39,8 +40,11 @@ pub struct Sample {
 pub enum Clock {
     /// The model's own.
     Own,
-    /// The real drive's.
+    /// The real drive's; the platter turns evenly.
     Measured,
+    /// The real drive's; the platter's phase follows the completions that went before, as a
+    /// scheduler outside the drive would follow it (see [`clock::Tracker`]).
+    Tracked,
 }
 
 /// How the model served a sample.
@@ -62,10 +66,10 @@ pub fn replay(profile: &Arc<Profile>, samples: &[Sample], clock: Clock) -> Vec<R
     let mut drive = VirtualDrive::new(Arc::clone(profile));
     let mut issue = Instant::ZERO;
     let mut replayed = Vec::with_capacity(samples.len());
+    let mut tracker = Tracker::new(profile.spindle);
     for (id, sample) in (0..).zip(samples) {
-        if clock == Clock::Measured {
+        if clock != Clock::Own {
             issue = sample.issued;
-            drive.resync(issue);
         }
         let (extent, durability) = (sample.extent, Durability::Volatile);
         let action = match sample.direction {
@@ -82,12 +86,22 @@ pub fn replay(profile: &Arc<Profile>, samples: &[Sample], clock: Clock) -> Vec<R
             }
             now = drive.next_wakeup().expect("a submitted command ends");
         };
-        let account = outcome.account.expect("a virtual drive accounts for its time");
+        let account = outcome
+            .account
+            .expect("a virtual drive accounts for its time");
         replayed.push(Replayed {
             service: outcome.at.since(issue),
             completed: outcome.at,
             account,
         });
+        if clock != Clock::Own {
+            drive.resync(sample.issued + sample.service);
+        }
+        if clock == Clock::Tracked
+            && let Some(phase) = tracker.follow(sample, replayed.last())
+        {
+            drive.turn_platter(phase);
+        }
         issue = outcome.at + sample.think;
     }
     replayed

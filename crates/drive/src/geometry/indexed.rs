@@ -237,7 +237,11 @@ impl Indexed {
             left -= run.first;
             let repetition = left / run.places;
             left -= repetition * run.places;
-            path.push(PatternStep { group: group as u32, run: index as u32, repetition });
+            path.push(PatternStep {
+                group: group as u32,
+                run: index as u32,
+                repetition,
+            });
             match run.child {
                 Child::Group(child) => group = child as usize,
                 Child::Track { .. } => return Some(path),
@@ -249,7 +253,9 @@ impl Indexed {
     pub fn turned(&self, turns: &[Turn]) -> Self {
         let mut turned = self.clone();
         for turn in turns {
-            let Some(group) = turned.groups.get(turn.group as usize) else { continue };
+            let Some(group) = turned.groups.get(turn.group as usize) else {
+                continue;
+            };
             let index = group.runs.start + turn.run;
             if index < group.runs.end {
                 let run = &mut turned.runs[index as usize];
@@ -276,22 +282,40 @@ impl Indexed {
         }
     }
 
+    /// The track of a block.
+    pub fn track_of(&self, lba: u64) -> Option<Track> {
+        if lba >= self.blocks {
+            return None;
+        }
+        match self.remaps.find(lba) {
+            Lookup::Moved(remap, _) => self.track_at(remap.cylinder, remap.head),
+            Lookup::Regular(_) => {
+                let (place, _) = self.slips.place(lba);
+                self.track(self.track_of_place(place))
+            }
+        }
+    }
+
     /// The track under a head, if there are blocks on it.
     pub fn track_at(&self, cylinder: u32, head: u32) -> Option<Track> {
-        let track = self.track_under(cylinder, head)?;
+        self.track(self.track_under(cylinder, head)?)
+    }
+
+    /// A track, if there are blocks on it.
+    fn track(&self, found: Found) -> Option<Track> {
         let block = |place| match self.slips.block_at(place) {
             Ok(block) | Err(block) => block.min(self.blocks),
         };
-        let first = block(track.first);
-        let end = block(track.first + u64::from(track.sectors));
+        let first = block(found.first);
+        let end = block(found.first + u64::from(found.sectors));
         (first < end).then(|| Track {
             first: Lba(first),
             last: Lba(end - 1),
-            cylinder,
-            head,
-            start: track.start,
-            sectors: track.sectors,
-            width: track.width,
+            cylinder: found.cylinder,
+            head: found.head,
+            start: found.start,
+            sectors: found.sectors,
+            width: found.width,
         })
     }
 

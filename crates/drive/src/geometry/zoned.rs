@@ -16,7 +16,7 @@
 
 use super::remap::{Lookup, Remap, Remaps};
 use super::spot::Spot;
-use super::{LayoutError, MAX_SURFACES, PatternStep, Track, Turn};
+use super::{LayoutError, PatternStep, Track, Turn};
 use crate::angle::Angle;
 use block::Lba;
 
@@ -177,7 +177,15 @@ enum Push {
 impl Zoned {
     /// Checks a description and makes it ready for use.
     pub fn new(description: &Description) -> Result<Self, LayoutError> {
-        check_drive(description)?;
+        super::check_drive(
+            description.surfaces,
+            description.cylinders,
+            description.blocks,
+        )?;
+        if description.zones.is_empty() {
+            let reason = "no zones: expected at least one".to_owned();
+            return Err(LayoutError::of_drive("zone", reason));
+        }
         let push = match description.sparing {
             Sparing::CylinderEnd
             | Sparing::CylinderEndSlipToZoneEnd
@@ -208,15 +216,13 @@ impl Zoned {
             layout.blocks += u64::from(zones[item].blocks);
         }
         if description.blocks > layout.blocks {
-            return Err(LayoutError {
-                item: None,
-                entry: None,
-                key: "blocks",
-                reason: format!(
+            return Err(LayoutError::of_drive(
+                "blocks",
+                format!(
                     "{} blocks, but the zones hold {}: expected not more than that",
                     description.blocks, layout.blocks
                 ),
-            });
+            ));
         }
         layout.blocks = description.blocks;
         for zone in &mut zones {
@@ -278,21 +284,37 @@ impl Zoned {
     /// The zone and its cylinder, then the track's turn in the cylinder.
     pub fn path_of(&self, lba: u64) -> Option<Vec<PatternStep>> {
         let spot = self.spot(lba)?;
-        let index = self.zones.partition_point(|zone| zone.first_cylinder <= spot.cylinder) - 1;
+        let index = self
+            .zones
+            .partition_point(|zone| zone.first_cylinder <= spot.cylinder)
+            - 1;
         let zone = &self.zones[index];
         let cylinder = spot.cylinder - zone.first_cylinder;
         let turn = self.head_of_turn(zone, cylinder, spot.head);
-        let step = |group, run, repetition| PatternStep { group, run, repetition };
+        let step = |group, run, repetition| PatternStep {
+            group,
+            run,
+            repetition,
+        };
         let zone = index as u32;
-        Some(vec![step(0, zone, cylinder.into()), step(1 + zone, 0, turn.into())])
+        Some(vec![
+            step(0, zone, cylinder.into()),
+            step(1 + zone, 0, turn.into()),
+        ])
     }
 
     /// The same layout with other angles.
     pub fn turned(&self, turns: &[Turn]) -> Self {
         let mut turned = self.clone();
         for turn in turns {
-            let zone = if turn.group == 0 { turn.run } else { turn.group - 1 };
-            let Some(zone) = turned.zones.get_mut(zone as usize) else { continue };
+            let zone = if turn.group == 0 {
+                turn.run
+            } else {
+                turn.group - 1
+            };
+            let Some(zone) = turned.zones.get_mut(zone as usize) else {
+                continue;
+            };
             zone.start = zone.start + turn.start;
             match turn.group {
                 0 => zone.cylinder_step = zone.cylinder_step + turn.step,
@@ -318,13 +340,32 @@ impl Zoned {
         }
     }
 
+    /// The track of a block.
+    pub fn track_of(&self, lba: u64) -> Option<Track> {
+        if lba >= self.blocks {
+            return None;
+        }
+        if let Lookup::Moved(remap, _) = self.remaps.find(lba) {
+            return self.track_at(remap.cylinder, remap.head);
+        }
+        let zone = &self.zones[self.firsts.partition_point(|&first| first <= lba) - 1];
+        let (position, _) = self.position(zone, (lba - zone.first) as u32);
+        self.track(zone, position - position % zone.sectors)
+    }
+
     /// The track under a head, if there are blocks on it.
     pub fn track_at(&self, cylinder: u32, head: u32) -> Option<Track> {
         let (zone, position) = self.track_position(cylinder, head)?;
-        let first = self.block_at(zone, position).unwrap_or_else(|next| next);
-        let end = self
-            .block_at(zone, position + zone.sectors)
-            .unwrap_or_else(|next| next);
+        self.track(zone, position)
+    }
+
+    /// The track that begins at a position of a zone, if there are blocks on it.
+    fn track(&self, zone: &Zone, position: u32) -> Option<Track> {
+        let block = |position| match self.block_at(zone, position) {
+            Ok(block) | Err(block) => block,
+        };
+        let first = block(position);
+        let end = block(position + zone.sectors);
         if first >= end {
             return None;
         }
@@ -332,8 +373,8 @@ impl Zoned {
         Some(Track {
             first: Lba(zone.first + u64::from(first)),
             last: Lba(zone.first + u64::from(end) - 1),
-            cylinder,
-            head,
+            cylinder: spot.cylinder,
+            head: spot.head,
             start: spot.start,
             sectors: zone.sectors,
             width: zone.width,
@@ -529,41 +570,4 @@ impl Zone {
             Ok(block(place))
         }
     }
-}
-
-/// Checks what concerns the drive as a whole.
-fn check_drive(description: &Description) -> Result<(), LayoutError> {
-    let wrong = |key, reason| {
-        Err(LayoutError {
-            item: None,
-            entry: None,
-            key,
-            reason,
-        })
-    };
-    if description.surfaces == 0 || description.surfaces > MAX_SURFACES {
-        return wrong(
-            "surfaces",
-            format!(
-                "{} surfaces: expected 1 to {MAX_SURFACES}",
-                description.surfaces
-            ),
-        );
-    }
-    if description.zones.is_empty() {
-        return wrong("zone", "no zones: expected at least one".into());
-    }
-    if description.blocks == 0 {
-        return wrong(
-            "blocks",
-            "a drive without blocks: expected at least one".into(),
-        );
-    }
-    if description.sparing == Sparing::RangeEnd && description.range_cylinders == 0 {
-        return wrong(
-            "range_cylinders",
-            "ranges of 0 cylinders: expected at least one".into(),
-        );
-    }
-    Ok(())
 }

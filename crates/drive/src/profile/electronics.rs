@@ -43,13 +43,27 @@ pub(super) struct Electronics {
 /// The keys of `[overhead]`, and where their times go.
 pub(super) const OVERHEADS: [(&str, Time); 12] = [
     ("read_hit_after_read_ms", |e| &mut e.overheads.read_hit.read),
-    ("read_hit_after_write_ms", |e| &mut e.overheads.read_hit.write),
-    ("read_miss_after_read_ms", |e| &mut e.overheads.read_miss.read),
-    ("read_miss_after_write_ms", |e| &mut e.overheads.read_miss.write),
-    ("write_hit_after_read_ms", |e| &mut e.overheads.write_hit.read),
-    ("write_hit_after_write_ms", |e| &mut e.overheads.write_hit.write),
-    ("write_miss_after_read_ms", |e| &mut e.overheads.write_miss.read),
-    ("write_miss_after_write_ms", |e| &mut e.overheads.write_miss.write),
+    ("read_hit_after_write_ms", |e| {
+        &mut e.overheads.read_hit.write
+    }),
+    ("read_miss_after_read_ms", |e| {
+        &mut e.overheads.read_miss.read
+    }),
+    ("read_miss_after_write_ms", |e| {
+        &mut e.overheads.read_miss.write
+    }),
+    ("write_hit_after_read_ms", |e| {
+        &mut e.overheads.write_hit.read
+    }),
+    ("write_hit_after_write_ms", |e| {
+        &mut e.overheads.write_hit.write
+    }),
+    ("write_miss_after_read_ms", |e| {
+        &mut e.overheads.write_miss.read
+    }),
+    ("write_miss_after_write_ms", |e| {
+        &mut e.overheads.write_miss.write
+    }),
     ("read_completion_ms", |e| &mut e.overheads.read_completion),
     ("write_completion_ms", |e| &mut e.overheads.write_completion),
     ("read_reselect_ms", |e| &mut e.overheads.read_reselect),
@@ -140,14 +154,22 @@ pub(super) fn read(root: &Section) -> Result<Electronics, ProfileError> {
     let mut electronics = Electronics::default();
     for (table, times) in [("overhead", &OVERHEADS[..]), ("bus", &BUS[..])] {
         let field = root.need(table)?;
-        let keys: Vec<&str> = times.iter().map(|(key, _)| *key).chain(["origin"]).collect();
+        let keys: Vec<&str> = times
+            .iter()
+            .map(|(key, _)| *key)
+            .chain(["origin"])
+            .collect();
         let section = field.section(&keys)?;
         for (key, place) in times {
             *place(&mut electronics) = millis(&section.need(key)?)?;
         }
     }
     let field = root.need("buffer")?;
-    let keys: Vec<&str> = BUFFER.iter().map(|(key, _)| *key).chain(["origin"]).collect();
+    let keys: Vec<&str> = BUFFER
+        .iter()
+        .map(|(key, _)| *key)
+        .chain(["origin"])
+        .collect();
     let section = field.section(&keys)?;
     for (key, rule) in BUFFER {
         rule(&section.need(key)?, &mut electronics.buffer)?;

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-
 use super::document::Field;
 use super::electronics::{self, Electronics};
 use super::layout::revolutions;
@@ -12,7 +11,13 @@ use crate::geometry::Turn;
 
 /// Reads the table; the result remembers the profile as it was published.
 pub(super) fn read(field: &Field, published: Profile) -> Result<Profile, ProfileError> {
-    let mut keys = vec!["origin", "revolution_ms", "head_switch_ms", "write_settle_ms", "turns"];
+    let mut keys = vec![
+        "origin",
+        "revolution_ms",
+        "head_switch_ms",
+        "write_settle_ms",
+        "turns",
+    ];
     keys.extend(electronics::OVERHEADS.map(|(key, _)| key));
     keys.extend(electronics::BUS.map(|(key, _)| key));
     keys.extend(electronics::BUFFER.map(|(key, _)| key));
@@ -39,8 +44,11 @@ pub(super) fn read(field: &Field, published: Profile) -> Result<Profile, Profile
         buffer: profile.buffer,
     };
     electronics::fit(&section, &mut electronics)?;
-    Electronics { overheads: profile.overheads, bus: profile.bus, buffer: profile.buffer } =
-        electronics;
+    Electronics {
+        overheads: profile.overheads,
+        bus: profile.bus,
+        buffer: profile.buffer,
+    } = electronics;
     if let Some(field) = section.get("turns") {
         let turns = field.list(|turn| {
             turn.exactly(4, "[group, run, start, step] with angles in revolutions")?;
@@ -51,6 +59,15 @@ pub(super) fn read(field: &Field, published: Profile) -> Result<Profile, Profile
                 step: revolutions(&turn.at(3)?)?,
             })
         })?;
+        let key = |turn: &Turn| (turn.group, turn.run);
+        if let Some(index) = turns
+            .windows(2)
+            .position(|two| key(&two[0]) >= key(&two[1]))
+        {
+            let message = "a turn that does not follow the one before: expected ascending groups \
+                           and runs";
+            return Err(field.at(index + 1)?.error(message.into()));
+        }
         profile.geometry = Arc::new(published.geometry.turned(&turns));
     }
     profile.unfitted = Some(Arc::new(published));

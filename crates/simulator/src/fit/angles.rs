@@ -47,7 +47,11 @@ pub(super) fn fit(profile: &mut Profile, train: &[Sample], count: &mut impl FnMu
     if !fit_period(profile, train, &begun) {
         return 0;
     }
-    let levels = observe(profile, train, &begun).iter().map(|o| o.path.len()).max().unwrap_or(0);
+    let levels = observe(profile, train, &begun)
+        .iter()
+        .map(|o| o.path.len())
+        .max()
+        .unwrap_or(0);
     let mut turned = 0;
     for level in 0..levels {
         let observed = observe(profile, train, &replayed(profile));
@@ -58,7 +62,10 @@ pub(super) fn fit(profile: &mut Profile, train: &[Sample], count: &mut impl FnMu
 
 /// What the medium requests of a replay say about the angle of their last blocks.
 fn observe(profile: &Profile, train: &[Sample], replayed: &[Replayed]) -> Vec<Observed> {
-    let pairs = train.iter().zip(replayed).filter(|(_, replayed)| is_medium(replayed));
+    let pairs = train
+        .iter()
+        .zip(replayed)
+        .filter(|(_, replayed)| is_medium(replayed));
     pairs
         .filter_map(|(sample, replayed)| {
             Some(Observed {
@@ -105,7 +112,9 @@ fn fit_period(profile: &mut Profile, train: &[Sample], replayed: &[Replayed]) ->
         .map(agreement)
         .max_by(|a, b| a.0.total_cmp(&b.0))
         .filter(|&(agreement, _)| agreement > MEANINGFUL);
-    let Some((_, period)) = best else { return false };
+    let Some((_, period)) = best else {
+        return false;
+    };
     profile.spindle = Spindle::from_period_ps(period);
     true
 }
@@ -119,7 +128,9 @@ const MEANINGFUL: f64 = 0.1;
 fn fit_level(profile: &mut Profile, observed: &[Observed], level: usize) -> usize {
     let mut groups: Vec<(PatternStep, Vec<(u64, Angle)>)> = Vec::new();
     for one in observed {
-        let Some(&step) = one.path.get(level) else { continue };
+        let Some(&step) = one.path.get(level) else {
+            continue;
+        };
         let same = |(other, _): &&mut (PatternStep, Vec<(u64, Angle)>)| {
             (other.group, other.run) == (step.group, step.run)
         };
@@ -130,8 +141,10 @@ fn fit_level(profile: &mut Profile, observed: &[Observed], level: usize) -> usiz
     }
     groups.sort_by_key(|(step, _)| (step.group, step.run));
     groups.retain(|(_, points)| points.len() >= ENOUGH);
-    let lines: Vec<(PatternStep, Line)> =
-        groups.iter().map(|(step, points)| (*step, line(points))).collect();
+    let lines: Vec<(PatternStep, Line)> = groups
+        .iter()
+        .map(|(step, points)| (*step, line(points)))
+        .collect();
     // The first pattern keeps its angle, the platter's phase takes up what it is off by.
     if level == 0
         && let Some((_, first)) = lines.first()
@@ -167,16 +180,22 @@ struct Line {
 /// The line that most residuals lie on: every slope is tried, in steps that move the far end by
 /// an eighth of a revolution, then ever finer ones around the best.
 fn line(points: &[(u64, Angle)]) -> Line {
-    let agreement = |step: Angle| {
-        mean_angle(points.iter().map(|&(x, residual)| residual - step.times(x)))
-    };
+    let agreement =
+        |step: Angle| mean_angle(points.iter().map(|&(x, residual)| residual - step.times(x)));
     let flat = agreement(Angle::ZERO);
-    let span = match (points.iter().map(|p| p.0).min(), points.iter().map(|p| p.0).max()) {
+    let span = match (
+        points.iter().map(|p| p.0).min(),
+        points.iter().map(|p| p.0).max(),
+    ) {
         (Some(low), Some(high)) => high - low,
         _ => 0,
     };
     if span == 0 {
-        return Line { start: flat.angle, step: Angle::ZERO, agreement: flat };
+        return Line {
+            start: flat.angle,
+            step: Angle::ZERO,
+            agreement: flat,
+        };
     }
     let slopes = 8 * span;
     let mut best = (0..slopes)
@@ -195,7 +214,15 @@ fn line(points: &[(u64, Angle)]) -> Line {
         finer = Angle::from_raw(finer.raw() / 2);
     }
     if 1.0 - best.0.concentration > BETTER * (1.0 - flat.concentration) {
-        return Line { start: flat.angle, step: Angle::ZERO, agreement: flat };
+        return Line {
+            start: flat.angle,
+            step: Angle::ZERO,
+            agreement: flat,
+        };
     }
-    Line { start: best.0.angle, step: best.1, agreement: best.0 }
+    Line {
+        start: best.0.angle,
+        step: best.1,
+        agreement: best.0,
+    }
 }

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use block::{Direction, Duration};
-use drive::Profile;
 use drive::firmware::{BufferRules, LookAhead, WriteBack};
+use drive::{Angle, Profile};
 
-use crate::validate::clock::{COHERENT, phase, with_phase};
+use crate::validate::clock::{COHERENT, phase};
 use crate::validate::score::demerit;
 use crate::validate::{Clock, Sample, replay};
 
@@ -17,13 +17,27 @@ type Constant = fn(&mut Profile) -> &mut Duration;
 /// mechanical.
 pub const TIMES: &[(&str, Constant)] = &[
     ("read_hit_after_read_ms", |p| &mut p.overheads.read_hit.read),
-    ("read_hit_after_write_ms", |p| &mut p.overheads.read_hit.write),
-    ("read_miss_after_read_ms", |p| &mut p.overheads.read_miss.read),
-    ("read_miss_after_write_ms", |p| &mut p.overheads.read_miss.write),
-    ("write_hit_after_read_ms", |p| &mut p.overheads.write_hit.read),
-    ("write_hit_after_write_ms", |p| &mut p.overheads.write_hit.write),
-    ("write_miss_after_read_ms", |p| &mut p.overheads.write_miss.read),
-    ("write_miss_after_write_ms", |p| &mut p.overheads.write_miss.write),
+    ("read_hit_after_write_ms", |p| {
+        &mut p.overheads.read_hit.write
+    }),
+    ("read_miss_after_read_ms", |p| {
+        &mut p.overheads.read_miss.read
+    }),
+    ("read_miss_after_write_ms", |p| {
+        &mut p.overheads.read_miss.write
+    }),
+    ("write_hit_after_read_ms", |p| {
+        &mut p.overheads.write_hit.read
+    }),
+    ("write_hit_after_write_ms", |p| {
+        &mut p.overheads.write_hit.write
+    }),
+    ("write_miss_after_read_ms", |p| {
+        &mut p.overheads.write_miss.read
+    }),
+    ("write_miss_after_write_ms", |p| {
+        &mut p.overheads.write_miss.write
+    }),
     ("read_completion_ms", |p| &mut p.overheads.read_completion),
     ("write_completion_ms", |p| &mut p.overheads.write_completion),
     ("read_reselect_ms", |p| &mut p.overheads.read_reselect),
@@ -45,7 +59,9 @@ pub const RULES: &[(&str, &[(&str, Setting)])] = &[
             ("\"segment\"", |b| b.look_ahead = LookAhead::Segment),
             ("\"track\"", |b| b.look_ahead = LookAhead::Track),
             ("\"cylinder\"", |b| b.look_ahead = LookAhead::Cylinder),
-            ("\"track-if-sequential\"", |b| b.look_ahead = LookAhead::TrackIfSequential),
+            ("\"track-if-sequential\"", |b| {
+                b.look_ahead = LookAhead::TrackIfSequential
+            }),
         ],
     ),
     (
@@ -57,19 +73,31 @@ pub const RULES: &[(&str, &[(&str, Setting)])] = &[
     ),
     (
         "read_on_arrival",
-        &[("false", |b| b.read_on_arrival = false), ("true", |b| b.read_on_arrival = true)],
+        &[
+            ("false", |b| b.read_on_arrival = false),
+            ("true", |b| b.read_on_arrival = true),
+        ],
     ),
     (
         "zero_latency_read",
-        &[("false", |b| b.zero_latency_read = false), ("true", |b| b.zero_latency_read = true)],
+        &[
+            ("false", |b| b.zero_latency_read = false),
+            ("true", |b| b.zero_latency_read = true),
+        ],
     ),
     (
         "zero_latency_write",
-        &[("false", |b| b.zero_latency_write = false), ("true", |b| b.zero_latency_write = true)],
+        &[
+            ("false", |b| b.zero_latency_write = false),
+            ("true", |b| b.zero_latency_write = true),
+        ],
     ),
     (
         "read_written",
-        &[("false", |b| b.read_written = false), ("true", |b| b.read_written = true)],
+        &[
+            ("false", |b| b.read_written = false),
+            ("true", |b| b.read_written = true),
+        ],
     ),
     (
         "write_back",
@@ -102,7 +130,7 @@ pub const RULES: &[(&str, &[(&str, Setting)])] = &[
 
 /// A rule is changed only if that takes this share off the cost: a published rule stands until
 /// the measurements clearly say otherwise. A choice.
-const CLEARLY: f64 = 0.05;
+const CLEARLY: f64 = 0.03;
 
 /// The first step of the search: overheads of that time's electronics are of this order.
 const FIRST_STEP: Duration = Duration::from_micros(256);
@@ -138,16 +166,29 @@ pub(super) fn fit_times(profile: &mut Profile, train: &[Sample], count: &mut imp
     let mut step = FIRST_STEP;
     while step >= LAST_STEP {
         let mut improved = false;
-        for &(name, constant) in TIMES {
+        for moved in moves() {
             // A block's bus time acts on every block of a request, so that its steps are finer.
-            let step = if name.ends_with("_block_ms") { finer(step) } else { step };
+            let by_block = moved
+                .iter()
+                .any(|&(index, _)| TIMES[index].0.ends_with("_block_ms"));
+            let step = if by_block { finer(step) } else { step };
             for direction in [1, -1] {
-                while let Some(cost) = step_if_better(profile, constant, step, direction, |tried| {
+                loop {
+                    let mut tried = profile.clone();
+                    for &(index, sign) in &moved {
+                        let time = TIMES[index].1(&mut tried);
+                        *time = time.adjusted(direction * sign * step.as_nanos() as i64);
+                    }
+                    if tried.overheads == profile.overheads && tried.bus == profile.bus {
+                        break;
+                    }
+                    let cost = cost(&tried, train);
                     count();
-                    let cost = cost(tried, train);
-                    (cost < best).then_some(cost)
-                }) {
+                    if cost >= best {
+                        break;
+                    }
                     best = cost;
+                    *profile = tried;
                     improved = true;
                 }
             }
@@ -158,25 +199,38 @@ pub(super) fn fit_times(profile: &mut Profile, train: &[Sample], count: &mut imp
     }
 }
 
-/// Moves one constant a step, and back again unless `better` says by how much it helped.
-fn step_if_better(
-    profile: &mut Profile,
-    constant: Constant,
-    step: Duration,
-    direction: i64,
-    mut better: impl FnMut(&Profile) -> Option<f64>,
-) -> Option<f64> {
-    let before = *constant(profile);
-    let after = before.adjusted(direction * step.as_nanos() as i64);
-    if after == before {
-        return None;
+/// What is moved at once, as indices of [`TIMES`] and signs: each time alone; those before
+/// positioning against those after the medium, because completions fix the sum of the two; and
+/// the same time after reads and after writes.
+fn moves() -> Vec<Vec<(usize, i64)>> {
+    let index = |key: &str| {
+        TIMES
+            .iter()
+            .position(|(name, _)| *name == key)
+            .unwrap_or_default()
+    };
+    let mut moves: Vec<Vec<(usize, i64)>> = (0..TIMES.len()).map(|i| vec![(i, 1)]).collect();
+    for (way, after) in [
+        ("read", "read_completion_ms"),
+        ("write", "write_completion_ms"),
+    ] {
+        for hit in ["hit", "miss"] {
+            let both =
+                ["read", "write"].map(|before| index(&format!("{way}_{hit}_after_{before}_ms")));
+            moves.push(both.iter().map(|&i| (i, 1)).collect());
+            moves.push(
+                both.iter()
+                    .map(|&i| (i, -1))
+                    .chain([(index(after), 1)])
+                    .collect(),
+            );
+        }
+        moves.push(vec![
+            (index(after), 1),
+            (index(&format!("{way}_reselect_ms")), -1),
+        ]);
     }
-    *constant(profile) = after;
-    let cost = better(profile);
-    if cost.is_none() {
-        *constant(profile) = before;
-    }
-    cost
+    moves
 }
 
 fn finer(step: Duration) -> Duration {
@@ -184,35 +238,42 @@ fn finer(step: Duration) -> Duration {
 }
 
 /// What is minimised: the squares of the demerits of all, reads and writes (in ms^2), and where
-/// the clock is coherent the mean square of the per-request errors, each at most half a
+/// the clock is coherent the square of the mean per-request error, each at most half a
 /// revolution, so that a missed revolution does not count more than it tells.
 fn cost(profile: &Profile, train: &[Sample]) -> f64 {
-    let shared = Arc::new(profile.clone());
-    let own = replay(&shared, train, Clock::Own);
+    let mut distribution = 0.0;
+    for third in 0..PHASES {
+        let mut turned = profile.clone();
+        turned.spindle = profile.spindle.with_phase(Angle::fraction(third, PHASES));
+        distribution += demerits(&turned, train) / PHASES as f64;
+    }
+    distribution + request_errors(profile, train)
+}
+
+/// Demerits depend on the phase in which the platter begins, by about the floor that DiskSim's
+/// own figures have: the mean of this many phases is less noisy.
+const PHASES: u64 = 3;
+
+fn demerits(profile: &Profile, train: &[Sample]) -> f64 {
+    let own = replay(&Arc::new(profile.clone()), train, Clock::Own);
     let squared = |wanted: Option<Direction>| {
         let chosen = |sample: &Sample| wanted.is_none_or(|d| d == sample.direction);
         let pairs = train.iter().zip(&own).filter(|(sample, _)| chosen(sample));
         let (measured, simulated) = pairs.map(|(s, r)| (s.service, r.service)).unzip();
         demerit(measured, simulated).powi(2)
     };
-    let distribution =
-        squared(None) + squared(Some(Direction::Read)) + squared(Some(Direction::Write));
-    distribution + request_errors(profile, train)
+    squared(None) + squared(Some(Direction::Read)) + squared(Some(Direction::Write))
 }
 
 fn request_errors(profile: &Profile, train: &[Sample]) -> f64 {
-    let begun = replay(&Arc::new(profile.clone()), train, Clock::Measured);
-    let found = phase(&profile.spindle, train, &begun);
-    if found.concentration < COHERENT {
+    let replayed = replay(&Arc::new(profile.clone()), train, Clock::Tracked);
+    if phase(&profile.spindle, train, &replayed).concentration < COHERENT {
         return 0.0;
     }
-    let mut in_phase = profile.clone();
-    in_phase.spindle = with_phase(profile.spindle, found.angle);
     let half = profile.spindle.period().as_millis_f64() / 2.0;
-    let replayed = replay(&Arc::new(in_phase), train, Clock::Measured);
-    let squares = train.iter().zip(&replayed).map(|(sample, replayed)| {
+    let errors = train.iter().zip(&replayed).map(|(sample, replayed)| {
         let error = sample.service.as_millis_f64() - replayed.service.as_millis_f64();
-        error.abs().min(half).powi(2)
+        error.abs().min(half)
     });
-    squares.sum::<f64>() / train.len().max(1) as f64
+    (errors.sum::<f64>() / train.len().max(1) as f64).powi(2)
 }

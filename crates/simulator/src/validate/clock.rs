@@ -67,3 +67,41 @@ pub fn mean_angle(angles: impl Iterator<Item = Angle>) -> Phase {
 pub fn with_phase(spindle: Spindle, residual: Angle) -> Spindle {
     spindle.with_phase(spindle.angle_at(Instant::ZERO) - residual)
 }
+
+/// Follows a platter that does not turn quite evenly: the mean phase of the latest completions
+/// that the medium decided, each counting less the longer it is ago (head tracking as in Yu et
+/// al. 2000: only what has happened is used).
+#[derive(Clone, Debug)]
+pub struct Tracker {
+    spindle: Spindle,
+    x: f64,
+    y: f64,
+}
+
+/// How much of the mean each completion replaces: the last dozen decide, which is a quarter of a
+/// second, in which the spindles of the collection wander by less than a degree. A choice.
+const GAIN: f64 = 1.0 / 12.0;
+
+impl Tracker {
+    /// A tracker that knows nothing yet.
+    pub fn new(spindle: Spindle) -> Self {
+        Tracker {
+            spindle,
+            x: 0.0,
+            y: 0.0,
+        }
+    }
+
+    /// Learns from a completion; answers the phase from now on if it says something.
+    pub fn follow(&mut self, sample: &Sample, replayed: Option<&Replayed>) -> Option<Angle> {
+        let replayed = replayed.filter(|replayed| is_medium(replayed))?;
+        let phase = self.spindle.phase() - residual(&self.spindle, sample, replayed);
+        let radians = phase.revolutions() * std::f64::consts::TAU;
+        self.x += GAIN * (radians.cos() - self.x);
+        self.y += GAIN * (radians.sin() - self.y);
+        let turns = f64::atan2(self.y, self.x) / std::f64::consts::TAU;
+        let phase = Angle::from_revolutions(turns)?;
+        self.spindle = self.spindle.with_phase(phase);
+        Some(phase)
+    }
+}

@@ -18,7 +18,9 @@ pub enum MeasurementError {
     #[error(transparent)]
     Trace(#[from] TraceError),
     /// A request has no measured time.
-    #[error("{file}: request {request} has no measured time: expected the `validate` format, six columns with the measured service time and the think time")]
+    #[error(
+        "{file}: request {request} has no measured time: expected the `validate` format, six columns with the measured service time and the think time"
+    )]
     Unmeasured {
         /// The trace.
         file: PathBuf,
@@ -26,7 +28,9 @@ pub enum MeasurementError {
         request: usize,
     },
     /// A request is not on the drive.
-    #[error("{file}: request {request}, {extent}, is past the end of {drive}, which has {capacity} blocks: is this a trace of another drive?")]
+    #[error(
+        "{file}: request {request}, {extent}, is past the end of {drive}, which has {capacity} blocks: is this a trace of another drive?"
+    )]
     PastEnd {
         /// The trace.
         file: PathBuf,
@@ -85,7 +89,13 @@ pub fn samples(file: &Path, profile: &Profile) -> Result<Vec<Sample>, Measuremen
         };
         if extent.end().0 > capacity {
             let drive = profile.name.clone();
-            return Err(MeasurementError::PastEnd { file, request, extent, drive, capacity });
+            return Err(MeasurementError::PastEnd {
+                file,
+                request,
+                extent,
+                drive,
+                capacity,
+            });
         }
         samples.push(Sample {
             direction: record.direction,
@@ -96,7 +106,9 @@ pub fn samples(file: &Path, profile: &Profile) -> Result<Vec<Sample>, Measuremen
         });
     }
     if samples.is_empty() {
-        return Err(MeasurementError::Empty { file: file.to_path_buf() });
+        return Err(MeasurementError::Empty {
+            file: file.to_path_buf(),
+        });
     }
     Ok(samples)
 }
@@ -121,11 +133,19 @@ pub fn disksim(
     directory: &str,
     samples: &[Sample],
 ) -> Result<Option<Vec<Duration>>, MeasurementError> {
-    let file = shared.join("drives").join(directory).join("disksim_per_request.csv");
-    let Ok(opened) = fs::File::open(&file) else { return Ok(None) };
+    let file = shared
+        .join("drives")
+        .join(directory)
+        .join("disksim_per_request.csv");
+    let Ok(opened) = fs::File::open(&file) else {
+        return Ok(None);
+    };
     let mut times = Vec::with_capacity(samples.len());
     for (number, line) in BufReader::new(opened).lines().enumerate().skip(1) {
-        let line = line.map_err(|source| MeasurementError::Io { file: file.clone(), source })?;
+        let line = line.map_err(|source| MeasurementError::Io {
+            file: file.clone(),
+            source,
+        })?;
         let refuse = |problem| MeasurementError::Reference {
             file: file.clone(),
             line: number + 1,
@@ -137,16 +157,24 @@ pub fn disksim(
         };
         let expected = samples.get(times.len()).map(|s| s.extent.start().0);
         if lbn.parse().ok() != expected {
-            return Err(refuse(format!("lbn {lbn}: expected {expected:?}, as in the trace")));
+            return Err(refuse(format!(
+                "lbn {lbn}: expected {expected:?}, as in the trace"
+            )));
         }
         let time = disksim.parse().ok().and_then(Duration::from_millis_f64);
         times.push(time.ok_or_else(|| {
-            refuse(format!("disksim_ms {disksim:?}: expected a time in milliseconds"))
+            refuse(format!(
+                "disksim_ms {disksim:?}: expected a time in milliseconds"
+            ))
         })?);
     }
     if times.len() != samples.len() {
         let problem = format!("{} results: expected {}", times.len(), samples.len());
-        return Err(MeasurementError::Reference { file, line: times.len() + 1, problem });
+        return Err(MeasurementError::Reference {
+            file,
+            line: times.len() + 1,
+            problem,
+        });
     }
     Ok(Some(times))
 }

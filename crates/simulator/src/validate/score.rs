@@ -27,12 +27,19 @@ impl Score {
     /// # Panics
     /// If there are not as many of one as of the other.
     pub fn of(samples: &[Sample], simulated: &[Duration]) -> Score {
-        assert_eq!(samples.len(), simulated.len(), "every sample has one simulated time");
+        assert_eq!(
+            samples.len(),
+            simulated.len(),
+            "every sample has one simulated time"
+        );
         let measured: Vec<Duration> = samples.iter().map(|sample| sample.service).collect();
         let of_direction = |direction| {
             let of = |times: &[Duration]| -> Vec<Duration> {
                 let pairs = samples.iter().zip(times);
-                pairs.filter(|(s, _)| s.direction == direction).map(|(_, &t)| t).collect()
+                pairs
+                    .filter(|(s, _)| s.direction == direction)
+                    .map(|(_, &t)| t)
+                    .collect()
             };
             demerit(of(&measured), of(simulated))
         };

@@ -53,17 +53,26 @@ fn overhead(out: &mut String, drive: &Drive, json: &Value) -> Option<()> {
     // Published times have five digits: so has their sum.
     let sum = ((first + preparation) * 1e5).round() / 1e5;
     set(out, "read_reselect_ms", number(sum), comment);
-    let (before_data, comment) = match json["cache_and_policy"]["Extra write disconnect"].as_i64()? {
-        0 => (0.0, ""),
-        _ => {
-            let mut sum = -times["Write miss over. after read"].as_f64()?;
-            for theirs in EARLY_DISCONNECT {
-                sum += times[theirs].as_f64()?;
+    let (before_data, comment) =
+        match json["cache_and_policy"]["Extra write disconnect"].as_i64()? {
+            0 => (0.0, ""),
+            _ => {
+                let mut sum = -times["Write miss over. after read"].as_f64()?;
+                for theirs in EARLY_DISCONNECT {
+                    sum += times[theirs].as_f64()?;
+                }
+                (
+                    sum,
+                    "command to data with an extra disconnection, less the overhead",
+                )
             }
-            (sum, "command to data with an extra disconnection, less the overhead")
-        }
-    };
-    set(out, "write_reselect_ms", number((before_data * 1e5).round() / 1e5), comment);
+        };
+    set(
+        out,
+        "write_reselect_ms",
+        number((before_data * 1e5).round() / 1e5),
+        comment,
+    );
     Some(())
 }
 

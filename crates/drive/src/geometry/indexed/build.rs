@@ -5,15 +5,7 @@ use super::{
 };
 use super::{Remaps, Slips};
 use crate::angle::Angle;
-use crate::geometry::{LayoutError, MAX_SURFACES};
-
-/// At most how many sectors on a track: ten times the largest drives of 2020 (about 4,700
-/// sectors of 512 bytes).
-const MAX_SECTORS_PER_TRACK: u32 = 65_536;
-
-/// At most how many cylinders: ten times the drives of 2020. Far below 2^31, so that sums of
-/// cylinders cannot overflow.
-const MAX_CYLINDERS: u32 = 1 << 24;
+use crate::geometry::{LayoutError, MAX_CYLINDERS, MAX_SECTORS_PER_TRACK, MAX_SURFACES};
 
 /// At most how deep groups lie in groups; the drives that are known have two levels.
 const MAX_DEPTH: u32 = 8;
@@ -23,7 +15,15 @@ const MAX_PLACES: u64 = 1 << 56;
 
 /// The layout of a description.
 pub(super) fn indexed(description: &Description) -> Result<Indexed, LayoutError> {
-    check_drive(description)?;
+    crate::geometry::check_drive(
+        description.surfaces,
+        description.cylinders,
+        description.blocks,
+    )?;
+    if description.groups.is_empty() {
+        let reason = "no groups: expected at least one".to_owned();
+        return Err(LayoutError::of_drive("group", reason));
+    }
     let mut builder = Builder {
         description,
         groups: Vec::new(),
@@ -44,7 +44,7 @@ pub(super) fn indexed(description: &Description) -> Result<Indexed, LayoutError>
     })?;
     let root = &builder.groups[builder.groups.len() - 1];
     if root.cylinders > description.cylinders {
-        return Err(of_drive(
+        return Err(LayoutError::of_drive(
             "cylinders",
             format!(
                 "{} cylinders, but the groups reach over {}: expected at least that many",
@@ -54,7 +54,7 @@ pub(super) fn indexed(description: &Description) -> Result<Indexed, LayoutError>
     }
     let holds = root.places.saturating_sub(slips.total());
     if description.blocks > holds {
-        return Err(of_drive(
+        return Err(LayoutError::of_drive(
             "blocks",
             format!(
                 "{} blocks, but the tracks hold {holds} without slips: expected not more",
@@ -92,9 +92,9 @@ impl Builder<'_> {
         let begin = self.runs.len();
         let mut places = 0;
         let mut depth = 1;
-        let entries = match group {
-            GroupDescription::Tracks(runs) => runs.len(),
-            GroupDescription::Groups(runs) => runs.len(),
+        let (key, entries) = match group {
+            GroupDescription::Tracks(runs) => ("tracks", runs.len()),
+            GroupDescription::Groups(runs) => ("groups", runs.len()),
         };
         for entry in 0..entries {
             let run = match group {
@@ -125,7 +125,7 @@ impl Builder<'_> {
             return Err(LayoutError {
                 item: Some(item),
                 entry: None,
-                key: "tracks",
+                key,
                 reason: format!(
                     "{entries} runs, {depth} deep: expected 1 run at least, {MAX_DEPTH} deep at most"
                 ),
@@ -307,29 +307,6 @@ impl Builder<'_> {
     }
 }
 
-/// Checks what concerns the drive as a whole.
-fn check_drive(description: &Description) -> Result<(), LayoutError> {
-    if description.surfaces == 0 || description.surfaces > MAX_SURFACES {
-        return Err(of_drive(
-            "surfaces",
-            format!(
-                "{} surfaces: expected 1 to {MAX_SURFACES}",
-                description.surfaces
-            ),
-        ));
-    }
-    if description.groups.is_empty() {
-        return Err(of_drive("group", "no groups: expected at least one".into()));
-    }
-    if description.blocks == 0 {
-        return Err(of_drive(
-            "blocks",
-            "a drive without blocks: expected at least one".into(),
-        ));
-    }
-    Ok(())
-}
-
 /// The remaps, if each moves blocks of the drive to sectors that hold none.
 fn checked_remaps(description: &Description, layout: &Indexed) -> Result<Remaps, LayoutError> {
     for (entry, remap) in description.remaps.iter().enumerate() {
@@ -368,14 +345,4 @@ fn checked_remaps(description: &Description, layout: &Indexed) -> Result<Remaps,
         }
     }
     Remaps::new(description.remaps.clone())
-}
-
-/// An error about the drive as a whole.
-fn of_drive(key: &'static str, reason: String) -> LayoutError {
-    LayoutError {
-        item: None,
-        entry: None,
-        key,
-        reason,
-    }
 }

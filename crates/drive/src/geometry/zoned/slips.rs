@@ -2,11 +2,7 @@
 
 use super::{Description, Slipping, Sparing, Step, Zone, ZoneDescription};
 use crate::angle::Angle;
-use crate::geometry::LayoutError;
-
-/// At most how many sectors on a track: ten times the largest drives of 2020 (about 4,700
-/// sectors of 512 bytes).
-const MAX_SECTORS_PER_TRACK: u32 = 65_536;
+use crate::geometry::{LayoutError, MAX_SECTORS_PER_TRACK};
 
 /// Checks a zone and makes it ready; its steps and slips are added to the drive's lists.
 pub(super) fn prepare(

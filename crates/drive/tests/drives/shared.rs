@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 /// The shared data, or nothing if they are not there: then the test is skipped, except in CI.
+#[allow(clippy::print_stdout)] // Whoever reads the test's output should know that it was skipped.
 pub fn directory(what: &str) -> Option<PathBuf> {
     let directory = match std::env::var_os("HEADTIME_SHARED") {
         Some(directory) => PathBuf::from(directory),
