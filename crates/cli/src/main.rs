@@ -1,15 +1,21 @@
 //! `headtime`: the one binary over the simulator and the server.
 
+mod bench;
+mod demo;
+mod output;
+mod simulate;
 mod trace;
+mod workload;
+
+use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use std::error::Error;
-use std::io::{self, Write as _};
-use std::process::ExitCode;
+
+use output::Failure;
 
 /// Block I/O that knows where the head is.
 #[derive(Debug, Parser)]
-#[command(name = "headtime", version)]
+#[command(name = "headtime", version, max_term_width = 100)]
 struct Headtime {
     #[command(subcommand)]
     command: Command,
@@ -17,31 +23,25 @@ struct Headtime {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// How fast the simulator is.
+    Bench(bench::Arguments),
+    /// A load, and a real trace if there is one, on validated drives under three policies.
+    Demo(demo::Arguments),
+    /// Run a load or a trace on a drive under one policy or several, in virtual time.
+    Simulate(Box<simulate::Arguments>),
     /// Look into a trace of block requests, or convert it.
     Trace(trace::Trace),
 }
 
-/// The exit code for bad input, as for a bad command line.
-const BAD_INPUT: u8 = 2;
-
 fn main() -> ExitCode {
-    let result = match &Headtime::parse().command {
-        Command::Trace(trace) => trace::run(trace),
+    let ended = match Headtime::parse().command {
+        Command::Bench(arguments) => bench::run(&arguments),
+        Command::Demo(arguments) => demo::run(&arguments),
+        Command::Simulate(arguments) => simulate::run(&arguments),
+        Command::Trace(arguments) => trace::run(&arguments).map_err(Failure::from),
     };
-    match result {
+    match ended {
         Ok(()) => ExitCode::SUCCESS,
-        Err(error) if is_broken_pipe(&*error) => ExitCode::SUCCESS,
-        Err(error) => {
-            // If standard error is closed, the exit code is all that can be said.
-            let _unheard = writeln!(io::stderr().lock(), "error: {error}");
-            ExitCode::from(BAD_INPUT)
-        }
+        Err(failure) => failure.report(),
     }
-}
-
-/// Whether the reader of our output, like `head`, has had enough.
-fn is_broken_pipe(error: &(dyn Error + 'static)) -> bool {
-    error
-        .downcast_ref::<io::Error>()
-        .is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
 }

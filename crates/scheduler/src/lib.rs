@@ -1,1 +1,8 @@
-//! To come.
+//! Which command next: the policies.
+//!
+//! A policy only chooses among requests that may be served. Order, limits and exactly-once are
+//! the engine's business: a policy can make it slow, never wrong.
+
+pub mod policy;
+
+pub use policy::{Choice, Pending, Policy, PolicyEntry, Sight, Ticket, UnknownPolicy, View};

@@ -1,5 +1,10 @@
 //! Runs engines in virtual time: traces, workloads, validation, reports.
 
 pub mod fit;
+pub mod ledger;
+pub mod plot;
+pub mod replay;
+pub mod run;
 pub mod trace;
 pub mod validate;
+pub mod workload;

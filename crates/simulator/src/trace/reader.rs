@@ -120,6 +120,16 @@ impl Reader {
         })
     }
 
+    /// What messages call the trace.
+    pub fn file(&self) -> &str {
+        &self.file
+    }
+
+    /// The line of the last record, from 1.
+    pub fn line(&self) -> u64 {
+        self.lines.number()
+    }
+
     /// The format of the trace.
     pub fn format(&self) -> &'static Format {
         self.format

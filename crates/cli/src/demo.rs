@@ -1,0 +1,144 @@
+//! `headtime demo`: what there is to see, in a few seconds.
+//!
+//! The drive is one whose model is checked against its measured service times. The built-in load
+//! keeps 32 requests waiting, so that there is something to choose from: three policies serve the
+//! same requests, and the difference is theirs.
+
+use std::env;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use clap::Args;
+use simulator::plot;
+use simulator::replay::{Devices, Fit, Pace, Plan};
+use simulator::run::PastEnd;
+use simulator::trace::OnBad;
+use simulator::workload::{BuiltIn, Overrides};
+
+use crate::output::{Failure, print, write_file};
+use crate::simulate::{self, Progress, Setup, panels, policy, profile};
+use crate::workload::Source;
+
+/// How to call it.
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  headtime demo --svg out/demo.svg")]
+pub struct Arguments {
+    /// Where the plots go
+    #[arg(long, value_name = "FILE", default_value = "out/demo.svg")]
+    svg: PathBuf,
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// If the plots cannot be written.
+pub fn run(arguments: &Arguments) -> Result<(), Failure> {
+    let load = built_in()?;
+    let mut plots = shown(&load)?;
+    match trace() {
+        Ok(path) => {
+            print(&format!(
+                "\nThe same with a real trace, {WHAT}: device {DEVICE} of\n{}, whose addresses fit \
+                 {TRACE_DRIVE} as they are.\nIts times are multiplied by {FACTOR} (--scale-time), \
+                 so that requests wait for each other.\n\n",
+                path.display()
+            ))?;
+            plots.extend(shown(&replay(path)?)?);
+        }
+        Err(why) => print(&format!(
+            "\nThe part with a real trace was skipped: {why}.\n"
+        ))?,
+    }
+    write_file(&arguments.svg, &plot::page(&plots))?;
+    print(&format!("\nPlots: {}\n", arguments.svg.display()))
+}
+
+/// Runs and prints a comparison; answers its plots.
+fn shown(setup: &Setup) -> Result<Vec<plot::Panel>, Failure> {
+    let mut runs = Vec::new();
+    for policy in &setup.policies {
+        let mut progress = Progress::new(policy.name, setup.requests);
+        runs.push(setup.run(policy, &mut progress)?);
+        progress.finish()?;
+    }
+    print(&simulate::report(setup, &runs))?;
+    Ok(panels(setup, &runs))
+}
+
+/// The paper's OLTP, with 32 tasks that do not think.
+fn built_in() -> Result<Setup, Failure> {
+    let oltp = BuiltIn::find("oltp").ok_or_else(|| Failure::failed("no built-in load"))?;
+    let flags = Overrides {
+        tasks: Some(32),
+        think_ms: Some(0.0),
+        ..Overrides::default()
+    };
+    let load = oltp
+        .workload()
+        .and_then(|load| load.with(&flags))
+        .map_err(Failure::failed)?;
+    setup(DRIVE, Source::Synthetic(load), Some(REQUESTS))
+}
+
+fn replay(path: PathBuf) -> Result<Setup, Failure> {
+    let plan = Plan {
+        path,
+        format: None,
+        on_bad: OnBad::Refuse,
+        devices: Devices::Named(DEVICE.to_owned()),
+        pace: Pace::Timed { factor: FACTOR },
+        fit: Fit::AsTheyAre,
+    };
+    setup(TRACE_DRIVE, Source::Trace(plan), None)
+}
+
+fn setup(drive: &str, source: Source, requests: Option<u64>) -> Result<Setup, Failure> {
+    let policies = ["fcfs", "c-look", "sptf"].map(policy);
+    Ok(Setup {
+        drive: Arc::new(profile(drive)?),
+        source,
+        policies: policies.into_iter().collect::<Result<_, _>>()?,
+        depth: None,
+        requests,
+        until: None,
+        past_end: PastEnd::Stop,
+    })
+}
+
+/// The lent trace, or why there is none.
+fn trace() -> Result<PathBuf, String> {
+    let shared = match env::var_os("HEADTIME_SHARED") {
+        Some(shared) => PathBuf::from(shared),
+        None => PathBuf::from("../shared"),
+    };
+    let path = shared.join(Path::new("traces").join(TRACE));
+    match path.is_file() {
+        true => Ok(path),
+        false => Err(format!(
+            "there is no {} (HEADTIME_SHARED names the folder of the lent files)",
+            path.display()
+        )),
+    }
+}
+
+/// A drive whose model is validated against 10,000 measured requests.
+const DRIVE: &str = "seagate-cheetah-9lp";
+
+/// Another one, large enough for the trace.
+const TRACE_DRIVE: &str = "seagate-cheetah-15k5";
+
+/// Enough for the 99th percentiles to stand still in the first digits. A choice.
+const REQUESTS: u64 = 100_000;
+
+/// The trace in the folder of lent traces.
+const TRACE: &str = "websearch1_first24783.csv.zst";
+
+/// What it is, from the README of the lent traces.
+const WHAT: &str = "a web search engine's (SPC WebSearch1)";
+
+/// One of its six devices.
+const DEVICE: &str = "0";
+
+/// At the trace's own 139 requests a second the drive is half idle, and there is nothing to choose
+/// from; at twice as many it is nearly as fast as first come, first served can be.
+const FACTOR: f64 = 0.5;

@@ -1,0 +1,273 @@
+//! The figures of a comparison: as values, as JSON, and as plots.
+
+use block::{Direction, Duration};
+use engine::Limits;
+use scheduler::PolicyEntry;
+use scheduler::policy::Depth;
+use serde::Serialize;
+use simulator::ledger::{Ledger, Report};
+use simulator::plot::{Bar, Curve, Ink, Panel, Part};
+use simulator::replay::{Devices, Fit, Pace};
+use simulator::run::Ran;
+use simulator::workload::Workload;
+
+use super::Setup;
+use crate::output::Failure;
+use crate::workload::{Source, TraceCounts};
+
+/// What a load was like under one policy.
+#[derive(Clone, Debug)]
+pub struct PolicyRun {
+    /// The policy.
+    pub policy: &'static PolicyEntry,
+    /// The engine's bounds.
+    pub limits: Limits,
+    /// The figures.
+    pub report: Report,
+    /// How many requests were answered within each step, by ascending response time.
+    pub distribution: Vec<(Duration, u64)>,
+    /// What became of the trace, if there was one.
+    pub trace: Option<TraceCounts>,
+}
+
+impl PolicyRun {
+    /// Takes the figures out of a run's ledger.
+    pub fn new(
+        policy: &'static PolicyEntry,
+        limits: Limits,
+        ledger: &Ledger,
+        ran: &Ran,
+        trace: Option<TraceCounts>,
+    ) -> Self {
+        let mut distribution: Vec<(Duration, u64)> = ledger
+            .distribution(Direction::Read)
+            .chain(ledger.distribution(Direction::Write))
+            .collect();
+        distribution.sort_unstable();
+        PolicyRun {
+            policy,
+            limits,
+            report: ledger.report(ran),
+            distribution,
+            trace,
+        }
+    }
+
+    /// The time within which this share of the requests was answered.
+    pub fn quantile(&self, share: f64) -> Duration {
+        let total: u64 = self.distribution.iter().map(|step| step.1).sum();
+        let wanted = (share * total as f64).ceil() as u64;
+        let mut so_far = 0;
+        for &(within, count) in &self.distribution {
+            so_far += count;
+            if so_far >= wanted {
+                return within;
+            }
+        }
+        Duration::ZERO
+    }
+
+    /// How the mean time from one answer to the next was spent, in milliseconds.
+    pub fn head_ms(&self) -> [(&'static str, f64); 4] {
+        let head = &self.report.head;
+        let each = match self.report.all.requests {
+            0 => 0.0,
+            requests => self.report.span_ms / requests as f64,
+        };
+        [
+            ("seek", head.seek * each),
+            ("rotation", head.rotation * each),
+            ("transfer", head.transfer * each),
+            (REST, head.idle * each),
+        ]
+    }
+
+    /// Who chose the order.
+    pub fn chosen_by(&self) -> &'static str {
+        match self.policy.depth {
+            Depth::JustInTime => "policy",
+            Depth::DriveQueue => "drive-queue",
+        }
+    }
+}
+
+/// What is neither seek nor rotation nor transfer for a request: electronics and bus alone, the
+/// drive's own writing back and reading ahead, and idle time.
+pub const REST: &str = "other and idle";
+
+/// The distributions of the response times over the bars of head time.
+pub fn panels(setup: &Setup, runs: &[PolicyRun]) -> Vec<Panel> {
+    let subject = format!("{} on {}", setup.source.name(), setup.drive.name);
+    let curves = runs.iter().map(|run| Curve {
+        name: run.policy.name.to_owned(),
+        points: cumulative(&run.distribution),
+    });
+    let bars = runs.iter().map(|run| {
+        let parts = run.head_ms().into_iter().enumerate();
+        Bar {
+            name: run.policy.name.to_owned(),
+            parts: parts
+                .map(|(number, (name, value))| Part {
+                    name,
+                    value,
+                    ink: match name {
+                        REST => Ink::Pale,
+                        _ => Ink::Colour(number),
+                    },
+                })
+                .collect(),
+        }
+    });
+    vec![
+        Panel::Cdf {
+            title: format!("{subject}: response times"),
+            x_label: "response time, ms; belief = truth (in-firmware)".to_owned(),
+            curves: curves.collect(),
+        },
+        Panel::Bars {
+            title: format!("{subject}: head time per request"),
+            x_label: "ms from one answer to the next".to_owned(),
+            bars: bars.collect(),
+        },
+    ]
+}
+
+/// (milliseconds, share answered within them), in as many points as an eye can tell apart.
+fn cumulative(distribution: &[(Duration, u64)]) -> Vec<(f64, f64)> {
+    let total: u64 = distribution.iter().map(|step| step.1).sum();
+    let mut points = Vec::new();
+    let (mut so_far, mut drawn) = (0u64, 0.0);
+    for (number, &(within, count)) in distribution.iter().enumerate() {
+        if number == 0 {
+            points.push((within.as_millis_f64(), 0.0));
+        }
+        so_far += count;
+        let share = so_far as f64 / total as f64;
+        if share - drawn >= FINEST_SHARE || so_far == total {
+            points.push((within.as_millis_f64(), share));
+            drawn = share;
+        }
+    }
+    points
+}
+
+/// The step of a drawn distribution: a third of a pixel of its plot.
+const FINEST_SHARE: f64 = 0.001;
+
+/// What `--json` prints.
+#[derive(Serialize)]
+struct Comparison<'a> {
+    mode: &'static str,
+    drive: Drive<'a>,
+    load: Load<'a>,
+    seed: Option<u64>,
+    bounds: Bounds,
+    results: Vec<Figures<'a>>,
+}
+
+#[derive(Serialize)]
+struct Drive<'a> {
+    name: &'a str,
+    model: &'a str,
+    capacity_bytes: u64,
+    block_bytes: u32,
+    provenance: &'static str,
+}
+
+#[derive(Serialize)]
+#[serde(tag = "source", rename_all = "kebab-case")]
+enum Load<'a> {
+    Workload(&'a Workload),
+    Trace(Trace),
+}
+
+#[derive(Serialize)]
+struct Trace {
+    file: String,
+    device: String,
+    pace: &'static str,
+    scale_time: Option<f64>,
+    outstanding: Option<u32>,
+    fit: &'static str,
+}
+
+#[derive(Serialize)]
+struct Bounds {
+    requests: Option<u64>,
+    seconds: Option<f64>,
+}
+
+#[derive(Serialize)]
+struct Figures<'a> {
+    policy: &'static str,
+    chosen_by: &'static str,
+    depth: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    trace: Option<&'a TraceCounts>,
+    #[serde(flatten)]
+    report: &'a Report,
+}
+
+/// The comparison as JSON: the same seed gives the same bytes.
+pub fn json(setup: &Setup, runs: &[PolicyRun]) -> Result<String, Failure> {
+    let comparison = Comparison {
+        mode: "in-firmware",
+        drive: Drive {
+            name: &setup.drive.name,
+            model: &setup.drive.model,
+            capacity_bytes: setup.drive.capacity_bytes(),
+            block_bytes: setup.drive.block_bytes,
+            provenance: setup.drive.provenance.name(),
+        },
+        load: load(&setup.source),
+        seed: match &setup.source {
+            Source::Synthetic(workload) => Some(workload.seed),
+            Source::Trace(_) => None,
+        },
+        bounds: Bounds {
+            requests: setup.requests,
+            seconds: setup.until.map(|until| until.as_secs_f64()),
+        },
+        results: runs
+            .iter()
+            .map(|run| Figures {
+                policy: run.policy.name,
+                chosen_by: run.chosen_by(),
+                depth: run.limits.commands_at_drive,
+                trace: run.trace.as_ref(),
+                report: &run.report,
+            })
+            .collect(),
+    };
+    let mut text = serde_json::to_string_pretty(&comparison).map_err(Failure::failed)?;
+    text.push('\n');
+    Ok(text)
+}
+
+fn load(source: &Source) -> Load<'_> {
+    match source {
+        Source::Synthetic(workload) => Load::Workload(workload),
+        Source::Trace(plan) => {
+            let (pace, scale_time, outstanding) = match plan.pace {
+                Pace::Timed { factor } => ("timed", Some(factor), None),
+                Pace::Closed { depth } => ("closed", None, Some(depth)),
+            };
+            Load::Trace(Trace {
+                file: plan.path.display().to_string(),
+                device: match &plan.devices {
+                    Devices::Only => "only".to_owned(),
+                    Devices::All => "all".to_owned(),
+                    Devices::Named(name) => name.clone(),
+                },
+                pace,
+                scale_time,
+                outstanding,
+                fit: match plan.fit {
+                    Fit::AsTheyAre => "as-they-are",
+                    Fit::Wrap => "wrap",
+                    Fit::Scale => "scale",
+                },
+            })
+        }
+    }
+}

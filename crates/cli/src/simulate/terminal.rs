@@ -1,0 +1,370 @@
+//! A comparison as text for people.
+//!
+//! ```text
+//!   oltp on seagate-cheetah-9lp
+//!   ...
+//!                   requests    mean     p50  ...   requests/s    MB/s
+//!   all     fcfs      10,000   31.20   30.11  ...       320.12    2.62
+//!           sptf      10,000   18.94   16.40  ...       527.80    4.32
+//!
+//!   fcfs   ██████████████▓▓▓▓▓▓▓▓▓▒▒░  seek 61.2 %  rotation 30.0 %  ...
+//!   ...
+//! ```
+
+use std::fmt::Write;
+
+use scheduler::policy::Depth;
+use simulator::ledger::{AccountMeans, Side};
+
+use super::figures::REST;
+use super::{PolicyRun, Setup};
+use crate::output::grouped;
+use crate::workload::Source;
+
+/// Picks the requests that a part of the table is about.
+type SideOf = fn(&PolicyRun) -> &Side;
+
+/// Picks a phase of the mean account.
+type PhaseOf = fn(&AccountMeans) -> f64;
+
+/// The report of a comparison.
+pub fn report(setup: &Setup, runs: &[PolicyRun]) -> String {
+    let mut text = heading(setup, runs);
+    text.push_str(&table(runs));
+    text.push('\n');
+    text.push_str(&head_time(runs));
+    text.push('\n');
+    text.push_str(&accounts(runs));
+    text.push('\n');
+    text.push_str(&histograms(runs));
+    text.push_str(&remarks(runs));
+    text
+}
+
+fn heading(setup: &Setup, runs: &[PolicyRun]) -> String {
+    let drive = &setup.drive;
+    let mut text = format!("{} on {}\n", setup.source.name(), drive.name);
+    if let Source::Synthetic(workload) = &setup.source {
+        let _ = writeln!(text, "  load    {workload}; seed {}", workload.seed);
+    }
+    let _ = writeln!(
+        text,
+        "  drive   {}, {:.1} GB, {:.0} rpm, {}",
+        drive.model,
+        drive.capacity_bytes() as f64 / 1e9,
+        drive.rpm(),
+        drive.provenance.name()
+    );
+    let _ = writeln!(text, "  mode    belief = truth (in-firmware)");
+    for run in runs {
+        let depth = run.limits.commands_at_drive;
+        let by = match run.policy.depth {
+            Depth::JustInTime => format!("{depth} at the drive; {}", run.policy.what),
+            Depth::DriveQueue => format!("{depth} at the drive, which chooses itself"),
+        };
+        let _ = writeln!(text, "  {:7} {by}", run.policy.name);
+    }
+    text.push('\n');
+    text
+}
+
+fn table(runs: &[PolicyRun]) -> String {
+    let mut text = format!("  {:7} {:8}", "", "");
+    for title in [
+        "requests", "mean ms", "p50", "p90", "p99", "p99.9", "max", "req/s", "MB/s",
+    ] {
+        let _ = write!(text, "{title:>10}");
+    }
+    text.push('\n');
+    let sides: [(&str, SideOf); 3] = [
+        ("all", |run| &run.report.all),
+        ("reads", |run| &run.report.reads),
+        ("writes", |run| &run.report.writes),
+    ];
+    for (name, side) in sides {
+        let counts = |run: &PolicyRun| (side(run).requests, run.report.all.requests);
+        let says_nothing = |(part, all): (u64, u64)| part == 0 || part == all;
+        if name != "all" && runs.iter().map(counts).all(says_nothing) {
+            continue;
+        }
+        for (row, run) in runs.iter().enumerate() {
+            let label = if row == 0 { name } else { "" };
+            let _ = write!(text, "  {label:7} {:8}", run.policy.name);
+            text.push_str(&figures(side(run), run.report.span_ms));
+            text.push('\n');
+        }
+    }
+    text
+}
+
+fn figures(side: &Side, span_ms: f64) -> String {
+    let mut text = format!("{:>10}", grouped(side.requests));
+    let Some(response) = &side.response else {
+        return text;
+    };
+    for value in [
+        response.mean_ms,
+        response.p50_ms,
+        response.p90_ms,
+        response.p99_ms,
+        response.p999_ms,
+        response.max_ms,
+        side.requests as f64 / span_ms * 1e3,
+        side.bytes as f64 / span_ms / 1e3,
+    ] {
+        let _ = write!(text, "{:>10}", short(value));
+    }
+    text
+}
+
+/// A bar for each run: what the head did.
+fn head_time(runs: &[PolicyRun]) -> String {
+    let mut text = String::from("  head time\n");
+    for run in runs {
+        let head = &run.report.head;
+        let parts = [
+            ("seek", head.seek, '█'),
+            ("rotation", head.rotation, '▓'),
+            ("transfer", head.transfer, '▒'),
+            (REST, head.idle, '░'),
+        ];
+        let _ = write!(text, "  {:8}", run.policy.name);
+        text.push_str(&bar(&parts.map(|(_, share, glyph)| (share, glyph))));
+        for (name, share, glyph) in parts {
+            let _ = write!(text, "  {glyph} {name} {:.1} %", share * 100.0);
+        }
+        text.push('\n');
+    }
+    text
+}
+
+/// So many cells for each share, all cells used: the cumulative shares are rounded.
+fn bar(parts: &[(f64, char)]) -> String {
+    let total: f64 = parts.iter().map(|part| part.0).sum();
+    let (mut so_far, mut cells, mut text) = (0.0, 0, String::new());
+    for &(share, glyph) in parts {
+        so_far += share;
+        let upto = match total {
+            t if t > 0.0 => (so_far / t * BAR_CELLS as f64).round() as usize,
+            _ => 0,
+        };
+        text.extend(std::iter::repeat_n(glyph, upto.saturating_sub(cells)));
+        cells = cells.max(upto);
+    }
+    text
+}
+
+/// Where the time of a request went, on the average.
+fn accounts(runs: &[PolicyRun]) -> String {
+    let phases: [(&str, PhaseOf); 8] = [
+        ("waited", |a| a.waited_ms),
+        ("queue", |a| a.queue_ms),
+        ("overhead", |a| a.overhead_ms),
+        ("seek", |a| a.seek_ms),
+        ("rotation", |a| a.rotation_ms),
+        ("transfer", |a| a.transfer_ms),
+        ("bus", |a| a.bus_ms),
+        ("other", |a| a.unclaimed_ms),
+    ];
+    let mut text = format!("  {:16}", "of a request, ms");
+    for (name, _) in phases {
+        let _ = write!(text, "{name:>10}");
+    }
+    let _ = writeln!(text, "{:>12}", "buffer hits");
+    for run in runs {
+        let Some(account) = &run.report.all.account else {
+            continue;
+        };
+        let _ = write!(text, "  {:16}", run.policy.name);
+        for (_, of) in phases {
+            let _ = write!(text, "{:>10}", short(of(account)));
+        }
+        let hits = &run.report.all.hits;
+        let share = (hits.full + hits.partial) as f64 / run.report.all.requests.max(1) as f64;
+        let _ = writeln!(text, "{:>10.1} %", share * 100.0);
+    }
+    text
+}
+
+/// Response times as hills, all runs over one axis.
+fn histograms(runs: &[PolicyRun]) -> String {
+    let end = runs
+        .iter()
+        .map(|run| run.quantile(SHOWN_SHARE).as_millis_f64())
+        .fold(0.0, f64::max);
+    let end = rounded_up(end);
+    let mut text = String::from("  response times\n");
+    let rows = if runs.len() == 1 { 6 } else { 3 };
+    for run in runs {
+        let (cells, beyond) = cells(run, end);
+        let highest = cells.iter().copied().max().unwrap_or(0).max(1);
+        for row in (0..rows).rev() {
+            let name = if row == 0 { run.policy.name } else { "" };
+            let _ = write!(text, "  {name:8}");
+            text.extend(cells.iter().map(|&count| glyph(count, highest, row, rows)));
+            if row == 0 && beyond > 0 {
+                let share = beyond as f64 / run.report.all.requests as f64;
+                let _ = write!(text, "  {:.2} % beyond", share * 100.0);
+            }
+            let trimmed = text.trim_end_matches(' ').len();
+            text.truncate(trimmed);
+            text.push('\n');
+        }
+    }
+    let _ = write!(text, "  {:8}", "");
+    let quarter = HISTOGRAM_CELLS / 4;
+    for mark in 0..4 {
+        let value = short(end * f64::from(mark) / 4.0);
+        let _ = write!(text, "{:quarter$}", format!("╵{value}"));
+    }
+    let _ = writeln!(text, "╵{} ms", short(end));
+    text
+}
+
+/// Requests in each cell of the axis, and those past its end.
+fn cells(run: &PolicyRun, end: f64) -> (Vec<u64>, u64) {
+    let mut cells = vec![0; HISTOGRAM_CELLS];
+    let mut beyond = 0;
+    for &(within, count) in &run.distribution {
+        let place = within.as_millis_f64() / end * HISTOGRAM_CELLS as f64;
+        match cells.get_mut(place as usize) {
+            Some(cell) => *cell += count,
+            None => beyond += count,
+        }
+    }
+    (cells, beyond)
+}
+
+/// The part of a column that lies in one row of `rows`, counted from below.
+fn glyph(count: u64, highest: u64, row: u64, rows: u64) -> char {
+    // Anything at all is at least an eighth of a row.
+    let eighths = (count * rows * 8).div_ceil(highest);
+    let here = eighths.saturating_sub(row * 8).min(8);
+    [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'][here as usize]
+}
+
+/// What a reader should know of how the figures came about: once, if it is true of all runs.
+fn remarks(runs: &[PolicyRun]) -> String {
+    let mut text = String::new();
+    let each: Vec<String> = runs.iter().map(remarks_on).collect();
+    let same = each.iter().all(|remarks| *remarks == each[0]);
+    for (run, remarks) in runs.iter().zip(each) {
+        if !remarks.is_empty() {
+            let name = if same { "note" } else { run.policy.name };
+            let _ = write!(text, "\n  {name:8}{remarks}");
+        }
+        if same {
+            break;
+        }
+    }
+    if !text.is_empty() {
+        text.push('\n');
+    }
+    text
+}
+
+fn remarks_on(run: &PolicyRun) -> String {
+    let report = &run.report;
+    let mut remarks = Vec::new();
+    let mut say = |count: u64, what: &str| {
+        if count > 0 {
+            remarks.push(format!("{} {what}", grouped(count)));
+        }
+    };
+    say(report.all.errors, "requests ended with an error");
+    say(report.held_back, "waited outside, the engine being full");
+    say(report.skipped, "left out, past the end of the drive");
+    say(report.overruled, "choices of the policy overruled");
+    if let Some(trace) = &run.trace {
+        say(trace.bad_lines, "bad lines left out");
+        let replayed = trace.replayed;
+        say(replayed.of_other_devices, "of other devices left out");
+        say(replayed.rounded, "rounded outward to whole blocks");
+        say(replayed.moved, "moved to fit the drive");
+        say(
+            trace.scaled_from_blocks.unwrap_or(0),
+            "blocks shrunk onto the drive",
+        );
+    }
+    remarks.join("; ")
+}
+
+/// A number in at most eight characters, with the digits that mean something.
+fn short(value: f64) -> String {
+    match value {
+        v if v >= 10_000.0 => grouped(v.round() as u64),
+        v if v >= 1_000.0 => format!("{v:.0}"),
+        v if v >= 100.0 => format!("{v:.1}"),
+        v => format!("{v:.2}"),
+    }
+}
+
+/// The next of 1, 2, 4, 8 and 10 times a power of ten: its quarters are round, too.
+fn rounded_up(value: f64) -> f64 {
+    if value <= 0.0 {
+        return 1.0;
+    }
+    let power = 10f64.powf(value.log10().floor());
+    [1.0, 1.2, 1.6, 2.0, 2.4, 3.2, 4.0, 6.0, 8.0, 10.0]
+        .map(|multiple| multiple * power)
+        .into_iter()
+        .find(|&end| end >= value)
+        .unwrap_or(10.0 * power)
+}
+
+/// A bar's width: it and its legend fit a terminal of 130 columns, and wrap well in one of 80.
+const BAR_CELLS: usize = 40;
+
+/// A histogram's width. Four of its quarters are whole cells.
+const HISTOGRAM_CELLS: usize = 64;
+
+/// The histogram's axis ends where so many requests are answered, so that a few stragglers do not
+/// squeeze the rest.
+const SHOWN_SHARE: f64 = 0.995;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bar_uses_all_its_cells() {
+        let text = bar(&[(0.333, 'a'), (0.333, 'b'), (0.334, 'c')]);
+        assert_eq!(text.chars().count(), BAR_CELLS);
+        assert_eq!(bar(&[(0.0, 'a'), (1.0, 'b')]), "b".repeat(BAR_CELLS));
+        assert_eq!(bar(&[(0.0, 'a')]), "");
+    }
+
+    #[test]
+    fn columns_fill_from_below_and_nothing_is_nothing() {
+        assert_eq!(glyph(0, 100, 0, 3), ' ');
+        assert_eq!(glyph(1, 100, 0, 3), '▁');
+        assert_eq!(glyph(100, 100, 2, 3), '█');
+        assert_eq!(glyph(50, 100, 1, 3), '▄');
+        assert_eq!(glyph(50, 100, 2, 3), ' ');
+    }
+
+    #[test]
+    fn axes_end_at_round_numbers() {
+        for (value, end) in [
+            (0.0, 1.0),
+            (0.3, 0.32),
+            (37.0, 40.0),
+            (101.0, 120.0),
+            (99.0, 100.0),
+        ] {
+            assert!((rounded_up(value) - end).abs() < 1e-9, "{value}");
+        }
+    }
+
+    #[test]
+    fn numbers_are_short() {
+        for (value, text) in [
+            (0.123, "0.12"),
+            (123.45, "123.5"),
+            (1234.5, "1234"),
+            (1_234_567.0, "1,234,567"),
+        ] {
+            assert_eq!(short(value), text);
+        }
+    }
+}

@@ -1,0 +1,281 @@
+//! The flags that say what is asked of a drive: a synthetic load or a trace.
+
+use std::num::NonZeroU64;
+use std::path::PathBuf;
+
+use block::{Finished, Instant};
+use clap::{Args, ValueEnum};
+use serde::Serialize;
+use simulator::replay::{Counts, Devices, Fit, Pace, Plan, Replay, ReplayError};
+use simulator::run::{Arrival, Load, LoadError, PastEnd};
+use simulator::trace::{Format, OnBad};
+use simulator::workload::{self, BuiltIn, Overrides, Synthetic, Workload};
+
+use crate::output::{Failure, read_file, unknown};
+
+/// What is asked of the drive.
+#[derive(Debug, Args)]
+pub struct LoadArguments {
+    /// A synthetic load: a built-in name, or a TOML file
+    #[arg(long, value_name = "NAME|FILE", required_unless_present = "trace")]
+    workload: Option<String>,
+    /// A trace, in any of the formats that `headtime trace` reads
+    #[arg(long, value_name = "FILE", conflicts_with = "workload")]
+    trace: Option<PathBuf>,
+    /// The seed of a synthetic load
+    #[arg(long, value_name = "N", conflicts_with = "trace")]
+    seed: Option<u64>,
+    /// The share of requests that read, 0 to 1
+    #[arg(long, value_name = "SHARE", conflicts_with = "trace")]
+    read_fraction: Option<f64>,
+    /// Requests always asked for or thought about; makes the load closed
+    #[arg(long, value_name = "N", conflicts_with = "trace")]
+    tasks: Option<u32>,
+    /// The mean time from an answer to the next request
+    #[arg(long, value_name = "MS", conflicts_with = "trace")]
+    think_ms: Option<f64>,
+    /// One size for all requests
+    #[arg(long, value_name = "KIB", conflicts_with = "trace")]
+    size_kib: Option<f64>,
+    /// Requests per second, whether or not they are answered; makes the load open
+    #[arg(long, value_name = "PER_SECOND", conflicts_with = "trace")]
+    rate: Option<f64>,
+    /// Replay the requests of this device of the trace, or of "all" as if they were one
+    #[arg(long, value_name = "NAME", conflicts_with = "workload")]
+    device: Option<String>,
+    /// The trace's format, if its first lines do not tell
+    #[arg(long, value_name = "FORMAT", conflicts_with = "workload")]
+    format: Option<String>,
+    /// Replay the trace not at its own times but with N requests always asked for
+    #[arg(
+        long,
+        value_name = "N",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "10",
+        conflicts_with = "workload",
+        value_parser = clap::value_parser!(u32).range(1..=65_536)
+    )]
+    closed: Option<u32>,
+    /// Multiply the trace's times: 0.5 is twice as fast
+    #[arg(long, value_name = "F", conflicts_with_all = ["workload", "closed"])]
+    scale_time: Option<f64>,
+    /// How addresses past the end of the drive are brought onto it
+    #[arg(long, value_enum, conflicts_with = "workload")]
+    fit: Option<FitName>,
+    /// Leave out bad lines and requests past the end of the drive, and count them
+    #[arg(long, conflicts_with = "workload")]
+    skip_bad: bool,
+}
+
+/// Names for [`Fit`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum FitName {
+    /// Modulo the drive's capacity
+    Wrap,
+    /// Shrunk in proportion, if the trace needs more than the drive has
+    Scale,
+}
+
+/// A load or a trace, not yet on a drive.
+#[derive(Clone, Debug)]
+pub enum Source {
+    /// A synthetic load.
+    Synthetic(Workload),
+    /// A trace.
+    Trace(Plan),
+}
+
+/// A load under way on a drive.
+pub enum UnderWay {
+    /// A synthetic one.
+    Synthetic(Box<Synthetic>),
+    /// A trace.
+    Trace(Box<Replay>),
+}
+
+/// What became of a trace.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct TraceCounts {
+    /// What was done to its requests.
+    #[serde(flatten)]
+    pub replayed: Counts,
+    /// Blocks that it needs, if it was shrunk to the drive's.
+    pub scaled_from_blocks: Option<u64>,
+    /// Bad lines that were left out.
+    pub bad_lines: u64,
+}
+
+impl LoadArguments {
+    /// The load or trace that the flags mean.
+    ///
+    /// # Errors
+    /// If there is none of that name, or its file is no load.
+    pub fn source(&self) -> Result<Source, Failure> {
+        match (&self.trace, &self.workload) {
+            (Some(path), _) => Ok(Source::Trace(self.plan(path.clone())?)),
+            (None, Some(name)) => named(name)?
+                .with(&self.overrides())
+                .map(Source::Synthetic)
+                .map_err(Failure::input),
+            (None, None) => Err(Failure::input("expected --workload or --trace")),
+        }
+    }
+
+    /// What becomes of requests past the end of the drive.
+    pub fn past_end(&self) -> PastEnd {
+        match self.skip_bad {
+            true => PastEnd::Skip,
+            false => PastEnd::Stop,
+        }
+    }
+
+    fn overrides(&self) -> Overrides {
+        Overrides {
+            seed: self.seed,
+            read_fraction: self.read_fraction,
+            tasks: self.tasks,
+            think_ms: self.think_ms,
+            size_kib: self.size_kib,
+            rate: self.rate,
+        }
+    }
+
+    fn plan(&self, path: PathBuf) -> Result<Plan, Failure> {
+        let format = match &self.format {
+            None => None,
+            Some(name) => Some(Format::named(name).ok_or_else(|| {
+                let names: Vec<&str> = simulator::trace::ALL.iter().map(|f| f.name).collect();
+                unknown("trace format", name, &names)
+            })?),
+        };
+        let factor = self.scale_time.unwrap_or(1.0);
+        if !(SLOWEST..=1.0 / SLOWEST).contains(&factor) {
+            let most = 1.0 / SLOWEST;
+            let problem =
+                format!("--scale-time {factor}: expected a number from {SLOWEST} to {most}");
+            return Err(Failure::input(problem));
+        }
+        Ok(Plan {
+            path,
+            format,
+            on_bad: match self.skip_bad {
+                true => OnBad::Skip,
+                false => OnBad::Refuse,
+            },
+            devices: match self.device.as_deref() {
+                None => Devices::Only,
+                Some("all") => Devices::All,
+                Some(name) => Devices::Named(name.to_owned()),
+            },
+            pace: match self.closed {
+                Some(depth) => Pace::Closed { depth },
+                None => Pace::Timed { factor },
+            },
+            fit: match self.fit {
+                None => Fit::AsTheyAre,
+                Some(FitName::Wrap) => Fit::Wrap,
+                Some(FitName::Scale) => Fit::Scale,
+            },
+        })
+    }
+}
+
+/// The built-in load of this name, or that of a file.
+fn named(name: &str) -> Result<Workload, Failure> {
+    if let Some(built_in) = BuiltIn::find(name) {
+        return built_in.workload().map_err(Failure::failed);
+    }
+    if !name.contains(['/', '.']) {
+        let names: Vec<&str> = workload::ALL.iter().map(|load| load.name).collect();
+        return Err(unknown("built-in load", name, &names));
+    }
+    let text = read_file(name.as_ref())?;
+    Workload::parse(name, &text).map_err(Failure::input)
+}
+
+impl Source {
+    /// What it is called.
+    pub fn name(&self) -> String {
+        match self {
+            Source::Synthetic(workload) => workload.name.clone(),
+            Source::Trace(plan) => match plan.path.file_name() {
+                Some(name) => name.to_string_lossy().into_owned(),
+                None => plan.path.display().to_string(),
+            },
+        }
+    }
+
+    /// The load at its beginning, on a drive of `capacity` blocks.
+    ///
+    /// # Errors
+    /// If it does not fit on the drive, or cannot be read.
+    pub fn begin(&self, block_bytes: u32, capacity: u64) -> Result<UnderWay, Failure> {
+        match self {
+            Source::Synthetic(workload) => Synthetic::new(workload, block_bytes, capacity)
+                .map(|load| UnderWay::Synthetic(Box::new(load)))
+                .map_err(Failure::input),
+            Source::Trace(plan) => {
+                let block_bytes = NonZeroU64::new(u64::from(block_bytes))
+                    .ok_or_else(|| Failure::input("a drive with blocks of zero bytes"))?;
+                Replay::new(plan.clone(), block_bytes, capacity)
+                    .map(|replay| UnderWay::Trace(Box::new(replay)))
+                    .map_err(|error: ReplayError| Failure::input(error))
+            }
+        }
+    }
+}
+
+impl UnderWay {
+    /// What became of the trace, if it is one.
+    pub fn counts(&self) -> Option<TraceCounts> {
+        match self {
+            UnderWay::Synthetic(_) => None,
+            UnderWay::Trace(replay) => Some(TraceCounts {
+                replayed: replay.counts(),
+                scaled_from_blocks: replay.scaled_from(),
+                bad_lines: replay.reader().skipped().total(),
+            }),
+        }
+    }
+
+    fn load(&mut self) -> &mut dyn Load {
+        match self {
+            UnderWay::Synthetic(load) => &mut **load,
+            UnderWay::Trace(replay) => &mut **replay,
+        }
+    }
+}
+
+impl Load for UnderWay {
+    fn next_arrival(&mut self) -> Result<Option<Arrival>, LoadError> {
+        self.load().next_arrival()
+    }
+
+    fn on_finished(
+        &mut self,
+        now: Instant,
+        finished: &Finished,
+    ) -> Result<Option<Arrival>, LoadError> {
+        self.load().on_finished(now, finished)
+    }
+
+    fn on_skipped(
+        &mut self,
+        now: Instant,
+        arrival: &Arrival,
+    ) -> Result<Option<Arrival>, LoadError> {
+        self.load().on_skipped(now, arrival)
+    }
+
+    fn place(&self) -> Option<String> {
+        match self {
+            UnderWay::Synthetic(load) => load.place(),
+            UnderWay::Trace(replay) => replay.place(),
+        }
+    }
+}
+
+/// The bound of `--scale-time` on either side. A choice: a week in less than a second.
+const SLOWEST: f64 = 1e-6;

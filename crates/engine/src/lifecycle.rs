@@ -1,0 +1,83 @@
+//! The life of a request inside the engine: which step may follow which.
+//!
+//! ```text
+//!            accept           give              complete          return
+//!   (free) ---------> waiting -------> at drive ---------> ended -------> (free)
+//! ```
+//!
+//! An illegal step would lose a request or end it twice. It is a bug of the engine or of its
+//! driver, and stops the program in release, too.
+
+/// Where a request stands.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum State {
+    /// The slot holds no request.
+    #[default]
+    Free,
+    /// Known to the policy.
+    Waiting,
+    /// Its command is at the drive.
+    AtDrive,
+    /// Its command has ended; nobody has been told.
+    Ended,
+}
+
+/// What happens to a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// It is taken from a client.
+    Accept,
+    /// Its command is given to the drive.
+    Give,
+    /// The drive reports the end of its command.
+    Complete,
+    /// The client is told.
+    Return,
+}
+
+/// All legal steps.
+pub const LEGAL: &[(State, Step, State)] = &[
+    (State::Free, Step::Accept, State::Waiting),
+    (State::Waiting, Step::Give, State::AtDrive),
+    (State::AtDrive, Step::Complete, State::Ended),
+    (State::Ended, Step::Return, State::Free),
+];
+
+impl State {
+    /// Where `step` leads from here.
+    ///
+    /// # Panics
+    /// If the step is not in [`LEGAL`].
+    pub fn after(self, step: Step) -> State {
+        LEGAL
+            .iter()
+            .find(|&&(from, by, _)| from == self && by == step)
+            .map(|&(.., to)| to)
+            .unwrap_or_else(|| panic!("a request that is {self:?} cannot {step:?}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const STATES: [State; 4] = [State::Free, State::Waiting, State::AtDrive, State::Ended];
+    const STEPS: [Step; 4] = [Step::Accept, Step::Give, Step::Complete, Step::Return];
+
+    #[test]
+    fn every_pair_outside_the_table_stops_the_program() {
+        for state in STATES {
+            for step in STEPS {
+                let legal = LEGAL.iter().find(|row| row.0 == state && row.1 == step);
+                let led = std::panic::catch_unwind(|| state.after(step)).ok();
+                assert_eq!(led, legal.map(|row| row.2), "{state:?} {step:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn every_life_is_a_circle() {
+        let end = STEPS.into_iter().fold(State::Free, State::after);
+        assert_eq!(end, State::Free);
+    }
+}

@@ -1,0 +1,234 @@
+//! What a policy is told, what it answers, and the table of all of them.
+//!
+//! ```text
+//!   engine                                policy
+//!     |  add(pending)  withdraw(pending)    |   keeps its own index
+//!     |------------------------------------>|
+//!     |  select(view)                       |
+//!     |------------------------------------>|
+//!     |     Serve(ticket) | WaitUntil(t) | Nothing
+//!     |<------------------------------------|   forgets what it serves
+//! ```
+
+use block::{Direction, Extent, Instant};
+use drive::{Position, Positioning, Profile, Target};
+
+pub mod c_look;
+pub mod fcfs;
+pub mod sptf;
+pub mod sstf;
+
+/// Names a pending request to a policy: the place where the engine keeps it. Tickets are small
+/// numbers, so that a policy may index a table with them, and are used again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Ticket(pub u32);
+
+/// A request that may be served.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pending {
+    /// Names it in the answer.
+    pub ticket: Ticket,
+    /// Its number in the order of arrival, never used twice: what breaks ties.
+    pub order: u64,
+    /// Which way the bytes go.
+    pub direction: Direction,
+    /// Which blocks.
+    pub extent: Extent,
+    /// Where it begins on the medium, by belief. The beginning of the disk for a policy that
+    /// says [`Sight::Order`].
+    pub target: Target,
+}
+
+/// What a policy decides by: it spares the engine predictions that nobody reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sight {
+    /// Arrival and block numbers alone.
+    Order,
+    /// Where the requests are on the medium, and where the head will be.
+    Head,
+}
+
+/// The situation in which a policy chooses.
+#[derive(Clone, Copy, Debug)]
+pub struct View<'a> {
+    /// The time.
+    pub now: Instant,
+    /// The drive, as far as is known.
+    pub belief: &'a Profile,
+    /// Where the head is believed to be when the drive starts the command.
+    pub head: Position,
+    /// When the arm will have done what the drive was told before: the end of the last command at
+    /// the drive, not `now`.
+    pub ready: Instant,
+    /// The direction of the command before: the electronics' time depends on it.
+    pub previous: Direction,
+}
+
+/// What a policy answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Choice {
+    /// Give this one to the drive. The policy has forgotten it.
+    Serve(Ticket),
+    /// Idle on purpose until then, which is later than now, or until something happens.
+    WaitUntil(Instant),
+    /// There is nothing to serve.
+    Nothing,
+}
+
+/// Chooses the next request. The same calls give the same answers on every machine; among equals
+/// the one that arrived first is chosen.
+pub trait Policy: Send {
+    /// What it decides by.
+    fn sight(&self) -> Sight;
+
+    /// A request may be served from now on.
+    fn add(&mut self, pending: &Pending);
+
+    /// A request that was added and not chosen may no longer be served.
+    fn withdraw(&mut self, pending: &Pending);
+
+    /// Which of the requests should be next. A request that is chosen is forgotten at once.
+    fn select(&mut self, view: &View) -> Choice;
+}
+
+/// How many commands the drive should be given at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Depth {
+    /// At most the engine's limit, so that the choice stays with the policy.
+    JustInTime,
+    /// As many as the drive's own queue holds: the choice is the drive's.
+    DriveQueue,
+}
+
+/// One line of the table of policies.
+#[derive(Clone, Copy, Debug)]
+pub struct PolicyEntry {
+    /// How users name it.
+    pub name: &'static str,
+    /// What it does, in a sentence.
+    pub what: &'static str,
+    /// Where it is described.
+    pub source: &'static str,
+    /// How many commands the drive should be given at once.
+    pub depth: Depth,
+    /// Makes one.
+    pub new: fn() -> Box<dyn Policy>,
+}
+
+/// There is no policy of this name.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("no policy is called \"{name}\": expected one of {}", names())]
+pub struct UnknownPolicy {
+    /// What was asked for.
+    pub name: String,
+}
+
+impl View<'_> {
+    /// When the arm would begin to move for a command of this direction that is given to the
+    /// drive now: the electronics work while the command before still holds the arm.
+    ///
+    /// ```text
+    ///   command before   |--------- arm, medium ---------|
+    ///   this one              | overhead |  queued       | seek | rotation | ...
+    ///                        now                       start
+    /// ```
+    pub fn start(&self, direction: Direction) -> Instant {
+        let overhead = match direction {
+            Direction::Read => self.belief.overheads.read_miss,
+            Direction::Write => self.belief.overheads.write_miss,
+        };
+        let overhead = match self.previous {
+            Direction::Read => overhead.read,
+            Direction::Write => overhead.write,
+        };
+        self.ready.max(self.now + overhead)
+    }
+
+    /// The way to a request's first sector.
+    pub fn positioning(&self, to: &Target, direction: Direction) -> Positioning {
+        self.belief
+            .positioning(self.head, self.start(direction), to, direction)
+    }
+}
+
+/// The policy of this name.
+///
+/// # Errors
+/// If there is none; the error names those that there are.
+pub fn find(name: &str) -> Result<&'static PolicyEntry, UnknownPolicy> {
+    ALL.iter()
+        .find(|entry| entry.name == name)
+        .ok_or_else(|| UnknownPolicy {
+            name: name.to_owned(),
+        })
+}
+
+/// All policies: help texts, experiments and the conformance test are made from this table.
+pub const ALL: &[PolicyEntry] = &[
+    PolicyEntry {
+        name: "fcfs",
+        what: "First come, first served.",
+        source: "the order of arrival; the baseline of Worthington, Ganger, Patt, SIGMETRICS 1994",
+        depth: Depth::JustInTime,
+        new: || Box::new(fcfs::Fcfs::default()),
+    },
+    PolicyEntry {
+        name: "c-look",
+        what: "Upwards by block number, then back to the lowest pending request.",
+        source: "Seaman, Lind, Wilson, IBM Systems Journal 5(3), 1966; Worthington et al., 1994",
+        depth: Depth::JustInTime,
+        new: || Box::new(c_look::CLook::default()),
+    },
+    PolicyEntry {
+        name: "sstf",
+        what: "Shortest seek first, by the cylinder distance of the belief.",
+        source: "Denning, AFIPS Spring Joint Computer Conference 1967",
+        depth: Depth::JustInTime,
+        new: || Box::new(sstf::Sstf::default()),
+    },
+    PolicyEntry {
+        name: "sptf",
+        what: "Shortest positioning time first: seek and rotational latency of the belief.",
+        source: "Seltzer, Chen, Ousterhout, USENIX Winter 1990; Jacobson, Wilkes, HPL-CSP-91-7",
+        depth: Depth::JustInTime,
+        new: || Box::new(sptf::Sptf::default()),
+    },
+    PolicyEntry {
+        name: "drive",
+        what: "No choice outside: the drive is given all that its queue holds and picks itself.",
+        source: "the drive's own queue (SCSI tagged queueing, NCQ)",
+        depth: Depth::DriveQueue,
+        new: || Box::new(fcfs::Fcfs::default()),
+    },
+];
+
+/// The names in the table, for messages.
+fn names() -> String {
+    ALL.iter()
+        .map(|entry| entry.name)
+        .collect::<Vec<_>>()
+        .join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_unique_and_found() {
+        for (index, entry) in ALL.iter().enumerate() {
+            let found = find(entry.name).expect("every name in the table is found");
+            assert_eq!(found.what, entry.what);
+            assert!(ALL[..index].iter().all(|other| other.name != entry.name));
+        }
+    }
+
+    #[test]
+    fn an_unknown_name_is_answered_with_the_known_ones() {
+        let error = find("elevator").expect_err("no such policy");
+        assert_eq!(
+            error.to_string(),
+            "no policy is called \"elevator\": expected one of fcfs, c-look, sstf, sptf, drive"
+        );
+    }
+}

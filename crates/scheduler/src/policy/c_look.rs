@@ -1,0 +1,54 @@
+//! Circular LOOK: upwards by block number, then back to the lowest pending request.
+//!
+//! ```text
+//!   block numbers   a . . . b . c . . . . d
+//!   sweep                   '-->'-------->'
+//!   then            '<--------------------'
+//! ```
+//!
+//! Needs no knowledge of the drive but the order of its blocks, and treats all blocks alike
+//! (Worthington, Ganger, Patt, SIGMETRICS 1994). Blind to rotation: not for short queues on a
+//! drive whose rotation costs more than its short seeks.
+
+use std::collections::BTreeSet;
+
+use block::Lba;
+
+use crate::policy::{Choice, Pending, Policy, Sight, Ticket, View};
+
+/// The requests by their first block, and where the sweep is.
+#[derive(Clone, Debug, Default)]
+pub struct CLook {
+    pending: BTreeSet<(Lba, u64, Ticket)>,
+    /// The first block of the request that was chosen last.
+    sweep: Lba,
+}
+
+impl Policy for CLook {
+    fn sight(&self) -> Sight {
+        Sight::Order
+    }
+
+    fn add(&mut self, pending: &Pending) {
+        self.pending.insert(key(pending));
+    }
+
+    fn withdraw(&mut self, pending: &Pending) {
+        self.pending.remove(&key(pending));
+    }
+
+    fn select(&mut self, _view: &View) -> Choice {
+        let ahead = self.pending.range((self.sweep, 0, Ticket(0))..).next();
+        let Some(&chosen) = ahead.or_else(|| self.pending.first()) else {
+            return Choice::Nothing;
+        };
+        self.pending.remove(&chosen);
+        self.sweep = chosen.0;
+        Choice::Serve(chosen.2)
+    }
+}
+
+/// Equal first blocks are served in the order of arrival.
+fn key(pending: &Pending) -> (Lba, u64, Ticket) {
+    (pending.extent.start(), pending.order, pending.ticket)
+}

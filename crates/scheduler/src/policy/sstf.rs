@@ -1,0 +1,70 @@
+//! Shortest seek time first: the request whose cylinder is nearest to where the head will be.
+//!
+//! Denning, AFIPS 1967. Distance stands for time, so that the seek curve need not be known. Not
+//! for loads with a hot region and a deadline elsewhere: what is far away starves.
+
+use std::collections::BTreeSet;
+
+use crate::policy::{Choice, Pending, Policy, Sight, Ticket, View};
+
+/// The requests by cylinder.
+#[derive(Clone, Debug, Default)]
+pub struct Sstf {
+    pending: BTreeSet<(u32, u64, Ticket)>,
+}
+
+impl Policy for Sstf {
+    fn sight(&self) -> Sight {
+        Sight::Head
+    }
+
+    fn add(&mut self, pending: &Pending) {
+        self.pending.insert(key(pending));
+    }
+
+    fn withdraw(&mut self, pending: &Pending) {
+        self.pending.remove(&key(pending));
+    }
+
+    fn select(&mut self, view: &View) -> Choice {
+        let Some(chosen) = self.nearest(view.head.cylinder) else {
+            return Choice::Nothing;
+        };
+        self.pending.remove(&chosen);
+        Choice::Serve(chosen.2)
+    }
+}
+
+impl Sstf {
+    /// The earliest of the nearest requests: only the next occupied cylinder on either side of
+    /// the head can hold it.
+    fn nearest(&self, here: u32) -> Option<(u32, u64, Ticket)> {
+        let outward = self.first_from(here);
+        if outward.is_some_and(|(cylinder, ..)| cylinder == here) {
+            return outward;
+        }
+        // Going down, the set shows the latest request of a cylinder first: look up its earliest.
+        let below = self.pending.range(..(here, 0, Ticket(0))).next_back();
+        let inward = below.and_then(|&(cylinder, ..)| self.first_from(cylinder));
+        [outward, inward]
+            .into_iter()
+            .flatten()
+            .min_by_key(|&(cylinder, order, _)| (cylinder.abs_diff(here), order))
+    }
+
+    /// The first request at `cylinder` or above.
+    fn first_from(&self, cylinder: u32) -> Option<(u32, u64, Ticket)> {
+        self.pending
+            .range((cylinder, 0, Ticket(0))..)
+            .next()
+            .copied()
+    }
+}
+
+fn key(pending: &Pending) -> (u32, u64, Ticket) {
+    (
+        pending.target.position.cylinder,
+        pending.order,
+        pending.ticket,
+    )
+}

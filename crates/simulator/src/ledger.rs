@@ -1,0 +1,197 @@
+//! What a run's requests add up to: streaming, in a bounded piece of memory.
+//!
+//! ```text
+//!   response  = waited | queue | overhead | seek | rotation | transfer | bus
+//!               outside  in the drive's account
+//! ```
+//!
+//! Sums are whole nanoseconds in 128 bits, so that means are exact and do not depend on the order
+//! of the ends; percentiles come from a histogram of three significant digits.
+
+use block::{Account, BufferHit, Direction, Duration, Finished, Instant, Status};
+use hdrhistogram::Histogram;
+
+mod report;
+mod requests;
+
+pub use report::{AccountMeans, HeadTime, Hits, Report, Response, Side};
+pub use requests::{Format, RequestsFile};
+
+/// Running sums over the requests that have ended.
+#[derive(Clone, Debug)]
+pub struct Ledger {
+    block_bytes: u32,
+    actuators: u8,
+    reads: Tally,
+    writes: Tally,
+    /// From the first arrival to the last end.
+    span: Option<(Instant, Instant)>,
+}
+
+/// The sums of one direction.
+#[derive(Clone, Debug)]
+struct Tally {
+    requests: u64,
+    errors: u64,
+    blocks: u64,
+    response: u128,
+    squares: u128,
+    shortest: Duration,
+    longest: Duration,
+    phases: Phases,
+    /// How many were a miss, a partial hit, a full hit.
+    misses: u64,
+    partial_hits: u64,
+    full_hits: u64,
+    /// Response times in nanoseconds.
+    histogram: Histogram<u64>,
+}
+
+/// Nanoseconds by phase.
+#[derive(Clone, Copy, Debug, Default)]
+struct Phases {
+    waited: u128,
+    queue: u128,
+    overhead: u128,
+    seek: u128,
+    rotation: u128,
+    transfer: u128,
+    bus: u128,
+}
+
+/// The finest step of the percentiles: a microsecond is below what any drive's timing means.
+const FINEST_NANOS: u64 = 1_000;
+
+/// Longer responses count as this long in the percentiles (not in means and maxima): an hour.
+const LONGEST_NANOS: u64 = 3_600_000_000_000;
+
+/// Significant decimal digits of a percentile: finer than the runs' own noise.
+const DIGITS: u8 = 3;
+
+impl Ledger {
+    /// An empty ledger for a drive with blocks of `block_bytes` bytes and so many actuators.
+    pub fn new(block_bytes: u32, actuators: u8) -> Self {
+        Ledger {
+            block_bytes,
+            actuators,
+            reads: Tally::new(),
+            writes: Tally::new(),
+            span: None,
+        }
+    }
+
+    /// Adds a request that has ended.
+    pub fn record(&mut self, finished: &Finished) {
+        self.span = Some(match self.span {
+            None => (finished.submitted, finished.at),
+            Some((first, last)) => (first.min(finished.submitted), last.max(finished.at)),
+        });
+        match finished.request.direction {
+            Direction::Read => self.reads.record(finished),
+            Direction::Write => self.writes.record(finished),
+        }
+    }
+
+    /// How many requests ended within each step of the response time, for plots: the upper end of
+    /// each step that holds any, and how many.
+    pub fn distribution(&self, direction: Direction) -> impl Iterator<Item = (Duration, u64)> {
+        let tally = match direction {
+            Direction::Read => &self.reads,
+            Direction::Write => &self.writes,
+        };
+        tally.histogram.iter_recorded().map(|step| {
+            let upper = Duration::from_nanos(step.value_iterated_to());
+            (upper, step.count_since_last_iteration())
+        })
+    }
+}
+
+impl Tally {
+    fn new() -> Self {
+        let mut histogram = Histogram::new_with_bounds(FINEST_NANOS, LONGEST_NANOS, DIGITS)
+            .expect("the bounds are in order, and there are fewer than six digits");
+        histogram.auto(false);
+        Tally {
+            requests: 0,
+            errors: 0,
+            blocks: 0,
+            response: 0,
+            squares: 0,
+            shortest: Duration::from_nanos(u64::MAX),
+            longest: Duration::ZERO,
+            phases: Phases::default(),
+            misses: 0,
+            partial_hits: 0,
+            full_hits: 0,
+            histogram,
+        }
+    }
+
+    fn record(&mut self, finished: &Finished) {
+        let response = finished.response();
+        let nanos = response.as_nanos();
+        self.requests += 1;
+        self.errors += u64::from(finished.status != Status::Good);
+        self.blocks += finished.request.extent.length().0;
+        self.response += u128::from(nanos);
+        self.squares += u128::from(nanos) * u128::from(nanos);
+        self.shortest = self.shortest.min(response);
+        self.longest = self.longest.max(response);
+        self.histogram.saturating_record(nanos);
+        self.phases.waited += u128::from(finished.waited.as_nanos());
+        if let Some(account) = &finished.account {
+            self.phases.add(account);
+            match account.hit {
+                BufferHit::Miss => self.misses += 1,
+                BufferHit::Partial => self.partial_hits += 1,
+                BufferHit::Full => self.full_hits += 1,
+            }
+        }
+    }
+
+    /// The sums of both.
+    fn with(&self, other: &Tally) -> Tally {
+        let mut both = self.clone();
+        both.requests += other.requests;
+        both.errors += other.errors;
+        both.blocks += other.blocks;
+        both.response += other.response;
+        both.squares += other.squares;
+        both.shortest = both.shortest.min(other.shortest);
+        both.longest = both.longest.max(other.longest);
+        both.phases.waited += other.phases.waited;
+        both.phases.queue += other.phases.queue;
+        both.phases.overhead += other.phases.overhead;
+        both.phases.seek += other.phases.seek;
+        both.phases.rotation += other.phases.rotation;
+        both.phases.transfer += other.phases.transfer;
+        both.phases.bus += other.phases.bus;
+        both.misses += other.misses;
+        both.partial_hits += other.partial_hits;
+        both.full_hits += other.full_hits;
+        both.histogram
+            .add(&other.histogram)
+            .expect("both histograms have the same bounds");
+        both
+    }
+}
+
+impl Phases {
+    fn add(&mut self, account: &Account) {
+        self.queue += u128::from(account.queue.as_nanos());
+        self.overhead += u128::from(account.overhead.as_nanos());
+        self.seek += u128::from(account.seek.as_nanos());
+        self.rotation += u128::from(account.rotation.as_nanos());
+        self.transfer += u128::from(account.transfer.as_nanos());
+        self.bus += u128::from(account.bus.as_nanos());
+    }
+
+    /// In which the arm and the medium worked.
+    fn head(&self) -> u128 {
+        self.seek + self.rotation + self.transfer
+    }
+
+    fn total(&self) -> u128 {
+        self.waited + self.queue + self.overhead + self.head() + self.bus
+    }
+}

@@ -1,0 +1,245 @@
+//! A ledger as figures: the same ledger gives the same bytes.
+
+use block::Duration;
+use serde::Serialize;
+
+use crate::ledger::{Ledger, Phases, Tally};
+use crate::run::Ran;
+
+/// The figures of a run. Times are in milliseconds, to the nanosecond.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Report {
+    /// From the first arrival to the last end, in virtual time.
+    pub span_ms: f64,
+    /// Requests per second of the span.
+    pub requests_per_second: f64,
+    /// Millions of bytes per second of the span.
+    pub megabytes_per_second: f64,
+    /// Requests that had to wait outside because the engine was full; their response counts from
+    /// their arrival.
+    pub held_back: u64,
+    /// Arrivals that were left out because their blocks are not on the drive.
+    pub skipped: u64,
+    /// How often the engine overruled its policy.
+    pub overruled: u64,
+    /// How the head spent the span.
+    pub head: HeadTime,
+    /// All requests.
+    pub all: Side,
+    /// Reads alone.
+    pub reads: Side,
+    /// Writes alone.
+    pub writes: Side,
+}
+
+/// The figures of the requests of one direction, or of both.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Side {
+    /// Requests that ended.
+    pub requests: u64,
+    /// Those that ended with an error.
+    pub errors: u64,
+    /// Bytes asked for.
+    pub bytes: u64,
+    /// Response times; none without requests.
+    pub response: Option<Response>,
+    /// Where the time of a request went, on the average; none without requests.
+    pub account: Option<AccountMeans>,
+    /// What the drive's buffer answered.
+    pub hits: Hits,
+}
+
+/// Response times: from arrival to end. Percentiles are exact to three digits.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Response {
+    /// The mean, from exact sums.
+    pub mean_ms: f64,
+    /// The standard deviation.
+    pub deviation_ms: f64,
+    /// The shortest.
+    pub min_ms: f64,
+    /// The median.
+    pub p50_ms: f64,
+    /// 90 % are not longer.
+    pub p90_ms: f64,
+    /// 95 % are not longer.
+    pub p95_ms: f64,
+    /// 99 % are not longer.
+    pub p99_ms: f64,
+    /// 99.9 % are not longer.
+    pub p999_ms: f64,
+    /// The longest.
+    pub max_ms: f64,
+}
+
+/// The mean time of a request by phase. The phases add up to the mean response.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct AccountMeans {
+    /// Before its command was given to the drive.
+    pub waited_ms: f64,
+    /// In the drive's queue.
+    pub queue_ms: f64,
+    /// The electronics.
+    pub overhead_ms: f64,
+    /// Arm, head switches, settling.
+    pub seek_ms: f64,
+    /// Waiting for sectors to come round.
+    pub rotation_ms: f64,
+    /// Sectors passing under the head.
+    pub transfer_ms: f64,
+    /// The bus, where it was not hidden behind the medium.
+    pub bus_ms: f64,
+    /// What no phase claims: everything, from a drive that keeps no accounts.
+    pub unclaimed_ms: f64,
+}
+
+/// What the drive's buffer answered, in requests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Hits {
+    /// All of it.
+    pub full: u64,
+    /// The first blocks.
+    pub partial: u64,
+    /// Nothing.
+    pub miss: u64,
+}
+
+/// How the head spent the span, as shares of it that add up to 1.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct HeadTime {
+    /// The arm, for requests.
+    pub seek: f64,
+    /// Waiting for sectors of requests.
+    pub rotation: f64,
+    /// Transferring for requests.
+    pub transfer: f64,
+    /// The rest: electronics and bus alone, idle, or the drive's own work (look-ahead, writing
+    /// back what its buffer holds).
+    pub idle: f64,
+}
+
+impl Ledger {
+    /// The figures so far, of a run that did `ran`.
+    pub fn report(&self, ran: &Ran) -> Report {
+        let all = self.reads.with(&self.writes);
+        let span = self
+            .span
+            .map_or(Duration::ZERO, |(first, last)| last.since(first));
+        let bytes = u128::from(all.blocks) * u128::from(self.block_bytes);
+        Report {
+            span_ms: millis(u128::from(span.as_nanos())),
+            requests_per_second: per_second(u128::from(all.requests), span),
+            megabytes_per_second: per_second(bytes, span) / 1e6,
+            held_back: ran.held_back,
+            skipped: ran.skipped,
+            overruled: ran.overruled,
+            head: head_time(&all.phases, span, self.actuators),
+            all: self.side(&all),
+            reads: self.side(&self.reads),
+            writes: self.side(&self.writes),
+        }
+    }
+
+    fn side(&self, tally: &Tally) -> Side {
+        Side {
+            requests: tally.requests,
+            errors: tally.errors,
+            bytes: tally.blocks * u64::from(self.block_bytes),
+            response: (tally.requests > 0).then(|| response(tally)),
+            account: (tally.requests > 0).then(|| account(tally)),
+            hits: Hits {
+                full: tally.full_hits,
+                partial: tally.partial_hits,
+                miss: tally.misses,
+            },
+        }
+    }
+}
+
+fn response(tally: &Tally) -> Response {
+    let longest = tally.longest.as_nanos();
+    let quantile = |q| {
+        let value = tally.histogram.value_at_quantile(q);
+        // A step of the histogram may reach beyond the longest response in it.
+        millis(u128::from(value.min(longest)))
+    };
+    Response {
+        mean_ms: mean(tally.response, tally.requests),
+        deviation_ms: deviation(tally),
+        min_ms: millis(u128::from(tally.shortest.as_nanos())),
+        p50_ms: quantile(0.5),
+        p90_ms: quantile(0.9),
+        p95_ms: quantile(0.95),
+        p99_ms: quantile(0.99),
+        p999_ms: quantile(0.999),
+        max_ms: millis(u128::from(longest)),
+    }
+}
+
+/// The standard deviation over all requests, to the nanosecond.
+fn deviation(tally: &Tally) -> f64 {
+    let n = u128::from(tally.requests);
+    let (mean, rest) = (tally.response / n, tally.response % n);
+    // The squares around the whole part of the mean, so that nothing large is subtracted from
+    // something large in floating point.
+    let around = tally.squares - mean * (2 * tally.response - mean * n);
+    let offset = rest as f64 / n as f64;
+    let variance = around as f64 / n as f64 - offset * offset;
+    millis(variance.max(0.0).sqrt().round() as u128)
+}
+
+fn account(tally: &Tally) -> AccountMeans {
+    let Phases {
+        waited,
+        queue,
+        overhead,
+        seek,
+        rotation,
+        transfer,
+        bus,
+    } = tally.phases;
+    let of = |sum| mean(sum, tally.requests);
+    AccountMeans {
+        waited_ms: of(waited),
+        queue_ms: of(queue),
+        overhead_ms: of(overhead),
+        seek_ms: of(seek),
+        rotation_ms: of(rotation),
+        transfer_ms: of(transfer),
+        bus_ms: of(bus),
+        unclaimed_ms: of(tally.response.saturating_sub(tally.phases.total())),
+    }
+}
+
+fn head_time(phases: &Phases, span: Duration, actuators: u8) -> HeadTime {
+    let span = u128::from(span.as_nanos()) * u128::from(actuators.max(1));
+    let share = |part: u128| match span {
+        0 => 0.0,
+        // To a millionth: what the drive did in a second, to the microsecond.
+        _ => (part as f64 / span as f64 * 1e6).round() / 1e6,
+    };
+    HeadTime {
+        seek: share(phases.seek),
+        rotation: share(phases.rotation),
+        transfer: share(phases.transfer),
+        idle: share(span.saturating_sub(phases.head())),
+    }
+}
+
+/// Exact to the nanosecond, rounded to nearest.
+fn mean(sum: u128, count: u64) -> f64 {
+    let count = u128::from(count);
+    millis((sum + count / 2) / count)
+}
+
+fn millis(nanos: u128) -> f64 {
+    nanos as f64 / 1e6
+}
+
+/// To a thousandth.
+fn per_second(amount: u128, span: Duration) -> f64 {
+    match span.as_nanos() {
+        0 => 0.0,
+        nanos => (amount as f64 / nanos as f64 * 1e12).round() / 1e3,
+    }
+}

@@ -1,0 +1,152 @@
+//! The account of every single request, as a file: CSV or JSON lines.
+
+use std::io::{self, Write};
+
+use block::{BufferHit, Direction, Finished, Status};
+use serde::Serialize;
+
+use crate::run::Watch;
+
+/// How the lines are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// A header, then comma-separated values; empty where nothing is known.
+    Csv,
+    /// One JSON object per line; null where nothing is known.
+    JsonLines,
+}
+
+/// Writes a line for every request that ends.
+#[derive(Debug)]
+pub struct RequestsFile<W> {
+    to: W,
+    format: Format,
+}
+
+/// One line. The order of the fields is the order of the columns.
+#[derive(Clone, Copy, Debug, Serialize)]
+struct Line {
+    request: u64,
+    direction: &'static str,
+    lbn: u64,
+    blocks: u64,
+    arrived_ns: u64,
+    ended_ns: u64,
+    response_ns: u64,
+    status: &'static str,
+    waited_ns: u64,
+    queue_ns: Option<u64>,
+    overhead_ns: Option<u64>,
+    seek_ns: Option<u64>,
+    rotation_ns: Option<u64>,
+    transfer_ns: Option<u64>,
+    bus_ns: Option<u64>,
+    hit: Option<&'static str>,
+}
+
+/// The first line of a CSV file.
+const HEADER: &str = "request,direction,lbn,blocks,arrived_ns,ended_ns,response_ns,status,\
+                      waited_ns,queue_ns,overhead_ns,seek_ns,rotation_ns,transfer_ns,bus_ns,hit";
+
+impl<W: Write> RequestsFile<W> {
+    /// Begins a file. `to` should be buffered.
+    ///
+    /// # Errors
+    /// If the header cannot be written.
+    pub fn new(mut to: W, format: Format) -> io::Result<Self> {
+        if format == Format::Csv {
+            writeln!(to, "{HEADER}")?;
+        }
+        Ok(RequestsFile { to, format })
+    }
+
+    /// Ends the file.
+    ///
+    /// # Errors
+    /// If what is still buffered cannot be written.
+    pub fn finish(mut self) -> io::Result<W> {
+        self.to.flush()?;
+        Ok(self.to)
+    }
+
+    fn csv(&mut self, line: &Line) -> io::Result<()> {
+        write!(
+            self.to,
+            "{},{},{},{},{},{},{},{},{}",
+            line.request,
+            line.direction,
+            line.lbn,
+            line.blocks,
+            line.arrived_ns,
+            line.ended_ns,
+            line.response_ns,
+            line.status,
+            line.waited_ns,
+        )?;
+        let phases = [
+            line.queue_ns,
+            line.overhead_ns,
+            line.seek_ns,
+            line.rotation_ns,
+            line.transfer_ns,
+            line.bus_ns,
+        ];
+        for phase in phases {
+            match phase {
+                Some(nanos) => write!(self.to, ",{nanos}")?,
+                None => write!(self.to, ",")?,
+            }
+        }
+        writeln!(self.to, ",{}", line.hit.unwrap_or_default())
+    }
+}
+
+impl<W: Write> Watch for RequestsFile<W> {
+    fn finished(&mut self, finished: &Finished) -> io::Result<()> {
+        let line = Line::from(finished);
+        match self.format {
+            Format::Csv => self.csv(&line),
+            Format::JsonLines => {
+                serde_json::to_writer(&mut self.to, &line)?;
+                writeln!(self.to)
+            }
+        }
+    }
+}
+
+impl From<&Finished> for Line {
+    fn from(finished: &Finished) -> Self {
+        let account = finished.account.as_ref();
+        let extent = finished.request.extent;
+        Line {
+            request: finished.request.id.0,
+            direction: match finished.request.direction {
+                Direction::Read => "read",
+                Direction::Write => "write",
+            },
+            lbn: extent.start().0,
+            blocks: extent.length().0,
+            arrived_ns: finished.submitted.as_nanos(),
+            ended_ns: finished.at.as_nanos(),
+            response_ns: finished.response().as_nanos(),
+            status: match finished.status {
+                Status::Good => "good",
+                Status::MediumError { .. } => "medium-error",
+                Status::TimedOut => "timed-out",
+                Status::WritePointer { .. } => "write-pointer",
+            },
+            waited_ns: finished.waited.as_nanos(),
+            queue_ns: account.map(|a| a.queue.as_nanos()),
+            overhead_ns: account.map(|a| a.overhead.as_nanos()),
+            seek_ns: account.map(|a| a.seek.as_nanos()),
+            rotation_ns: account.map(|a| a.rotation.as_nanos()),
+            transfer_ns: account.map(|a| a.transfer.as_nanos()),
+            bus_ns: account.map(|a| a.bus.as_nanos()),
+            hit: account.map(|a| match a.hit {
+                BufferHit::Miss => "miss",
+                BufferHit::Partial => "partial",
+                BufferHit::Full => "full",
+            }),
+        }
+    }
+}

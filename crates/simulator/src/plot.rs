@@ -1,0 +1,218 @@
+//! Plots as SVG text: distributions, lines, and stacked bars, alone or one under the other.
+//!
+//! ```text
+//!   Title                                      Title
+//!   100 % |        ___....----                  fcfs   [seek |rotation  |transfer|  idle ]
+//!         |     .-'   __..--                    c-look [seek|rotation  |transfer|   idle ]
+//!         |   .'   .-'    - sptf    median 14   sptf   [seek|rot|transfer|          idle ]
+//!     0 % |_.'__.-'______ - fcfs ___median 31          0          5         10        15 ms
+//!         0      response time, ms     100
+//! ```
+//!
+//! Colours are told apart by people who see few of them (Okabe, Ito 2008), and every curve is named
+//! in the plot. The same input gives the same bytes.
+
+mod axis;
+mod bars;
+mod canvas;
+mod cdf;
+mod lines;
+
+use canvas::Canvas;
+
+/// Named values of one kind, such as the response times under one policy.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Series {
+    /// What they belong to.
+    pub name: String,
+    /// The values, in any order.
+    pub values: Vec<f64>,
+}
+
+/// A named line through points.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Curve {
+    /// What it shows.
+    pub name: String,
+    /// Its points, by ascending x.
+    pub points: Vec<(f64, f64)>,
+}
+
+/// A named bar of parts set end to end.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Bar {
+    /// What it belongs to.
+    pub name: String,
+    /// The parts, the same ones in the same order for all bars of a plot.
+    pub parts: Vec<Part>,
+}
+
+/// One part of a bar.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Part {
+    /// What it is.
+    pub name: &'static str,
+    /// How long it is, at least zero.
+    pub value: f64,
+    /// Whether it stands out.
+    pub ink: Ink,
+}
+
+/// Which colour a part has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ink {
+    /// The palette's colour of this number.
+    Colour(usize),
+    /// A grey that steps back: what is no work.
+    Pale,
+}
+
+/// One plot of a page.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Panel {
+    /// Cumulative distributions: points are (value, share from 0 to 1).
+    Cdf {
+        /// Above the plot.
+        title: String,
+        /// Under the horizontal axis.
+        x_label: String,
+        /// The distributions.
+        curves: Vec<Curve>,
+    },
+    /// Lines.
+    Lines {
+        /// Above the plot.
+        title: String,
+        /// Under the horizontal axis.
+        x_label: String,
+        /// Over the vertical axis.
+        y_label: String,
+        /// The lines.
+        curves: Vec<Curve>,
+    },
+    /// Stacked bars.
+    Bars {
+        /// Above the plot.
+        title: String,
+        /// Under the horizontal axis.
+        x_label: String,
+        /// The bars.
+        bars: Vec<Bar>,
+    },
+}
+
+/// Cumulative distributions of the series in one plot.
+pub fn cdf(title: &str, x_label: &str, series: &[Series]) -> String {
+    page(&[Panel::Cdf {
+        title: title.to_owned(),
+        x_label: x_label.to_owned(),
+        curves: series.iter().map(Series::distribution).collect(),
+    }])
+}
+
+/// Lines in one plot, each named at its end.
+pub fn lines(title: &str, x_label: &str, y_label: &str, curves: &[Curve]) -> String {
+    page(&[Panel::Lines {
+        title: title.to_owned(),
+        x_label: x_label.to_owned(),
+        y_label: y_label.to_owned(),
+        curves: curves.to_vec(),
+    }])
+}
+
+/// Stacked bars, one under the other.
+pub fn bars(title: &str, x_label: &str, bars: &[Bar]) -> String {
+    page(&[Panel::Bars {
+        title: title.to_owned(),
+        x_label: x_label.to_owned(),
+        bars: bars.to_vec(),
+    }])
+}
+
+/// Plots one under the other.
+pub fn page(panels: &[Panel]) -> String {
+    let height: f64 = panels.iter().map(Panel::height).sum();
+    canvas::drawn(WIDTH, height + 2.0 * MARGIN, |canvas| {
+        let mut top = MARGIN;
+        for panel in panels {
+            panel.draw(canvas, top);
+            top += panel.height();
+        }
+    })
+}
+
+impl Series {
+    /// The cumulative distribution, thinned to as many points as an eye can tell apart.
+    pub fn distribution(&self) -> Curve {
+        let mut sorted: Vec<f64> = self
+            .values
+            .iter()
+            .copied()
+            .filter(|v| v.is_finite())
+            .collect();
+        sorted.sort_by(f64::total_cmp);
+        let n = sorted.len();
+        let points = match n {
+            0 => Vec::new(),
+            _ => (0..=POINTS.min(n))
+                .map(|i| {
+                    let upto = i * n / POINTS.min(n);
+                    (sorted[upto.saturating_sub(1)], upto as f64 / n as f64)
+                })
+                .collect(),
+        };
+        Curve {
+            name: self.name.clone(),
+            points,
+        }
+    }
+}
+
+impl Panel {
+    fn height(&self) -> f64 {
+        match self {
+            Panel::Cdf { .. } | Panel::Lines { .. } => 400.0,
+            Panel::Bars { bars, .. } => bars::height(bars.len()),
+        }
+    }
+
+    fn draw(&self, canvas: &Canvas<'_>, top: f64) {
+        match self {
+            Panel::Cdf {
+                title,
+                x_label,
+                curves,
+            } => cdf::draw(canvas, top, self.height(), title, x_label, curves),
+            Panel::Lines {
+                title,
+                x_label,
+                y_label,
+                curves,
+            } => {
+                let labels = lines::Labels {
+                    title,
+                    x: x_label,
+                    y: y_label,
+                };
+                lines::draw(canvas, top, self.height(), &labels, curves);
+            }
+            Panel::Bars {
+                title,
+                x_label,
+                bars,
+            } => bars::draw(canvas, top, title, x_label, bars),
+        }
+    }
+}
+
+/// The width of all plots, in CSS pixels: the text column of a README.
+const WIDTH: f64 = 860.0;
+
+/// Around everything.
+const MARGIN: f64 = 24.0;
+
+/// Points of a distribution: more than a plot has pixels across.
+const POINTS: usize = 1000;
+
+#[cfg(test)]
+mod tests;

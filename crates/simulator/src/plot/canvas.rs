@@ -1,0 +1,169 @@
+//! Where plots are drawn: lines, boxes and text in CSS pixels, over the SVG backend of plotters.
+
+use plotters::coord::Shift;
+use plotters::prelude::{
+    Color, DrawingArea, IntoDrawingArea, IntoFont, PathElement, RGBColor, Rectangle, SVGBackend,
+};
+use plotters::style::text_anchor::{HPos, Pos, VPos};
+use plotters::style::{FontStyle, TextStyle};
+
+/// A page to draw on.
+pub(super) struct Canvas<'a> {
+    area: DrawingArea<SVGBackend<'a>, Shift>,
+}
+
+/// How a text looks and on which side of its point it stands.
+#[derive(Clone, Copy)]
+pub(super) struct Look {
+    pub size: f64,
+    pub colour: RGBColor,
+    pub side: Side,
+    pub weight: FontStyle,
+}
+
+/// Where a text lies, seen from its point; its middle is at the height of the point.
+#[derive(Clone, Copy)]
+pub(super) enum Side {
+    Left,
+    Centre,
+    Right,
+}
+
+/// A page of this size, drawn by `draw`, as SVG.
+pub(super) fn drawn(width: f64, height: f64, draw: impl FnOnce(&Canvas<'_>)) -> String {
+    let mut svg = String::new();
+    {
+        let size = (fine(width) as u32, fine(height) as u32);
+        let area = SVGBackend::with_string(&mut svg, size).into_drawing_area();
+        area.fill(&PAPER).expect(STRING);
+        draw(&Canvas { area });
+    }
+    shrunk(&svg, width, height)
+}
+
+impl Canvas<'_> {
+    pub(super) fn text(&self, x: f64, y: f64, text: &str, look: Look) {
+        let side = match look.side {
+            Side::Left => HPos::Right,
+            Side::Centre => HPos::Center,
+            Side::Right => HPos::Left,
+        };
+        // The backend divides sizes by this to go from line heights to font sizes.
+        let size = look.size * FINE * 1.24;
+        let style = TextStyle::from((FONTS, size).into_font().style(look.weight))
+            .color(&look.colour)
+            .pos(Pos::new(side, VPos::Center));
+        self.area.draw_text(text, &style, at(x, y)).expect(STRING);
+    }
+
+    pub(super) fn line(&self, from: (f64, f64), to: (f64, f64), colour: RGBColor, width: f64) {
+        self.path(&[from, to], colour, width);
+    }
+
+    pub(super) fn path(&self, points: &[(f64, f64)], colour: RGBColor, width: f64) {
+        let mut pixels: Vec<(i32, i32)> = points.iter().map(|&(x, y)| at(x, y)).collect();
+        pixels.dedup();
+        let style = colour.stroke_width(fine(width) as u32);
+        self.area
+            .draw(&PathElement::new(pixels, style))
+            .expect(STRING);
+    }
+
+    pub(super) fn rectangle(&self, from: (f64, f64), to: (f64, f64), colour: RGBColor) {
+        let corners = [at(from.0, from.1), at(to.0, to.1)];
+        self.area
+            .draw(&Rectangle::new(corners, colour.filled()))
+            .expect(STRING);
+    }
+}
+
+impl Look {
+    /// The text of axes and legends.
+    pub(super) const fn small(side: Side) -> Self {
+        Look {
+            size: 12.0,
+            colour: INK_SOFT,
+            side,
+            weight: FontStyle::Normal,
+        }
+    }
+
+    /// A title.
+    pub(super) const fn title() -> Self {
+        Look {
+            size: 16.0,
+            colour: INK,
+            side: Side::Right,
+            weight: FontStyle::Bold,
+        }
+    }
+
+    pub(super) const fn coloured(self, colour: RGBColor) -> Self {
+        Look { colour, ..self }
+    }
+
+    pub(super) const fn bold(self) -> Self {
+        Look {
+            weight: FontStyle::Bold,
+            ..self
+        }
+    }
+}
+
+/// About how wide a text is, for laying out what stands beside it.
+pub(super) fn width_of(text: &str, size: f64) -> f64 {
+    // Helvetica's mean advance is 0.52 em; DejaVu Sans, which stands in for it, is wider.
+    text.chars().count() as f64 * size * 0.58
+}
+
+/// The colour of this number. Okabe, Ito 2008, without black and yellow, in an order in which
+/// neighbours differ in lightness too.
+pub(super) fn colour(number: usize) -> RGBColor {
+    PALETTE[number % PALETTE.len()]
+}
+
+/// Whether text on this colour should be light.
+pub(super) fn is_dark(colour: RGBColor) -> bool {
+    // The luma of ITU-R BT.601.
+    let RGBColor(r, g, b) = colour;
+    299 * u32::from(r) + 587 * u32::from(g) + 114 * u32::from(b) < 140_000
+}
+
+fn at(x: f64, y: f64) -> (i32, i32) {
+    (fine(x) as i32, fine(y) as i32)
+}
+
+fn fine(length: f64) -> f64 {
+    (length * FINE).round()
+}
+
+/// The page at its real size: the backend wrote the fine one.
+fn shrunk(svg: &str, width: f64, height: f64) -> String {
+    let size = |w: f64, h: f64| format!("width=\"{w}\" height=\"{h}\"");
+    svg.replacen(&size(fine(width), fine(height)), &size(width, height), 1)
+}
+
+/// The backend draws at whole pixels, which makes steps of curves: it draws an image this many
+/// times as large, shown at the size that was asked for.
+const FINE: f64 = 8.0;
+
+/// The backend writes into a `String`, which takes everything.
+const STRING: &str = "a string takes everything";
+
+/// Families in the order of preference; no font is needed to make the plot.
+const FONTS: &str = "Inter, Helvetica Neue, Helvetica, Arial, DejaVu Sans, sans-serif";
+
+pub(super) const PAPER: RGBColor = RGBColor(255, 255, 255);
+pub(super) const INK: RGBColor = RGBColor(34, 34, 34);
+pub(super) const INK_SOFT: RGBColor = RGBColor(95, 95, 95);
+pub(super) const GRID: RGBColor = RGBColor(228, 228, 228);
+pub(super) const PALE: RGBColor = RGBColor(226, 228, 230);
+
+const PALETTE: [RGBColor; 6] = [
+    RGBColor(0, 114, 178),
+    RGBColor(230, 159, 0),
+    RGBColor(0, 130, 98),
+    RGBColor(204, 121, 167),
+    RGBColor(86, 180, 233),
+    RGBColor(213, 94, 0),
+];

@@ -1,0 +1,113 @@
+//! Cumulative distributions. The corner under the curves is empty: the legend stands there.
+
+use super::axis::{Axis, Scale};
+use super::canvas::{Canvas, GRID, INK, Look, Side, colour, width_of};
+use super::{Curve, MARGIN, WIDTH};
+
+/// Draws the panel between `top` and `top + height`.
+pub(super) fn draw(
+    canvas: &Canvas<'_>,
+    top: f64,
+    height: f64,
+    title: &str,
+    x_label: &str,
+    curves: &[Curve],
+) {
+    let (left, right) = (MARGIN + 44.0, WIDTH - MARGIN - 8.0);
+    let (upper, lower) = (top + 40.0, top + height - 56.0);
+    canvas.text(MARGIN, top + 10.0, title, Look::title());
+    let across = across(curves, left, right);
+    let up = Axis::new(Scale::Linear, 0.0, 1.0, lower, upper);
+    for (tick, text) in across.ticks() {
+        let x = across.place(tick);
+        canvas.line((x, upper), (x, lower), GRID, 0.75);
+        canvas.text(x, lower + 14.0, &text, Look::small(Side::Centre));
+    }
+    for percent in [0, 25, 50, 75, 100] {
+        let y = up.place(f64::from(percent) / 100.0);
+        canvas.line((left, y), (right, y), GRID, 0.75);
+        let text = format!("{percent} %");
+        canvas.text(left - 8.0, y, &text, Look::small(Side::Left));
+    }
+    canvas.line((left, lower), (right, lower), INK, 1.0);
+    let middle = (left + right) / 2.0;
+    canvas.text(middle, lower + 34.0, x_label, Look::small(Side::Centre));
+    for (number, curve) in curves.iter().enumerate() {
+        let points: Vec<(f64, f64)> = curve
+            .points
+            .iter()
+            .map(|&(x, y)| (across.place(x), up.place(y)))
+            .collect();
+        if !points.is_empty() {
+            canvas.path(&points, colour(number), 2.0);
+        }
+    }
+    legend(canvas, right - 14.0, lower - 14.0, curves);
+}
+
+/// Up to the largest of the 99.8th percentiles, so that one straggler does not squeeze everything;
+/// logarithmic where the distributions lie decades apart.
+fn across(curves: &[Curve], left: f64, right: f64) -> Axis {
+    let largest = |share| {
+        let at = curves.iter().filter_map(|curve| quantile(curve, share));
+        at.fold(0.0, f64::max)
+    };
+    let least_median = curves
+        .iter()
+        .filter_map(|curve| quantile(curve, 0.5))
+        .fold(f64::INFINITY, f64::min);
+    let high = largest(0.998);
+    if least_median > 0.0 && high > DECADES_APART * least_median && least_median.is_finite() {
+        let low = curves
+            .iter()
+            .filter_map(|curve| quantile(curve, 0.01))
+            .fold(f64::INFINITY, f64::min);
+        return Axis::new(Scale::Log, low.max(high / 1e5), high, left, right);
+    }
+    Axis::rounded(Scale::Linear, 0.0, high, left, right)
+}
+
+/// The names with their colours, by ascending medians as the curves are from left to right.
+fn legend(canvas: &Canvas<'_>, right: f64, bottom: f64, curves: &[Curve]) {
+    let look = Look::small(Side::Right);
+    let mut rows: Vec<(usize, String, f64)> = curves
+        .iter()
+        .enumerate()
+        .map(|(number, curve)| {
+            let median = quantile(curve, 0.5).unwrap_or(0.0);
+            (number, curve.name.clone(), median)
+        })
+        .collect();
+    rows.sort_by(|a, b| a.2.total_cmp(&b.2));
+    let names = rows.iter().map(|row| width_of(&row.1, look.size));
+    let name_width = names.fold(0.0, f64::max);
+    let figures = 92.0;
+    let left = right - figures - name_width - 30.0;
+    let top = bottom - 20.0 * rows.len() as f64 + 10.0;
+    for (row, (number, name, median)) in rows.iter().enumerate() {
+        let y = top + 20.0 * row as f64;
+        canvas.line((left, y), (left + 18.0, y), colour(*number), 3.0);
+        canvas.text(left + 26.0, y, name, look.coloured(INK).bold());
+        let text = format!("median {}", figure(*median));
+        canvas.text(right, y, &text, Look::small(Side::Left));
+    }
+}
+
+/// The value below which this share lies.
+fn quantile(curve: &Curve, share: f64) -> Option<f64> {
+    let at = curve.points.partition_point(|&(_, upto)| upto < share);
+    curve.points.get(at).or(curve.points.last()).map(|p| p.0)
+}
+
+/// Three digits.
+fn figure(value: f64) -> String {
+    let digits = match value {
+        v if v >= 100.0 => 0,
+        v if v >= 10.0 => 1,
+        _ => 2,
+    };
+    format!("{value:.digits$}")
+}
+
+/// Where a linear axis would leave the fastest curve a stroke at its edge.
+const DECADES_APART: f64 = 30.0;

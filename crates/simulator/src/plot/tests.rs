@@ -1,0 +1,80 @@
+//! Plots are well-formed text, the same every time, whatever is plotted.
+
+use super::*;
+
+fn series(name: &str, scale: f64) -> Series {
+    let square = |i: u32| f64::from(i * i) / 1e4 * scale;
+    Series {
+        name: name.to_owned(),
+        values: (0..1000).map(square).collect(),
+    }
+}
+
+fn bar(name: &str, seek: f64) -> Bar {
+    let part = |name, value, ink| Part { name, value, ink };
+    Bar {
+        name: name.to_owned(),
+        parts: vec![
+            part("seek", seek, Ink::Colour(0)),
+            part("rotation", 3.0, Ink::Colour(1)),
+            part("idle", 1.0, Ink::Pale),
+        ],
+    }
+}
+
+#[test]
+fn every_name_is_in_the_plot_and_text_is_escaped() {
+    let svg = cdf(
+        "A < B",
+        "response time, ms",
+        &[series("fcfs", 3.0), series("a&b", 1.0)],
+    );
+    assert!(svg.starts_with("<svg width=\"860\" height=\"448\""));
+    assert!(svg.trim_end().ends_with("</svg>"));
+    for text in ["A &lt; B", "response time, ms", "fcfs", "a&amp;b", "100 %"] {
+        assert!(svg.contains(text), "{text}");
+    }
+    let svg = bars("Head time", "ms", &[bar("fcfs", 5.0), bar("sptf", 2.0)]);
+    for text in ["seek", "rotation", "idle", "fcfs", "sptf", "9.00"] {
+        assert!(svg.contains(text), "{text}");
+    }
+}
+
+#[test]
+fn the_same_input_gives_the_same_bytes() {
+    let draw = || cdf("t", "x", &[series("a", 1.0)]);
+    assert_eq!(draw(), draw());
+}
+
+#[test]
+fn nothing_one_value_and_strange_values_are_drawn_too() {
+    let values = |values: &[f64]| Series {
+        name: "s".to_owned(),
+        values: values.to_vec(),
+    };
+    for strange in [
+        &[][..],
+        &[0.0],
+        &[5.0, 5.0],
+        &[f64::NAN, f64::INFINITY, -1.0],
+        &[1e-9, 1e12],
+    ] {
+        assert!(cdf("t", "x", &[values(strange)]).contains("</svg>"));
+        let curve = Curve {
+            name: "c".to_owned(),
+            points: strange.iter().map(|&v| (v, v)).collect(),
+        };
+        assert!(lines("t", "x", "y", &[curve]).contains("</svg>"));
+    }
+    assert!(cdf("t", "x", &[]).contains("</svg>"));
+    assert!(bars("t", "x", &[]).contains("</svg>"));
+    assert!(bars("t", "x", &[bar("zero", 0.0)]).contains("</svg>"));
+}
+
+#[test]
+fn a_distribution_rises_from_nothing_to_all() {
+    let curve = series("a", 1.0).distribution();
+    assert_eq!(curve.points.first().map(|p| p.1), Some(0.0));
+    assert_eq!(curve.points.last().map(|p| p.1), Some(1.0));
+    assert!(curve.points.is_sorted_by(|a, b| a.0 <= b.0 && a.1 <= b.1));
+}

@@ -1,0 +1,316 @@
+//! Runs an engine and a virtual drive in virtual time.
+//!
+//! ```text
+//!   load --arrival--> [held back while the engine is full] --request--> engine --command--> drive
+//!    ^                                                                    |  ^                |
+//!    '------------- on_finished ---- ledger, watch <---- finished --------'  '--- outcome ----'
+//! ```
+//!
+//! Nothing happens between two events, so that time jumps from one to the next. At one instant
+//! commands end first, then clients ask, then the policy chooses: it sees what an end gave rise to.
+
+use std::io;
+
+use block::{Finished, Instant, Refused, Request, RequestId};
+use engine::Engine;
+
+use crate::ledger::Ledger;
+use crate::run::arrivals::Arrivals;
+
+mod arrivals;
+pub mod device;
+pub mod load;
+
+pub use device::Device;
+pub use load::{Arrival, Demand, Load, LoadError};
+
+/// When a run stops taking arrivals, and what it does with bad ones. What was taken is always
+/// served to its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// At most so many requests.
+    pub requests: Option<u64>,
+    /// No arrivals after this moment.
+    pub until: Option<Instant>,
+    /// What becomes of an arrival whose blocks are not on the drive.
+    pub past_end: PastEnd,
+    /// How many ends lie between two reports of progress.
+    pub progress_every: u64,
+}
+
+/// What becomes of an arrival whose blocks are not on the drive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PastEnd {
+    /// The run stops with an error.
+    Stop,
+    /// It is left out and counted.
+    Skip,
+}
+
+/// How far a run has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Progress {
+    /// Requests that have ended.
+    pub finished: u64,
+    /// The virtual time.
+    pub now: Instant,
+}
+
+/// What a run did, beside what the ledger has of each request.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Ran {
+    /// Requests that were served.
+    pub requests: u64,
+    /// Those that had to wait outside because the engine was full.
+    pub held_back: u64,
+    /// Arrivals that were left out because their blocks are not on the drive.
+    pub skipped: u64,
+    /// How often the engine overruled its policy.
+    pub overruled: u64,
+    /// When the last one ended.
+    pub end: Instant,
+}
+
+/// Sees every request that ends, and how the run gets on.
+pub trait Watch {
+    /// A request has ended. Its number is its place among all arrivals, and it was submitted when
+    /// it arrived, even if the engine was full then.
+    ///
+    /// # Errors
+    /// If it cannot be written down; the run stops.
+    fn finished(&mut self, finished: &Finished) -> io::Result<()> {
+        let _ = finished;
+        Ok(())
+    }
+
+    /// Another [`Options::progress_every`] requests have ended.
+    fn progress(&mut self, progress: Progress) {
+        let _ = progress;
+    }
+}
+
+/// Nobody watches.
+impl Watch for () {}
+
+/// Why a run stopped early.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// The load cannot go on.
+    #[error(transparent)]
+    Load(#[from] LoadError),
+    /// The load's times are not in order.
+    #[error(
+        "{}an arrival at {at_ns} ns after one at {before_ns} ns: expected times that never go back",
+        at(place)
+    )]
+    Backwards {
+        /// Where in the load's source.
+        place: Option<String>,
+        /// When it should arrive.
+        at_ns: u64,
+        /// The time before which nothing can arrive any more.
+        before_ns: u64,
+    },
+    /// The blocks of an arrival are not on the drive.
+    #[error("{}{refused}", at(place))]
+    PastEnd {
+        /// Where in the load's source.
+        place: Option<String>,
+        /// Which blocks, and how many the drive has.
+        refused: Refused,
+    },
+    /// The drive does not take what the engine gives it: the belief or the engine's limit of
+    /// commands at the drive does not fit the drive.
+    #[error("the drive refused a command that the engine gave it: {0}")]
+    Drive(Refused),
+    /// A watcher could not write down what it saw.
+    #[error("a request's record cannot be written: {0}")]
+    Record(#[from] io::Error),
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options {
+            requests: None,
+            until: None,
+            past_end: PastEnd::Stop,
+            // Choice: at a million requests a second, a hundred reports a second.
+            progress_every: 10_000,
+        }
+    }
+}
+
+/// Serves the load until it ends or `options` say so.
+///
+/// # Errors
+/// If the load is bad, the drive does not fit the engine, or a watcher cannot write.
+///
+/// # Panics
+/// If the engine or the drive breaks its contract: a wakeup that is not in the future, or a
+/// request that never ends.
+pub fn run<D: Device, L: Load + ?Sized, W: Watch + ?Sized>(
+    engine: &mut Engine,
+    drive: &mut D,
+    load: &mut L,
+    options: &Options,
+    ledger: &mut Ledger,
+    watch: &mut W,
+) -> Result<Ran, RunError> {
+    let capacity = engine.belief().geometry.sectors();
+    let mut course = Course {
+        arrivals: Arrivals::new(load, options, capacity)?,
+        now: Instant::ZERO,
+        outside: Outside::default(),
+        ran: Ran::default(),
+        progress_every: options.progress_every.max(1),
+    };
+    loop {
+        course.instant(engine, drive, ledger, watch)?;
+        match course.next_event(engine, drive) {
+            Some(then) => course.now = then,
+            None => break,
+        }
+    }
+    assert_eq!(engine.held(), 0, "the run ended, and requests did not");
+    course.ran.skipped = course.arrivals.skipped();
+    course.ran.overruled = engine.overruled();
+    Ok(course.ran)
+}
+
+/// A run under way.
+struct Course<'a, L: ?Sized> {
+    arrivals: Arrivals<'a, L>,
+    now: Instant,
+    outside: Outside,
+    ran: Ran,
+    progress_every: u64,
+}
+
+/// What the engine is not told of the requests that it holds.
+#[derive(Default)]
+struct Outside {
+    /// (number, arrival), by the number under which the engine knows the request.
+    known: Vec<(u64, Instant)>,
+    free: Vec<u32>,
+}
+
+impl<L: Load + ?Sized> Course<'_, L> {
+    /// All that happens now.
+    fn instant<D: Device, W: Watch + ?Sized>(
+        &mut self,
+        engine: &mut Engine,
+        drive: &mut D,
+        ledger: &mut Ledger,
+        watch: &mut W,
+    ) -> Result<(), RunError> {
+        loop {
+            while let Some(outcome) = drive.poll(self.now) {
+                engine.complete(self.now, outcome.id, outcome);
+            }
+            while let Some(finished) = engine.poll_finished() {
+                self.finish(finished, ledger, watch)?;
+            }
+            self.submit(engine)?;
+            while let Some(command) = engine.poll(self.now) {
+                drive.submit(self.now, command).map_err(RunError::Drive)?;
+            }
+            if drive.next_wakeup().is_none_or(|then| then > self.now) {
+                return Ok(());
+            }
+        }
+    }
+
+    fn finish<W: Watch + ?Sized>(
+        &mut self,
+        mut finished: Finished,
+        ledger: &mut Ledger,
+        watch: &mut W,
+    ) -> Result<(), RunError> {
+        let (number, arrived) = self.outside.leave(finished.request.id);
+        finished.request.id = RequestId(number);
+        finished.waited += finished.submitted.since(arrived);
+        finished.submitted = arrived;
+        ledger.record(&finished);
+        watch.finished(&finished)?;
+        self.ran.requests += 1;
+        self.ran.end = self.now;
+        if self.ran.requests.is_multiple_of(self.progress_every) {
+            watch.progress(Progress {
+                finished: self.ran.requests,
+                now: self.now,
+            });
+        }
+        self.arrivals.on_finished(self.now, &finished)
+    }
+
+    /// Gives the engine what is due, until it is full.
+    fn submit(&mut self, engine: &mut Engine) -> Result<(), RunError> {
+        while engine.held() < engine.limits().requests
+            && self.arrivals.due().is_some_and(|due| due <= self.now)
+        {
+            let Some((number, arrival)) = self.arrivals.take()? else {
+                return Ok(());
+            };
+            self.ran.held_back += u64::from(arrival.at < self.now);
+            let Demand {
+                direction,
+                extent,
+                class,
+            } = arrival.demand;
+            let request = Request {
+                id: self.outside.enter(number, arrival.at),
+                direction,
+                extent,
+                class,
+            };
+            engine
+                .submit(self.now, request)
+                .expect("the engine has room, and the blocks are on the drive");
+        }
+        Ok(())
+    }
+
+    /// When something happens next; `None` if nothing ever will.
+    fn next_event<D: Device>(&self, engine: &Engine, drive: &D) -> Option<Instant> {
+        // What is due already is held back, and will be asked for when something ends.
+        let arrival = self.arrivals.due().filter(|&due| due > self.now);
+        let next = [drive.next_wakeup(), engine.next_wakeup(), arrival]
+            .into_iter()
+            .flatten()
+            .min()?;
+        assert!(
+            next > self.now,
+            "a wakeup at {next:?} is not after {:?}",
+            self.now
+        );
+        Some(next)
+    }
+}
+
+impl Outside {
+    fn enter(&mut self, number: u64, arrived: Instant) -> RequestId {
+        let slot = match self.free.pop() {
+            Some(slot) => {
+                self.known[slot as usize] = (number, arrived);
+                slot
+            }
+            None => {
+                self.known.push((number, arrived));
+                self.known.len() as u32 - 1
+            }
+        };
+        RequestId(u64::from(slot))
+    }
+
+    fn leave(&mut self, id: RequestId) -> (u64, Instant) {
+        self.free.push(id.0 as u32);
+        self.known[id.0 as usize]
+    }
+}
+
+/// A place in front of a message.
+fn at(place: &Option<String>) -> String {
+    place
+        .as_ref()
+        .map_or_else(String::new, |place| format!("{place}: "))
+}

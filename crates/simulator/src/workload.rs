@@ -1,0 +1,323 @@
+//! Synthetic loads: who asks how often, for how much, and where.
+//!
+//! A load is *closed* (so many tasks, each of which asks again some time after it was answered)
+//! or *open* (requests come at their own times, answered or not). The same load, seed and drive
+//! give the same requests on every machine.
+//!
+//! ```toml
+//! name = "example"
+//! read_fraction = 0.67
+//! [arrivals]                    # or: model = "open", per_second = 90, gaps = "exponential"
+//! model = "closed"
+//! tasks = 10
+//! think_ms = 30                 # think = "constant" or "exponential"
+//! [size]                        # or: kind = "fixed", kib = 4
+//! kind = "exponential"          # or: kind = "choice", choices = [{ kib = 4, weight = 3 }, ...]
+//! mean_kib = 8
+//! multiple_kib = 4
+//! [placement]                   # uniform, zipf, sequential, streams, local
+//! kind = "uniform"
+//! ```
+
+pub mod dice;
+pub mod generator;
+mod parse;
+pub mod placement;
+mod section;
+pub mod size;
+pub mod synthetic;
+
+use std::fmt;
+
+use serde::Serialize;
+
+pub use generator::Generator;
+pub use placement::Placement;
+pub use section::SpecError;
+pub use size::{SizeOption, Sizes};
+pub use synthetic::Synthetic;
+
+use section::Origin;
+
+/// A load: everything about it except the drive.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Workload {
+    /// What it is called.
+    pub name: String,
+    /// What it is like, in one sentence of its file; not in reports, where flags may have changed
+    /// what it describes.
+    #[serde(skip)]
+    pub summary: String,
+    /// The seed that is used if the user names none.
+    pub seed: u64,
+    /// The share of requests that read.
+    pub read_fraction: f64,
+    /// When requests come.
+    pub arrivals: Arrivals,
+    /// How large they are.
+    pub sizes: Sizes,
+    /// Where they go.
+    pub placement: Placement,
+    /// Jumps go to multiples of so many bytes; of the drive's blocks if it is not given.
+    pub align_bytes: Option<u64>,
+    #[serde(skip)]
+    origin: Origin,
+}
+
+/// When requests come.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[serde(tag = "model", rename_all = "kebab-case")]
+pub enum Arrivals {
+    /// Each task asks, waits for the answer, thinks, and asks again.
+    Closed {
+        /// How many tasks.
+        tasks: u32,
+        /// The mean time from an answer to the next question.
+        think_ms: f64,
+        /// How that time varies.
+        think: Spread,
+    },
+    /// Requests come whether or not the ones before are done.
+    Open {
+        /// The mean rate.
+        per_second: f64,
+        /// How the times between them vary.
+        gaps: Spread,
+    },
+}
+
+/// How a time varies around its mean.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Spread {
+    /// Not at all.
+    Constant,
+    /// Exponentially: as the gaps of a Poisson process.
+    Exponential,
+}
+
+/// What flags put in the place of a load's own values.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Overrides {
+    /// The seed.
+    pub seed: Option<u64>,
+    /// The share of requests that read.
+    pub read_fraction: Option<f64>,
+    /// Tasks; makes an open load closed.
+    pub tasks: Option<u32>,
+    /// Think time in milliseconds; makes an open load closed, with one task.
+    pub think_ms: Option<f64>,
+    /// One size for all requests.
+    pub size_kib: Option<f64>,
+    /// Requests per second; makes a closed load open, with Poisson arrivals.
+    pub rate: Option<f64>,
+}
+
+/// A load that is built in.
+#[derive(Clone, Copy, Debug)]
+pub struct BuiltIn {
+    /// What it is called.
+    pub name: &'static str,
+    /// Its file's text.
+    pub text: &'static str,
+}
+
+/// The built-in loads: one file each in `workloads/`, one line each here.
+pub const ALL: &[BuiltIn] = &[
+    built_in("oltp", include_str!("../../../workloads/oltp.toml")),
+    built_in("random", include_str!("../../../workloads/random.toml")),
+    built_in(
+        "uniform-4k",
+        include_str!("../../../workloads/uniform-4k.toml"),
+    ),
+    built_in("zipf", include_str!("../../../workloads/zipf.toml")),
+    built_in(
+        "sequential",
+        include_str!("../../../workloads/sequential.toml"),
+    ),
+    built_in("streams", include_str!("../../../workloads/streams.toml")),
+    built_in("mixed", include_str!("../../../workloads/mixed.toml")),
+];
+
+const fn built_in(name: &'static str, text: &'static str) -> BuiltIn {
+    BuiltIn { name, text }
+}
+
+impl BuiltIn {
+    /// The built-in load of this name, if there is one.
+    pub fn find(name: &str) -> Option<&'static BuiltIn> {
+        ALL.iter().find(|load| load.name == name)
+    }
+
+    /// The load.
+    ///
+    /// # Errors
+    /// Never for a load of [`ALL`]: a test reads them all.
+    pub fn workload(&self) -> Result<Workload, SpecError> {
+        Workload::parse(&format!("workloads/{}.toml", self.name), self.text)
+    }
+}
+
+impl Workload {
+    /// The load with some values replaced by flags.
+    ///
+    /// # Errors
+    /// If a value makes no sense, or `rate` meets `tasks` or `think_ms`: a load is open or closed.
+    pub fn with(mut self, flags: &Overrides) -> Result<Workload, SpecError> {
+        if let Some(seed) = flags.seed {
+            self.seed = seed;
+        }
+        if let Some(read_fraction) = flags.read_fraction {
+            self.read_fraction = read_fraction;
+            self.origin
+                .replaced_by_flag("read_fraction", "--read-fraction");
+        }
+        if let Some(kib) = flags.size_kib {
+            self.origin.replaced_by_flag("size", "--size-kib");
+            let bytes = parse::kib_to_bytes(&self.origin, "size.kib", kib)?;
+            self.sizes = Sizes::Fixed { bytes };
+        }
+        self.arrivals = self.arrivals_with(flags)?;
+        self.check()?;
+        Ok(self)
+    }
+
+    fn arrivals_with(&mut self, flags: &Overrides) -> Result<Arrivals, SpecError> {
+        let closed = flags.tasks.is_some() || flags.think_ms.is_some();
+        if let Some(per_second) = flags.rate {
+            self.origin.replaced_by_flag("arrivals", "--rate");
+            if closed {
+                let problem = "a load is open (--rate) or closed (--tasks, --think-ms), not both";
+                return Err(self.origin.complain("arrivals", problem));
+            }
+            let gaps = match self.arrivals {
+                Arrivals::Open { gaps, .. } => gaps,
+                Arrivals::Closed { .. } => Spread::Exponential,
+            };
+            return Ok(Arrivals::Open { per_second, gaps });
+        }
+        if !closed {
+            return Ok(self.arrivals);
+        }
+        let (tasks, think_ms, think) = match self.arrivals {
+            Arrivals::Closed {
+                tasks,
+                think_ms,
+                think,
+            } => (tasks, think_ms, think),
+            Arrivals::Open { .. } => (1, 0.0, Spread::Constant),
+        };
+        self.origin.replaced_by_flag("arrivals.tasks", "--tasks");
+        self.origin
+            .replaced_by_flag("arrivals.think_ms", "--think-ms");
+        Ok(Arrivals::Closed {
+            tasks: flags.tasks.unwrap_or(tasks),
+            think_ms: flags.think_ms.unwrap_or(think_ms),
+            think,
+        })
+    }
+
+    /// Whether the values make sense by themselves, without a drive.
+    fn check(&self) -> Result<(), SpecError> {
+        self.range("read_fraction", self.read_fraction, 0.0, 1.0)?;
+        match self.arrivals {
+            Arrivals::Closed {
+                tasks, think_ms, ..
+            } => {
+                self.range(
+                    "arrivals.tasks",
+                    f64::from(tasks),
+                    1.0,
+                    LARGEST_COUNT.into(),
+                )?;
+                self.range("arrivals.think_ms", think_ms, 0.0, LONGEST_THINK_MS)?;
+            }
+            Arrivals::Open { per_second, .. } => {
+                self.range("arrivals.per_second", per_second, LOWEST_RATE, HIGHEST_RATE)?;
+            }
+        }
+        if let Sizes::Exponential {
+            mean_bytes,
+            multiple_bytes,
+        } = self.sizes
+            && mean_bytes < multiple_bytes
+        {
+            let problem = format!(
+                "{} KiB: expected at least multiple_kib, {} KiB",
+                mean_bytes as f64 / 1024.0,
+                multiple_bytes as f64 / 1024.0
+            );
+            return Err(self.origin.complain("size.mean_kib", problem));
+        }
+        match self.placement {
+            Placement::Zipf { theta, .. } => self.range("placement.theta", theta, 0.0, 10.0),
+            Placement::Sequential { mean_run } => {
+                self.range("placement.mean_run", mean_run, 1.0, 1e9)
+            }
+            Placement::Local { share, .. } => self.range("placement.share", share, 0.0, 1.0),
+            Placement::Uniform | Placement::Streams { .. } => Ok(()),
+        }
+    }
+
+    fn range(&self, key: &str, value: f64, low: f64, high: f64) -> Result<(), SpecError> {
+        if value >= low && value <= high {
+            return Ok(());
+        }
+        let problem = format!("{value}: expected a number from {low} to {high}");
+        Err(self.origin.complain(key, problem))
+    }
+}
+
+impl fmt::Display for Workload {
+    /// What it is, with all its numbers, in one line.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let reads = (self.read_fraction * 1e6).round() / 1e4;
+        let (arrivals, sizes, placement) = (&self.arrivals, &self.sizes, &self.placement);
+        write!(f, "{arrivals}; {reads} % reads; {sizes}; {placement}")
+    }
+}
+
+impl fmt::Display for Arrivals {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Arrivals::Closed {
+                tasks,
+                think_ms: 0.0,
+                ..
+            } => write!(f, "{tasks} always outstanding"),
+            Arrivals::Closed {
+                tasks,
+                think_ms,
+                think,
+            } => match think {
+                Spread::Constant => write!(f, "{tasks} tasks thinking {think_ms} ms"),
+                Spread::Exponential => {
+                    write!(f, "{tasks} tasks thinking {think_ms} ms on average")
+                }
+            },
+            Arrivals::Open { per_second, gaps } => match gaps {
+                Spread::Constant => write!(f, "{per_second} a second, evenly"),
+                Spread::Exponential => write!(f, "{per_second} a second, Poisson"),
+            },
+        }
+    }
+}
+
+/// The largest number of tasks, streams, regions, and the largest weight: each task is a pending
+/// request and each region a table entry, and no drive has more of either to offer.
+pub const LARGEST_COUNT: u32 = 65_536;
+
+/// The largest size and group, 1 TiB: far above any request, far below where sums overflow.
+pub const LARGEST_BYTES: u64 = 1 << 40;
+
+/// The longest mean think time: a day.
+pub const LONGEST_THINK_MS: f64 = 86_400_000.0;
+
+/// The lowest rate: a request in about twelve days.
+pub const LOWEST_RATE: f64 = 1e-6;
+
+/// The highest rate: a thousand times what the fastest disk serves.
+pub const HIGHEST_RATE: f64 = 1e6;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,149 @@
+//! Seeded chance, the same on every machine: integers, the basic operations of IEEE 754, and
+//! logarithms computed in Rust (`libm`), never the system's.
+
+use rand_core::Rng;
+use rand_pcg::Pcg64;
+
+/// One sequence of chance. What a load decides about (directions, sizes, places, times) is drawn
+/// from a sequence for each, so that another read share does not move the requests.
+#[derive(Clone, Debug)]
+pub struct Dice {
+    rng: Pcg64,
+}
+
+impl Dice {
+    /// The sequence called `purpose` of a seed.
+    pub fn new(seed: u64, purpose: u64) -> Self {
+        let mut mixer = SplitMix(seed ^ SplitMix(purpose).next().rotate_left(32));
+        let mut wide = || u128::from(mixer.next()) << 64 | u128::from(mixer.next());
+        Dice {
+            rng: Pcg64::new(wide(), wide()),
+        }
+    }
+
+    /// Any 64-bit number, all equally likely.
+    pub fn any(&mut self) -> u64 {
+        self.rng.next_u64()
+    }
+
+    /// A number below `bound`, all exactly equally likely; zero if `bound` is zero.
+    ///
+    /// Lemire's method: the high half of a product, redrawn where the low half is biased.
+    pub fn below(&mut self, bound: u64) -> u64 {
+        let mut product = u128::from(self.any()) * u128::from(bound);
+        if (product as u64) < bound {
+            let biased = bound.wrapping_neg() % bound;
+            while (product as u64) < biased {
+                product = u128::from(self.any()) * u128::from(bound);
+            }
+        }
+        (product >> 64) as u64
+    }
+
+    /// Whether something of this probability happened.
+    pub fn happens(&mut self, chance: Chance) -> Outcome {
+        if self.any() >> 11 < chance.0 {
+            Outcome::Yes
+        } else {
+            Outcome::No
+        }
+    }
+
+    /// The logarithm of a number evenly drawn from (0, 1]: at most zero, at least -36.8.
+    ///
+    /// Times `-mean` it is an exponentially distributed number.
+    pub fn ln_uniform(&mut self) -> f64 {
+        let above_zero = (self.any() >> 11) + 1;
+        libm::log(above_zero as f64 * TWO_TO_MINUS_53)
+    }
+}
+
+/// A probability, in units of 2^-53.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Chance(u64);
+
+impl Chance {
+    /// The nearest representable probability; numbers outside 0..=1 become the nearer end.
+    pub fn new(probability: f64) -> Self {
+        Chance((probability.clamp(0.0, 1.0) / TWO_TO_MINUS_53) as u64)
+    }
+}
+
+/// Whether it happened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// It did.
+    Yes,
+    /// It did not.
+    No,
+}
+
+/// Steele, Lea, Flood 2014: spreads seeds that differ in one bit over all bits.
+struct SplitMix(u64);
+
+impl SplitMix {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+}
+
+/// The step of a 64-bit float just below one: a draw of 53 bits becomes a float without rounding.
+const TWO_TO_MINUS_53: f64 = 1.0 / (1u64 << 53) as f64;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_sequence_of_a_seed_is_fixed_for_all_machines_and_times() {
+        let mut dice = Dice::new(1, 0);
+        let drawn: Vec<u64> = (0..3).map(|_| dice.any()).collect();
+        assert_eq!(drawn, SEED_1_PURPOSE_0);
+        let logarithm = dice.ln_uniform();
+        assert_eq!(logarithm.to_bits(), LN_AFTER_THEM.to_bits(), "{logarithm}");
+    }
+
+    #[test]
+    fn purposes_and_seeds_give_different_sequences() {
+        let mut seen = std::collections::BTreeSet::new();
+        for seed in 0..20 {
+            for purpose in 0..20 {
+                assert!(seen.insert(Dice::new(seed, purpose).any()));
+            }
+        }
+    }
+
+    #[test]
+    fn numbers_below_a_bound_are_even() {
+        let mut dice = Dice::new(5, 0);
+        let mut counts = [0u32; 7];
+        for _ in 0..70_000 {
+            counts[dice.below(7) as usize] += 1;
+        }
+        for count in counts {
+            assert!((9_700..10_300).contains(&count), "{counts:?}");
+        }
+        assert_eq!(dice.below(0), 0);
+        assert_eq!(dice.below(1), 0);
+    }
+
+    #[test]
+    fn certain_and_impossible_things() {
+        let mut dice = Dice::new(3, 1);
+        for _ in 0..1000 {
+            assert_eq!(dice.happens(Chance::new(1.0)), Outcome::Yes);
+            assert_eq!(dice.happens(Chance::new(0.0)), Outcome::No);
+        }
+    }
+
+    const SEED_1_PURPOSE_0: [u64; 3] = [
+        12_582_210_884_482_747_959,
+        630_156_194_963_138_960,
+        15_803_029_934_081_575_314,
+    ];
+    const LN_AFTER_THEM: f64 = -1.302972916574223;
+}

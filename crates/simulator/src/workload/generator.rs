@@ -1,0 +1,181 @@
+//! A load on a drive: the requests, one after the other.
+
+use block::{Direction, Duration, Extent, Lba, Sectors};
+
+use super::dice::{Chance, Dice, Outcome};
+use super::placement::{Ground, Placer};
+use super::{Arrivals, Placement, Sizes, SpecError, Spread, Workload};
+
+/// Draws the requests of a load. Each of directions, sizes, places and times has a sequence of
+/// chance of its own.
+#[derive(Clone, Debug)]
+pub struct Generator {
+    sizes: Sizes,
+    placer: Placer,
+    ground: Ground,
+    block_bytes: u64,
+    reads: Chance,
+    gap: Gap,
+    direction_dice: Dice,
+    size_dice: Dice,
+    place_dice: Dice,
+    gap_dice: Dice,
+}
+
+/// The times between requests, or of thinking.
+#[derive(Clone, Copy, Debug)]
+struct Gap {
+    mean_nanos: f64,
+    spread: Spread,
+    /// What rounding to nanoseconds has left over, so that rates are exact in the long run.
+    carry: f64,
+}
+
+impl Generator {
+    /// The requests of `workload` on a drive of `capacity` blocks.
+    ///
+    /// # Errors
+    /// If they do not fit on it: too large, not whole blocks, more shares than there is room for.
+    pub fn new(workload: &Workload, block_bytes: u32, capacity: u64) -> Result<Self, SpecError> {
+        let block_bytes = u64::from(block_bytes);
+        let ground = workload.fit(block_bytes, capacity)?;
+        let seed = workload.seed;
+        let (mean_nanos, spread) = match workload.arrivals {
+            Arrivals::Closed {
+                think_ms, think, ..
+            } => (think_ms * 1e6, think),
+            Arrivals::Open { per_second, gaps } => (1e9 / per_second, gaps),
+        };
+        Ok(Generator {
+            sizes: workload.sizes.clone(),
+            placer: Placer::new(&workload.placement, ground, block_bytes, seed),
+            ground,
+            block_bytes,
+            reads: Chance::new(workload.read_fraction),
+            gap: Gap {
+                mean_nanos,
+                spread,
+                carry: 0.0,
+            },
+            direction_dice: Dice::new(seed, DIRECTIONS),
+            size_dice: Dice::new(seed, SIZES),
+            place_dice: Dice::new(seed, PLACES),
+            gap_dice: Dice::new(seed, GAPS),
+        })
+    }
+
+    /// The next request.
+    pub fn request(&mut self) -> (Direction, Extent) {
+        let direction = match self.direction_dice.happens(self.reads) {
+            Outcome::Yes => Direction::Read,
+            Outcome::No => Direction::Write,
+        };
+        let blocks = self.sizes.draw(&mut self.size_dice) / self.block_bytes;
+        let start = self.placer.place(self.ground, blocks, &mut self.place_dice);
+        let extent = Extent::new(Lba(start), Sectors(blocks))
+            .expect("sizes and places were found to fit the drive");
+        (direction, extent)
+    }
+
+    /// The next time of thinking (closed loads), or between arrivals (open ones).
+    pub fn gap(&mut self) -> Duration {
+        let gap = &mut self.gap;
+        let exact = match gap.spread {
+            Spread::Constant => gap.mean_nanos,
+            Spread::Exponential => -gap.mean_nanos * self.gap_dice.ln_uniform(),
+        };
+        let whole = libm::floor(exact + gap.carry);
+        gap.carry += exact - whole;
+        Duration::from_nanos(whole as u64)
+    }
+}
+
+impl Workload {
+    /// The drive as placement sees it, if the load fits on it.
+    fn fit(&self, block_bytes: u64, capacity: u64) -> Result<Ground, SpecError> {
+        let drive = format!("the drive has {capacity} blocks of {block_bytes} bytes");
+        let size_key = match self.sizes {
+            Sizes::Fixed { .. } => "size.kib",
+            Sizes::Choice { .. } => "size.choices",
+            Sizes::Exponential { .. } => "size.mean_kib",
+        };
+        if let Some(bytes) = self.sizes.not_multiple_of(block_bytes) {
+            let problem = format!("{bytes} bytes: expected whole blocks: {drive}");
+            return Err(self.origin.complain(size_key, problem));
+        }
+        let largest = self.sizes.largest() / block_bytes;
+        if largest > capacity {
+            let problem = format!("requests of up to {largest} blocks do not fit: {drive}");
+            return Err(self.origin.complain(size_key, problem));
+        }
+        let align_bytes = self.align_bytes.unwrap_or(block_bytes);
+        if !align_bytes.is_multiple_of(block_bytes) {
+            let problem = format!("{align_bytes} bytes: expected whole blocks: {drive}");
+            return Err(self.origin.complain("placement.align_kib", problem));
+        }
+        let ground = Ground {
+            capacity,
+            align: align_bytes / block_bytes,
+        };
+        self.fit_placement(ground, largest, block_bytes)
+            .map_err(|(key, problem)| self.origin.complain(key, format!("{problem}: {drive}")))?;
+        Ok(ground)
+    }
+
+    fn fit_placement(
+        &self,
+        ground: Ground,
+        largest: u64,
+        block_bytes: u64,
+    ) -> Result<(), (&'static str, String)> {
+        let align_bytes = ground.align * block_bytes;
+        let runs = matches!(
+            self.placement,
+            Placement::Sequential { .. } | Placement::Streams { .. }
+        );
+        if runs && let Some(bytes) = self.sizes.not_multiple_of(align_bytes) {
+            let problem = format!("requests of {bytes} bytes do not keep to {align_bytes} bytes");
+            return Err(("placement.align_kib", problem));
+        }
+        match self.placement {
+            Placement::Zipf { regions, .. } => {
+                if ground.capacity / u64::from(regions) < ground.align {
+                    let problem = format!("{regions} regions, some without a place in them");
+                    return Err(("placement.regions", problem));
+                }
+            }
+            Placement::Streams { streams } => {
+                let n = u64::from(streams);
+                let room = |i| {
+                    ground
+                        .boundary(i + 1, n)
+                        .checked_sub(ground.share_start(i, n))
+                };
+                if (0..n).any(|i| room(i).is_none_or(|room| room < largest)) {
+                    let problem = format!(
+                        "{streams} shares, some too small for a request of {largest} blocks"
+                    );
+                    return Err(("placement.streams", problem));
+                }
+            }
+            Placement::Local { group_bytes, .. } => {
+                let fits = group_bytes / block_bytes <= ground.capacity;
+                if !fits || !group_bytes.is_multiple_of(align_bytes) {
+                    let problem = format!(
+                        "groups of {group_bytes} bytes: expected a multiple of {align_bytes} bytes, \
+                         at most the drive"
+                    );
+                    return Err(("placement.group_kib", problem));
+                }
+            }
+            Placement::Uniform | Placement::Sequential { .. } => {}
+        }
+        Ok(())
+    }
+}
+
+/// The names of the sequences of chance. Renumbering them changes every result.
+const DIRECTIONS: u64 = 1;
+const SIZES: u64 = 2;
+const PLACES: u64 = 3;
+const GAPS: u64 = 4;

@@ -1,0 +1,253 @@
+//! Reads one table of a load file key by key, so that every complaint names the line and the key,
+//! and what was expected there.
+
+use std::collections::BTreeMap;
+
+use toml_edit::{Item, TableLike};
+
+/// What is wrong with a load, and where.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{place}: {key}: {problem}")]
+pub struct SpecError {
+    /// `FILE:LINE`, or the command line.
+    pub place: String,
+    /// The key or flag.
+    pub key: String,
+    /// What it is, and what was expected.
+    pub problem: String,
+}
+
+/// Where the values of a load came from: a file's lines, and flags that replaced some of them.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Origin {
+    file: String,
+    lines: BTreeMap<String, usize>,
+    flags: BTreeMap<&'static str, &'static str>,
+}
+
+impl Origin {
+    pub(super) fn new(file: &str) -> Self {
+        Origin {
+            file: file.to_owned(),
+            ..Origin::default()
+        }
+    }
+
+    /// From now on complaints about `section` (or one key of it) name this flag.
+    pub(super) fn replaced_by_flag(&mut self, section: &'static str, flag: &'static str) {
+        self.flags.insert(section, flag);
+    }
+
+    /// A complaint about a key such as `size.kib`.
+    pub(super) fn complain(&self, key: &str, problem: impl Into<String>) -> SpecError {
+        let section = key.split('.').next().unwrap_or(key);
+        let flag = self.flags.get(key).or_else(|| self.flags.get(section));
+        let (place, key) = match flag {
+            Some(flag) => ("command line".to_owned(), (*flag).to_owned()),
+            None => {
+                let line = self.lines.get(key).or_else(|| self.lines.get(section));
+                (self.at(line.copied()), key.to_owned())
+            }
+        };
+        SpecError {
+            place,
+            key,
+            problem: problem.into(),
+        }
+    }
+
+    pub(super) fn at(&self, line: Option<usize>) -> String {
+        match line {
+            Some(line) => format!("{}:{line}", self.file),
+            None => self.file.clone(),
+        }
+    }
+}
+
+/// One table; `finish` complains about keys that nobody asked for.
+pub(super) struct Section<'a> {
+    text: &'a str,
+    path: String,
+    table: &'a dyn TableLike,
+    asked: Vec<&'static str>,
+}
+
+impl<'a> Section<'a> {
+    pub(super) fn root(text: &'a str, table: &'a dyn TableLike) -> Self {
+        Section {
+            text,
+            path: String::new(),
+            table,
+            asked: Vec::new(),
+        }
+    }
+
+    /// The table under `key`, which has to be there.
+    pub(super) fn section(
+        &mut self,
+        origin: &mut Origin,
+        key: &'static str,
+    ) -> Result<Section<'a>, SpecError> {
+        let item = self.item(origin, key).ok_or_else(|| {
+            origin.complain(
+                &self.path_of(key),
+                format!("missing: expected a table [{key}]"),
+            )
+        })?;
+        let table = item.as_table_like().ok_or_else(|| {
+            let problem = format!("{}: expected a table [{key}]", shown(item));
+            origin.complain(&self.path_of(key), problem)
+        })?;
+        Ok(Section {
+            text: self.text,
+            path: self.path_of(key),
+            table,
+            asked: Vec::new(),
+        })
+    }
+
+    /// The inline tables of the list under `key`.
+    pub(super) fn list(
+        &mut self,
+        origin: &mut Origin,
+        key: &'static str,
+        expected: &str,
+    ) -> Result<Vec<Section<'a>>, SpecError> {
+        let path = self.path_of(key);
+        let item = self.item(origin, key);
+        let wrong = |origin: &Origin, found: &str| {
+            origin.complain(&path, format!("{found}: expected {expected}"))
+        };
+        let array = match item {
+            None => return Err(wrong(origin, "missing")),
+            Some(item) => item.as_array().ok_or_else(|| wrong(origin, &shown(item)))?,
+        };
+        let mut sections = Vec::new();
+        for value in array {
+            let table = value
+                .as_inline_table()
+                .ok_or_else(|| wrong(origin, value.to_string().trim()))?;
+            sections.push(Section {
+                text: self.text,
+                path: path.clone(),
+                table,
+                asked: Vec::new(),
+            });
+        }
+        Ok(sections)
+    }
+
+    /// A number, whole or not; `default` if the key is not there, a complaint if there is none.
+    pub(super) fn number(
+        &mut self,
+        origin: &mut Origin,
+        key: &'static str,
+        default: Option<f64>,
+        expected: &str,
+    ) -> Result<f64, SpecError> {
+        self.value(origin, key, default, expected, |item| {
+            item.as_float()
+                .or_else(|| item.as_integer().map(|whole| whole as f64))
+        })
+    }
+
+    /// A whole number that is not negative.
+    pub(super) fn whole(
+        &mut self,
+        origin: &mut Origin,
+        key: &'static str,
+        default: Option<u64>,
+        expected: &str,
+    ) -> Result<u64, SpecError> {
+        self.value(origin, key, default, expected, |item| {
+            item.as_integer()
+                .and_then(|whole| u64::try_from(whole).ok())
+        })
+    }
+
+    /// A text.
+    pub(super) fn text(
+        &mut self,
+        origin: &mut Origin,
+        key: &'static str,
+        default: Option<String>,
+        expected: &str,
+    ) -> Result<String, SpecError> {
+        self.value(origin, key, default, expected, |item| {
+            item.as_str().map(str::to_owned)
+        })
+    }
+
+    /// Complains about the first key that nobody asked for.
+    pub(super) fn finish(self, origin: &Origin) -> Result<(), SpecError> {
+        for (key, _) in self.table.iter() {
+            if !self.asked.contains(&key) {
+                let line = self.table.key(key).and_then(|k| k.span());
+                return Err(SpecError {
+                    place: origin.at(line.map(|span| line_of(self.text, span.start))),
+                    key: self.path_of(key),
+                    problem: format!("unknown key: expected one of {}", self.asked.join(", ")),
+                });
+            }
+        }
+        Ok(())
+    }
+
+    fn value<T>(
+        &mut self,
+        origin: &mut Origin,
+        key: &'static str,
+        default: Option<T>,
+        expected: &str,
+        read: impl Fn(&Item) -> Option<T>,
+    ) -> Result<T, SpecError> {
+        let found = self.item(origin, key);
+        let path = self.path_of(key);
+        match (found, default) {
+            (Some(item), _) => read(item).ok_or_else(|| {
+                origin.complain(&path, format!("{}: expected {expected}", shown(item)))
+            }),
+            (None, Some(default)) => Ok(default),
+            (None, None) => Err(origin.complain(&path, format!("missing: expected {expected}"))),
+        }
+    }
+
+    fn item(&mut self, origin: &mut Origin, key: &'static str) -> Option<&'a Item> {
+        self.asked.push(key);
+        let (name, item) = self.table.get_key_value(key)?;
+        if let Some(span) = name.span() {
+            let line = line_of(self.text, span.start);
+            origin.lines.insert(self.path_of(key), line);
+        }
+        Some(item)
+    }
+
+    fn path_of(&self, key: &str) -> String {
+        match self.path.as_str() {
+            "" => key.to_owned(),
+            path => format!("{path}.{key}"),
+        }
+    }
+}
+
+/// The number of the line in which the byte at `offset` stands, from 1.
+pub(super) fn line_of(text: &str, offset: usize) -> usize {
+    let before = &text.as_bytes()[..offset.min(text.len())];
+    1 + before.iter().filter(|&&byte| byte == b'\n').count()
+}
+
+/// A value as it stands in the file, in one line and not too long.
+fn shown(item: &Item) -> String {
+    if item.is_table() || item.is_array_of_tables() {
+        return "a table".to_owned();
+    }
+    let text = item.to_string();
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    match text.char_indices().nth(SHOWN_CHARACTERS) {
+        Some((cut, _)) => format!("{}...", &text[..cut]),
+        None => text,
+    }
+}
+
+/// How much of a wrong value a complaint repeats: enough to find it, and it stays one line.
+const SHOWN_CHARACTERS: usize = 40;

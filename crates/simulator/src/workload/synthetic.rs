@@ -1,0 +1,91 @@
+//! A synthetic load as a source of requests for a run.
+
+use block::{Class, Finished, Instant};
+
+use super::generator::Generator;
+use super::{Arrivals, SpecError, Workload};
+use crate::run::{Arrival, Demand, Load, LoadError};
+
+/// A load on a drive. It never ends by itself: bound it, for instance by
+/// [`crate::replay::Bounded`].
+#[derive(Clone, Debug)]
+pub struct Synthetic {
+    generator: Generator,
+    source: Source,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Source {
+    /// So many tasks have not asked for anything yet.
+    Closed { unborn: u32 },
+    /// The last arrival was at this time.
+    Open { clock: Instant },
+}
+
+impl Synthetic {
+    /// `workload` on a drive of `capacity` blocks.
+    ///
+    /// # Errors
+    /// If the load does not fit on it.
+    pub fn new(workload: &Workload, block_bytes: u32, capacity: u64) -> Result<Self, SpecError> {
+        Ok(Synthetic {
+            generator: Generator::new(workload, block_bytes, capacity)?,
+            source: match workload.arrivals {
+                Arrivals::Closed { tasks, .. } => Source::Closed { unborn: tasks },
+                Arrivals::Open { .. } => Source::Open {
+                    clock: Instant::ZERO,
+                },
+            },
+        })
+    }
+
+    fn arrival(&mut self, at: Instant) -> Arrival {
+        let (direction, extent) = self.generator.request();
+        Arrival {
+            at,
+            demand: Demand {
+                direction,
+                extent,
+                class: Class::default(),
+            },
+        }
+    }
+
+    fn answered(&mut self, now: Instant) -> Option<Arrival> {
+        match self.source {
+            Source::Closed { .. } => {
+                let at = now.checked_add(self.generator.gap())?;
+                Some(self.arrival(at))
+            }
+            Source::Open { .. } => None,
+        }
+    }
+}
+
+impl Load for Synthetic {
+    fn next_arrival(&mut self) -> Result<Option<Arrival>, LoadError> {
+        let at = match &mut self.source {
+            Source::Closed { unborn: 0 } => return Ok(None),
+            Source::Closed { unborn } => {
+                *unborn -= 1;
+                Instant::ZERO
+            }
+            Source::Open { clock } => match clock.checked_add(self.generator.gap()) {
+                Some(at) => {
+                    *clock = at;
+                    at
+                }
+                None => return Ok(None),
+            },
+        };
+        Ok(Some(self.arrival(at)))
+    }
+
+    fn on_finished(&mut self, now: Instant, _: &Finished) -> Result<Option<Arrival>, LoadError> {
+        Ok(self.answered(now))
+    }
+
+    fn on_skipped(&mut self, now: Instant, _: &Arrival) -> Result<Option<Arrival>, LoadError> {
+        Ok(self.answered(now))
+    }
+}

@@ -1,0 +1,420 @@
+//! The run loop against a naive queue, and what it promises to loads and watchers.
+
+use std::io;
+use std::sync::Arc;
+
+use block::{
+    Class, Command, Direction, Duration, Extent, Finished, Instant, Lba, Outcome, Refused, Sectors,
+};
+use drive::{Profile, VirtualDrive};
+use engine::{Engine, Limits};
+use proptest::prelude::*;
+use scheduler::policy::{ALL, find};
+use scheduler::{Choice, Pending, Policy, Sight, View};
+use simulator::ledger::{Format, Ledger, Report, RequestsFile};
+use simulator::run::{
+    Arrival, Demand, Device, Load, LoadError, Options, PastEnd, Progress, Ran, RunError, Watch, run,
+};
+
+#[path = "../../scheduler/tests/drives/invented.rs"]
+mod invented;
+#[path = "../../engine/tests/drives/simple.rs"]
+mod simple;
+
+use simple::SimpleDrive;
+
+impl Device for SimpleDrive {
+    fn submit(&mut self, now: Instant, command: Command) -> Result<(), Refused> {
+        SimpleDrive::submit(self, now, command)
+    }
+
+    fn poll(&mut self, now: Instant) -> Option<Outcome> {
+        SimpleDrive::poll(self, now)
+    }
+
+    fn next_wakeup(&self) -> Option<Instant> {
+        SimpleDrive::next_wakeup(self)
+    }
+}
+
+fn arrival(at: u64, start: u64, length: u64) -> Arrival {
+    let direction = match start % 3 {
+        0 => Direction::Write,
+        _ => Direction::Read,
+    };
+    Arrival {
+        at: Instant::from_nanos(at),
+        demand: Demand {
+            direction,
+            extent: Extent::new(Lba(start), Sectors(length)).expect("a valid extent"),
+            class: Class::default(),
+        },
+    }
+}
+
+/// Arrivals at given times; the place of an arrival is its line.
+struct Listed {
+    arrivals: Vec<Arrival>,
+    line: usize,
+}
+
+impl Listed {
+    fn new(arrivals: Vec<Arrival>) -> Self {
+        Listed { arrivals, line: 0 }
+    }
+}
+
+impl Load for Listed {
+    fn next_arrival(&mut self) -> Result<Option<Arrival>, LoadError> {
+        let next = self.arrivals.get(self.line).copied();
+        self.line += 1;
+        Ok(next)
+    }
+
+    fn place(&self) -> Option<String> {
+        Some(format!("listed.csv:{}", self.line))
+    }
+}
+
+/// So many clients; each asks again some time after it was answered.
+struct Closed {
+    clients: u64,
+    think: Duration,
+    asked: u64,
+}
+
+impl Closed {
+    fn new(clients: u64, think: Duration) -> Self {
+        Closed {
+            clients,
+            think,
+            asked: 0,
+        }
+    }
+
+    fn ask(&mut self, at: Instant) -> Arrival {
+        self.asked += 1;
+        arrival(at.as_nanos(), self.asked * 7919 % 2700, 1 + self.asked % 40)
+    }
+}
+
+impl Load for Closed {
+    fn next_arrival(&mut self) -> Result<Option<Arrival>, LoadError> {
+        Ok((self.asked < self.clients).then(|| self.ask(Instant::ZERO)))
+    }
+
+    fn on_finished(&mut self, now: Instant, _: &Finished) -> Result<Option<Arrival>, LoadError> {
+        let at = now + self.think;
+        Ok(Some(self.ask(at)))
+    }
+}
+
+/// Everything that a watcher is told.
+#[derive(Default)]
+struct Record {
+    finished: Vec<Finished>,
+    progress: Vec<Progress>,
+}
+
+impl Watch for Record {
+    fn finished(&mut self, finished: &Finished) -> io::Result<()> {
+        self.finished.push(*finished);
+        Ok(())
+    }
+
+    fn progress(&mut self, progress: Progress) {
+        self.progress.push(progress);
+    }
+}
+
+fn engine(policy: &str, limits: Limits) -> Engine {
+    let entry = find(policy).expect("a policy of the table");
+    Engine::new(Arc::new(invented::profile()), (entry.new)(), limits)
+}
+
+fn ledger() -> Ledger {
+    Ledger::new(512, 1)
+}
+
+fn limits(requests: usize, commands_at_drive: usize) -> Limits {
+    Limits {
+        requests,
+        commands_at_drive,
+    }
+}
+
+fn first(requests: u64) -> Options {
+    Options {
+        requests: Some(requests),
+        ..Options::default()
+    }
+}
+
+/// Serves a load with fcfs on a simple drive.
+fn serve<L: Load>(
+    load: &mut L,
+    limits: Limits,
+    options: &Options,
+) -> (Result<Ran, RunError>, Record, Report) {
+    let mut engine = engine("fcfs", limits);
+    let mut drive = SimpleDrive::new(invented::profile());
+    let (mut ledger, mut record) = (ledger(), Record::default());
+    let ran = run(
+        &mut engine,
+        &mut drive,
+        load,
+        options,
+        &mut ledger,
+        &mut record,
+    );
+    let report = ledger.report(ran.as_ref().unwrap_or(&Ran::default()));
+    (ran, record, report)
+}
+
+/// When each of the arrivals ends if they are served one by one.
+fn one_by_one(arrivals: &[Arrival]) -> Vec<Instant> {
+    let mut drive = SimpleDrive::new(invented::profile());
+    let mut now = Instant::ZERO;
+    let mut ends = Vec::new();
+    for arrival in arrivals {
+        now = now.max(arrival.at);
+        let Demand {
+            direction, extent, ..
+        } = arrival.demand;
+        let durability = block::Durability::Volatile;
+        let action = match direction {
+            Direction::Read => block::Action::Read { extent, durability },
+            Direction::Write => block::Action::Write { extent, durability },
+        };
+        let submitted = drive.submit(now, Command::new(block::CommandId(0), action));
+        submitted.expect("the drive is idle");
+        now = drive.next_wakeup().expect("it will end");
+        drive.poll(now).expect("it has ended");
+        ends.push(now);
+    }
+    ends
+}
+
+proptest! {
+    #[test]
+    fn an_open_load_ends_when_a_naive_queue_says_however_much_is_held_back(
+        gaps in prop::collection::vec((0..12_000_000u64, 0..2700u64, 1..100u64), 1..60),
+        requests in 1..9usize,
+    ) {
+        let mut at = 0;
+        let arrivals: Vec<Arrival> = gaps
+            .iter()
+            .map(|&(gap, start, length)| {
+                at += gap;
+                arrival(at, start, length)
+            })
+            .collect();
+        let expected = one_by_one(&arrivals);
+        let mut load = Listed::new(arrivals.clone());
+        let (ran, record, report) = serve(&mut load, limits(requests, 1), &Options::default());
+        let ran = ran.expect("a good load");
+        prop_assert_eq!(ran.requests, arrivals.len() as u64);
+        let mut held_back = 0;
+        for (number, finished) in record.finished.iter().enumerate() {
+            prop_assert_eq!(finished.request.id.0, number as u64);
+            prop_assert_eq!(finished.submitted, arrivals[number].at);
+            prop_assert_eq!(finished.at, expected[number]);
+            // It could not enter before the one that is `requests` places ahead had ended.
+            let blocker = number.checked_sub(requests).map(|ahead| expected[ahead]);
+            held_back += u64::from(blocker.is_some_and(|end| end > finished.submitted));
+            let account = finished.account.expect("the drive keeps accounts");
+            prop_assert_eq!(finished.waited + account.total(), finished.response());
+        }
+        prop_assert_eq!(ran.held_back, held_back);
+        let unclaimed = report.all.account.map(|account| account.unclaimed_ms);
+        prop_assert_eq!(unclaimed, Some(0.0));
+    }
+}
+
+#[test]
+fn a_closed_load_keeps_its_clients_busy_until_enough_is_asked() {
+    let mut load = Closed::new(5, Duration::from_millis(3));
+    let (ran, record, report) = serve(&mut load, limits(100, 2), &first(200));
+    let ran = ran.expect("a good load");
+    assert_eq!((ran.requests, ran.held_back, ran.overruled), (200, 0, 0));
+    assert_eq!(report.all.requests, 200);
+    assert_eq!(report.span_ms, ran.end.as_nanos() as f64 / 1e6);
+    let mut numbers: Vec<u64> = record.finished.iter().map(|f| f.request.id.0).collect();
+    numbers.sort_unstable();
+    assert!(numbers.into_iter().eq(0..200), "each number once");
+    // Five clients: when one asks, at most four others are unanswered.
+    for finished in &record.finished {
+        let open = record
+            .finished
+            .iter()
+            .filter(|other| other.submitted <= finished.submitted && finished.submitted < other.at);
+        assert!(open.count() <= 5);
+    }
+}
+
+#[test]
+fn a_run_stops_taking_arrivals_at_its_end_and_serves_what_it_took() {
+    let arrivals: Vec<Arrival> = (0..100)
+        .map(|i| arrival(i * 1_000_000, i * 20, 8))
+        .collect();
+    let options = Options {
+        until: Some(Instant::from_nanos(30_000_000)),
+        ..Options::default()
+    };
+    let mut load = Listed::new(arrivals);
+    let (ran, record, _) = serve(&mut load, limits(100, 2), &options);
+    let ran = ran.expect("a good load");
+    // The arrivals at 0, 1, ... 30 ms.
+    assert_eq!(ran.requests, 31);
+    assert!(ran.end > Instant::from_nanos(30_000_000));
+    assert_eq!(record.finished.len(), 31);
+    assert_eq!(load.line, 32, "one arrival is looked at ahead, no more");
+}
+
+#[test]
+fn progress_is_told_at_every_nth_end() {
+    let options = Options {
+        progress_every: 30,
+        ..first(100)
+    };
+    let mut load = Closed::new(3, Duration::ZERO);
+    let (_, record, _) = serve(&mut load, limits(100, 2), &options);
+    let told: Vec<u64> = record.progress.iter().map(|p| p.finished).collect();
+    assert_eq!(told, [30, 60, 90]);
+    assert_eq!(record.progress[0].now, record.finished[29].at);
+}
+
+#[test]
+fn blocks_that_are_not_there_stop_the_run_or_are_counted() {
+    let arrivals = vec![arrival(5, 0, 8), arrival(6, 2795, 6), arrival(7, 2792, 8)];
+    let (ran, ..) = serve(
+        &mut Listed::new(arrivals.clone()),
+        limits(9, 1),
+        &Options::default(),
+    );
+    assert_eq!(
+        ran.expect_err("six blocks are not there").to_string(),
+        "listed.csv:2: blocks 2795..2801 end past the last block of the drive, which has 2800 \
+         blocks"
+    );
+    let options = Options {
+        past_end: PastEnd::Skip,
+        ..Options::default()
+    };
+    let (ran, ..) = serve(&mut Listed::new(arrivals), limits(9, 1), &options);
+    let ran = ran.expect("the bad arrival is left out");
+    assert_eq!((ran.requests, ran.skipped), (2, 1));
+}
+
+#[test]
+fn times_that_go_back_stop_the_run() {
+    let arrivals = vec![arrival(50, 0, 8), arrival(49, 8, 8)];
+    let (ran, ..) = serve(
+        &mut Listed::new(arrivals),
+        limits(9, 1),
+        &Options::default(),
+    );
+    assert_eq!(
+        ran.expect_err("it goes back").to_string(),
+        "listed.csv:2: an arrival at 49 ns after one at 50 ns: expected times that never go back"
+    );
+}
+
+/// Lets every request lie for a millisecond.
+#[derive(Default)]
+struct Dawdler {
+    pending: Vec<(Pending, Option<Instant>)>,
+}
+
+impl Policy for Dawdler {
+    fn sight(&self) -> Sight {
+        Sight::Order
+    }
+
+    fn add(&mut self, pending: &Pending) {
+        self.pending.push((*pending, None));
+    }
+
+    fn withdraw(&mut self, pending: &Pending) {
+        self.pending.retain(|(known, _)| known != pending);
+    }
+
+    fn select(&mut self, view: &View) -> Choice {
+        let Some((pending, until)) = self.pending.first_mut() else {
+            return Choice::Nothing;
+        };
+        let until = *until.get_or_insert(view.now + Duration::from_millis(1));
+        if view.now < until {
+            return Choice::WaitUntil(until);
+        }
+        let ticket = pending.ticket;
+        self.pending.remove(0);
+        Choice::Serve(ticket)
+    }
+}
+
+#[test]
+fn a_policy_that_waits_is_woken_in_time() {
+    let belief = Arc::new(invented::profile());
+    let mut engine = Engine::new(belief, Box::new(Dawdler::default()), limits(9, 1));
+    let mut drive = SimpleDrive::new(invented::profile());
+    let mut record = Record::default();
+    let mut load = Listed::new(vec![arrival(0, 0, 8), arrival(90_000_000, 8, 8)]);
+    let ran = run(
+        &mut engine,
+        &mut drive,
+        &mut load,
+        &Options::default(),
+        &mut ledger(),
+        &mut record,
+    );
+    assert_eq!(ran.expect("a good load").overruled, 0);
+    for finished in &record.finished {
+        assert_eq!(finished.waited, Duration::from_millis(1));
+    }
+}
+
+fn shipped(name: &str) -> Profile {
+    let entry = drive::catalog::find(name).expect("a shipped drive");
+    entry.profile().expect("a valid profile")
+}
+
+/// A run on a virtual drive: its report and the file of all its requests.
+fn virtually(policy: &str, depth: usize) -> (Report, Vec<u8>) {
+    let mut profile = shipped("seagate-cheetah-9lp");
+    profile.queue.depth = 16;
+    let profile = Arc::new(profile);
+    let entry = find(policy).expect("a policy of the table");
+    let limits = limits(64, depth);
+    let mut engine = Engine::new(Arc::clone(&profile), (entry.new)(), limits);
+    let mut drive = VirtualDrive::new(profile);
+    let mut file = RequestsFile::new(Vec::new(), Format::JsonLines).expect("memory suffices");
+    let mut ledger = ledger();
+    let mut load = Closed::new(10, Duration::ZERO);
+    let ran = run(
+        &mut engine,
+        &mut drive,
+        &mut load,
+        &first(2000),
+        &mut ledger,
+        &mut file,
+    );
+    let report = ledger.report(&ran.expect("a good load"));
+    (report, file.finish().expect("memory suffices"))
+}
+
+#[test]
+fn the_same_run_gives_the_same_bytes_under_every_policy() {
+    for entry in ALL {
+        for depth in [1, 2, 7] {
+            let (report, requests) = virtually(entry.name, depth);
+            let (again, requests_again) = virtually(entry.name, depth);
+            let name = entry.name;
+            assert_eq!(report.all.requests, 2000, "{name}");
+            assert_eq!(report.overruled, 0, "{name}");
+            let bytes = |report| serde_json::to_string(report).expect("figures are JSON");
+            assert_eq!(bytes(&report), bytes(&again), "{name}");
+            assert_eq!(requests, requests_again, "{name}");
+        }
+    }
+}

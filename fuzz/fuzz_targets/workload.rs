@@ -1,0 +1,25 @@
+//! Any text as a load file: refused in one line, or a load whose requests keep to the drive.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use simulator::workload::{Generator, Workload};
+
+fuzz_target!(|text: &str| {
+    let workload = match Workload::parse("fuzz.toml", text) {
+        Ok(workload) => workload,
+        Err(error) => {
+            assert!(!error.problem.contains('\n'), "one line: {error}");
+            return;
+        }
+    };
+    for (block_bytes, capacity) in [(512, 17_783_240), (4096, 1_000), (512, 1)] {
+        let Ok(mut requests) = Generator::new(&workload, block_bytes, capacity) else {
+            continue;
+        };
+        for _ in 0..100 {
+            let (_, extent) = requests.request();
+            assert!(extent.end().0 <= capacity);
+            requests.gap();
+        }
+    }
+});
