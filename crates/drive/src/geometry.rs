@@ -97,7 +97,8 @@ pub struct Zone {
 /// fitted to measurements, because published zone start angles are mostly zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AngleBand {
-    /// The first block; on a track of several bands, the track's first block decides.
+    /// The first block. It should be the first of its track: a [`Track`] as a whole is turned as
+    /// its first block is.
     pub first: Lba,
     /// What is added.
     pub add: Angle,

@@ -180,34 +180,29 @@ impl Indexed {
         self.root().tracks
     }
 
-    /// The first blocks of the parts of the drive: of the runs whose groups hold tracks.
+    /// The first blocks of the runs of the whole drive. A run that is not repeated and holds
+    /// groups of groups, an actuator's share, is replaced by its own runs.
     pub fn zone_starts(&self) -> Vec<u64> {
+        let runs_of =
+            |group: &Group| &self.runs[group.runs.start as usize..group.runs.end as usize];
         let mut places = Vec::new();
-        self.add_parts(self.root(), 0, &mut places);
+        for run in runs_of(self.root()) {
+            let inner = match run.child {
+                Child::Group(child) if run.repeats == 1 => runs_of(&self.groups[child as usize]),
+                _ => &[],
+            };
+            if let Some(Child::Group(_)) = inner.first().map(|run| run.child) {
+                places.extend(inner.iter().map(|inner| run.first + inner.first));
+            } else {
+                places.push(run.first);
+            }
+        }
         let blocks = places
             .into_iter()
             .map(|place| match self.slips.block_at(place) {
                 Ok(block) | Err(block) => block,
             });
         blocks.filter(|&block| block < self.blocks).collect()
-    }
-
-    /// Adds the first places of a group's parts. Groups of groups are entered unless they are
-    /// repeated: then they are one part, so that there are never more parts than runs.
-    fn add_parts(&self, group: &Group, base: u64, places: &mut Vec<u64>) {
-        for run in &self.runs[group.runs.start as usize..group.runs.end as usize] {
-            let child = match run.child {
-                Child::Group(child) if run.repeats == 1 => &self.groups[child as usize],
-                _ => {
-                    places.push(base + run.first);
-                    continue;
-                }
-            };
-            match self.runs[child.runs.start as usize].child {
-                Child::Track { .. } => places.push(base + run.first),
-                Child::Group(_) => self.add_parts(child, base + run.first, places),
-            }
-        }
     }
 
     /// Where a block is.
