@@ -10,6 +10,7 @@
 //!    half and, in phase, on its per-request errors.
 
 pub mod angles;
+pub mod document;
 pub mod electronics;
 
 use std::sync::Arc;

@@ -9,6 +9,7 @@
 //!   be compared with its own measurement: the *per-request error*.
 
 pub mod clock;
+pub mod judgement;
 pub mod measurement;
 pub mod score;
 

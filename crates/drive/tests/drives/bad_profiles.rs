@@ -157,272 +157,280 @@ fn the_small_drives_are_fine() {
     Profile::parse(&indexed(), "tiny.toml").expect("a profile");
 }
 
+/// What is replaced in `ZONED` by what, the key that is named, and words of the message.
+const ZONED_CASES: &[[&str; 4]] = &[
+    [
+        "name = \"tiny\"",
+        "name = \"Tiny Drive\"",
+        "name",
+        "lower-case",
+    ],
+    ["name = \"tiny\"", "name = 7", "name", "expected a string"],
+    ["year = 1990", "year = 19", "year", "1956"],
+    [
+        "provenance = \"invented\"",
+        "provenance = \"guessed\"",
+        "provenance",
+        "\"measured\"",
+    ],
+    [
+        "origin = \"made up for",
+        "orgin = \"made up for",
+        "orgin",
+        "did you mean `origin`?",
+    ],
+    [
+        "origin = \"fitted to nothing\"",
+        "origin = \" \"",
+        "fitted.origin",
+        "not empty",
+    ],
+    [
+        "block_bytes = 512",
+        "block_bytes = 520",
+        "block_bytes",
+        "512 or 4096",
+    ],
+    [
+        "physical_block_bytes = 512",
+        "physical_block_bytes = 1024",
+        "physical_block_bytes",
+        "512 or 4096",
+    ],
+    ["blocks = 300\n", "blocks = 317\n", "blocks", "316"],
+    ["blocks = 300\n", "blocks = 0\n", "blocks", "at least one"],
+    [
+        "blocks = 300\n",
+        "blocks = -1\n",
+        "blocks",
+        "expected a whole number",
+    ],
+    ["actuators = 1", "actuators = 3", "actuators", "from 1 to 2"],
+    ["rpm = 5400", "rpm = 0", "spindle.rpm", "from 1000 to 30000"],
+    [
+        "rpm = 5400",
+        "rpm = -7200",
+        "spindle.rpm",
+        "from 1000 to 30000",
+    ],
+    [
+        "rpm = 5400",
+        "rpm = nan",
+        "spindle.rpm",
+        "from 1000 to 30000",
+    ],
+    [
+        "rpm = 5400",
+        "rpm = 1e9",
+        "spindle.rpm",
+        "from 1000 to 30000",
+    ],
+    [
+        "rpm = 5400",
+        "rpms = 5400",
+        "spindle.rpms",
+        "did you mean `rpm`?",
+    ],
+    [
+        "head_switch_ms = 0.8",
+        "head_switch_ms = -0.8",
+        "seek.head_switch_ms",
+        "from 0",
+    ],
+    [
+        "head_switch_ms = 0.8",
+        "head_switch_ms = inf",
+        "seek.head_switch_ms",
+        "from 0",
+    ],
+    [
+        "[5, 3.5]",
+        "[1, 3.5]",
+        "seek.read_points[1]",
+        "each larger than the last",
+    ],
+    ["[5, 3.5]", "[5, -3.5]", "seek.read_points[1][1]", "from 0"],
+    [
+        "[5, 3.5]",
+        "[5]",
+        "seek.read_points[1]",
+        "[cylinders, milliseconds]",
+    ],
+    [
+        "read_points = [[1, 2.0], [5, 3.5], [9, 4.5]]",
+        "read_points = []",
+        "seek.read_points",
+        "at least one",
+    ],
+    [
+        "read_reselect_ms = 0",
+        "read_reselect_ms = \"0\"",
+        "overhead.read_reselect_ms",
+        "expected a number",
+    ],
+    [
+        "read_reselect_ms = 0",
+        "read_reslect_ms = 0",
+        "overhead.read_reslect_ms",
+        "did you mean `read_reselect_ms`?",
+    ],
+    [
+        "segment_blocks = 64",
+        "segment_blocks = 99999999",
+        "buffer.segment_blocks",
+        "together",
+    ],
+    [
+        "segment_blocks = 64",
+        "segment_blocks = 0",
+        "buffer.segment_blocks",
+        "from 1",
+    ],
+    [
+        "write_segments = 1",
+        "write_segments = 3",
+        "buffer.write_segments",
+        "from 0 to 2",
+    ],
+    [
+        "read_written = true",
+        "read_written = 1",
+        "buffer.read_written",
+        "true or false",
+    ],
+    [
+        "look_ahead = \"segment\"",
+        "look_ahead = \"far\"",
+        "buffer.look_ahead",
+        "\"cylinder\"",
+    ],
+    [
+        "read_watermark_permille = 500",
+        "read_watermark_permille = 1001",
+        "buffer.read_watermark_permille",
+        "to 1000",
+    ],
+    ["depth = 1", "depth = 0", "queue.depth", "from 1"],
+    [
+        "kind = \"zoned\"",
+        "kind = \"round\"",
+        "layout.kind",
+        "\"indexed\"",
+    ],
+    ["surfaces = 2", "surfaces = 0", "layout.surfaces", "from 1"],
+    [
+        "cylinders = 10",
+        "cylinders = 4294967295",
+        "layout.cylinders",
+        "1 to 4194304",
+    ],
+    [
+        "surfaces = 2",
+        "surfaces = 65",
+        "layout.surfaces",
+        "1 to 64",
+    ],
+    [
+        "sparing = \"zone-end\"",
+        "sparing = \"lots\"",
+        "layout.sparing",
+        "\"range-end\"",
+    ],
+    [
+        "first_cylinder = 5",
+        "first_cylinder = 4",
+        "layout.zone[1].first_cylinder",
+        "do not overlap",
+    ],
+    [
+        "last_cylinder = 9",
+        "last_cylinder = 10",
+        "layout.zone[1].last_cylinder",
+        "from 5 to 9",
+    ],
+    [
+        "sectors_per_track = 12",
+        "sectors_per_track = 0",
+        "layout.zone[1].sectors_per_track",
+        "from 1",
+    ],
+    [
+        "sectors_per_track = 12",
+        "sectors_per_track = 1000000",
+        "layout.zone[1].sectors_per_track",
+        "1 to 65536",
+    ],
+    [
+        "start_sectors = 2",
+        "start_sectors = nan",
+        "layout.zone[1].start_sectors",
+        "expected a number",
+    ],
+    [
+        "slips = [7, 19]",
+        "slips = [7, 19, 20, 21, 22]",
+        "layout.zone[0].slips",
+        "not more than spares",
+    ],
+    [
+        "spares = 4",
+        "spares = 200",
+        "layout.zone[0].spares",
+        "at most 199",
+    ],
+    [
+        "slips = [7, 19]",
+        "slips = [7, 200]",
+        "layout.zone[0].slips[1]",
+        "below 200",
+    ],
+    [
+        "slips = [7, 19]",
+        "slips = [7, 7]",
+        "layout.zone[0].slips[1]",
+        "each once",
+    ],
+    [
+        "slips = [7, 19]",
+        "slips = [7, -1]",
+        "layout.zone[0].slips[1]",
+        "from 0",
+    ],
+    [
+        "slips = [7, 19]",
+        "slips = 7",
+        "layout.zone[0].slips",
+        "an array",
+    ],
+    [
+        "slips = [7, 19]",
+        "remaps = [[7, 3]]",
+        "layout.zone[0].remaps[0]",
+        "expected a spare",
+    ],
+    [
+        "[0, 1, 0.5, 0.001]",
+        "[0, 0, 0.5, 0.001]",
+        "fitted.turns[1]",
+        "ascending",
+    ],
+    [
+        "[0, 1, 0.5, 0.001]",
+        "[0, 1, inf, 0.001]",
+        "fitted.turns[1][2]",
+        "expected a number",
+    ],
+    [
+        "[0, 1, 0.5, 0.001]",
+        "[0, 1, 0.5]",
+        "fitted.turns[1]",
+        "expected [group, run, start, step]",
+    ],
+];
+
 #[test]
 fn each_number_is_checked_where_it_stands() {
-    for (part, by, key, words) in [
-        (
-            "name = \"tiny\"",
-            "name = \"Tiny Drive\"",
-            "name",
-            "lower-case",
-        ),
-        ("name = \"tiny\"", "name = 7", "name", "expected a string"),
-        ("year = 1990", "year = 19", "year", "1956"),
-        (
-            "provenance = \"invented\"",
-            "provenance = \"guessed\"",
-            "provenance",
-            "\"measured\"",
-        ),
-        (
-            "origin = \"made up for",
-            "orgin = \"made up for",
-            "orgin",
-            "did you mean `origin`?",
-        ),
-        (
-            "origin = \"fitted to nothing\"",
-            "origin = \" \"",
-            "fitted.origin",
-            "not empty",
-        ),
-        (
-            "block_bytes = 512",
-            "block_bytes = 520",
-            "block_bytes",
-            "512 or 4096",
-        ),
-        (
-            "physical_block_bytes = 512",
-            "physical_block_bytes = 1024",
-            "physical_block_bytes",
-            "512 or 4096",
-        ),
-        ("blocks = 300\n", "blocks = 317\n", "blocks", "316"),
-        ("blocks = 300\n", "blocks = 0\n", "blocks", "at least one"),
-        (
-            "blocks = 300\n",
-            "blocks = -1\n",
-            "blocks",
-            "expected a whole number",
-        ),
-        ("actuators = 1", "actuators = 3", "actuators", "from 1 to 2"),
-        ("rpm = 5400", "rpm = 0", "spindle.rpm", "from 1000 to 30000"),
-        (
-            "rpm = 5400",
-            "rpm = -7200",
-            "spindle.rpm",
-            "from 1000 to 30000",
-        ),
-        (
-            "rpm = 5400",
-            "rpm = nan",
-            "spindle.rpm",
-            "from 1000 to 30000",
-        ),
-        (
-            "rpm = 5400",
-            "rpm = 1e9",
-            "spindle.rpm",
-            "from 1000 to 30000",
-        ),
-        (
-            "rpm = 5400",
-            "rpms = 5400",
-            "spindle.rpms",
-            "did you mean `rpm`?",
-        ),
-        (
-            "head_switch_ms = 0.8",
-            "head_switch_ms = -0.8",
-            "seek.head_switch_ms",
-            "from 0",
-        ),
-        (
-            "head_switch_ms = 0.8",
-            "head_switch_ms = inf",
-            "seek.head_switch_ms",
-            "from 0",
-        ),
-        (
-            "[5, 3.5]",
-            "[1, 3.5]",
-            "seek.read_points[1]",
-            "each larger than the last",
-        ),
-        ("[5, 3.5]", "[5, -3.5]", "seek.read_points[1][1]", "from 0"),
-        (
-            "[5, 3.5]",
-            "[5]",
-            "seek.read_points[1]",
-            "[cylinders, milliseconds]",
-        ),
-        (
-            "read_points = [[1, 2.0], [5, 3.5], [9, 4.5]]",
-            "read_points = []",
-            "seek.read_points",
-            "at least one",
-        ),
-        (
-            "read_reselect_ms = 0",
-            "read_reselect_ms = \"0\"",
-            "overhead.read_reselect_ms",
-            "expected a number",
-        ),
-        (
-            "read_reselect_ms = 0",
-            "read_reslect_ms = 0",
-            "overhead.read_reslect_ms",
-            "did you mean `read_reselect_ms`?",
-        ),
-        (
-            "segment_blocks = 64",
-            "segment_blocks = 99999999",
-            "buffer.segment_blocks",
-            "together",
-        ),
-        (
-            "segment_blocks = 64",
-            "segment_blocks = 0",
-            "buffer.segment_blocks",
-            "from 1",
-        ),
-        (
-            "write_segments = 1",
-            "write_segments = 3",
-            "buffer.write_segments",
-            "from 0 to 2",
-        ),
-        (
-            "read_written = true",
-            "read_written = 1",
-            "buffer.read_written",
-            "true or false",
-        ),
-        (
-            "look_ahead = \"segment\"",
-            "look_ahead = \"far\"",
-            "buffer.look_ahead",
-            "\"cylinder\"",
-        ),
-        (
-            "read_watermark_permille = 500",
-            "read_watermark_permille = 1001",
-            "buffer.read_watermark_permille",
-            "to 1000",
-        ),
-        ("depth = 1", "depth = 0", "queue.depth", "from 1"),
-        (
-            "kind = \"zoned\"",
-            "kind = \"round\"",
-            "layout.kind",
-            "\"indexed\"",
-        ),
-        ("surfaces = 2", "surfaces = 0", "layout.surfaces", "from 1"),
-        (
-            "cylinders = 10",
-            "cylinders = 4294967295",
-            "layout.cylinders",
-            "1 to 4194304",
-        ),
-        (
-            "surfaces = 2",
-            "surfaces = 65",
-            "layout.surfaces",
-            "1 to 64",
-        ),
-        (
-            "sparing = \"zone-end\"",
-            "sparing = \"lots\"",
-            "layout.sparing",
-            "\"range-end\"",
-        ),
-        (
-            "first_cylinder = 5",
-            "first_cylinder = 4",
-            "layout.zone[1].first_cylinder",
-            "do not overlap",
-        ),
-        (
-            "last_cylinder = 9",
-            "last_cylinder = 10",
-            "layout.zone[1].last_cylinder",
-            "from 5 to 9",
-        ),
-        (
-            "sectors_per_track = 12",
-            "sectors_per_track = 0",
-            "layout.zone[1].sectors_per_track",
-            "from 1",
-        ),
-        (
-            "sectors_per_track = 12",
-            "sectors_per_track = 1000000",
-            "layout.zone[1].sectors_per_track",
-            "1 to 65536",
-        ),
-        (
-            "start_sectors = 2",
-            "start_sectors = nan",
-            "layout.zone[1].start_sectors",
-            "expected a number",
-        ),
-        (
-            "slips = [7, 19]",
-            "slips = [7, 19, 20, 21, 22]",
-            "layout.zone[0].slips",
-            "not more than spares",
-        ),
-        (
-            "spares = 4",
-            "spares = 200",
-            "layout.zone[0].spares",
-            "at most 199",
-        ),
-        (
-            "slips = [7, 19]",
-            "slips = [7, 200]",
-            "layout.zone[0].slips[1]",
-            "below 200",
-        ),
-        (
-            "slips = [7, 19]",
-            "slips = [7, 7]",
-            "layout.zone[0].slips[1]",
-            "each once",
-        ),
-        (
-            "slips = [7, 19]",
-            "slips = [7, -1]",
-            "layout.zone[0].slips[1]",
-            "from 0",
-        ),
-        (
-            "slips = [7, 19]",
-            "slips = 7",
-            "layout.zone[0].slips",
-            "an array",
-        ),
-        (
-            "slips = [7, 19]",
-            "remaps = [[7, 3]]",
-            "layout.zone[0].remaps[0]",
-            "expected a spare",
-        ),
-        (
-            "[0, 1, 0.5, 0.001]",
-            "[0, 0, 0.5, 0.001]",
-            "fitted.turns[1]",
-            "ascending",
-        ),
-        (
-            "[0, 1, 0.5, 0.001]",
-            "[0, 1, inf, 0.001]",
-            "fitted.turns[1][2]",
-            "expected a number",
-        ),
-        ("[0, 1, 0.5, 0.001]", "[0, 1, 0.5]", "fitted.turns[1]", "expected [group, run, start, step]"),
-    ] {
+    for [part, by, key, words] in ZONED_CASES {
         refused(ZONED, part, by, key, words);
     }
 }
@@ -437,82 +445,85 @@ fn sectors_are_not_smaller_than_blocks() {
     );
 }
 
+/// The same for `indexed()`.
+const INDEXED_CASES: &[[&str; 4]] = &[
+    [
+        "cylinders = 8",
+        "cylinders = 7",
+        "layout.cylinders",
+        "reach over 8",
+    ],
+    [
+        "slips = [[5, 1], [9, 2]]",
+        "slips = [[5, 5], [9, 2]]",
+        "layout.slips[1]",
+        "ascending",
+    ],
+    [
+        "slips = [[5, 1], [9, 2]]",
+        "slips = [[5, 1], [9, 0]]",
+        "layout.slips[1][1]",
+        "from 1",
+    ],
+    [
+        "[3, 1, 20, 0.2, -4, 0.1]",
+        "[3, 2, 20, 0.2, -4, 0.1]",
+        "layout.group[0].tracks[1]",
+        "below 2",
+    ],
+    [
+        "[3, 1, 20, 0.2, -4, 0.1]",
+        "[2, 1, 20, 0.2, -4, 0.1]",
+        "layout.group[0].tracks[1]",
+        "inside the group",
+    ],
+    [
+        "[3, 1, 20, 0.2, -4, 0.1]",
+        "[3, 0, 20, 0.2, -4, 0.1]",
+        "layout.group[0].tracks[1]",
+        "each track once",
+    ],
+    [
+        "[3, 1, 20, 0.2, -4, 0.1]",
+        "[3, 1, 20, 0.2, -4]",
+        "layout.group[0].tracks[1]",
+        "5 numbers",
+    ],
+    [
+        "[3, 1, 20, 0.2, -4, 0.1]",
+        "[3, 1, 0, 0.2]",
+        "layout.group[0].tracks[1][2]",
+        "from 1",
+    ],
+    [
+        "groups = [[0, 0, 0.0, 2, 4, 0.3]]",
+        "groups = [[1, 0, 0.0, 2, 4, 0.3]]",
+        "layout.group[1].groups[0]",
+        "below 1",
+    ],
+    [
+        "groups = [[0, 0, 0.0, 2, 4, 0.3]]",
+        "groups = [[0, 0, 0.0, 2, 3, 0.3]]",
+        "layout.group[1].groups[0]",
+        "every 4 cylinders",
+    ],
+    [
+        "groups = [[0, 0, 0.0, 2, 4, 0.3]]",
+        "groups = []",
+        "layout.group[1].groups",
+        "1 run at least",
+    ],
+    [
+        "groups = [[0, 0, 0.0, 2, 4, 0.3]]",
+        "groups = [[0, 0, nan, 2, 4, 0.3]]",
+        "layout.group[1].groups[0][2]",
+        "a number",
+    ],
+];
+
 #[test]
 fn nested_patterns_are_checked_where_they_stand() {
-    for (part, by, key, words) in [
-        (
-            "cylinders = 8",
-            "cylinders = 7",
-            "layout.cylinders",
-            "reach over 8",
-        ),
-        (
-            "slips = [[5, 1], [9, 2]]",
-            "slips = [[5, 5], [9, 2]]",
-            "layout.slips[1]",
-            "ascending",
-        ),
-        (
-            "slips = [[5, 1], [9, 2]]",
-            "slips = [[5, 1], [9, 0]]",
-            "layout.slips[1][1]",
-            "from 1",
-        ),
-        (
-            "[3, 1, 20, 0.2, -4, 0.1]",
-            "[3, 2, 20, 0.2, -4, 0.1]",
-            "layout.group[0].tracks[1]",
-            "below 2",
-        ),
-        (
-            "[3, 1, 20, 0.2, -4, 0.1]",
-            "[2, 1, 20, 0.2, -4, 0.1]",
-            "layout.group[0].tracks[1]",
-            "inside the group",
-        ),
-        (
-            "[3, 1, 20, 0.2, -4, 0.1]",
-            "[3, 0, 20, 0.2, -4, 0.1]",
-            "layout.group[0].tracks[1]",
-            "each track once",
-        ),
-        (
-            "[3, 1, 20, 0.2, -4, 0.1]",
-            "[3, 1, 20, 0.2, -4]",
-            "layout.group[0].tracks[1]",
-            "5 numbers",
-        ),
-        (
-            "[3, 1, 20, 0.2, -4, 0.1]",
-            "[3, 1, 0, 0.2]",
-            "layout.group[0].tracks[1][2]",
-            "from 1",
-        ),
-        (
-            "groups = [[0, 0, 0.0, 2, 4, 0.3]]",
-            "groups = [[1, 0, 0.0, 2, 4, 0.3]]",
-            "layout.group[1].groups[0]",
-            "below 1",
-        ),
-        (
-            "groups = [[0, 0, 0.0, 2, 4, 0.3]]",
-            "groups = [[0, 0, 0.0, 2, 3, 0.3]]",
-            "layout.group[1].groups[0]",
-            "every 4 cylinders",
-        ),
-        (
-            "groups = [[0, 0, 0.0, 2, 4, 0.3]]",
-            "groups = []",
-            "layout.group[1].groups",
-            "1 run at least",
-        ),
-        (
-            "groups = [[0, 0, 0.0, 2, 4, 0.3]]",
-            "groups = [[0, 0, nan, 2, 4, 0.3]]",
-            "layout.group[1].groups[0][2]",
-            "a number",
-        ),
-    ] {
+    for [part, by, key, words] in INDEXED_CASES {
         refused(&indexed(), part, by, key, words);
     }
 }

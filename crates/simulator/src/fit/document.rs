@@ -1,0 +1,79 @@
+//! A fit as the `[fitted]` table of a profile: only what differs from what was published.
+
+use std::fmt::Write;
+
+use drive::Profile;
+
+use super::electronics::{RULES, TIMES};
+
+/// The table's text. `origin` says what it was fitted on.
+pub fn table(published: &Profile, fitted: &Profile, origin: &str) -> String {
+    let mut text = format!("[fitted]\norigin = {origin:?}\n");
+    if fitted.spindle.period_ps() != published.spindle.period_ps() {
+        let millis = fitted.spindle.period_ps() as f64 * 1e-9;
+        let _ = writeln!(text, "revolution_ms = {millis:.9}");
+    }
+    let (mut before, mut after) = (published.clone(), fitted.clone());
+    for (key, time) in TIMES {
+        let (old, new) = (*time(&mut before), *time(&mut after));
+        if old != new {
+            let _ = writeln!(text, "{key} = {}", new.as_millis_f64());
+        }
+    }
+    for (key, settings) in RULES {
+        let set = settings.iter().find(|(_, setting)| {
+            let mut same = fitted.buffer;
+            setting(&mut same);
+            same == fitted.buffer
+        });
+        let changed = |setting: &dyn Fn(&mut drive::firmware::BufferRules)| {
+            let mut same = published.buffer;
+            setting(&mut same);
+            same != published.buffer
+        };
+        if let Some((value, setting)) = set
+            && changed(setting)
+        {
+            let _ = writeln!(text, "{key} = {value}");
+        }
+    }
+    let turns = fitted.geometry.turns();
+    if !turns.is_empty() {
+        text.push_str("# [group, run, start, step], angles in revolutions\nturns = [\n");
+        for turn in turns {
+            let (start, step) = (turn.start.revolutions(), turn.step.revolutions());
+            let _ = writeln!(
+                text,
+                "  [{}, {}, {start:.7}, {step:.9}],",
+                turn.group, turn.run
+            );
+        }
+        text.push_str("]\n");
+    }
+    text
+}
+
+/// A profile's text with another `[fitted]` table, which is always its last.
+pub fn replaced(profile: &str, table: &str) -> String {
+    let published = match profile.find("\n[fitted]") {
+        Some(at) => &profile[..=at],
+        None => profile,
+    };
+    format!("{}\n\n{table}", published.trim_end())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_replaces_the_one_before_and_nothing_else() {
+        let bare = "name = \"x\"\n\n[layout]\nkind = \"zoned\"\n";
+        let once = replaced(bare, "[fitted]\norigin = \"a\"\n");
+        assert_eq!(once, format!("{bare}\n[fitted]\norigin = \"a\"\n"));
+        assert_eq!(
+            replaced(&once, "[fitted]\norigin = \"b\"\n"),
+            once.replace("\"a\"", "\"b\"")
+        );
+    }
+}
