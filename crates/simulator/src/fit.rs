@@ -53,7 +53,7 @@ pub fn fit(published: &Profile, samples: &[Sample], mut tick: impl FnMut()) -> F
     for _ in 0..2 {
         electronics::fit_rules(&mut profile, train, &mut count);
         angles = angles::fit(&mut profile, train, &mut count);
-        electronics::fit_times(&mut profile, train, &mut count);
+        electronics::fit_times(&mut profile, published, train, &mut count);
     }
     let shared = Arc::new(profile.clone());
     let replayed = replay(&shared, train, Clock::Tracked);

@@ -164,10 +164,17 @@ fn fit_level(profile: &mut Profile, observed: &[Observed], level: usize) -> usiz
             start: line.start - reference,
             step: line.step,
         })
-        .filter(|turn| turn.start != Angle::ZERO || turn.step != Angle::ZERO)
+        .filter(|turn| turn.step != Angle::ZERO || is_noticeable(turn.start))
         .collect();
     profile.geometry = Arc::new(profile.geometry.turned(&turns));
     turns.len()
+}
+
+/// Whether an angle is more than a thousandth of a revolution, which is what a few dozen
+/// completions can tell.
+fn is_noticeable(angle: Angle) -> bool {
+    let raw = angle.raw();
+    raw.min(raw.wrapping_neg()) > u64::MAX / 1000
 }
 
 /// A line through residuals on the circle.

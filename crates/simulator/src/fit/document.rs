@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use drive::Profile;
+use drive::{Angle, Profile};
 
 use super::electronics::{RULES, TIMES};
 
@@ -17,7 +17,7 @@ pub fn table(published: &Profile, fitted: &Profile, origin: &str) -> String {
     for (key, time) in TIMES {
         let (old, new) = (*time(&mut before), *time(&mut after));
         if old != new {
-            let _ = writeln!(text, "{key} = {}", new.as_millis_f64());
+            let _ = writeln!(text, "{key} = {}", new.as_nanos() as f64 / 1e6);
         }
     }
     for (key, settings) in RULES {
@@ -41,7 +41,7 @@ pub fn table(published: &Profile, fitted: &Profile, origin: &str) -> String {
     if !turns.is_empty() {
         text.push_str("# [group, run, start, step], angles in revolutions\nturns = [\n");
         for turn in turns {
-            let (start, step) = (turn.start.revolutions(), turn.step.revolutions());
+            let (start, step) = (signed(turn.start), signed(turn.step));
             let _ = writeln!(
                 text,
                 "  [{}, {}, {start:.7}, {step:.9}],",
@@ -51,6 +51,16 @@ pub fn table(published: &Profile, fitted: &Profile, origin: &str) -> String {
         text.push_str("]\n");
     }
     text
+}
+
+/// An angle in revolutions from -1/2 to 1/2.
+fn signed(angle: Angle) -> f64 {
+    let revolutions = angle.revolutions();
+    if revolutions > 0.5 {
+        revolutions - 1.0
+    } else {
+        revolutions
+    }
 }
 
 /// A profile's text with another `[fitted]` table, which is always its last.
