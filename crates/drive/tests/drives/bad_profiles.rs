@@ -421,7 +421,12 @@ fn each_number_is_checked_where_it_stands() {
             "fitted.turns[1][2]",
             "expected a number",
         ),
-        ("[0, 1, 0.5, 0.001]", "[0, 1, 0.5]", "fitted.turns[1]", "expected [group, run, start, step]"),
+        (
+            "[0, 1, 0.5, 0.001]",
+            "[0, 1, 0.5]",
+            "fitted.turns[1]",
+            "expected [group, run, start, step]",
+        ),
     ] {
         refused(ZONED, part, by, key, words);
     }
