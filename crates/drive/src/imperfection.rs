@@ -173,11 +173,11 @@ impl Luck {
         }
         match reading {
             Reading::Reads => {
-                let bad = self.imperfections.unreadable.iter().filter_map(|extent| {
-                    (extent.start().0 < end && first < extent.end().0)
-                        .then(|| Lba(extent.start().0.max(first)))
-                });
-                mishap.unreadable = bad.min();
+                let bad = self.imperfections.unreadable.iter();
+                mishap.unreadable = bad
+                    .filter(|extent| extent.start().0 < end && first < extent.end().0)
+                    .map(|extent| Lba(extent.start().0.max(first)))
+                    .min();
                 if mishap.unreadable.is_some() {
                     mishap.lost += period * RETRIES;
                 }
@@ -200,7 +200,7 @@ impl Luck {
 
     /// A uniform choice, for the moment of a power cut.
     pub(crate) fn below(&mut self, limit: u64) -> u64 {
-        (u128::from(self.dice.next_u64()) * u128::from(limit) >> 64) as u64
+        ((u128::from(self.dice.next_u64()) * u128::from(limit)) >> 64) as u64
     }
 
     fn between(&mut self, low: i64, high: i64) -> i64 {
