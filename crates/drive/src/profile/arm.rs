@@ -16,7 +16,7 @@ pub(super) struct Arm {
 }
 
 /// At most how much faster or slower writes settle: a revolution of the slowest drives.
-pub(super) const SETTLE_MS: std::ops::RangeInclusive<f64> = -20.0..=20.0;
+const SETTLE_MS: std::ops::RangeInclusive<f64> = -20.0..=20.0;
 
 /// Reads the table, for a drive of so many cylinders.
 pub(super) fn read(field: &Field, cylinders: u32) -> Result<Arm, ProfileError> {
