@@ -241,8 +241,8 @@ fn a_formula_says_where_its_numbers_come_from() {
     let profile = Profile::parse(&text, "tiny.toml").expect("a profile");
     let origin = profile.origins.iter().find(|o| o.table == "seek.formula");
     assert_eq!(origin.expect("its own origin").text, "also made up");
-    let millis = [1, 2, 3, 6].map(|d| profile.seek.read().time(d).as_millis_f64());
-    assert_eq!(millis, [2.0, 2.5, 2.732_051, 3.6]);
+    let nanos = [1, 2, 3, 6].map(|d| profile.seek.read().time(d).as_nanos());
+    assert_eq!(nanos, [2_000_000, 2_500_000, 2_732_051, 3_600_000]);
     refused(
         &text,
         "\"also made up\"",
