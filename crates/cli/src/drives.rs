@@ -147,6 +147,20 @@ pub fn load(name: &str) -> Result<Profile, DrivesError> {
     Ok(Profile::parse(&text, name)?)
 }
 
+/// The drive or profile file that was named, or every shipped drive.
+///
+/// # Errors
+/// If there is no such drive or file, or the file is not a profile.
+pub fn named_or_all(name: Option<&str>) -> Result<Vec<Profile>, Failure> {
+    match name {
+        Some(name) => Ok(vec![load(name).map_err(Failure::input)?]),
+        None => catalog::ALL
+            .iter()
+            .map(|entry| entry.profile().map_err(Failure::failed))
+            .collect(),
+    }
+}
+
 /// The table of all drives, or the same as JSON.
 fn list(args: &DrivesArgs, out: &mut impl Write) -> Result<(), DrivesError> {
     let mut summaries = Vec::new();

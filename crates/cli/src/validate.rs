@@ -1,14 +1,16 @@
 //! `headtime validate`: the models against times measured on real drives.
 
-use std::fmt::Write;
+use std::fmt::Write as _;
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 use block::Duration;
 use clap::Args;
-use drive::{Profile, catalog};
+use drive::Profile;
 use simulator::plot::{self, Series};
+use simulator::trace::OnBad;
 use simulator::validate::judgement::{Figures, Judged, Judgement, judge};
-use simulator::validate::{Sample, measurement};
+use simulator::validate::measurement::Measurements;
 
 use crate::output::{Failure, print, write_file};
 use crate::{drives, shared};
@@ -23,6 +25,9 @@ pub struct Arguments {
     /// This trace in the `validate` format instead of the drive's own
     #[arg(long, value_name = "FILE", requires = "drive")]
     trace: Option<PathBuf>,
+    /// Leave out bad lines of that trace and requests past the end of the drive, and count them
+    #[arg(long, requires = "trace")]
+    skip_bad: bool,
     /// Without the constants that were fitted: the profile as it was published
     #[arg(long)]
     published: bool,
@@ -32,6 +37,15 @@ pub struct Arguments {
     /// Draw measured, DiskSim's and our distributions, a file for each drive
     #[arg(long, value_name = "FOLDER")]
     svg: Option<PathBuf>,
+}
+
+impl Arguments {
+    fn on_bad(&self) -> OnBad {
+        match self.skip_bad {
+            true => OnBad::Skip,
+            false => OnBad::Refuse,
+        }
+    }
 }
 
 const EXAMPLES: &str = "\
@@ -47,7 +61,7 @@ The demerit is the root mean square distance of the two distributions of service
 /// One drive with its trace.
 struct Case {
     profile: Profile,
-    samples: Vec<Sample>,
+    measurements: Measurements,
     disksim: Option<Vec<Duration>>,
 }
 
@@ -59,13 +73,16 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let (cases, remarks) = cases(arguments)?;
     let mut judgements = Vec::new();
     for case in &cases {
-        let judged = judge(&case.profile, &case.samples, case.disksim.as_deref());
+        let samples = &case.measurements.samples;
+        let judged = judge(&case.profile, samples, case.disksim.as_deref());
         if let Some(folder) = &arguments.svg {
             draw(folder, case, &judged)?;
         }
         judgements.push(judged.judgement);
     }
     if arguments.json {
+        // Where standard error is closed there is nobody to tell.
+        let _ = io::stderr().write_all(remarks.as_bytes());
         let json = serde_json::to_string_pretty(&judgements).map_err(Failure::failed)?;
         return print(&format!("{json}\n"));
     }
@@ -74,71 +91,67 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
 
 /// What is to be judged, and remarks about what is not.
 fn cases(arguments: &Arguments) -> Result<(Vec<Case>, String), Failure> {
-    let mut remarks = String::new();
-    let profiles = match &arguments.drive {
-        Some(name) => vec![drives::load(name).map_err(Failure::input)?],
-        None => {
-            let all = catalog::ALL
-                .iter()
-                .map(|entry| entry.profile().map_err(Failure::failed));
-            all.collect::<Result<Vec<_>, _>>()?
-        }
-    };
+    let mut profiles = drives::named_or_all(arguments.drive.as_deref())?;
+    if arguments.published {
+        profiles = profiles.iter().map(Profile::published).collect();
+    }
+    if let (Some(file), Some(profile)) = (&arguments.trace, profiles.first()) {
+        return users_own(file, profile, arguments.on_bad());
+    }
     let folder = shared::folder();
-    if arguments.trace.is_none() && !folder.join("drives").is_dir() {
+    if !folder.join("drives").is_dir() {
         return Ok((Vec::new(), shared::missing("measured traces")? + "\n"));
     }
     let (mut cases, mut without) = (Vec::new(), Vec::new());
     for profile in profiles {
-        let profile = if arguments.published {
-            profile.published()
-        } else {
-            profile
-        };
-        let found = match &arguments.trace {
-            Some(file) => Some((file.clone(), None)),
-            None => own_trace(&folder, &profile),
-        };
-        let Some((file, directory)) = found else {
-            without.push(profile.name.clone());
+        let Some(file) = shared::trace_of(&profile) else {
+            without.push(profile.name);
             continue;
         };
-        let samples = measurement::samples(&file, &profile).map_err(Failure::input)?;
-        let disksim = match directory {
-            Some(directory) => {
-                measurement::disksim(&folder, &directory, &samples).map_err(Failure::input)?
-            }
-            None => None,
-        };
+        let measurements = shared::measurements(&file, &profile, OnBad::Refuse)?;
+        let disksim = shared::disksim_of(&profile, &measurements.samples)?;
         cases.push(Case {
             profile,
-            samples,
+            measurements,
             disksim,
         });
     }
-    if let Some(name) = without.first()
-        && arguments.drive.is_some()
-    {
+    if let (Some(name), Some(_)) = (without.first(), &arguments.drive) {
         return Err(Failure::input(format!(
             "{name} has no measured trace in {}: give one with --trace FILE",
             folder.display()
         )));
     }
-    if !without.is_empty() {
-        let _ = writeln!(
-            remarks,
-            "skipped: no measured trace for {}",
-            without.join(", ")
-        );
+    if cases.is_empty() {
+        return Ok((cases, shared::missing("measured traces")? + "\n"));
     }
+    let remarks = match without.is_empty() {
+        true => String::new(),
+        false => format!("skipped: no measured trace for {}\n", without.join(", ")),
+    };
     Ok((cases, remarks))
 }
 
-/// The trace that belongs to a drive, and the directory of its results.
-fn own_trace(folder: &Path, profile: &Profile) -> Option<(PathBuf, Option<String>)> {
-    let directory = profile.source.clone()?;
-    let file = measurement::trace_of(folder, &directory)?;
-    Some((file, Some(directory)))
+/// A trace that the user has, of which DiskSim knows nothing.
+fn users_own(
+    file: &Path,
+    profile: &Profile,
+    on_bad: OnBad,
+) -> Result<(Vec<Case>, String), Failure> {
+    let measurements = shared::measurements(file, profile, on_bad)?;
+    let remarks = match measurements.left_out() {
+        0 => String::new(),
+        _ => format!(
+            "{}; {} requests past the end of {} left out\n",
+            measurements.bad_lines, measurements.past_end, profile.name
+        ),
+    };
+    let case = Case {
+        profile: profile.clone(),
+        measurements,
+        disksim: None,
+    };
+    Ok((vec![case], remarks))
 }
 
 fn table(judgements: &[Judgement]) -> String {
@@ -151,18 +164,13 @@ fn table(judgements: &[Judgement]) -> String {
          drive                      all            reads          writes         measured  ours   \
          \x20 ours    DiskSim\n",
     );
-    let parts: [(&str, fn(&Judgement) -> &Figures); 2] = [
-        ("all requests of each trace", |judgement| &judgement.whole),
-        (
-            "second half of each trace: nothing was fitted on it",
-            |judgement| &judgement.held_out,
-        ),
-    ];
-    for (title, figures) in parts {
-        let _ = writeln!(text, "{title}");
-        for judgement in judgements {
-            let _ = writeln!(text, "{}", row(judgement, figures(judgement)));
-        }
+    text.push_str("all requests of each trace\n");
+    for judgement in judgements {
+        let _ = writeln!(text, "{}", row(judgement, &judgement.whole));
+    }
+    text.push_str("second half of each trace: `headtime fit` sees the first one only\n");
+    for judgement in judgements {
+        let _ = writeln!(text, "{}", row(judgement, &judgement.held_out));
     }
     let fitted = judgements
         .iter()
@@ -197,7 +205,8 @@ fn row(judgement: &Judgement, figures: &Figures) -> String {
 /// Three distributions in one plot.
 fn draw(folder: &Path, case: &Case, judged: &Judged) -> Result<(), Failure> {
     let millis = |times: &[Duration]| times.iter().map(|time| time.as_millis_f64()).collect();
-    let measured: Vec<Duration> = case.samples.iter().map(|sample| sample.service).collect();
+    let samples = &case.measurements.samples;
+    let measured: Vec<Duration> = samples.iter().map(|sample| sample.service).collect();
     let mut series = vec![
         Series {
             name: "measured".to_owned(),
@@ -217,7 +226,7 @@ fn draw(folder: &Path, case: &Case, judged: &Judged) -> Result<(), Failure> {
     let title = format!(
         "{}: {} requests, demerit {:.3} ms",
         case.profile.model,
-        case.samples.len(),
+        samples.len(),
         judged.judgement.whole.demerit_ms
     );
     let svg = plot::cdf(&title, "service time, ms", &series);

@@ -107,3 +107,6 @@ pub fn replay(profile: &Arc<Profile>, samples: &[Sample], clock: Clock) -> Vec<R
     }
     replayed
 }
+
+#[cfg(test)]
+mod tests;

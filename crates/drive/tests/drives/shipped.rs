@@ -113,8 +113,9 @@ fn a_turn_moves_the_blocks_of_its_run_and_no_others() {
                 step: Angle::ZERO - step,
                 ..turn
             };
-            assert!(
-                turned.turned(&[back]).turns().is_empty(),
+            assert_eq!(
+                turned.turned(&[back]).turns(),
+                geometry.turns(),
                 "turned there and back"
             );
         }

@@ -41,26 +41,35 @@ pub fn table(published: &Profile, fitted: &Profile, origin: &str) -> String {
     if !turns.is_empty() {
         text.push_str("# [group, run, start, step], angles in revolutions\nturns = [\n");
         for turn in turns {
-            let (start, step) = (signed(turn.start), signed(turn.step));
-            let _ = writeln!(
-                text,
-                "  [{}, {}, {start:.7}, {step:.9}],",
-                turn.group, turn.run
-            );
+            let (start, step) = (digits(turn.start, 7), digits(turn.step, 9));
+            // What rounds to nothing is nothing.
+            if start.contains(NOT_ZERO) || step.contains(NOT_ZERO) {
+                let _ = writeln!(text, "  [{}, {}, {start}, {step}],", turn.group, turn.run);
+            }
         }
         text.push_str("]\n");
     }
     text
 }
 
-/// An angle in revolutions from -1/2 to 1/2.
-fn signed(angle: Angle) -> f64 {
+/// An angle in revolutions from -1/2 to 1/2, with so many digits after the point. Seven are a
+/// nanosecond of the fastest spindle; a step, which adds up over thousands of tracks, has nine.
+fn digits(angle: Angle, precision: usize) -> String {
     let revolutions = angle.revolutions();
-    if revolutions > 0.5 {
+    let signed = if revolutions > 0.5 {
         revolutions - 1.0
     } else {
         revolutions
-    }
+    };
+    format!("{signed:.precision$}")
+}
+
+/// The digits of a number that is not zero.
+const NOT_ZERO: [char; 9] = ['1', '2', '3', '4', '5', '6', '7', '8', '9'];
+
+/// Whether the `[fitted]` tables of two fits to the same drive hold the same constants.
+pub fn same_constants(one: &Profile, other: &Profile) -> bool {
+    table(&one.published(), one, "") == table(&one.published(), other, "")
 }
 
 /// A profile's text with another `[fitted]` table, which is always its last.

@@ -15,14 +15,15 @@ use super::{Clock, Sample, replay};
 pub struct Judgement {
     /// The drive.
     pub drive: String,
-    /// Whether its profile has constants that were fitted to the first half of this trace.
+    /// Whether its profile has fitted constants. Those of the shipped drives come from the first
+    /// halves of their own traces.
     pub fitted: bool,
     /// All requests of the trace.
     #[serde(flatten)]
     pub whole: Figures,
-    /// The second half alone, on which nothing was fitted.
+    /// The second half alone: what `headtime fit` fits to this trace it fits to the first.
     pub held_out: Figures,
-    /// How well the clock of the trace agrees with the platter: 0 to 1.
+    /// How well the clock of the whole trace agrees with the platter: 0 to 1.
     pub phase_concentration: f64,
 }
 
@@ -65,17 +66,17 @@ pub struct Judged {
 /// Judges a profile on a trace.
 ///
 /// Distributions come from a replay under the model's own clock, as DiskSim's do; per-request
-/// errors from one under the measured clock that tracks the platter.
+/// errors from one under the measured clock that tracks the platter. The second half is a part of
+/// the same replays: the drive is warm when it begins, as the real one was.
 pub fn judge(profile: &Profile, samples: &[Sample], disksim: Option<&[Duration]>) -> Judged {
     let shared = Arc::new(profile.clone());
     let own = replay(&shared, samples, Clock::Own);
     let simulated: Vec<Duration> = own.iter().map(|replayed| replayed.service).collect();
     let tracked = replay(&shared, samples, Clock::Tracked);
-    let phase = clock::phase(&profile.spindle, samples, &tracked);
-    let coherent = phase.concentration >= COHERENT;
     let request_times: Vec<Duration> = tracked.iter().map(|replayed| replayed.service).collect();
     let figures = |from: usize| {
-        let samples = &samples[from..];
+        let (samples, tracked) = (&samples[from..], &tracked[from..]);
+        let phase = clock::phase(&profile.spindle, samples, tracked);
         let ours = Score::of(samples, &simulated[from..]);
         let disksim = disksim.map(|times| &times[from..]);
         let theirs = disksim.map(|times| Score::of(samples, times));
@@ -89,13 +90,14 @@ pub fn judge(profile: &Profile, samples: &[Sample], disksim: Option<&[Duration]>
             disksim_demerit_write_ms: theirs.map(|score| rounded(score.demerit_write)),
             measured_mean_ms: rounded(ours.measured_mean),
             simulated_mean_ms: rounded(ours.simulated_mean),
-            median_error_ms: coherent
+            median_error_ms: (phase.concentration >= COHERENT)
                 .then(|| median_error(samples, &request_times[from..]).map(rounded))
                 .flatten(),
             disksim_median_error_ms: disksim
                 .and_then(|times| median_error(samples, times).map(rounded)),
         }
     };
+    let phase = clock::phase(&profile.spindle, samples, &tracked);
     let judgement = Judgement {
         drive: profile.name.clone(),
         fitted: profile.is_fitted(),
