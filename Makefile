@@ -38,9 +38,8 @@ $(DENY):
 	rm -rf $(TOOLS)/build
 
 demo: setup ## A load on a validated drive under three policies: report and plot in out/
-	cargo build --release --locked --package headtime
 	mkdir -p out
-	./target/release/headtime demo
+	cargo run --release --locked --package headtime -- demo
 
 test: tools ## Everything that CI runs
 	cargo xtask check
@@ -49,13 +48,20 @@ tidy: setup ## Only the rules of STYLE that a program can check
 	cargo xtask tidy
 
 bench: setup ## How many requests a CPU second simulates
-	cargo build --release --locked --package headtime
-	./target/release/headtime bench simulate
+	cargo run --release --locked --package headtime -- bench simulate
 
 fuzz: setup $(FUZZ) ## Look for inputs that break a parser, SECONDS_PER_TARGET each
 	@rustup toolchain list | grep -q ^nightly || rustup toolchain install nightly --profile minimal
-	@for target in $$(cargo +nightly fuzz list); do \
-	  cargo +nightly fuzz run "$$target" -- -max_total_time=$(SECONDS_PER_TARGET); \
+	@export PATH="$(TOOLS)/bin:$$PATH"; \
+	for target in $$(cargo +nightly fuzz list); do \
+	  case $$target in \
+	    profile) seeds=drives; longest=32768 ;; \
+	    workload) seeds=workloads; longest=4096 ;; \
+	    *) seeds=fuzz/seeds/$$target; longest=4096 ;; \
+	  esac; \
+	  mkdir -p fuzz/corpus/$$target; \
+	  cargo +nightly fuzz run "$$target" fuzz/corpus/$$target $$seeds -- \
+	    -max_total_time=$(SECONDS_PER_TARGET) -max_len=$$longest -timeout=10 -rss_limit_mb=1024; \
 	done
 
 $(FUZZ):

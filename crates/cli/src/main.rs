@@ -2,9 +2,13 @@
 
 mod bench;
 mod demo;
+mod drives;
+mod fit;
 mod output;
+mod shared;
 mod simulate;
 mod trace;
+mod validate;
 mod workload;
 
 use std::process::ExitCode;
@@ -27,18 +31,27 @@ enum Command {
     Bench(bench::Arguments),
     /// A load, and a real trace if there is one, on validated drives under three policies.
     Demo(demo::Arguments),
+    /// The drives that are known: list them, draw one, or ask where a block is.
+    Drives(drives::DrivesArgs),
+    /// Fit a drive's unpublished constants to a measured trace, and judge them on its other half.
+    Fit(fit::Arguments),
     /// Run a load or a trace on a drive under one policy or several, in virtual time.
     Simulate(Box<simulate::Arguments>),
     /// Look into a trace of block requests, or convert it.
     Trace(trace::Trace),
+    /// Hold the models against times measured on real drives, with DiskSim's results beside ours.
+    Validate(validate::Arguments),
 }
 
 fn main() -> ExitCode {
     let ended = match Headtime::parse().command {
         Command::Bench(arguments) => bench::run(&arguments),
         Command::Demo(arguments) => demo::run(&arguments),
+        Command::Drives(arguments) => drives::print(&arguments),
+        Command::Fit(arguments) => fit::run(&arguments),
         Command::Simulate(arguments) => simulate::run(&arguments),
         Command::Trace(arguments) => trace::run(&arguments).map_err(Failure::from),
+        Command::Validate(arguments) => validate::run(&arguments),
     };
     match ended {
         Ok(()) => ExitCode::SUCCESS,

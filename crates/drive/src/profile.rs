@@ -207,6 +207,7 @@ fn read_published(root: &Section) -> Result<Profile, ProfileError> {
     let spindle = read_spindle(&root.need("spindle")?)?;
     let geometry = layout::read(root)?;
     let arm = arm::read(&root.need("seek")?, geometry.cylinders())?;
+    origins.extend(arm.formula);
     let electronics = electronics::read(root)?;
     Ok(Profile {
         name,

@@ -10,6 +10,7 @@
 //!    half and, in phase, on its per-request errors.
 
 pub mod angles;
+pub mod document;
 pub mod electronics;
 
 use std::sync::Arc;
@@ -46,21 +47,23 @@ pub fn fit(published: &Profile, samples: &[Sample], mut tick: impl FnMut()) -> F
         replays += 1;
         tick();
     };
-    let mut angles = 0;
     // Angles depend on overheads a little (where a miss is told from a hit, and how the bus
     // delays the end), and overheads on angles: two rounds settle both.
     for _ in 0..2 {
         electronics::fit_rules(&mut profile, train, &mut count);
-        angles = angles::fit(&mut profile, train, &mut count);
-        electronics::fit_times(&mut profile, train, &mut count);
+        angles::fit(&mut profile, train, &mut count);
+        electronics::fit_times(&mut profile, published, train, &mut count);
     }
     let shared = Arc::new(profile.clone());
     let replayed = replay(&shared, train, Clock::Tracked);
     let phase = clock::phase(&profile.spindle, train, &replayed);
     Fit {
+        angles: profile.geometry.turns().len(),
         profile,
         phase,
-        angles,
         replays,
     }
 }
+
+#[cfg(test)]
+pub(crate) mod tests;

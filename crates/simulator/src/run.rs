@@ -89,6 +89,18 @@ pub trait Watch {
     }
 }
 
+/// The last moment at which a request may arrive, a century: what is then still to be served ends
+/// far below the 584 years of a 64-bit clock. A choice.
+pub const LATEST_ARRIVAL: Instant = Instant::from_nanos(3_200_000_000 * NANOS);
+
+/// Arrivals in a row that may be left out before a run is given up: a closed load that only asks
+/// for blocks past the end would never end. A choice, above the length of any published trace of a
+/// single day.
+pub const MOST_SKIPPED: u64 = 10_000_000;
+
+/// In a second.
+const NANOS: u64 = 1_000_000_000;
+
 /// Nobody watches.
 impl Watch for () {}
 
@@ -110,6 +122,27 @@ pub enum RunError {
         at_ns: u64,
         /// The time before which nothing can arrive any more.
         before_ns: u64,
+    },
+    /// An arrival is so late that times could overflow.
+    #[error(
+        "{}an arrival {} virtual seconds after the first: expected at most {}, a century",
+        at(place), at_ns / NANOS, LATEST_ARRIVAL.as_nanos() / NANOS
+    )]
+    TooLate {
+        /// Where in the load's source.
+        place: Option<String>,
+        /// When it should arrive.
+        at_ns: u64,
+    },
+    /// Nothing but arrivals past the end of the drive.
+    #[error(
+        "{}{MOST_SKIPPED} requests in a row end past the last block of the drive: expected one \
+         that does not",
+        at(place)
+    )]
+    NeverFits {
+        /// Where in the load's source.
+        place: Option<String>,
     },
     /// The blocks of an arrival are not on the drive.
     #[error("{}{refused}", at(place))]

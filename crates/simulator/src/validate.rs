@@ -9,6 +9,7 @@
 //!   be compared with its own measurement: the *per-request error*.
 
 pub mod clock;
+pub mod judgement;
 pub mod measurement;
 pub mod score;
 
@@ -106,3 +107,6 @@ pub fn replay(profile: &Arc<Profile>, samples: &[Sample], clock: Clock) -> Vec<R
     }
     replayed
 }
+
+#[cfg(test)]
+mod tests;

@@ -306,6 +306,44 @@ fn blocks_that_are_not_there_stop_the_run_or_are_counted() {
     assert_eq!((ran.requests, ran.skipped), (2, 1));
 }
 
+/// Asks for nothing but blocks past the end, over and over.
+struct Astray;
+
+impl Load for Astray {
+    fn next_arrival(&mut self) -> Result<Option<Arrival>, LoadError> {
+        Ok(Some(arrival(0, 1 << 40, 8)))
+    }
+}
+
+#[test]
+fn a_load_that_never_fits_the_drive_is_given_up() {
+    let options = Options {
+        past_end: PastEnd::Skip,
+        ..Options::default()
+    };
+    let (ran, ..) = serve(&mut Astray, limits(9, 1), &options);
+    let error = ran.expect_err("nothing fits");
+    assert!(matches!(error, RunError::NeverFits { .. }), "{error}");
+    assert!(error.to_string().starts_with("10000000 requests in a row"));
+}
+
+#[test]
+fn an_arrival_after_the_end_of_time_stops_the_run() {
+    let late = || Listed::new(vec![arrival(5, 0, 8), arrival(u64::MAX - 3, 8, 8)]);
+    let (ran, ..) = serve(&mut late(), limits(9, 1), &Options::default());
+    assert_eq!(
+        ran.expect_err("it is too late").to_string(),
+        "listed.csv:2: an arrival 18446744073 virtual seconds after the first: expected at most \
+         3200000000, a century"
+    );
+    let bounded = Options {
+        until: Some(Instant::from_nanos(1_000)),
+        ..Options::default()
+    };
+    let (ran, ..) = serve(&mut late(), limits(9, 1), &bounded);
+    assert_eq!(ran.expect("it is not asked for").requests, 1);
+}
+
 #[test]
 fn times_that_go_back_stop_the_run() {
     let arrivals = vec![arrival(50, 0, 8), arrival(49, 8, 8)];

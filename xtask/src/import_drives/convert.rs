@@ -120,7 +120,12 @@ fn seek(out: &mut String, drive: &Drive, json: &Value) -> Option<()> {
             .filter_map(Value::as_f64)
             .map(number)
             .collect();
-        line(out, "\n[seek.formula]");
+        table(
+            out,
+            drive,
+            "seek.formula",
+            "seek.hpl_v1_v6, seek.first10_ms",
+        );
         set(out, "first_ms", format!("[{}]", first.join(", ")), "");
         set(out, "far_cylinders", *v.first()?, "");
         set(out, "near_ms", number(*v.get(1)?), "");

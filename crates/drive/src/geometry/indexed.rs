@@ -180,13 +180,26 @@ impl Indexed {
         self.root().tracks
     }
 
-    /// The first blocks of the runs of the whole drive.
+    /// The first blocks of the runs of the whole drive. A run that is not repeated and holds
+    /// groups of groups, an actuator's share, is replaced by its own runs.
     pub fn zone_starts(&self) -> Vec<u64> {
-        let runs = &self.root().runs;
-        let firsts = &self.firsts[runs.start as usize..runs.end as usize];
-        let blocks = firsts
-            .iter()
-            .map(|&place| match self.slips.block_at(place) {
+        let runs_of =
+            |group: &Group| &self.runs[group.runs.start as usize..group.runs.end as usize];
+        let mut places = Vec::new();
+        for run in runs_of(self.root()) {
+            let inner = match run.child {
+                Child::Group(child) if run.repeats == 1 => runs_of(&self.groups[child as usize]),
+                _ => &[],
+            };
+            if let Some(Child::Group(_)) = inner.first().map(|run| run.child) {
+                places.extend(inner.iter().map(|inner| run.first + inner.first));
+            } else {
+                places.push(run.first);
+            }
+        }
+        let blocks = places
+            .into_iter()
+            .map(|place| match self.slips.block_at(place) {
                 Ok(block) | Err(block) => block,
             });
         blocks.filter(|&block| block < self.blocks).collect()

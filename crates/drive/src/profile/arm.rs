@@ -3,7 +3,7 @@
 use block::Duration;
 
 use super::document::{Field, Section};
-use super::{ProfileError, millis};
+use super::{Origin, ProfileError, millis};
 use crate::seek::{SeekCurve, SeekError, SeekTable};
 
 /// What the table says.
@@ -11,10 +11,12 @@ pub(super) struct Arm {
     pub seek: SeekCurve,
     pub head_switch: Duration,
     pub write_settle_nanos: i64,
+    /// Of the formula's own table, where the arm has one.
+    pub formula: Option<Origin>,
 }
 
 /// At most how much faster or slower writes settle: a revolution of the slowest drives.
-pub(super) const SETTLE_MS: std::ops::RangeInclusive<f64> = -20.0..=20.0;
+const SETTLE_MS: std::ops::RangeInclusive<f64> = -20.0..=20.0;
 
 /// Reads the table, for a drive of so many cylinders.
 pub(super) fn read(field: &Field, cylinders: u32) -> Result<Arm, ProfileError> {
@@ -26,9 +28,16 @@ pub(super) fn read(field: &Field, cylinders: u32) -> Result<Arm, ProfileError> {
         "write_points",
         "formula",
     ])?;
+    let mut origin = None;
     let read = match (section.get("read_points"), section.get("formula")) {
         (Some(points), None) => read_points(&points, cylinders)?,
-        (None, Some(formula)) => read_formula(&formula, cylinders)?,
+        (None, Some(formula)) => {
+            origin = Some(Origin {
+                table: "seek.formula".to_owned(),
+                text: super::origin_of(&formula)?,
+            });
+            read_formula(&formula, cylinders)?
+        }
         (None, None) => {
             return Err(section.error("missing key: expected read_points or formula".into()));
         }
@@ -45,6 +54,7 @@ pub(super) fn read(field: &Field, cylinders: u32) -> Result<Arm, ProfileError> {
         seek: SeekCurve::new(read, write),
         head_switch: millis(&section.need("head_switch_ms")?)?,
         write_settle_nanos: (settle * 1e6).round() as i64,
+        formula: origin,
     })
 }
 
@@ -74,6 +84,7 @@ fn read_points(field: &Field, cylinders: u32) -> Result<SeekTable, ProfileError>
 /// ```
 fn read_formula(field: &Field, cylinders: u32) -> Result<SeekTable, ProfileError> {
     let section = field.section(&[
+        "origin",
         "first_ms",
         "far_cylinders",
         "near_ms",

@@ -5,19 +5,13 @@ use std::sync::Arc;
 use super::document::Field;
 use super::electronics::{self, Electronics};
 use super::layout::revolutions;
-use super::{Origin, Profile, ProfileError, arm, millis};
+use super::{Origin, Profile, ProfileError};
 use crate::angle::Spindle;
 use crate::geometry::Turn;
 
 /// Reads the table; the result remembers the profile as it was published.
 pub(super) fn read(field: &Field, published: Profile) -> Result<Profile, ProfileError> {
-    let mut keys = vec![
-        "origin",
-        "revolution_ms",
-        "head_switch_ms",
-        "write_settle_ms",
-        "turns",
-    ];
+    let mut keys = vec!["origin", "revolution_ms", "turns"];
     keys.extend(electronics::OVERHEADS.map(|(key, _)| key));
     keys.extend(electronics::BUS.map(|(key, _)| key));
     keys.extend(electronics::BUFFER.map(|(key, _)| key));
@@ -28,15 +22,8 @@ pub(super) fn read(field: &Field, published: Profile) -> Result<Profile, Profile
         text: section.need("origin")?.text()?.to_owned(),
     });
     if let Some(field) = section.get("revolution_ms") {
-        // 30,000 rpm to 1,000 rpm.
-        let revolution = field.number(2.0..=60.0)?;
+        let revolution = field.number(REVOLUTION_MS)?;
         profile.spindle = Spindle::from_period_ps((revolution * 1e9).round() as u64);
-    }
-    if let Some(field) = section.get("head_switch_ms") {
-        profile.head_switch = millis(&field)?;
-    }
-    if let Some(field) = section.get("write_settle_ms") {
-        profile.write_settle_nanos = (field.number(arm::SETTLE_MS)? * 1e6).round() as i64;
     }
     let mut electronics = Electronics {
         overheads: profile.overheads,
@@ -73,3 +60,6 @@ pub(super) fn read(field: &Field, published: Profile) -> Result<Profile, Profile
     profile.unfitted = Some(Arc::new(published));
     Ok(profile)
 }
+
+/// The revolutions of spindles of 30,000 to 1,000 rpm, which are those that a profile may have.
+const REVOLUTION_MS: std::ops::RangeInclusive<f64> = 2.0..=60.0;

@@ -1,7 +1,11 @@
 //! What the loader refuses, and what it says: one error with file, line, key and expectation.
 
-use drive::{Profile, catalog};
-use proptest::prelude::*;
+mod cases;
+mod mutated;
+
+use drive::Profile;
+
+use cases::{INDEXED_CASES, ZONED_CASES};
 
 /// A small drive of zones. Lines are counted from 1, with `name` on line 1.
 const ZONED: &str = r#"name = "tiny"
@@ -93,6 +97,7 @@ cylinder_skew_sectors = 4
 
 [fitted]
 origin = "fitted to nothing"
+revolution_ms = 11.2
 turns = [[0, 0, 0.25, 0], [0, 1, 0.5, 0.001]]
 "#;
 
@@ -152,282 +157,16 @@ fn the_small_drives_are_fine() {
     assert_eq!(zoned.write_settle_nanos, -300_000);
     assert_eq!(zoned.geometry.turns().len(), 2);
     assert!(zoned.published().geometry.turns().is_empty());
-    assert_eq!(zoned.spindle.period_ps(), 11_111_111_111);
+    assert_eq!(zoned.spindle.period_ps(), 11_200_000_000);
+    let published = zoned.published();
+    assert_eq!(published.spindle.period_ps(), 11_111_111_111);
     assert_eq!(zoned.capacity_bytes(), 300 * 512);
     Profile::parse(&indexed(), "tiny.toml").expect("a profile");
 }
 
 #[test]
 fn each_number_is_checked_where_it_stands() {
-    for (part, by, key, words) in [
-        (
-            "name = \"tiny\"",
-            "name = \"Tiny Drive\"",
-            "name",
-            "lower-case",
-        ),
-        ("name = \"tiny\"", "name = 7", "name", "expected a string"),
-        ("year = 1990", "year = 19", "year", "1956"),
-        (
-            "provenance = \"invented\"",
-            "provenance = \"guessed\"",
-            "provenance",
-            "\"measured\"",
-        ),
-        (
-            "origin = \"made up for",
-            "orgin = \"made up for",
-            "orgin",
-            "did you mean `origin`?",
-        ),
-        (
-            "origin = \"fitted to nothing\"",
-            "origin = \" \"",
-            "fitted.origin",
-            "not empty",
-        ),
-        (
-            "block_bytes = 512",
-            "block_bytes = 520",
-            "block_bytes",
-            "512 or 4096",
-        ),
-        (
-            "physical_block_bytes = 512",
-            "physical_block_bytes = 1024",
-            "physical_block_bytes",
-            "512 or 4096",
-        ),
-        ("blocks = 300\n", "blocks = 317\n", "blocks", "316"),
-        ("blocks = 300\n", "blocks = 0\n", "blocks", "at least one"),
-        (
-            "blocks = 300\n",
-            "blocks = -1\n",
-            "blocks",
-            "expected a whole number",
-        ),
-        ("actuators = 1", "actuators = 3", "actuators", "from 1 to 2"),
-        ("rpm = 5400", "rpm = 0", "spindle.rpm", "from 1000 to 30000"),
-        (
-            "rpm = 5400",
-            "rpm = -7200",
-            "spindle.rpm",
-            "from 1000 to 30000",
-        ),
-        (
-            "rpm = 5400",
-            "rpm = nan",
-            "spindle.rpm",
-            "from 1000 to 30000",
-        ),
-        (
-            "rpm = 5400",
-            "rpm = 1e9",
-            "spindle.rpm",
-            "from 1000 to 30000",
-        ),
-        (
-            "rpm = 5400",
-            "rpms = 5400",
-            "spindle.rpms",
-            "did you mean `rpm`?",
-        ),
-        (
-            "head_switch_ms = 0.8",
-            "head_switch_ms = -0.8",
-            "seek.head_switch_ms",
-            "from 0",
-        ),
-        (
-            "head_switch_ms = 0.8",
-            "head_switch_ms = inf",
-            "seek.head_switch_ms",
-            "from 0",
-        ),
-        (
-            "[5, 3.5]",
-            "[1, 3.5]",
-            "seek.read_points[1]",
-            "each larger than the last",
-        ),
-        ("[5, 3.5]", "[5, -3.5]", "seek.read_points[1][1]", "from 0"),
-        (
-            "[5, 3.5]",
-            "[5]",
-            "seek.read_points[1]",
-            "[cylinders, milliseconds]",
-        ),
-        (
-            "read_points = [[1, 2.0], [5, 3.5], [9, 4.5]]",
-            "read_points = []",
-            "seek.read_points",
-            "at least one",
-        ),
-        (
-            "read_reselect_ms = 0",
-            "read_reselect_ms = \"0\"",
-            "overhead.read_reselect_ms",
-            "expected a number",
-        ),
-        (
-            "read_reselect_ms = 0",
-            "read_reslect_ms = 0",
-            "overhead.read_reslect_ms",
-            "did you mean `read_reselect_ms`?",
-        ),
-        (
-            "segment_blocks = 64",
-            "segment_blocks = 99999999",
-            "buffer.segment_blocks",
-            "together",
-        ),
-        (
-            "segment_blocks = 64",
-            "segment_blocks = 0",
-            "buffer.segment_blocks",
-            "from 1",
-        ),
-        (
-            "write_segments = 1",
-            "write_segments = 3",
-            "buffer.write_segments",
-            "from 0 to 2",
-        ),
-        (
-            "read_written = true",
-            "read_written = 1",
-            "buffer.read_written",
-            "true or false",
-        ),
-        (
-            "look_ahead = \"segment\"",
-            "look_ahead = \"far\"",
-            "buffer.look_ahead",
-            "\"cylinder\"",
-        ),
-        (
-            "read_watermark_permille = 500",
-            "read_watermark_permille = 1001",
-            "buffer.read_watermark_permille",
-            "to 1000",
-        ),
-        ("depth = 1", "depth = 0", "queue.depth", "from 1"),
-        (
-            "kind = \"zoned\"",
-            "kind = \"round\"",
-            "layout.kind",
-            "\"indexed\"",
-        ),
-        ("surfaces = 2", "surfaces = 0", "layout.surfaces", "from 1"),
-        (
-            "cylinders = 10",
-            "cylinders = 4294967295",
-            "layout.cylinders",
-            "1 to 4194304",
-        ),
-        (
-            "surfaces = 2",
-            "surfaces = 65",
-            "layout.surfaces",
-            "1 to 64",
-        ),
-        (
-            "sparing = \"zone-end\"",
-            "sparing = \"lots\"",
-            "layout.sparing",
-            "\"range-end\"",
-        ),
-        (
-            "first_cylinder = 5",
-            "first_cylinder = 4",
-            "layout.zone[1].first_cylinder",
-            "do not overlap",
-        ),
-        (
-            "last_cylinder = 9",
-            "last_cylinder = 10",
-            "layout.zone[1].last_cylinder",
-            "from 5 to 9",
-        ),
-        (
-            "sectors_per_track = 12",
-            "sectors_per_track = 0",
-            "layout.zone[1].sectors_per_track",
-            "from 1",
-        ),
-        (
-            "sectors_per_track = 12",
-            "sectors_per_track = 1000000",
-            "layout.zone[1].sectors_per_track",
-            "1 to 65536",
-        ),
-        (
-            "start_sectors = 2",
-            "start_sectors = nan",
-            "layout.zone[1].start_sectors",
-            "expected a number",
-        ),
-        (
-            "slips = [7, 19]",
-            "slips = [7, 19, 20, 21, 22]",
-            "layout.zone[0].slips",
-            "not more than spares",
-        ),
-        (
-            "spares = 4",
-            "spares = 200",
-            "layout.zone[0].spares",
-            "at most 199",
-        ),
-        (
-            "slips = [7, 19]",
-            "slips = [7, 200]",
-            "layout.zone[0].slips[1]",
-            "below 200",
-        ),
-        (
-            "slips = [7, 19]",
-            "slips = [7, 7]",
-            "layout.zone[0].slips[1]",
-            "each once",
-        ),
-        (
-            "slips = [7, 19]",
-            "slips = [7, -1]",
-            "layout.zone[0].slips[1]",
-            "from 0",
-        ),
-        (
-            "slips = [7, 19]",
-            "slips = 7",
-            "layout.zone[0].slips",
-            "an array",
-        ),
-        (
-            "slips = [7, 19]",
-            "remaps = [[7, 3]]",
-            "layout.zone[0].remaps[0]",
-            "expected a spare",
-        ),
-        (
-            "[0, 1, 0.5, 0.001]",
-            "[0, 0, 0.5, 0.001]",
-            "fitted.turns[1]",
-            "ascending",
-        ),
-        (
-            "[0, 1, 0.5, 0.001]",
-            "[0, 1, inf, 0.001]",
-            "fitted.turns[1][2]",
-            "expected a number",
-        ),
-        (
-            "[0, 1, 0.5, 0.001]",
-            "[0, 1, 0.5]",
-            "fitted.turns[1]",
-            "expected [group, run, start, step]",
-        ),
-    ] {
+    for [part, by, key, words] in ZONED_CASES {
         refused(ZONED, part, by, key, words);
     }
 }
@@ -444,80 +183,7 @@ fn sectors_are_not_smaller_than_blocks() {
 
 #[test]
 fn nested_patterns_are_checked_where_they_stand() {
-    for (part, by, key, words) in [
-        (
-            "cylinders = 8",
-            "cylinders = 7",
-            "layout.cylinders",
-            "reach over 8",
-        ),
-        (
-            "slips = [[5, 1], [9, 2]]",
-            "slips = [[5, 5], [9, 2]]",
-            "layout.slips[1]",
-            "ascending",
-        ),
-        (
-            "slips = [[5, 1], [9, 2]]",
-            "slips = [[5, 1], [9, 0]]",
-            "layout.slips[1][1]",
-            "from 1",
-        ),
-        (
-            "[3, 1, 20, 0.2, -4, 0.1]",
-            "[3, 2, 20, 0.2, -4, 0.1]",
-            "layout.group[0].tracks[1]",
-            "below 2",
-        ),
-        (
-            "[3, 1, 20, 0.2, -4, 0.1]",
-            "[2, 1, 20, 0.2, -4, 0.1]",
-            "layout.group[0].tracks[1]",
-            "inside the group",
-        ),
-        (
-            "[3, 1, 20, 0.2, -4, 0.1]",
-            "[3, 0, 20, 0.2, -4, 0.1]",
-            "layout.group[0].tracks[1]",
-            "each track once",
-        ),
-        (
-            "[3, 1, 20, 0.2, -4, 0.1]",
-            "[3, 1, 20, 0.2, -4]",
-            "layout.group[0].tracks[1]",
-            "5 numbers",
-        ),
-        (
-            "[3, 1, 20, 0.2, -4, 0.1]",
-            "[3, 1, 0, 0.2]",
-            "layout.group[0].tracks[1][2]",
-            "from 1",
-        ),
-        (
-            "groups = [[0, 0, 0.0, 2, 4, 0.3]]",
-            "groups = [[1, 0, 0.0, 2, 4, 0.3]]",
-            "layout.group[1].groups[0]",
-            "below 1",
-        ),
-        (
-            "groups = [[0, 0, 0.0, 2, 4, 0.3]]",
-            "groups = [[0, 0, 0.0, 2, 3, 0.3]]",
-            "layout.group[1].groups[0]",
-            "every 4 cylinders",
-        ),
-        (
-            "groups = [[0, 0, 0.0, 2, 4, 0.3]]",
-            "groups = []",
-            "layout.group[1].groups",
-            "1 run at least",
-        ),
-        (
-            "groups = [[0, 0, 0.0, 2, 4, 0.3]]",
-            "groups = [[0, 0, nan, 2, 4, 0.3]]",
-            "layout.group[1].groups[0][2]",
-            "a number",
-        ),
-    ] {
+    for [part, by, key, words] in INDEXED_CASES {
         refused(&indexed(), part, by, key, words);
     }
 }
@@ -559,89 +225,34 @@ fn text_that_is_not_toml_is_refused_with_its_line() {
     assert_eq!((error.line, error.key.as_str()), (1, "origin"), "{error}");
 }
 
-/// A text with some of its lines removed, doubled, swapped, or with other numbers in them.
-fn mutate(text: &str, changes: &[(u8, usize, i64)]) -> String {
-    let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
-    for &(kind, at, number) in changes {
-        if lines.is_empty() {
-            break;
-        }
-        let at = at % lines.len();
-        match kind % 6 {
-            0 => drop(lines.remove(at)),
-            1 => lines.insert(at, lines[at].clone()),
-            2 => {
-                let other = number.unsigned_abs() as usize % lines.len();
-                lines.swap(at, other);
-            }
-            3 => {
-                if let Some((key, _)) = lines[at].split_once(" = ") {
-                    lines[at] = format!("{key} = {number}");
-                }
-            }
-            4 => {
-                let mut digits: Vec<char> = lines[at].chars().collect();
-                let spot = number.unsigned_abs() as usize % (digits.len() + 1);
-                digits.insert(
-                    spot,
-                    ['9', '-', '.', '[', ']', '"', 'e'][number.unsigned_abs() as usize % 7],
-                );
-                lines[at] = digits.into_iter().collect();
-            }
-            _ => {
-                let keep = number.unsigned_abs() as usize % (lines[at].len() + 1);
-                lines[at] = lines[at].chars().take(keep).collect();
-            }
-        }
-    }
-    lines.join("\n")
+/// `ZONED` with a formula instead of points.
+fn with_formula() -> String {
+    ZONED.replacen(
+        "read_points = [[1, 2.0], [5, 3.5], [9, 4.5]]\n",
+        "\n[seek.formula]\norigin = \"also made up\"\nfirst_ms = [2.0, 2.5]\nfar_cylinders = 6\n\
+         near_ms = 1\nnear_root_ms = 1\nfar_ms = 3\nfar_cylinder_ms = 0.1\n",
+        1,
+    )
 }
 
-fn changes() -> impl Strategy<Value = Vec<(u8, usize, i64)>> {
-    let number = prop_oneof![
-        -3i64..100,
-        any::<i64>(),
-        Just(i64::from(u32::MAX)),
-        Just(1 << 31)
-    ];
-    proptest::collection::vec((any::<u8>(), any::<usize>(), number), 1..5)
-}
-
-/// A profile is one, or the error says where and why it is not. What loads can be used.
-fn never_panics(text: &str) {
-    match Profile::parse(text, "mutated.toml") {
-        Ok(profile) => {
-            let blocks = profile.geometry.sectors().0;
-            for lba in [0, blocks / 3, blocks / 2, blocks - 1] {
-                crate::oracle::check_block(&profile.geometry, lba, 9);
-            }
-        }
-        Err(error) => {
-            assert!(
-                error.line >= 1 && error.line <= text.lines().count() + 1,
-                "{error}"
-            );
-            assert!(!error.message.is_empty());
-        }
-    }
-}
-
-proptest! {
-    #![proptest_config(ProptestConfig::with_cases(1000))]
-
-    #[test]
-    fn mutated_small_drives_never_panic(changes in changes(), nested in any::<prop::sample::Selector>()) {
-        let texts = [ZONED.to_owned(), indexed()];
-        never_panics(&mutate(nested.select(&texts), &changes));
-    }
-}
-
-proptest! {
-    #![proptest_config(ProptestConfig::with_cases(300))]
-
-    #[test]
-    fn mutated_shipped_drives_never_panic(changes in changes(), drive in any::<prop::sample::Selector>()) {
-        let small = catalog::ALL.iter().filter(|entry| entry.text.len() < 100_000);
-        never_panics(&mutate(drive.select(small).text, &changes));
-    }
+#[test]
+fn a_formula_says_where_its_numbers_come_from() {
+    let text = with_formula();
+    let profile = Profile::parse(&text, "tiny.toml").expect("a profile");
+    let origin = profile.origins.iter().find(|o| o.table == "seek.formula");
+    assert_eq!(origin.expect("its own origin").text, "also made up");
+    let nanos = [1, 2, 3, 6].map(|d| profile.seek.read().time(d).as_nanos());
+    assert_eq!(nanos, [2_000_000, 2_500_000, 2_732_051, 3_600_000]);
+    refused(
+        &text,
+        "\"also made up\"",
+        "\"\"",
+        "seek.formula.origin",
+        "not empty",
+    );
+    let error = Profile::parse(
+        &text.replacen("origin = \"also made up\"\n", "", 1),
+        "bad.toml",
+    );
+    assert_eq!(error.expect_err("no origin").key, "seek.formula.origin");
 }

@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use block::{Lba, Sectors};
 use drive::geometry::Turn;
-use drive::{Angle, Profile, catalog};
+use drive::{Angle, Profile, Provenance, catalog};
 use proptest::prelude::*;
 
 use crate::oracle;
@@ -113,12 +113,86 @@ fn a_turn_moves_the_blocks_of_its_run_and_no_others() {
                 step: Angle::ZERO - step,
                 ..turn
             };
-            assert!(
-                turned.turned(&[back]).turns().is_empty(),
+            assert_eq!(
+                turned.turned(&[back]).turns(),
+                geometry.turns(),
                 "turned there and back"
             );
         }
     }
+}
+
+/// The drives whose numbers were put together by hand.
+fn by_hand() -> impl Iterator<Item = &'static Profile> {
+    let hand = [Provenance::Approximate, Provenance::Extrapolated];
+    let profiles = PROFILES.iter();
+    profiles.filter(move |profile| hand.contains(&profile.provenance) && profile.source.is_none())
+}
+
+#[test]
+fn drives_put_together_by_hand_have_the_published_size() {
+    let expected = [
+        ("hitachi-travelstar-80gn", 20_003_880_960, 68_060),
+        ("modern-18tb-dual", 18_000_207_937_536, 9_899_820),
+        ("modern-20tb", 20_000_588_955_648, 10_999_800),
+        ("seagate-cheetah-18lp", 9_105_018_880, 60_276),
+        ("seagate-st318437lw", 18_351_959_040, 60_386),
+        ("toshiba-x300-5tb", 5_000_981_078_016, 3_279_150),
+    ];
+    let sizes: Vec<_> = by_hand()
+        .map(|profile| {
+            let tracks = profile.geometry.tracks();
+            (profile.name.as_str(), profile.capacity_bytes(), tracks)
+        })
+        .collect();
+    assert_eq!(sizes, expected);
+}
+
+/// Sequential reading crosses from track to track without losing a revolution: the skew covers
+/// the way of the arm or the switch of heads, and not much more.
+#[test]
+fn drives_put_together_by_hand_lose_no_revolution_between_tracks() {
+    for profile in by_hand() {
+        let geometry = &profile.geometry;
+        let Sectors(blocks) = geometry.sectors();
+        for part in 0..40 {
+            let mut track = geometry.track_of(Lba(blocks / 40 * part)).expect("a track");
+            for _ in 0..400 {
+                let Some(next) = geometry.track_of(Lba(track.last.0 + 1)) else {
+                    break;
+                };
+                let zone = next.sectors != track.sectors;
+                let distance = next.cylinder.abs_diff(track.cylinder);
+                let switch = profile.seek.write().time(distance).max(profile.head_switch);
+                let gap = profile.spindle.time_of(next.start - track.start);
+                // Between zones and between actuators a revolution may be lost.
+                assert!(
+                    zone || distance > 1000 || (gap >= switch && gap < switch * 5),
+                    "{}: {gap} for {switch} from {track:?} to {next:?}",
+                    profile.name
+                );
+                track = next;
+            }
+        }
+    }
+}
+
+#[test]
+fn each_actuator_has_half_of_the_blocks_and_of_the_surfaces() {
+    let dual = PROFILES
+        .iter()
+        .find(|profile| profile.actuators == 2)
+        .expect("a drive");
+    let Sectors(blocks) = dual.geometry.sectors();
+    for share in 0..1000 {
+        for (first, heads) in [(0, 0..9), (blocks / 2, 9..18)] {
+            let lba = first + blocks / 2 * share / 1000;
+            let place = dual.geometry.locate(Lba(lba)).expect("a block");
+            assert!(heads.contains(&place.head), "{lba}: {place:?}");
+        }
+    }
+    let last = dual.geometry.locate(Lba(blocks / 2 - 1)).expect("a block");
+    assert!(last.head < 9);
 }
 
 proptest! {

@@ -37,27 +37,25 @@ struct Observed {
     path: Vec<PatternStep>,
 }
 
-/// Fits period and angles; answers how many zones or patterns were turned.
-pub(super) fn fit(profile: &mut Profile, train: &[Sample], count: &mut impl FnMut()) -> usize {
+/// Fits period and angles, if the clock has a phase.
+pub(super) fn fit(profile: &mut Profile, train: &[Sample], count: &mut impl FnMut()) {
     let mut replayed = |profile: &Profile| {
         count();
         replay(&Arc::new(profile.clone()), train, Clock::Measured)
     };
     let begun = replayed(profile);
     if !fit_period(profile, train, &begun) {
-        return 0;
+        return;
     }
     let levels = observe(profile, train, &begun)
         .iter()
         .map(|o| o.path.len())
         .max()
         .unwrap_or(0);
-    let mut turned = 0;
     for level in 0..levels {
         let observed = observe(profile, train, &replayed(profile));
-        turned += fit_level(profile, &observed, level);
+        fit_level(profile, &observed, level);
     }
-    turned
 }
 
 /// What the medium requests of a replay say about the angle of their last blocks.
@@ -125,7 +123,7 @@ fn fit_period(profile: &mut Profile, train: &[Sample], replayed: &[Replayed]) ->
 const MEANINGFUL: f64 = 0.1;
 
 /// Turns what one level of the layout says.
-fn fit_level(profile: &mut Profile, observed: &[Observed], level: usize) -> usize {
+fn fit_level(profile: &mut Profile, observed: &[Observed], level: usize) {
     let mut groups: Vec<(PatternStep, Vec<(u64, Angle)>)> = Vec::new();
     for one in observed {
         let Some(&step) = one.path.get(level) else {
@@ -164,10 +162,16 @@ fn fit_level(profile: &mut Profile, observed: &[Observed], level: usize) -> usiz
             start: line.start - reference,
             step: line.step,
         })
-        .filter(|turn| turn.start != Angle::ZERO || turn.step != Angle::ZERO)
+        .filter(|turn| turn.step != Angle::ZERO || is_noticeable(turn.start))
         .collect();
     profile.geometry = Arc::new(profile.geometry.turned(&turns));
-    turns.len()
+}
+
+/// Whether an angle is more than a thousandth of a revolution, which is what a few dozen
+/// completions can tell.
+fn is_noticeable(angle: Angle) -> bool {
+    let raw = angle.raw();
+    raw.min(raw.wrapping_neg()) > u64::MAX / 1000
 }
 
 /// A line through residuals on the circle.

@@ -132,6 +132,13 @@ pub const RULES: &[(&str, &[(&str, Setting)])] = &[
 /// the measurements clearly say otherwise. A choice.
 const CLEARLY: f64 = 0.03;
 
+/// A time is moved only if that takes this share off the cost: less is noise. A choice.
+const NOTICEABLY: f64 = 0.0005;
+
+/// How far a time may go from what was published. The published overheads of the collection
+/// differ between directions and predecessors by up to 1.3 ms; more would be fitting noise.
+const FARTHEST: Duration = Duration::from_micros(1_300);
+
 /// The first step of the search: overheads of that time's electronics are of this order.
 const FIRST_STEP: Duration = Duration::from_micros(256);
 
@@ -160,7 +167,12 @@ pub(super) fn fit_rules(profile: &mut Profile, train: &[Sample], count: &mut imp
 }
 
 /// Improves the times of `profile` until no step helps.
-pub(super) fn fit_times(profile: &mut Profile, train: &[Sample], count: &mut impl FnMut()) {
+pub(super) fn fit_times(
+    profile: &mut Profile,
+    published: &Profile,
+    train: &[Sample],
+    count: &mut impl FnMut(),
+) {
     let mut best = cost(profile, train);
     count();
     let mut step = FIRST_STEP;
@@ -179,12 +191,13 @@ pub(super) fn fit_times(profile: &mut Profile, train: &[Sample], count: &mut imp
                         let time = TIMES[index].1(&mut tried);
                         *time = time.adjusted(direction * sign * step.as_nanos() as i64);
                     }
-                    if tried.overheads == profile.overheads && tried.bus == profile.bus {
+                    let stuck = tried.overheads == profile.overheads && tried.bus == profile.bus;
+                    if stuck || !is_plausible(&mut tried, published) {
                         break;
                     }
                     let cost = cost(&tried, train);
                     count();
-                    if cost >= best {
+                    if cost >= best * (1.0 - NOTICEABLY) {
                         break;
                     }
                     best = cost;
@@ -197,6 +210,15 @@ pub(super) fn fit_times(profile: &mut Profile, train: &[Sample], count: &mut imp
             step = Duration::from_nanos(step.as_nanos() / 2);
         }
     }
+}
+
+/// Whether no time is farther from what was published than another measurement would put it.
+fn is_plausible(tried: &mut Profile, published: &Profile) -> bool {
+    let mut published = published.clone();
+    TIMES.iter().all(|(_, time)| {
+        let (new, old) = (time(tried).as_nanos(), time(&mut published).as_nanos());
+        new.abs_diff(old) <= FARTHEST.as_nanos()
+    })
 }
 
 /// What is moved at once, as indices of [`TIMES`] and signs: each time alone; those before

@@ -7,7 +7,7 @@ use std::collections::BinaryHeap;
 use block::{Finished, Instant, Refused, Sectors};
 
 use crate::run::load::{Arrival, Load};
-use crate::run::{Options, PastEnd, RunError};
+use crate::run::{LATEST_ARRIVAL, MOST_SKIPPED, Options, PastEnd, RunError};
 
 /// A load, checked and sorted.
 pub(super) struct Arrivals<'a, L: ?Sized> {
@@ -26,6 +26,8 @@ pub(super) struct Arrivals<'a, L: ?Sized> {
     followed: u64,
     taken: u64,
     skipped: u64,
+    /// Those left out since the last one that was not.
+    skipped_in_a_row: u64,
 }
 
 /// An arrival, sorted by its time, then by when it became known.
@@ -52,6 +54,7 @@ impl<'a, L: Load + ?Sized> Arrivals<'a, L> {
             followed: 0,
             taken: 0,
             skipped: 0,
+            skipped_in_a_row: 0,
         };
         arrivals.look_ahead()?;
         Ok(arrivals)
@@ -148,6 +151,12 @@ impl<'a, L: Load + ?Sized> Arrivals<'a, L> {
     }
 
     fn check_time(&self, arrival: &Arrival, reached: Instant) -> Result<(), RunError> {
+        if arrival.at > LATEST_ARRIVAL && !self.is_late(arrival) {
+            return Err(RunError::TooLate {
+                place: self.load.place(),
+                at_ns: arrival.at.as_nanos(),
+            });
+        }
         if arrival.at >= reached {
             return Ok(());
         }
@@ -167,11 +176,16 @@ impl<'a, L: Load + ?Sized> Arrivals<'a, L> {
     fn fits(&mut self, arrival: &Arrival) -> Result<bool, RunError> {
         let extent = arrival.demand.extent;
         if extent.end().0 <= self.capacity.0 {
+            self.skipped_in_a_row = 0;
             return Ok(true);
         }
         match self.past_end {
+            PastEnd::Skip if self.skipped_in_a_row == MOST_SKIPPED => Err(RunError::NeverFits {
+                place: self.load.place(),
+            }),
             PastEnd::Skip => {
                 self.skipped += 1;
+                self.skipped_in_a_row += 1;
                 Ok(false)
             }
             PastEnd::Stop => Err(RunError::PastEnd {

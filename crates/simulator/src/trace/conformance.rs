@@ -6,8 +6,8 @@ use super::{ALL, Format, MAX_DEVICES, OnBad, Reader, Reason, Record, TraceError}
 use block::Instant;
 use std::io::Cursor;
 
-/// Reads `bytes` in whichever format they seem to have, and in `format`, refusing and skipping what is bad, then writes the records in every
-/// format that can hold them and reads them back.
+/// Reads `bytes` in whichever format they seem to have, and in `format`, refusing and skipping what
+/// is bad, then writes the records in every format that can hold them and reads them back.
 ///
 /// # Panics
 /// If a reader panics, goes back in time, hands out anything after its end or a device without a

@@ -2,7 +2,7 @@
 
 use super::error::{Fault, Reason, Skipped, TraceError, quoted};
 use super::lines::{Lines, Next};
-use super::{ALL, Devices, Format, MAX_LINE_BYTES, Parse, Parsed, Record};
+use super::{ALL, BLOCK_BYTES, Devices, Format, MAX_LINE_BYTES, Parse, Parsed, Record};
 use block::Instant;
 use std::fs::File;
 use std::io::{self, Cursor, Read};
@@ -36,6 +36,8 @@ pub struct Reader {
     passed_over: u64,
     skipped: Skipped,
     ended: bool,
+    /// The last line was a good one, and had no newline.
+    unended: bool,
     position: Arc<AtomicU64>,
     size: Option<u64>,
 }
@@ -115,6 +117,7 @@ impl Reader {
             passed_over: 0,
             skipped: Skipped::default(),
             ended: false,
+            unended: false,
             position,
             size: None,
         })
@@ -150,6 +153,12 @@ impl Reader {
         self.passed_over
     }
 
+    /// Whether the last line has no newline. It is a good one, but if the file was cut there, its
+    /// last number was longer once.
+    pub fn is_unended(&self) -> bool {
+        self.unended
+    }
+
     /// Bytes of the file that were read so far, for progress.
     pub fn position(&self) -> u64 {
         self.position.load(Ordering::Relaxed)
@@ -177,8 +186,13 @@ impl Reader {
             Ok(Parsed::Request(record)) if record.at < self.now => {
                 Err(backwards(self.format, record.at, self.now))
             }
-            Ok(Parsed::Request(record)) => Ok(Some(record)),
+            Ok(Parsed::Request(record)) if is_last && is_broken(&record) => Err(cut_short(line)),
+            Ok(Parsed::Request(record)) => {
+                self.unended = is_last;
+                Ok(Some(record))
+            }
             Ok(Parsed::Other) => {
+                self.unended = is_last;
                 self.passed_over += 1;
                 Ok(None)
             }
@@ -235,6 +249,9 @@ impl Iterator for Reader {
                         return Some(Err(self.error(fault)));
                     }
                     self.skipped.count(fault.reason);
+                    if self.ended {
+                        return self.end().map(Err);
+                    }
                 }
             }
         }
@@ -365,6 +382,23 @@ fn cut_off(fault: Fault) -> Fault {
             ..fault
         },
         _ => fault,
+    }
+}
+
+/// Whether a request is not whole sectors.
+fn is_broken(record: &Record) -> bool {
+    !record.bytes.length().is_multiple_of(BLOCK_BYTES)
+}
+
+/// A last line that could be a whole one but for its newline, and for a length that no disk moves:
+/// of `8192`, say, only `81` is left.
+#[cold]
+fn cut_short(line: &[u8]) -> Fault {
+    Fault {
+        reason: Reason::Truncated,
+        field: "line",
+        found: format!("{} on the last line, which has no newline", quoted(line)),
+        expected: format!("a newline, or a length of whole sectors of {BLOCK_BYTES} bytes"),
     }
 }
 

@@ -274,6 +274,44 @@ fn a_compressed_trace_is_the_same_trace_and_a_truncated_one_is_not() {
 }
 
 /// Records whose times are whole steps of `step_nanos`, on devices called by `names`.
+#[test]
+fn a_trace_cut_in_its_first_frame_is_an_error_even_when_bad_lines_are_skipped() {
+    // Found by the fuzz targets: the magic number alone was a trace without requests or error.
+    for bytes in [&b"\x28\xb5\x2f\xfd"[..], b"\x28\xb5\x2f\xfd\x20\x52\x20"] {
+        for on_bad in [OnBad::Refuse, OnBad::Skip] {
+            let mut reader = reader(bytes, Some(named("canonical")), on_bad);
+            assert!(reader.next().is_some_and(|item| item.is_err()), "{bytes:?}");
+            assert!(reader.next().is_none());
+        }
+        conformance::check(named("validate"), bytes);
+    }
+}
+
+#[test]
+fn a_last_line_without_a_newline_is_a_bad_one_if_its_length_may_be_cut() {
+    let cut = |text: &str| reader(text.as_bytes(), None, OnBad::Refuse);
+    let whole = "0.5,0,R,0,4096\n0.75,0,W,0,8192";
+    let mut good = cut(whole);
+    assert!(good.by_ref().all(|item| item.is_ok()));
+    assert!(good.is_unended());
+    let mut ended = cut(&format!("{whole}\n"));
+    assert!(ended.by_ref().all(|item| item.is_ok()));
+    assert!(!ended.is_unended());
+    for end in 1..whole.len() {
+        if matches!(whole.as_bytes()[end - 1], b'\n') || whole[..end].ends_with("4096") {
+            continue;
+        }
+        let last = reader(
+            whole[..end].as_bytes(),
+            Some(named("canonical")),
+            OnBad::Refuse,
+        )
+        .last();
+        let error = last.and_then(Result::err).expect("it is cut");
+        assert_eq!(error.fault.reason, Reason::Truncated, "{end}: {error}");
+    }
+}
+
 fn records(
     step_nanos: u64,
     unit_bytes: u64,

@@ -124,12 +124,14 @@ impl Writer {
         if if_exists == IfExists::Refuse && path.symlink_metadata().is_ok() {
             return Err(WriteError::Exists(path.into()));
         }
-        let sink = Sink::beside(path).map_err(|source| WriteError::Failed {
+        let failed = |source| WriteError::Failed {
             file: path.into(),
             source,
-        })?;
+        };
+        let target = target(path).map_err(failed)?;
+        let sink = Sink::beside(&target).map_err(failed)?;
         Ok(Writer {
-            path: path.into(),
+            path: target,
             if_exists,
             format,
             encoder: encoder(),
@@ -193,6 +195,31 @@ impl Writer {
     }
 }
 
+/// The file that a name stands for, through links: a regular one, or a new one in a folder that is
+/// there. Anything else that has a name, such as a device, must not be replaced by a file.
+fn target(path: &Path) -> io::Result<PathBuf> {
+    match path.metadata() {
+        Ok(found) if found.is_file() => path.canonicalize(),
+        Ok(_) => Err(io::Error::other(
+            "neither a file nor a new name: expected one of these",
+        )),
+        Err(_) => match folder(path).is_dir() {
+            true => Ok(path.into()),
+            false => Err(io::Error::other(format!(
+                "there is no folder {}",
+                folder(path).display()
+            ))),
+        },
+    }
+}
+
+fn folder(path: &Path) -> &Path {
+    match path.parent() {
+        Some(parent) if parent != Path::new("") => parent,
+        _ => Path::new("."),
+    }
+}
+
 /// A temporary file, plain or through zstd.
 enum Sink {
     Plain(BufWriter<NamedTempFile>),
@@ -201,10 +228,6 @@ enum Sink {
 
 impl Sink {
     fn beside(path: &Path) -> io::Result<Self> {
-        let directory = match path.parent() {
-            Some(parent) if parent != Path::new("") => parent,
-            _ => Path::new("."),
-        };
         let mut builder = tempfile::Builder::new();
         builder.prefix(".headtime-").suffix(".partial");
         #[cfg(unix)]
@@ -213,7 +236,7 @@ impl Sink {
             // As for any new file; the user's mask takes away what it takes away.
             builder.permissions(std::fs::Permissions::from_mode(0o666));
         }
-        let file = builder.tempfile_in(directory)?;
+        let file = builder.tempfile_in(folder(path))?;
         Ok(match path.extension().is_some_and(|last| last == "zst") {
             true => {
                 let mut encoder = zstd::Encoder::new(file, zstd::DEFAULT_COMPRESSION_LEVEL)?;

@@ -105,3 +105,6 @@ impl Tracker {
         Some(phase)
     }
 }
+
+#[cfg(test)]
+mod tests;

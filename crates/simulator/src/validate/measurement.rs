@@ -1,17 +1,16 @@
-//! The measured traces of `shared/drives`, and what DiskSim computed for the same requests.
+//! What was measured on a real drive, as samples of it; and what DiskSim computed for the same
+//! requests.
 
-use std::fs;
-use std::io::{BufRead, BufReader};
+use std::io::BufRead;
 use std::num::NonZeroU64;
-use std::path::{Path, PathBuf};
 
-use block::{Duration, Extent};
+use block::{Direction, Duration, Extent};
 use drive::Profile;
 
 use super::Sample;
-use crate::trace::{self, OnBad, Reader, TraceError};
+use crate::trace::{OnBad, Reader, Skipped, TraceError};
 
-/// Why a measured trace could not be read.
+/// Why measured times could not be read. Each names the file and the line.
 #[derive(Debug, thiserror::Error)]
 pub enum MeasurementError {
     /// The trace is not one.
@@ -19,23 +18,23 @@ pub enum MeasurementError {
     Trace(#[from] TraceError),
     /// A request has no measured time.
     #[error(
-        "{file}: request {request} has no measured time: expected the `validate` format, six columns with the measured service time and the think time"
+        "{file}:{line}: no measured time: expected the `validate` format, six columns with the measured service time and the think time"
     )]
     Unmeasured {
         /// The trace.
-        file: PathBuf,
+        file: String,
         /// Counted from 1.
-        request: usize,
+        line: u64,
     },
     /// A request is not on the drive.
     #[error(
-        "{file}: request {request}, {extent}, is past the end of {drive}, which has {capacity} blocks: is this a trace of another drive?"
+        "{file}:{line}: {extent} is past the end of {drive}: expected below {capacity} blocks; is this a trace of another drive?"
     )]
     PastEnd {
         /// The trace.
-        file: PathBuf,
+        file: String,
         /// Counted from 1.
-        request: usize,
+        line: u64,
         /// What it asked for.
         extent: Extent,
         /// The drive's name.
@@ -43,57 +42,78 @@ pub enum MeasurementError {
         /// Its blocks.
         capacity: u64,
     },
-    /// The file has no request.
-    #[error("{file}: no requests: expected at least one")]
+    /// Nothing is left to be compared.
+    #[error("{file}: no request on {drive}: expected at least one ({left_out} left out)")]
     Empty {
         /// The trace.
-        file: PathBuf,
+        file: String,
+        /// The drive's name.
+        drive: String,
+        /// Lines and requests that were skipped.
+        left_out: u64,
     },
     /// DiskSim's results do not belong to the trace.
-    #[error("{file}: line {line}: {problem}")]
+    #[error("{file}:{line}: {problem}")]
     Reference {
         /// The file.
-        file: PathBuf,
+        file: String,
         /// Counted from 1.
         line: usize,
         /// What was found and what was expected.
         problem: String,
     },
-    /// The file could not be read.
-    #[error("{file}: {source}")]
-    Io {
-        /// The file.
-        file: PathBuf,
-        /// Why.
-        source: std::io::Error,
-    },
 }
 
-/// Reads a trace in the `validate` format for a drive.
+/// The requests of a trace that can be compared.
+#[derive(Clone, Debug)]
+pub struct Measurements {
+    /// In the order of the trace.
+    pub samples: Vec<Sample>,
+    /// Bad lines that were left out.
+    pub bad_lines: Skipped,
+    /// Requests past the end of the drive that were left out.
+    pub past_end: u64,
+}
+
+impl Measurements {
+    /// Lines and requests that were left out.
+    pub fn left_out(&self) -> u64 {
+        self.bad_lines.total() + self.past_end
+    }
+}
+
+/// Reads a trace in the `validate` format for a drive. What is bad is refused, or left out and
+/// counted: lines as the reader was told to, requests past the end of the drive as `on_bad` says.
 ///
 /// # Errors
-/// If it is not one, or has a request that is not on the drive.
-pub fn samples(file: &Path, profile: &Profile) -> Result<Vec<Sample>, MeasurementError> {
-    let format = trace::Format::named("validate");
-    let reader = Reader::open(file, format, OnBad::Refuse)?;
+/// If it is not such a trace, has a request that is not on the drive, or none at all.
+pub fn samples(
+    mut reader: Reader,
+    profile: &Profile,
+    on_bad: OnBad,
+) -> Result<Measurements, MeasurementError> {
     let block_bytes = NonZeroU64::new(u64::from(profile.block_bytes)).unwrap_or(NonZeroU64::MIN);
     let capacity = profile.geometry.sectors().0;
     let mut samples = Vec::new();
-    for record in reader {
+    let mut past_end = 0;
+    while let Some(record) = reader.next() {
         let record = record?;
-        let request = samples.len() + 1;
-        let file = file.to_path_buf();
+        let (file, line) = (reader.file(), reader.line());
         let extent = record.bytes.blocks(block_bytes);
         let Some(measured) = record.measured else {
-            return Err(MeasurementError::Unmeasured { file, request });
+            let file = file.to_owned();
+            return Err(MeasurementError::Unmeasured { file, line });
         };
         if extent.end().0 > capacity {
-            let drive = profile.name.clone();
+            if on_bad == OnBad::Skip {
+                past_end += 1;
+                continue;
+            }
             return Err(MeasurementError::PastEnd {
-                file,
-                request,
+                file: file.to_owned(),
+                line,
                 extent,
-                drive,
+                drive: profile.name.clone(),
                 capacity,
             });
         }
@@ -105,76 +125,195 @@ pub fn samples(file: &Path, profile: &Profile) -> Result<Vec<Sample>, Measuremen
             think: measured.think,
         });
     }
-    if samples.is_empty() {
-        return Err(MeasurementError::Empty {
-            file: file.to_path_buf(),
-        });
+    let measurements = Measurements {
+        samples,
+        bad_lines: reader.skipped().clone(),
+        past_end,
+    };
+    match measurements.samples.is_empty() {
+        false => Ok(measurements),
+        true => Err(MeasurementError::Empty {
+            file: reader.file().to_owned(),
+            drive: profile.name.clone(),
+            left_out: measurements.left_out(),
+        }),
     }
-    Ok(samples)
 }
 
-/// The trace of a drive in `shared/drives/DIRECTORY`, if there is one.
-pub fn trace_of(shared: &Path, directory: &str) -> Option<PathBuf> {
-    let entries = fs::read_dir(shared.join("drives").join(directory)).ok()?;
-    let mut traces: Vec<PathBuf> = entries
-        .filter_map(|entry| Some(entry.ok()?.path()))
-        .filter(|path| path.extension().is_some_and(|ending| ending == "trace"))
-        .collect();
-    traces.sort();
-    traces.into_iter().next()
-}
-
-/// What DiskSim computed for the requests of a drive's trace; `None` if it has no results.
+/// What DiskSim computed for the requests of a trace, from a table with the columns
+/// `idx,rw,lbn,blocks,measured_ms,think_after_ms,disksim_ms`; messages call it `file`.
 ///
 /// # Errors
-/// If there is a file and it is not what `samples` need.
+/// If it is not one, or not one of these samples: direction, first block and length must agree.
 pub fn disksim(
-    shared: &Path,
-    directory: &str,
+    file: &str,
+    table: impl BufRead,
     samples: &[Sample],
-) -> Result<Option<Vec<Duration>>, MeasurementError> {
-    let file = shared
-        .join("drives")
-        .join(directory)
-        .join("disksim_per_request.csv");
-    let Ok(opened) = fs::File::open(&file) else {
-        return Ok(None);
+) -> Result<Vec<Duration>, MeasurementError> {
+    let refuse = |line, problem| MeasurementError::Reference {
+        file: file.to_owned(),
+        line,
+        problem,
     };
     let mut times = Vec::with_capacity(samples.len());
-    for (number, line) in BufReader::new(opened).lines().enumerate().skip(1) {
-        let line = line.map_err(|source| MeasurementError::Io {
-            file: file.clone(),
-            source,
+    // The first line is the heading.
+    for (number, line) in (1..).zip(table.lines()).skip(1) {
+        let line = line.map_err(|error| refuse(number, error.to_string()))?;
+        let sample = samples.get(times.len()).ok_or_else(|| {
+            let expected = samples.len();
+            refuse(
+                number,
+                format!("more results than the {expected} requests of the trace"),
+            )
         })?;
-        let refuse = |problem| MeasurementError::Reference {
-            file: file.clone(),
-            line: number + 1,
-            problem,
-        };
-        let fields: Vec<&str> = line.split(',').collect();
-        let [_, _, lbn, _, _, _, disksim] = fields[..] else {
-            return Err(refuse(format!("{} fields: expected 7", fields.len())));
-        };
-        let expected = samples.get(times.len()).map(|s| s.extent.start().0);
-        if lbn.parse().ok() != expected {
-            return Err(refuse(format!(
-                "lbn {lbn}: expected {expected:?}, as in the trace"
-            )));
+        times.push(disksim_time(&line, sample).map_err(|problem| refuse(number, problem))?);
+    }
+    match times.len() == samples.len() {
+        true => Ok(times),
+        false => Err(refuse(
+            times.len() + 1,
+            format!("{} results: expected {}", times.len(), samples.len()),
+        )),
+    }
+}
+
+/// The last column of a line that is about `sample`.
+fn disksim_time(line: &str, sample: &Sample) -> Result<Duration, String> {
+    let fields: Vec<&str> = line.trim_end().split(',').collect();
+    let [_, way, lbn, blocks, _, _, disksim] = fields[..] else {
+        return Err(format!("{} fields: expected 7", fields.len()));
+    };
+    let expected_way = match sample.direction {
+        Direction::Read => "R",
+        Direction::Write => "W",
+    };
+    let (start, length) = (sample.extent.start().0, sample.extent.length().0);
+    let expected = [
+        expected_way.to_owned(),
+        start.to_string(),
+        length.to_string(),
+    ];
+    if [way, lbn, blocks] != expected.each_ref().map(String::as_str) {
+        return Err(format!(
+            "{way} {lbn} {blocks}: expected {}, as in the trace",
+            expected.join(" ")
+        ));
+    }
+    disksim
+        .parse()
+        .ok()
+        .and_then(Duration::from_millis_f64)
+        .ok_or_else(|| format!("disksim_ms {disksim:?}: expected a time in milliseconds"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::trace::Format;
+
+    const TRACE: &str = "R Hit 100 8 18228.5 20935.44\nW Miss 2050852 8 9000 0\nR Hit 7 1 1 1\n";
+
+    fn read(text: &'static str, on_bad: OnBad) -> Result<Measurements, MeasurementError> {
+        let profile = drive::catalog::find("dec-rz26")
+            .expect("a shipped drive")
+            .profile()
+            .expect("a profile");
+        let format = Format::named("validate");
+        let reader = Reader::new("a.trace", text.as_bytes(), format, on_bad)?;
+        samples(reader, &profile, on_bad)
+    }
+
+    fn refusal(text: &'static str) -> String {
+        read(text, OnBad::Refuse).expect_err(text).to_string()
+    }
+
+    #[test]
+    fn a_request_is_issued_when_the_one_before_and_the_thinking_are_over() {
+        let found = read(TRACE, OnBad::Refuse).expect("a trace").samples;
+        let nanos: Vec<u64> = found.iter().map(|s| s.issued.as_nanos()).collect();
+        assert_eq!(nanos, [0, 39_163_940, 48_163_940]);
+        assert_eq!(found[1].direction, Direction::Write);
+        assert_eq!(found[1].extent.end().0, 2_050_860, "the very last block");
+    }
+
+    #[test]
+    fn what_is_wrong_is_refused_with_its_line() {
+        for (text, line, words) in [
+            (
+                "R Hit 1 1 1 1\nR Hit 2050853 8 1 1\n",
+                2,
+                "past the end of dec-rz26",
+            ),
+            ("\n\nR Hit 1 1 1 1\nR Hit 9999999 1 1 1\n", 1, "found"),
+            (
+                "R Hit 1 1 1 1\nR Hit 1 1 1 1 1\n",
+                2,
+                "wrong number of fields",
+            ),
+            ("R Hit 1 1 1 1\nR Hit one 1 1 1\n", 2, "lbn"),
+            ("R Hit 1 1 1 1\nR Hit 1 0 1 1\n", 2, "zero length"),
+            ("R Hit 1 1 1 1\nR Hit 1 1 -1 1\n", 2, "service_us"),
+            ("R Hit 1 1 1 1\nR Hit 1 1 nan 1\n", 2, "service_us"),
+            ("R Hit 1 1 1 1\nR Hit 1 1", 2, "truncated"),
+        ] {
+            let said = refusal(text);
+            assert!(said.starts_with(&format!("a.trace:{line}: ")), "{said}");
+            assert!(said.contains(words), "{said}: expected {words}");
         }
-        let time = disksim.parse().ok().and_then(Duration::from_millis_f64);
-        times.push(time.ok_or_else(|| {
-            refuse(format!(
-                "disksim_ms {disksim:?}: expected a time in milliseconds"
-            ))
-        })?);
+        let said = refusal("");
+        assert!(said.starts_with("a.trace: empty trace"), "{said}");
     }
-    if times.len() != samples.len() {
-        let problem = format!("{} results: expected {}", times.len(), samples.len());
-        return Err(MeasurementError::Reference {
-            file,
-            line: times.len() + 1,
-            problem,
-        });
+
+    #[test]
+    fn what_is_skipped_is_counted_by_kind() {
+        let text = "R Hit 1 1 1 1\nR Hit one 1 1 1\nR Hit 9999999 1 1 1\nW Hit 5 1 1 1\n";
+        let found = read(text, OnBad::Skip).expect("two good requests");
+        assert_eq!(found.samples.len(), 2);
+        assert_eq!((found.bad_lines.total(), found.past_end), (1, 1));
+        let nothing = read("R Hit 9999999 1 1 1\n", OnBad::Skip).expect_err("nothing is left");
+        assert!(nothing.to_string().contains("1 left out"), "{nothing}");
     }
-    Ok(Some(times))
+
+    #[test]
+    fn results_belong_to_the_requests_of_the_trace() {
+        let samples = read(TRACE, OnBad::Refuse).expect("a trace").samples;
+        let heading = "idx,rw,lbn,blocks,measured_ms,think_after_ms,disksim_ms\n";
+        let good = "0,R,100,8,18.2285,20.93544,17\n1,W,2050852,8,9,0,9.25\n2,R,7,1,0.001,0.001,3\n";
+        let parse = |lines: &str| {
+            let text = format!("{heading}{lines}");
+            disksim("d.csv", text.as_bytes(), &samples).map_err(|error| error.to_string())
+        };
+        let times = [17_000, 9_250, 3_000].map(Duration::from_micros).to_vec();
+        assert_eq!(parse(good), Ok(times));
+        for (part, by, message) in [
+            (
+                "1,W",
+                "1,R",
+                "d.csv:3: R 2050852 8: expected W 2050852 8, as in the trace",
+            ),
+            (
+                "2,R,7",
+                "2,R,8",
+                "d.csv:4: R 8 1: expected R 7 1, as in the trace",
+            ),
+            (
+                "9.25",
+                "-1",
+                "d.csv:3: disksim_ms \"-1\": expected a time in milliseconds",
+            ),
+            (",9.25", "", "d.csv:3: 6 fields: expected 7"),
+            (
+                "2,R,7,1,0.001,0.001,3\n",
+                "",
+                "d.csv:3: 2 results: expected 3",
+            ),
+        ] {
+            assert_eq!(parse(&good.replacen(part, by, 1)), Err(message.to_owned()));
+        }
+        let more = parse(&format!("{good}3,R,7,1,1,1,1\n")).expect_err("one too many");
+        assert_eq!(
+            more,
+            "d.csv:5: more results than the 3 requests of the trace"
+        );
+    }
 }

@@ -90,6 +90,9 @@ pub fn mean(times: &[Duration]) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use block::{Extent, Instant, Lba, Sectors};
+    use proptest::prelude::*;
+
     use super::*;
 
     fn millis(times: &[u64]) -> Vec<Duration> {
@@ -101,5 +104,68 @@ mod tests {
         assert_eq!(demerit(millis(&[1, 2, 3]), millis(&[3, 1, 2])), 0.0);
         assert_eq!(demerit(millis(&[1, 2, 3, 4]), millis(&[6, 5, 3, 4])), 2.0);
         assert_eq!(demerit(vec![], vec![]), 0.0);
+    }
+
+    /// The same by its definition: the smallest of both, then the smallest of the others, ...
+    fn naive(mut measured: Vec<u64>, mut simulated: Vec<u64>) -> f64 {
+        let count = measured.len();
+        let mut sum = 0.0;
+        while !measured.is_empty() {
+            let smallest = |times: &mut Vec<u64>| {
+                let least = *times.iter().min().expect("as many of both");
+                let place = times.iter().position(|&time| time == least);
+                times.remove(place.expect("it is there")) as f64 / 1e6
+            };
+            sum += (smallest(&mut measured) - smallest(&mut simulated)).powi(2);
+        }
+        (sum / count.max(1) as f64).sqrt()
+    }
+
+    proptest! {
+        #[test]
+        fn the_demerit_is_that_of_the_definition(
+            pairs in proptest::collection::vec((0u64..60_000_000, 0u64..60_000_000), 0..60),
+            reads in proptest::collection::vec(any::<bool>(), 60),
+        ) {
+            let samples: Vec<Sample> = pairs
+                .iter()
+                .zip(&reads)
+                .map(|(&(measured, _), &read)| Sample {
+                    direction: if read { Direction::Read } else { Direction::Write },
+                    extent: Extent::new(Lba(0), Sectors(1)).expect("an extent"),
+                    issued: Instant::ZERO,
+                    service: Duration::from_nanos(measured),
+                    think: Duration::ZERO,
+                })
+                .collect();
+            let simulated: Vec<Duration> =
+                pairs.iter().map(|&(_, s)| Duration::from_nanos(s)).collect();
+            let score = Score::of(&samples, &simulated);
+            let of = |wanted: &dyn Fn(bool) -> bool| {
+                let chosen = pairs.iter().zip(&reads).filter(|&(_, &read)| wanted(read));
+                let (measured, simulated) = chosen.map(|(&pair, _)| pair).unzip();
+                naive(measured, simulated)
+            };
+            let near = |a: f64, b: f64| (a - b).abs() < 1e-9;
+            prop_assert!(near(score.demerit, of(&|_| true)));
+            prop_assert!(near(score.demerit_read, of(&|read| read)));
+            prop_assert!(near(score.demerit_write, of(&|read| !read)));
+        }
+    }
+
+    #[test]
+    fn the_median_error_is_that_of_requests() {
+        let sample = |service| Sample {
+            direction: Direction::Read,
+            extent: Extent::new(Lba(0), Sectors(1)).expect("an extent"),
+            issued: Instant::ZERO,
+            service: Duration::from_millis(service),
+            think: Duration::ZERO,
+        };
+        let samples = [1, 2, 3, 4].map(sample);
+        assert_eq!(median_error(&samples, &millis(&[1, 3, 6, 40])), Some(2.0));
+        assert_eq!(median_error(&samples[..3], &millis(&[4, 2, 5])), Some(2.0));
+        assert_eq!(median_error(&[], &[]), None);
+        assert_eq!(mean(&millis(&[1, 2, 6])), 3.0);
     }
 }

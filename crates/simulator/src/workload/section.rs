@@ -88,11 +88,9 @@ impl<'a> Section<'a> {
         origin: &mut Origin,
         key: &'static str,
     ) -> Result<Section<'a>, SpecError> {
-        let item = self.item(origin, key).ok_or_else(|| {
-            origin.complain(
-                &self.path_of(key),
-                format!("missing: expected a table [{key}]"),
-            )
+        let item = self.item(origin, key);
+        let item = item.ok_or_else(|| {
+            self.absent(origin, key, &format!("missing: expected a table [{key}]"))
         })?;
         let table = item.as_table_like().ok_or_else(|| {
             let problem = format!("{}: expected a table [{key}]", shown(item));
@@ -119,7 +117,10 @@ impl<'a> Section<'a> {
             origin.complain(&path, format!("{found}: expected {expected}"))
         };
         let array = match item {
-            None => return Err(wrong(origin, "missing")),
+            None => {
+                let problem = format!("missing: expected {expected}");
+                return Err(self.absent(origin, key, &problem));
+            }
             Some(item) => item.as_array().ok_or_else(|| wrong(origin, &shown(item)))?,
         };
         let mut sections = Vec::new();
@@ -183,10 +184,13 @@ impl<'a> Section<'a> {
         for (key, _) in self.table.iter() {
             if !self.asked.contains(&key) {
                 let line = self.table.key(key).and_then(|k| k.span());
+                let all = self.asked.join(", ");
+                let near = nearest(key, self.asked.iter().copied())
+                    .map_or_else(String::new, |near| format!("; did you mean {near}?"));
                 return Err(SpecError {
                     place: origin.at(line.map(|span| line_of(self.text, span.start))),
                     key: self.path_of(key),
-                    problem: format!("unknown key: expected one of {}", self.asked.join(", ")),
+                    problem: format!("unknown key: expected one of {all}{near}"),
                 });
             }
         }
@@ -208,7 +212,22 @@ impl<'a> Section<'a> {
                 origin.complain(&path, format!("{}: expected {expected}", shown(item)))
             }),
             (None, Some(default)) => Ok(default),
-            (None, None) => Err(origin.complain(&path, format!("missing: expected {expected}"))),
+            (None, None) => Err(self.absent(origin, key, &format!("missing: expected {expected}"))),
+        }
+    }
+
+    /// A complaint about a key that is not there, or about one that may be the same one mistyped.
+    fn absent(&self, origin: &Origin, key: &'static str, problem: &str) -> SpecError {
+        let unasked = self.table.iter().map(|(found, _)| found);
+        let unasked = unasked.filter(|found| !self.asked.contains(found));
+        let Some(mistyped) = nearest(key, unasked) else {
+            return origin.complain(&self.path_of(key), problem);
+        };
+        let span = self.table.key(mistyped).and_then(|found| found.span());
+        SpecError {
+            place: origin.at(span.map(|span| line_of(self.text, span.start))),
+            key: self.path_of(mistyped),
+            problem: format!("unknown key; did you mean {key}?"),
         }
     }
 
@@ -235,6 +254,18 @@ pub(super) fn line_of(text: &str, offset: usize) -> usize {
     let before = &text.as_bytes()[..offset.min(text.len())];
     1 + before.iter().filter(|&&byte| byte == b'\n').count()
 }
+
+/// The one of the keys that may be `key` mistyped.
+fn nearest<'k>(key: &str, keys: impl Iterator<Item = &'k str>) -> Option<&'k str> {
+    keys.map(|other| (strsim::normalized_damerau_levenshtein(key, other), other))
+        .filter(|(likeness, _)| *likeness >= SIMILAR)
+        .max_by(|a, b| a.0.total_cmp(&b.0))
+        .map(|(_, other)| other)
+}
+
+/// How alike such keys are, at least. A choice: one wrong letter in three is still a typing error,
+/// and no key that has to be there is as much like another one of its section.
+const SIMILAR: f64 = 0.6;
 
 /// A value as it stands in the file, in one line and not too long.
 fn shown(item: &Item) -> String {

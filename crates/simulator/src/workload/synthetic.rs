@@ -6,8 +6,8 @@ use super::generator::Generator;
 use super::{Arrivals, SpecError, Workload};
 use crate::run::{Arrival, Demand, Load, LoadError};
 
-/// A load on a drive. It never ends by itself: bound it, for instance by
-/// [`crate::replay::Bounded`].
+/// A load on a drive. It never ends by itself: bound the run by its
+/// [`Options`](crate::run::Options).
 #[derive(Clone, Debug)]
 pub struct Synthetic {
     generator: Generator,

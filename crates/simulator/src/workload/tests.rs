@@ -259,6 +259,11 @@ const REFUSED: &[(&str, &str, &str)] = &[
     (
         "tasks = 10",
         "tusks = 10",
+        "load.toml:10: arrivals.tusks: unknown key; did you mean tasks?",
+    ),
+    (
+        "tasks = 10",
+        "",
         "load.toml:8: arrivals.tasks: missing: expected a whole number from 1 to 65536",
     ),
     (
@@ -284,7 +289,7 @@ const REFUSED: &[(&str, &str, &str)] = &[
     (
         "think_ms = 30",
         "think_ms = 30\nthinks = 1",
-        "load.toml:12: arrivals.thinks: unknown key: expected one of model, tasks, think_ms, think",
+        "load.toml:12: arrivals.thinks: unknown key: expected one of model, tasks, think_ms, think; did you mean think?",
     ),
     (
         "read_fraction = 0.6667",

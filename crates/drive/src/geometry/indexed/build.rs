@@ -259,32 +259,20 @@ impl Builder<'_> {
             })
             .collect();
         lowest.sort_by_key(|low| (low.cylinder, low.run));
-        // How far each surface is taken, from run to run.
-        let mut taken = [0; MAX_SURFACES as usize];
-        for low in &lowest {
-            let heads = heads_of(&self.runs[low.run as usize]);
-            for (head, taken) in taken.iter_mut().enumerate() {
-                if heads & (1 << head) == 0 {
-                    continue;
-                }
-                if low.cylinder < *taken {
-                    return Err(LayoutError {
-                        item: Some(item),
-                        entry: Some(low.run as usize - begin),
-                        key: match runs[0].child {
-                            Child::Track { .. } => "tracks",
-                            Child::Group(_) => "groups",
-                        },
-                        reason: format!(
-                            "cylinder {} of head {head} is in another run as well: expected \
-                             each track once",
-                            low.cylinder
-                        ),
-                    });
-                }
-                *taken = low.reach;
-            }
-        }
+        check_once(&lowest, |run| heads_of(&self.runs[run as usize])).map_err(
+            |(run, head, cylinder)| LayoutError {
+                item: Some(item),
+                entry: Some(run as usize - begin),
+                key: match runs[0].child {
+                    Child::Track { .. } => "tracks",
+                    Child::Group(_) => "groups",
+                },
+                reason: format!(
+                    "cylinder {cylinder} of head {head} is in another run as well: expected \
+                     each track once"
+                ),
+            },
+        )?;
         let mut reach = 0;
         for low in &mut lowest {
             reach = reach.max(low.reach);
@@ -305,6 +293,26 @@ impl Builder<'_> {
         self.depths.push(depth);
         Ok(())
     }
+}
+
+/// Checks that no cylinder of a surface is in two of the runs, which are in the order of their
+/// lowest cylinders. The error is the run, the surface and the cylinder.
+fn check_once(lowest: &[Lowest], heads_of: impl Fn(u32) -> u64) -> Result<(), (u32, usize, u32)> {
+    // How far each surface is taken, from run to run.
+    let mut taken = [0; MAX_SURFACES as usize];
+    for low in lowest {
+        let heads = heads_of(low.run);
+        for (head, taken) in taken.iter_mut().enumerate() {
+            if heads & (1 << head) == 0 {
+                continue;
+            }
+            if low.cylinder < *taken {
+                return Err((low.run, head, low.cylinder));
+            }
+            *taken = low.reach;
+        }
+    }
+    Ok(())
 }
 
 /// The remaps, if each moves blocks of the drive to sectors that hold none.

@@ -76,19 +76,7 @@ impl Units {
     fn of(drive: &Description, item: usize, zone: &ZoneDescription) -> Result<Self, LayoutError> {
         let positions = check_extent(drive, item, zone)?;
         let per_cylinder = drive.surfaces * zone.sectors_per_track;
-        let (unit_sectors, slipping) = match drive.sparing {
-            Sparing::TrackEnd => (zone.sectors_per_track, Slipping::WithinUnit),
-            Sparing::CylinderEnd | Sparing::CylinderFront => (per_cylinder, Slipping::WithinUnit),
-            Sparing::CylinderEndSlipToZoneEnd | Sparing::CylinderFrontSlipToZoneEnd => {
-                (per_cylinder, Slipping::AcrossUnits)
-            }
-            Sparing::RangeEnd => {
-                let sectors = u64::from(per_cylinder) * u64::from(drive.range_cylinders);
-                let limit = u64::from(u32::MAX / 2);
-                (sectors.min(limit) as u32, Slipping::WithinUnit)
-            }
-            _ => (positions, Slipping::AcrossUnits),
-        };
+        let (unit_sectors, slipping) = unit(drive, per_cylinder, zone, positions);
         let each = match drive.sparing {
             Sparing::Tracks => u64::from(zone.spares) * u64::from(zone.sectors_per_track),
             _ => u64::from(zone.spares),
@@ -143,6 +131,28 @@ impl Units {
             front: if front { zone.spares } else { 0 },
             slipping,
         })
+    }
+}
+
+/// How many sectors have spares of their own, and where slips push.
+fn unit(
+    drive: &Description,
+    per_cylinder: u32,
+    zone: &ZoneDescription,
+    positions: u32,
+) -> (u32, Slipping) {
+    match drive.sparing {
+        Sparing::TrackEnd => (zone.sectors_per_track, Slipping::WithinUnit),
+        Sparing::CylinderEnd | Sparing::CylinderFront => (per_cylinder, Slipping::WithinUnit),
+        Sparing::CylinderEndSlipToZoneEnd | Sparing::CylinderFrontSlipToZoneEnd => {
+            (per_cylinder, Slipping::AcrossUnits)
+        }
+        Sparing::RangeEnd => {
+            let sectors = u64::from(per_cylinder) * u64::from(drive.range_cylinders);
+            let limit = u64::from(u32::MAX / 2);
+            (sectors.min(limit) as u32, Slipping::WithinUnit)
+        }
+        _ => (positions, Slipping::AcrossUnits),
     }
 }
 

@@ -1,0 +1,28 @@
+//! Any text: a profile that can be used, or one error with a line and a message.
+
+#![no_main]
+
+use block::{Extent, Lba, Sectors};
+use drive::Profile;
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|text: &str| {
+    match Profile::parse(text, "fuzz.toml") {
+        Err(error) => {
+            assert!(error.line >= 1 && error.line <= text.lines().count() + 1);
+            assert!(!error.message.is_empty());
+        }
+        Ok(profile) => {
+            let geometry = &profile.geometry;
+            let Sectors(blocks) = geometry.sectors();
+            for lba in [0, blocks / 3, blocks / 2, blocks - 1] {
+                let place = geometry.locate(Lba(lba)).expect("a block of the drive");
+                let back = geometry.lba_at(place.cylinder, place.head, place.sector);
+                assert_eq!(back, Some(Lba(lba)));
+                let extent = Extent::new(Lba(lba), Sectors(99)).expect("an extent");
+                let run_blocks: u64 = geometry.runs(extent).map(|run| u64::from(run.blocks)).sum();
+                assert_eq!(run_blocks, 99.min(blocks - lba));
+            }
+        }
+    }
+});
