@@ -63,12 +63,12 @@ impl Extent {
 
     /// The block after the last one.
     pub const fn end(self) -> Lba {
-        Lba(self.start.0 + self.length.0)
+        Lba(self.start.0.saturating_add(self.length.0))
     }
 
     /// The last block.
     pub const fn last(self) -> Lba {
-        Lba(self.start.0 + self.length.0 - 1)
+        Lba(self.start.0 + (self.length.0 - 1))
     }
 
     /// Whether `lba` is one of the blocks.

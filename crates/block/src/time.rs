@@ -1,6 +1,7 @@
 //! Time as a number. Nothing here can ask what time it is.
 //!
-//! One tick is a nanosecond: 2.5e-7 of a revolution at 15,000 rpm, and 584 years in 64 bits.
+//! One tick is a nanosecond: 2.5e-7 of a revolution at 15,000 rpm, and 584 years in 64 bits. What
+//! would be later than that is the end of time, and stays there: sums and products saturate.
 
 use std::fmt;
 use std::ops::{Add, AddAssign, Mul, Sub, SubAssign};
@@ -113,26 +114,26 @@ impl Duration {
 impl Add<Duration> for Instant {
     type Output = Instant;
     fn add(self, length: Duration) -> Instant {
-        Instant(self.0 + length.0)
+        Instant(self.0.saturating_add(length.0))
     }
 }
 
 impl AddAssign<Duration> for Instant {
     fn add_assign(&mut self, length: Duration) {
-        self.0 += length.0;
+        *self = *self + length;
     }
 }
 
 impl Add for Duration {
     type Output = Duration;
     fn add(self, other: Duration) -> Duration {
-        Duration(self.0 + other.0)
+        Duration(self.0.saturating_add(other.0))
     }
 }
 
 impl AddAssign for Duration {
     fn add_assign(&mut self, other: Duration) {
-        self.0 += other.0;
+        *self = *self + other;
     }
 }
 
@@ -152,7 +153,7 @@ impl SubAssign for Duration {
 impl Mul<u64> for Duration {
     type Output = Duration;
     fn mul(self, times: u64) -> Duration {
-        Duration(self.0 * times)
+        Duration(self.0.saturating_mul(times))
     }
 }
 
@@ -189,6 +190,15 @@ mod tests {
         let settle = Duration::from_micros(100);
         assert_eq!(settle.adjusted(-200_000), Duration::ZERO);
         assert_eq!(settle.adjusted(-40_000), Duration::from_micros(60));
+    }
+
+    #[test]
+    fn nothing_is_later_than_the_end_of_time() {
+        let end = Instant::from_nanos(u64::MAX);
+        assert_eq!(end + Duration::from_nanos(1), end);
+        let longest = Duration::from_nanos(u64::MAX);
+        assert_eq!(longest + longest, longest);
+        assert_eq!(Duration::from_secs(1) * u64::MAX, longest);
     }
 
     #[test]

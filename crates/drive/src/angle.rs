@@ -138,18 +138,45 @@ impl Spindle {
     /// How long the platter takes for `way`, rounded up to a whole nanosecond: what begins there
     /// is never thought to be under the head too early.
     pub fn time_of(&self, way: Angle) -> Duration {
-        let ps = (u128::from(way.0) * u128::from(self.period_ps)) >> 64;
-        Duration::from_nanos((ps as u64).div_ceil(1_000))
+        self.time_of_wide(u128::from(way.0))
     }
 
     /// How long after `now` the angle `target` is next under the heads; zero if it is there, or
     /// was a moment ago (`LATE_NANOS`).
     pub fn wait(&self, now: Instant, target: Angle) -> Duration {
         let there = self.angle_at(now);
-        if (there - target).raw() <= self.per_nano * LATE_NANOS {
+        if self.is_just_past(there, target) {
             return Duration::ZERO;
         }
         self.time_of(target - there)
+    }
+
+    /// The wait for `start`, and then the time in which `way` passes. Together they are rounded
+    /// once, so that many passes after each other do not add up their roundings.
+    pub fn sweep(&self, now: Instant, start: Angle, way: Angle) -> (Duration, Duration) {
+        let there = self.angle_at(now);
+        if self.is_just_past(there, start) {
+            let late = (there - start).raw();
+            return (
+                Duration::ZERO,
+                self.time_of(Angle(way.0.saturating_sub(late))),
+            );
+        }
+        let wait = start - there;
+        let waits = self.time_of(wait);
+        let both = self.time_of_wide(u128::from(wait.0) + u128::from(way.0));
+        (waits, both.saturating_sub(waits))
+    }
+
+    /// Whether a head at `there` can still take what begins at `start`.
+    pub(crate) fn is_just_past(&self, there: Angle, start: Angle) -> bool {
+        (there - start).raw() <= self.per_nano * LATE_NANOS
+    }
+
+    /// `time_of`, also for more than a revolution.
+    fn time_of_wide(&self, way: u128) -> Duration {
+        let ps = (way * u128::from(self.period_ps)) >> 64;
+        Duration::from_nanos((ps as u64).div_ceil(1_000))
     }
 }
 

@@ -7,14 +7,14 @@
 //! ```
 //!
 //! The look-ahead is not simulated as it goes: `Ahead` remembers where and when it began a track,
-//! and how far it has come is worked out when somebody asks.
+//! and how far it has come is worked out when somebody asks. Each arm has its own.
 
 use std::collections::VecDeque;
 
 use block::{Extent, Instant, Lba, Sectors, Switch};
 
 use crate::firmware::{BufferRules, LookAhead};
-use crate::geometry::Geometry;
+use crate::geometry::{Geometry, Run};
 use crate::mechanics::Position;
 
 /// What the buffer holds.
@@ -24,7 +24,8 @@ pub(crate) struct Buffer {
     segments: Vec<Segment>,
     /// Grows with every use; the smallest stamp is the least recently used.
     stamp: u64,
-    pub(crate) ahead: Option<Ahead>,
+    /// By arm.
+    pub(crate) aheads: Vec<Option<Ahead>>,
     /// Written, not yet on the medium; first in, first out.
     pub(crate) dirty: VecDeque<Dirty>,
     pub(crate) look_ahead: Switch,
@@ -52,6 +53,10 @@ pub(crate) struct Ahead {
     pub(crate) at: Instant,
     /// Where it was then.
     pub(crate) position: Position,
+    /// When it begins, or began, with the first sector of `next`, once somebody has asked.
+    pub(crate) begins: Option<Instant>,
+    /// The part that begins with `next`, and when that ends, once somebody has asked.
+    pub(crate) part: Option<(Run, Instant)>,
 }
 
 /// Written data that is not on the medium yet.
@@ -61,6 +66,8 @@ pub(crate) struct Dirty {
     pub(crate) extent: Extent,
     /// When the first of them was in the buffer.
     pub(crate) since: Instant,
+    /// When the write counted as done.
+    pub(crate) done: Instant,
 }
 
 /// What the buffer has of a read.
@@ -78,31 +85,34 @@ pub(crate) enum Found {
 
 impl Buffer {
     /// An empty buffer with its switches on.
-    pub(crate) fn new(rules: BufferRules) -> Self {
+    pub(crate) fn new(rules: BufferRules, arms: usize) -> Self {
         Buffer {
             rules,
             segments: vec![Segment::default(); rules.segments as usize],
             stamp: 0,
-            ahead: None,
+            aheads: vec![None; arms],
             dirty: VecDeque::new(),
             look_ahead: Switch::On,
             write_cache: Switch::On,
         }
     }
 
-    /// Looks for a read; the look-ahead must have been brought up to now.
-    pub(crate) fn find(&self, extent: Extent) -> (Found, usize) {
+    /// Looks for a read that `arm` would serve; the look-ahead must have been brought up to now.
+    pub(crate) fn find(&self, arm: usize, extent: Extent) -> (Found, usize) {
         let (start, end) = (extent.start().0, extent.end().0);
+        let growing = self.aheads[arm].map(|ahead| ahead.segment);
         let mut best = (Found::Nothing, 0);
         for (index, segment) in self.segments.iter().enumerate() {
-            let coming = self.ahead.is_some_and(|ahead| ahead.segment == index);
-            if !(segment.start <= start && start < segment.end) {
+            let grows = growing == Some(index);
+            // What continues a growing segment is on its way.
+            let reach = segment.end + u64::from(grows);
+            if !(segment.start <= start && start < reach) {
                 continue;
             }
             if end <= segment.end {
                 return (Found::All, index);
             }
-            if coming {
+            if grows {
                 best = (Found::Coming(Lba(segment.end)), index);
             } else if !matches!(best.0, Found::Coming(_)) {
                 best = (Found::Until(Lba(segment.end)), index);
@@ -111,17 +121,36 @@ impl Buffer {
         best
     }
 
-    /// The least recently used segment, emptied; `None` if there is no buffer.
-    pub(crate) fn recycle(&mut self) -> Option<usize> {
-        let index = (0..self.segments.len()).min_by_key(|&i| {
+    /// The least recently used segment; `None` if there is no buffer.
+    pub(crate) fn oldest(&self) -> Option<usize> {
+        (0..self.segments.len()).min_by_key(|&i| {
             let segment = &self.segments[i];
             (segment.start < segment.end, segment.stamp)
-        })?;
-        if self.ahead.is_some_and(|ahead| ahead.segment == index) {
-            self.ahead = None;
-        }
-        self.segments[index] = Segment::default();
-        Some(index)
+        })
+    }
+
+    /// Which arm fills a segment.
+    pub(crate) fn arm_filling(&self, index: usize) -> Option<usize> {
+        let fills = |ahead: &Option<Ahead>| ahead.is_some_and(|ahead| ahead.segment == index);
+        self.aheads.iter().position(fills)
+    }
+
+    /// A segment with blocks of the extent.
+    pub(crate) fn overlapping(&self, extent: Extent) -> Option<usize> {
+        let (start, end) = (extent.start().0, extent.end().0);
+        let mut segments = self.segments.iter();
+        segments.position(|segment| {
+            segment.start < segment.end && segment.start < end && start < segment.end
+        })
+    }
+
+    /// Forgets what a segment holds.
+    pub(crate) fn empty(&mut self, index: usize) {
+        let stamp = self.segments[index].stamp;
+        self.segments[index] = Segment {
+            stamp,
+            ..Segment::default()
+        };
     }
 
     /// Puts blocks into a segment (the last ones that fit) and marks it used.
@@ -157,55 +186,31 @@ impl Buffer {
         self.touch(index);
     }
 
-    /// Forgets what a write makes old.
-    pub(crate) fn invalidate(&mut self, extent: Extent) {
-        let (start, end) = (extent.start().0, extent.end().0);
-        for (index, segment) in self.segments.iter_mut().enumerate() {
-            if segment.start < end && start < segment.end {
-                *segment = Segment {
-                    stamp: segment.stamp,
-                    ..Segment::default()
-                };
-                if self.ahead.is_some_and(|ahead| ahead.segment == index) {
-                    self.ahead = None;
-                }
-            }
-        }
-    }
-
-    /// Keeps written blocks for later reads, where the drive does.
-    pub(crate) fn keep_written(&mut self, extent: Extent) {
-        self.invalidate(extent);
-        if self.rules.read_written
-            && let Some(index) = self.recycle()
-        {
-            self.fill(index, extent.start().0, extent.end().0);
-        }
-    }
-
-    /// Begins or prolongs the look-ahead of a segment after a read of `extent`.
+    /// Begins or prolongs the look-ahead of a segment, by `arm`, which is free at `at`, after a read
+    /// of `extent`; at most up to the block `bound`.
     pub(crate) fn look_ahead(
         &mut self,
         geometry: &Geometry,
-        index: usize,
-        extent: Extent,
-        at: Instant,
-        position: Position,
+        (arm, index): (usize, usize),
+        (extent, bound): (Extent, u64),
+        (at, position): (Instant, Position),
     ) {
         if self.look_ahead == Switch::Off {
             return;
         }
-        let limit = self.limit(geometry, index, extent);
-        match &mut self.ahead {
-            Some(ahead) if ahead.segment == index => ahead.limit = ahead.limit.max(limit),
-            _ => {
+        let limit = self.limit(geometry, index, extent).min(bound);
+        match &mut self.aheads[arm] {
+            Some(ahead) if ahead.segment == index => ahead.prolong(limit),
+            ahead => {
                 let next = self.segments[index].end;
-                self.ahead = (next < limit).then_some(Ahead {
+                *ahead = (next < limit).then_some(Ahead {
                     segment: index,
                     next,
                     limit,
                     at,
                     position,
+                    begins: None,
+                    part: None,
                 });
             }
         }
@@ -214,9 +219,16 @@ impl Buffer {
     /// Before which block the look-ahead after a read of `extent` ends.
     fn limit(&self, geometry: &Geometry, index: usize, extent: Extent) -> u64 {
         let end = extent.end();
+        if self.rules.look_ahead == LookAhead::None {
+            return end.0;
+        }
         let Some(track) = geometry.track_of(end) else {
             return end.0;
         };
+        if !(track.first..=track.last).contains(&end) {
+            // A remapped block: what follows it is elsewhere.
+            return end.0;
+        }
         let most = match self.rules.look_ahead_blocks {
             0 => self.rules.segment_blocks,
             most => most,
@@ -235,22 +247,44 @@ impl Buffer {
                 } else {
                     0
                 };
-                track.last.0 + 1 + next
+                farthest.min(track.last.0 + 1 + next)
             }
         };
         limit.min(geometry.sectors().0)
     }
 
-    /// Whether another write finds room.
-    pub(crate) fn has_room(&self) -> bool {
-        self.dirty.len() < self.rules.write_segments.max(1) as usize
+    /// Whether the buffer takes writes at all.
+    pub(crate) fn takes_writes(&self, blocks: u64) -> bool {
+        self.rules.segments > 0
+            && self.rules.write_segments > 0
+            && blocks <= u64::from(self.rules.segment_blocks)
     }
 
-    /// Forgets everything: the power was cut.
+    /// Whether another write finds room. What continues the one before shares its segment.
+    pub(crate) fn has_room(&self, extent: Extent) -> bool {
+        if self.dirty.len() < self.rules.write_segments as usize {
+            return true;
+        }
+        let mut segments = 0;
+        let (mut end, mut blocks) = (None, 0);
+        for next in self.dirty.iter().map(|dirty| dirty.extent).chain([extent]) {
+            blocks += next.length().0;
+            if end != Some(next.start()) || blocks > u64::from(self.rules.segment_blocks) {
+                segments += 1;
+                blocks = next.length().0;
+            }
+            end = Some(next.end());
+        }
+        segments <= self.rules.write_segments
+    }
+
+    /// Forgets everything: the power was cut. The switches are as after power-up.
     pub(crate) fn clear(&mut self) {
         self.segments.fill(Segment::default());
-        self.ahead = None;
+        self.aheads.fill(None);
         self.dirty.clear();
+        self.look_ahead = Switch::On;
+        self.write_cache = Switch::On;
     }
 }
 
@@ -259,6 +293,26 @@ impl Ahead {
     pub(crate) fn rest(&self) -> Option<Extent> {
         let blocks = self.limit.checked_sub(self.next)?;
         Extent::new(Lba(self.next), Sectors(blocks)).ok()
+    }
+
+    /// Goes on up to `limit`. The part under way grows, but begins when it did.
+    fn prolong(&mut self, limit: u64) {
+        if limit > self.limit {
+            self.limit = limit;
+            self.part = None;
+        }
+    }
+
+    /// What comes next is `next`, with the head free at `at` and at `position`.
+    pub(crate) fn reach(&mut self, next: u64, at: Instant, position: Position) {
+        *self = Ahead {
+            next,
+            at,
+            position,
+            begins: None,
+            part: None,
+            ..*self
+        };
     }
 }
 

@@ -66,6 +66,18 @@ impl ReadFlow {
 
     /// A pass that begins at `start` with its first wanted sector delivers `blocks`.
     pub(crate) fn pass(&mut self, start: Instant, pass: &Pass, blocks: u64) {
+        let first = u64::from(pass.wrapped_blocks);
+        if first > 0 {
+            // The bus takes them in order: the first ones come last, then all others are there.
+            let comes_round = start + pass.transfer.saturating_sub(pass.wrapped);
+            let beginning = Pass {
+                transfer: pass.wrapped,
+                ..Pass::default()
+            };
+            self.pass(comes_round, &beginning, first);
+            self.buffered(blocks - first, start + pass.transfer);
+            return;
+        }
         let took = pass.transfer.as_nanos();
         let first = start + Duration::from_nanos(took.div_ceil(blocks));
         let last = start + pass.transfer;
@@ -119,6 +131,11 @@ impl WriteFlow {
             bus_begins,
             watermark_at: bus_begins + per_block * needed,
         }
+    }
+
+    /// When all data of the first `blocks` have come over the bus.
+    pub(crate) fn arrived(&self, blocks: u64) -> Instant {
+        (self.bus_begins + self.per_block * blocks).max(self.watermark_at)
     }
 
     /// The earliest moment at which a pass that takes `transfer` may begin so that none of its

@@ -19,15 +19,19 @@ pub struct Imperfections {
     pub settle_retry: Chance,
     /// The spindle's tolerance: how many parts per million slower than the profile it turns.
     pub spindle_ppm: i32,
-    /// How far, in parts per million, its speed wanders to either side of that.
+    /// How far, in parts per million, its speed wanders to either side of that: it has another
+    /// speed every second.
     pub spindle_drift_ppm: u32,
     /// Standard deviation of the electronics' time per command (bus contention, interrupts).
     pub overhead_noise: Duration,
-    /// Thermal recalibration: how often, and for how long.
+    /// Thermal recalibration: how often, and for how long. It waits for the end of a command, and
+    /// commands wait for its end.
     pub recalibration: Periodic,
-    /// Background scan of the medium: how often a slice is due, and how long it takes.
+    /// Background scan of the medium: how often a slice is due, and how long it takes. It too
+    /// begins when the arm is free, and is not interrupted.
     pub media_scan: Periodic,
-    /// Tracks on which a sector is only read at the second attempt: one more revolution each.
+    /// Tracks on which a sector is only read at the second attempt: one more revolution each, and
+    /// what it costs besides.
     pub media_retry: Chance,
     /// Blocks that cannot be read until they are written.
     pub unreadable: Vec<Extent>,
@@ -35,7 +39,7 @@ pub struct Imperfections {
     pub grown_defects: Vec<Lba>,
     /// The command (counted from 0) that hangs, and for how long.
     pub hang: Option<(u64, Duration)>,
-    /// Blocks in a sequential-write zone (host-managed shingled recording).
+    /// Blocks in a sequential-write zone (host-managed shingled recording); none if zero.
     pub sequential_zone: Option<u64>,
 }
 
@@ -66,6 +70,8 @@ pub(crate) struct Luck {
     commands: u64,
     recalibrations: u64,
     scans: u64,
+    /// The second for which the spindle's speed was drawn.
+    turned: u64,
     nominal: Spindle,
 }
 
@@ -87,6 +93,7 @@ impl Luck {
             commands: 0,
             recalibrations: 0,
             scans: 0,
+            turned: 0,
             nominal,
         }
     }
@@ -107,35 +114,48 @@ impl Luck {
         let ppm = i64::from(self.imperfections.spindle_ppm) + wander;
         let nominal = self.nominal.period_ps();
         let period = nominal.saturating_add_signed(nominal as i64 / 1_000_000 * ppm);
-        let next = Spindle::from_period_ps(period);
+        // Absurd deviations end where spindles end.
+        let next = Spindle::from_period_ps(period.clamp(nominal / 2, nominal * 2));
         let phase = present.angle_at(now) - next.angle_at(now);
         next.with_phase(phase)
     }
 
-    /// Whether the speed wanders.
-    pub(crate) fn drifts(&self) -> bool {
-        self.imperfections.spindle_drift_ppm != 0
+    /// Whether it is time for another speed.
+    pub(crate) fn drifts(&mut self, now: Instant) -> bool {
+        let second = now.as_nanos() / DRIFT_NANOS;
+        let drifts = self.imperfections.spindle_drift_ppm != 0 && second > self.turned;
+        if drifts {
+            self.turned = second;
+        }
+        drifts
     }
 
-    /// How long the drive is busy with itself before it takes up the next command.
-    pub(crate) fn stall(&mut self, now: Instant) -> Duration {
+    /// How long the drive is busy with itself before it takes up a command at `now`, if its arm
+    /// has been free since `free_at`.
+    pub(crate) fn stall(&mut self, free_at: Instant, now: Instant) -> Duration {
         let command = self.commands;
         self.commands += 1;
-        if self.perfect {
-            return Duration::ZERO;
-        }
-        let recalibration = due(
-            self.imperfections.recalibration,
-            now,
-            &mut self.recalibrations,
-        );
-        let scan = due(self.imperfections.media_scan, now, &mut self.scans);
+        let scanned = due(self.imperfections.media_scan, now, &mut self.scans, free_at);
+        let recalibration = self.imperfections.recalibration;
+        let busy_until = due(recalibration, now, &mut self.recalibrations, scanned);
         let hang = match self.imperfections.hang {
             Some((hanging, costs)) if hanging == command => costs,
             _ => Duration::ZERO,
         };
-        let noise = self.noise(self.imperfections.overhead_noise).max(0);
-        recalibration + scan + hang + Duration::from_nanos(noise as u64)
+        let busy = if busy_until > free_at {
+            busy_until.since(now)
+        } else {
+            Duration::ZERO
+        };
+        busy + hang
+    }
+
+    /// How long the electronics take for what ideally takes `ideal`.
+    pub(crate) fn overhead(&mut self, ideal: Duration) -> Duration {
+        if self.perfect {
+            return ideal;
+        }
+        ideal.adjusted(self.noise(self.imperfections.overhead_noise))
     }
 
     /// How long a seek takes that ideally takes `ideal`.
@@ -160,10 +180,6 @@ impl Luck {
         }
         let (first, end) = (run.first.0, run.first.0 + u64::from(run.blocks));
         let mut mishap = Mishap::default();
-        let retry = self.imperfections.media_retry;
-        if self.happens(retry) {
-            mishap.lost += period;
-        }
         for defect in &self.imperfections.grown_defects {
             if (first..end).contains(&defect.0) {
                 // Across the disk to the spare sector, and back: two long seeks and the wait for
@@ -173,6 +189,10 @@ impl Luck {
         }
         match reading {
             Reading::Reads => {
+                let retry = self.imperfections.media_retry;
+                if self.happens(retry) {
+                    mishap.lost += period + retry.costs;
+                }
                 let bad = self.imperfections.unreadable.iter();
                 mishap.unreadable = bad
                     .filter(|extent| extent.start().0 < end && first < extent.end().0)
@@ -195,11 +215,30 @@ impl Luck {
 
     /// The size of the sequential-write zones, if the drive has such.
     pub(crate) fn sequential_zone(&self) -> Option<u64> {
-        self.imperfections.sequential_zone
+        self.imperfections
+            .sequential_zone
+            .filter(|&blocks| blocks > 0)
     }
 
-    /// A uniform choice, for the moment of a power cut.
-    pub(crate) fn below(&mut self, limit: u64) -> u64 {
+    /// The first unreadable block from `first` on.
+    pub(crate) fn unreadable_from(&self, first: u64) -> Option<u64> {
+        let bad = self.imperfections.unreadable.iter();
+        bad.filter(|extent| extent.end().0 > first)
+            .map(|extent| extent.start().0.max(first))
+            .min()
+    }
+
+    /// The block after the last unreadable one before `end`.
+    pub(crate) fn readable_until(&self, end: u64) -> u64 {
+        let bad = self.imperfections.unreadable.iter();
+        bad.filter(|extent| extent.start().0 < end)
+            .map(|extent| extent.end().0.min(end))
+            .max()
+            .unwrap_or(0)
+    }
+
+    /// A uniform choice of one of `limit` numbers.
+    fn below(&mut self, limit: u64) -> u64 {
         ((u128::from(self.dice.next_u64()) * u128::from(limit)) >> 64) as u64
     }
 
@@ -213,13 +252,13 @@ impl Luck {
 
     /// Nearly normal noise in nanoseconds: the sum of twelve uniform draws has unit variance.
     fn noise(&mut self, deviation: Duration) -> i64 {
-        let deviation = deviation.as_nanos() as i64;
-        if deviation == 0 {
+        if deviation.is_zero() {
             return 0;
         }
         // Twelve draws in thousandths, whose mean is 6000 of them.
         let sum: i64 = (0..12).map(|_| self.between(0, 1000)).sum();
-        deviation * (sum - 6000) / 1000
+        let noise = i128::from(deviation.as_nanos()) * i128::from(sum - 6000) / 1000;
+        noise.clamp(i64::MIN.into(), i64::MAX.into()) as i64
     }
 }
 
@@ -234,17 +273,19 @@ pub(crate) enum Reading {
 /// drives' read retry count.
 const RETRIES: u64 = 8;
 
-/// The cost of what was due since the last time; `done` counts the periods that were served.
-fn due(periodic: Periodic, now: Instant, done: &mut u64) -> Duration {
-    if periodic.every.is_zero() {
-        return Duration::ZERO;
+/// How long a spindle keeps its speed before it wanders on: long enough to be measured, short
+/// enough that a belief grows old (a choice).
+const DRIFT_NANOS: u64 = 1_000_000_000;
+
+/// Until when something periodic keeps an arm busy that is otherwise free from `free_at` on;
+/// `done` counts the periods that are over. What was due before the last one is forgotten.
+fn due(periodic: Periodic, now: Instant, done: &mut u64, free_at: Instant) -> Instant {
+    let every = periodic.every.as_nanos();
+    if every == 0 || now.as_nanos() / every <= *done {
+        return free_at;
     }
-    let periods = now.as_nanos() / periodic.every.as_nanos();
-    if periods <= *done {
-        return Duration::ZERO;
-    }
-    *done = periods;
-    periodic.costs
+    *done = now.as_nanos() / every;
+    free_at.max(Instant::from_nanos(*done * every)) + periodic.costs
 }
 
 /// Takes `written` out of the extents.
@@ -322,15 +363,14 @@ mod tests {
             recalibration: every,
             ..Imperfections::default()
         });
-        let stalls: Vec<u64> = [0, 400, 1_000, 1_900, 2_100, 2_200, 5_000]
-            .iter()
-            .map(|&ms| {
-                luck.stall(Instant::ZERO + Duration::from_millis(ms))
-                    .as_nanos()
-            })
-            .map(|nanos| nanos / 1_000_000)
+        // (When the arm was free, when a command came), and how long it waits, in milliseconds.
+        let free = [0, 400, 900, 1_900, 2_005, 2_200, 3_500];
+        let came = [0, 400, 1_005, 1_900, 2_005, 2_200, 3_500];
+        let moment = |ms: u64| Instant::ZERO + Duration::from_millis(ms);
+        let stalls: Vec<u64> = std::iter::zip(free, came)
+            .map(|(free, came)| luck.stall(moment(free), moment(came)).as_nanos() / 1_000_000)
             .collect();
-        assert_eq!(stalls, [0, 0, 20, 0, 20, 0, 20]);
+        assert_eq!(stalls, [0, 0, 15, 0, 20, 0, 0]);
     }
 
     #[test]

@@ -48,6 +48,11 @@ pub struct Pass {
     pub rotation: Duration,
     /// From there to the end of the last sector that is taken.
     pub transfer: Duration,
+    /// The part of the transfer, at its end, in which the run's beginning comes round; nothing
+    /// unless the access was zero-latency and the head arrived inside the run.
+    pub wrapped: Duration,
+    /// How many blocks that beginning has.
+    pub wrapped_blocks: u32,
 }
 
 impl From<&Place> for Target {
@@ -129,11 +134,10 @@ impl Profile {
 
     /// Reads or writes one run, leaving `from` at `ready`, beginning with its first sector.
     pub fn pass(&self, from: Position, ready: Instant, run: &Run, direction: Direction) -> Pass {
-        let way = self.positioning(from, ready, &Target::from(run), direction);
+        let seek = self.reposition(from, Target::from(run).position, direction);
         Pass {
-            seek: way.seek,
-            rotation: way.rotation,
-            transfer: self.spindle.time_of(run.sweep),
+            seek,
+            ..self.pass_on_track(ready + seek, run)
         }
     }
 
@@ -148,23 +152,46 @@ impl Profile {
         run: &Run,
         direction: Direction,
     ) -> Pass {
-        let ordinary = self.pass(from, ready, run, direction);
-        let on_track = ready + ordinary.seek;
-        let inside = self.spindle.angle_at(on_track) - run.start;
-        let last_begins = run.sweep.raw().saturating_sub(run.width.raw());
-        if inside.raw() == 0 || inside.raw() > last_begins || run.width.raw() == 0 {
-            return ordinary;
+        let seek = self.reposition(from, Target::from(run).position, direction);
+        Pass {
+            seek,
+            ..self.pass_on_track_zero_latency(ready + seek, run)
         }
-        let into_sector = inside.raw() % run.width.raw();
-        let to_boundary = if into_sector == 0 {
-            0
+    }
+
+    /// A pass of a head that is on the run's track at `ready`.
+    pub(crate) fn pass_on_track(&self, ready: Instant, run: &Run) -> Pass {
+        let (rotation, transfer) = self.spindle.sweep(ready, run.start, run.sweep);
+        Pass {
+            rotation,
+            transfer,
+            ..Pass::default()
+        }
+    }
+
+    /// The same, beginning with whichever sector comes first.
+    pub(crate) fn pass_on_track_zero_latency(&self, ready: Instant, run: &Run) -> Pass {
+        let spindle = &self.spindle;
+        let there = spindle.angle_at(ready);
+        let inside = (there - run.start).raw();
+        let width = run.width.raw();
+        let last_begins = run.sweep.raw().saturating_sub(width);
+        if spindle.is_just_past(there, run.start) || inside > last_begins || width == 0 {
+            return self.pass_on_track(ready, run);
+        }
+        let into_sector = Angle::from_raw(inside % width);
+        let (before, to_boundary) = if spindle.is_just_past(into_sector, Angle::ZERO) {
+            (inside / width, 0)
         } else {
-            run.width.raw() - into_sector
+            (inside / width + 1, width - into_sector.raw())
         };
         Pass {
-            seek: ordinary.seek,
-            rotation: self.spindle.time_of(Angle::from_raw(to_boundary)),
-            transfer: self.spindle.period(),
+            seek: Duration::ZERO,
+            rotation: spindle.time_of(Angle::from_raw(to_boundary)),
+            transfer: spindle.period(),
+            wrapped: spindle.time_of(run.width.times(before)),
+            // Slipped sectors among them are counted as blocks: there is nearly never one.
+            wrapped_blocks: (before as u32).min(run.blocks - 1),
         }
     }
 }

@@ -7,49 +7,67 @@
 //!           ready-overhead                                  done
 //! ```
 //!
-//! A command's whole course is worked out when the drive takes it up: nothing that comes later
-//! changes it.
+//! A command's whole course is worked out when the drive takes it up, which is when its arm has
+//! done what it was told: nothing that comes later changes it. Overhead begins with the
+//! submission, so that it is hidden where the command has to wait for its arm. What the buffer can
+//! answer is taken up even while the arm destages.
+//!
+//! With two actuators each has its own blocks, look-ahead and way over the bus: on a modern bus,
+//! a block of the other takes a microsecond.
 
 mod ahead;
 mod cache;
+mod pass;
+mod power;
 mod read;
 mod write;
 
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use block::{
-    Account, Action, BufferHit, Direction, Duration, Extent, Instant, Lba, Status, Switch,
+    Account, Action, BufferHit, Direction, Durability, Duration, Instant, Lba, Status, Switch,
 };
 
 use crate::angle::Angle;
-use crate::buffer::Buffer;
+use crate::buffer::{Buffer, Found};
 use crate::firmware::AfterPrevious;
-use crate::geometry::Run;
-use crate::imperfection::{Imperfections, Luck, Mishap, Reading};
+use crate::imperfection::{Imperfections, Luck, Mishap};
 use crate::mechanics::{Pass, Position, Target};
 use crate::profile::Profile;
+use power::Put;
 
 /// The electronics and mechanics of a drive.
 #[derive(Clone, Debug)]
 pub(crate) struct Service {
     pub(crate) truth: Arc<Profile>,
     pub(crate) arms: Vec<Arm>,
-    pub(crate) buffer: Buffer,
+    buffer: Buffer,
     luck: Luck,
-    bus_free: Instant,
     last: Direction,
-    /// What was put on the medium last, and until when: torn if the power fails before.
-    putting: Option<(Extent, Instant)>,
-    /// The write pointers of the sequential-write zones; empty without such zones.
-    pointers: Vec<u64>,
+    /// What is being put on the medium, or will be by commands that were taken up.
+    puts: VecDeque<Put>,
+    /// The write pointers, as offsets, of the sequential-write zones that were written.
+    pointers: BTreeMap<u64, u64>,
 }
 
 /// One actuator.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Arm {
     pub(crate) position: Position,
-    /// When it has done what it was told.
+    /// When it has done what it was told, and destaged what it had begun to destage.
     pub(crate) free_at: Instant,
+    /// When it has done what it was told.
+    pub(crate) turn: Instant,
+    /// When the bus has carried its data.
+    bus_free: Instant,
+}
+
+/// When a command came, and when it was taken up.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Taken {
+    pub(crate) submitted: Instant,
+    pub(crate) at: Instant,
 }
 
 /// How a command went.
@@ -71,6 +89,20 @@ struct Travel {
     unreadable: Option<Lba>,
 }
 
+/// How a command ends: what the buffer answered, and the time of its completion.
+#[derive(Clone, Copy, Debug)]
+struct Ending {
+    hit: BufferHit,
+    completion: Duration,
+}
+
+impl Taken {
+    /// When the electronics have decoded the command, and it is its turn.
+    fn ready(&self, overhead: Duration) -> Instant {
+        (self.submitted + overhead).max(self.at)
+    }
+}
+
 impl Travel {
     fn add(&mut self, pass: &Pass, mishap: Mishap) {
         self.seek += pass.seek;
@@ -78,228 +110,226 @@ impl Travel {
         self.transfer += pass.transfer + mishap.lost;
         self.unreadable = self.unreadable.or(mishap.unreadable);
     }
+
+    /// Adds only what of a pass that began at `at` lies after `from`.
+    fn add_after(&mut self, from: Instant, at: Instant, pass: &Pass, mishap: Mishap) {
+        let on_track = at + pass.seek;
+        let begins = on_track + pass.rotation;
+        let ends = begins + pass.transfer + mishap.lost;
+        let part = |start: Instant, end: Instant| end.since(start.max(from));
+        let after = Pass {
+            seek: part(at, on_track),
+            rotation: part(on_track, begins),
+            transfer: part(begins, ends),
+            ..Pass::default()
+        };
+        let unreadable = mishap.unreadable;
+        self.add(
+            &after,
+            Mishap {
+                lost: Duration::ZERO,
+                unreadable,
+            },
+        );
+    }
+
+    fn head(&self) -> Duration {
+        self.seek + self.rotation + self.transfer
+    }
 }
 
 impl Service {
     pub(crate) fn new(truth: Arc<Profile>, imperfections: Imperfections, seed: u64) -> Self {
-        let arms = vec![
-            Arm {
-                position: Position::default(),
-                free_at: Instant::ZERO
-            };
-            usize::from(truth.actuators)
-        ];
-        let buffer = Buffer::new(truth.buffer);
+        let arms = usize::from(truth.actuators.max(1));
         let mut luck = Luck::new(imperfections, seed, truth.spindle);
         let mut truth = truth;
         if !luck.is_perfect() {
             let spindle = luck.spindle(truth.spindle, Instant::ZERO);
             Arc::make_mut(&mut truth).spindle = spindle;
         }
-        let zones = luck
-            .sequential_zone()
-            .map_or(0, |z| truth.geometry.sectors().0.div_ceil(z));
-        let pointers = vec![0; zones as usize];
         Service {
-            truth,
-            arms,
-            buffer,
+            arms: vec![Arm::default(); arms],
+            buffer: Buffer::new(truth.buffer, arms),
             luck,
-            bus_free: Instant::ZERO,
             last: Direction::Read,
-            putting: None,
-            pointers,
+            puts: VecDeque::new(),
+            pointers: BTreeMap::new(),
+            truth,
         }
     }
 
     /// Whatever was done is over at `now`, and the head where it should be.
     pub(crate) fn resync(&mut self, now: Instant) {
         for arm in &mut self.arms {
-            if arm.free_at > now {
-                arm.free_at = now;
-            }
+            arm.free_at = arm.free_at.min(now);
+            arm.turn = arm.turn.min(now);
+            arm.bus_free = arm.bus_free.min(now);
         }
-        if let Some(ahead) = &mut self.buffer.ahead {
-            ahead.at = ahead.at.min(now);
+        for ahead in self.buffer.aheads.iter_mut().flatten() {
+            let (next, position) = (ahead.next, ahead.position);
+            ahead.reach(next, ahead.at.min(now), position);
         }
-        self.bus_free = self.bus_free.min(now);
+        for put in &mut self.puts {
+            put.until = put.until.min(now);
+        }
     }
 
     /// The platter stood at `phase` at the beginning.
     pub(crate) fn turn_platter(&mut self, phase: Angle) {
         let spindle = self.truth.spindle.with_phase(phase);
         Arc::make_mut(&mut self.truth).spindle = spindle;
+        for ahead in self.buffer.aheads.iter_mut().flatten() {
+            let (next, at, position) = (ahead.next, ahead.at, ahead.position);
+            ahead.reach(next, at, position);
+        }
     }
 
-    /// Which actuator serves a block: they share the blocks equally.
+    /// Which actuator serves a block.
     pub(crate) fn arm_of(&self, lba: Lba) -> usize {
-        match self.arms.len() {
-            1 => 0,
-            arms => {
-                let capacity = self.truth.geometry.sectors().0;
-                (u128::from(lba.0) * arms as u128 / u128::from(capacity)) as usize
-            }
-        }
+        pass::arm_of(&self.truth, lba)
     }
 
-    /// Serves a command that was submitted at `submitted` and is taken up by its arm now.
-    pub(crate) fn serve(&mut self, action: Action, submitted: Instant) -> Served {
-        if !self.luck.is_perfect() {
-            self.befall(action, submitted);
-        }
+    /// Serves a command that its arm takes up now.
+    pub(crate) fn serve(&mut self, action: Action, taken: Taken) -> Served {
+        self.forget_puts(taken.at);
+        let taken = if self.luck.is_perfect() {
+            taken
+        } else {
+            self.befall(action, taken)
+        };
         match action {
-            Action::Read { extent, durability } => self.read(extent, durability, submitted),
-            Action::Write { extent, durability } => self.write(extent, durability, submitted),
-            Action::Seek { to } => self.seek(to, submitted),
-            Action::Flush => self.flush(submitted),
+            Action::Read { extent, durability } => self.read(extent, durability, taken),
+            Action::Write { extent, durability } => self.write(extent, durability, taken),
+            Action::Seek { to } => self.seek(to, taken),
+            Action::Flush => self.flush(taken),
             Action::SetLookAhead(switch) => {
                 if switch == Switch::Off {
-                    self.buffer.ahead = None;
+                    for arm in 0..self.arms.len() {
+                        self.stop_ahead(arm, taken.at);
+                    }
                 }
                 self.buffer.look_ahead = switch;
-                self.electronics_only(submitted)
+                self.electronics_only(taken)
             }
             Action::SetWriteCache(switch) => {
                 self.buffer.write_cache = switch;
                 match switch {
-                    Switch::On => self.electronics_only(submitted),
-                    Switch::Off => self.flush(submitted),
+                    Switch::On => self.electronics_only(taken),
+                    Switch::Off => self.flush(taken),
                 }
             }
         }
     }
 
-    /// What keeps the drive from taking up a command at once, and its spindle's mood.
-    fn befall(&mut self, action: Action, submitted: Instant) {
-        let arm = match action {
-            Action::Read { extent, .. } | Action::Write { extent, .. } => {
-                self.arm_of(extent.start())
+    /// Whether a command needs no arm, so that it does not wait for the destaging under way.
+    pub(crate) fn needs_no_arm(&self, action: Action) -> bool {
+        match action {
+            Action::Read { extent, durability } => {
+                let arm = self.arm_of(extent.start());
+                durability == Durability::Volatile && self.buffer.find(arm, extent).0 == Found::All
             }
-            Action::Seek { to } => self.arm_of(to),
-            Action::Flush | Action::SetLookAhead(_) | Action::SetWriteCache(_) => 0,
-        };
-        let now = submitted.max(self.arms[arm].free_at);
-        let stall = self.luck.stall(now);
-        if !stall.is_zero() {
-            self.stop_ahead(arm, submitted);
-            self.arms[arm].free_at = now + stall;
+            Action::Write { extent, durability } => {
+                self.takes_early(extent, durability) && self.buffer.has_room(extent)
+            }
+            Action::Seek { .. } => false,
+            Action::Flush | Action::SetLookAhead(_) | Action::SetWriteCache(_) => true,
         }
-        if self.luck.drifts() {
-            let spindle = self.luck.spindle(self.truth.spindle, now);
+    }
+
+    /// What keeps the drive from taking up a command at once, and its spindle's mood.
+    fn befall(&mut self, action: Action, taken: Taken) -> Taken {
+        let arm = action
+            .extent()
+            .map_or(0, |extent| self.arm_of(extent.start()));
+        if self.luck.drifts(taken.at) {
+            for arm in 0..self.arms.len() {
+                self.follow_ahead(arm, taken.at);
+            }
+            let spindle = self.luck.spindle(self.truth.spindle, taken.at);
             Arc::make_mut(&mut self.truth).spindle = spindle;
         }
+        let stall = self.luck.stall(self.arms[arm].free_at, taken.at);
+        if stall.is_zero() {
+            return taken;
+        }
+        self.stop_ahead(arm, taken.at);
+        let at = taken.at + stall;
+        let arm = &mut self.arms[arm];
+        arm.free_at = arm.free_at.max(at);
+        arm.turn = arm.turn.max(at);
+        Taken { at, ..taken }
     }
 
-    fn overhead(&self, by: AfterPrevious) -> Duration {
-        match self.last {
+    fn overhead(&mut self, by: AfterPrevious) -> Duration {
+        let ideal = match self.last {
             Direction::Read => by.read,
             Direction::Write => by.write,
-        }
+        };
+        self.luck.overhead(ideal)
     }
 
-    fn electronics_only(&mut self, submitted: Instant) -> Served {
+    fn electronics_only(&mut self, taken: Taken) -> Served {
         let overhead = self.overhead(self.truth.overheads.read_hit);
-        Served {
-            at: submitted + overhead,
-            status: Status::Good,
-            account: Account {
-                overhead,
-                ..Account::default()
-            },
-        }
+        let ending = Ending {
+            hit: BufferHit::Miss,
+            completion: Duration::ZERO,
+        };
+        let ready = taken.ready(overhead);
+        self.done(taken, overhead, ready, Travel::default(), ending)
     }
 
-    fn seek(&mut self, to: Lba, submitted: Instant) -> Served {
+    fn seek(&mut self, to: Lba, taken: Taken) -> Served {
         let arm = self.arm_of(to);
         let overhead = self.overhead(self.truth.overheads.read_miss);
-        let stopped = self.stop_ahead(arm, submitted);
-        let ready = (submitted + overhead)
-            .max(self.arms[arm].free_at)
-            .max(stopped);
-        let position = match self.truth.geometry.locate(to) {
-            Some(place) => Target::from(&place).position,
-            None => self.arms[arm].position,
-        };
-        let ideal = self
-            .truth
-            .reposition(self.arms[arm].position, position, Direction::Read);
+        self.stop_ahead(arm, taken.at);
+        let Arm {
+            position: from,
+            free_at,
+            ..
+        } = self.arms[arm];
+        let ready = taken.ready(overhead).max(free_at);
+        let place = self.truth.geometry.locate(to);
+        let position = place.map_or(from, |place| Target::from(&place).position);
+        let ideal = self.truth.reposition(from, position, Direction::Read);
         let seek = self.luck.seek(ideal);
-        self.arms[arm] = Arm {
-            position,
-            free_at: ready + seek,
-        };
-        let waited = ready.since(submitted + overhead);
+        self.arms[arm].position = position;
+        self.arms[arm].free_at = ready + seek;
+        self.arms[arm].turn = ready + seek;
         let travel = Travel {
-            waited,
             seek,
             ..Travel::default()
         };
-        self.done(
-            submitted,
-            overhead,
-            ready + seek,
-            travel,
-            (BufferHit::Miss, Duration::ZERO),
-        )
-    }
-
-    // One pass, as it really happens.
-
-    fn pass(&mut self, from: Position, ready: Instant, run: &Run, direction: Direction) -> Pass {
-        let zero_latency = match direction {
-            Direction::Read => self.truth.buffer.zero_latency_read,
-            Direction::Write => self.truth.buffer.zero_latency_write,
+        let ending = Ending {
+            hit: BufferHit::Miss,
+            completion: Duration::ZERO,
         };
-        if self.luck.is_perfect() {
-            return if zero_latency {
-                self.truth.pass_zero_latency(from, ready, run, direction)
-            } else {
-                self.truth.pass(from, ready, run, direction)
-            };
-        }
-        // A seek that takes longer is one that begins later and takes as long as it should.
-        let position = Target::from(run).position;
-        let ideal = self.truth.reposition(from, position, direction);
-        let seek = self.luck.seek(ideal);
-        let settled = ready + seek;
-        let there = if zero_latency {
-            self.truth
-                .pass_zero_latency(position, settled, run, direction)
-        } else {
-            self.truth.pass(position, settled, run, direction)
-        };
-        Pass { seek, ..there }
+        self.done(taken, overhead, ready + seek, travel, ending)
     }
 
-    fn mishap(&mut self, run: &Run, reading: Reading) -> Mishap {
-        if self.luck.is_perfect() {
-            return Mishap::default();
-        }
-        let period = self.truth.spindle.period();
-        self.luck.pass(run, reading, period)
-    }
-
-    /// Closes a command: `data_end` is when the last block is where it should be.
+    /// Closes a command: `data_end` is when the last block is where it should be. What is not
+    /// explained by the head's travel up to then was the bus, after the command's turn had come.
     fn done(
         &mut self,
-        submitted: Instant,
+        taken: Taken,
         overhead: Duration,
         data_end: Instant,
         travel: Travel,
-        (hit, completion): (BufferHit, Duration),
+        ending: Ending,
     ) -> Served {
-        self.bus_free = self.bus_free.max(data_end);
-        let at = data_end + completion;
-        let known =
-            travel.waited + overhead + travel.seek + travel.rotation + travel.transfer + completion;
+        let at = data_end + ending.completion;
+        let total = at.since(taken.submitted);
+        let decoded = taken.submitted + overhead;
+        let waited = taken.ready(overhead).since(decoded) + travel.waited;
+        let overhead = overhead + ending.completion;
+        let known = waited + overhead + travel.head();
         let account = Account {
-            queue: travel.waited,
-            overhead: overhead + completion,
+            queue: waited,
+            overhead,
             seek: travel.seek,
             rotation: travel.rotation,
             transfer: travel.transfer,
-            bus: at.since(submitted).saturating_sub(known),
-            hit,
+            bus: total.saturating_sub(known),
+            hit: ending.hit,
         };
         let status = travel
             .unreadable

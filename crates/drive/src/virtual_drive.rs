@@ -2,21 +2,25 @@
 //!
 //! ```text
 //!   submit ---> queue ---> taken up by an arm as it comes free ---> ended ---> poll
+//!                 '------> its duration limit passes --------------'
 //! ```
+//!
+//! Also commands that need no arm (hits, early writes, switches) wait in the queue while another
+//! one uses their arm, but not while it destages.
 //!
 //! It answers, the caller acts: after each `submit`, and at `next_wakeup`, call `poll` until it
 //! answers `None`; `next_wakeup` then lies in the future.
 
 use std::sync::Arc;
 
-use block::{Action, Command, Direction, Extent, Instant, Outcome, Refused, Status};
+use block::{Account, Action, Command, Direction, Extent, Instant, Outcome, Refused, Status};
 
 use crate::angle::Angle;
 use crate::firmware::QueueOrder;
 use crate::imperfection::Imperfections;
 use crate::mechanics::{Position, Target};
 use crate::profile::Profile;
-use crate::service::Service;
+use crate::service::{Service, Taken};
 
 /// A simulated drive. Its profile is the truth; nobody outside may look at it to schedule.
 #[derive(Clone, Debug)]
@@ -28,6 +32,8 @@ pub struct VirtualDrive {
     ended: Vec<Ended>,
     depth: usize,
     order: QueueOrder,
+    /// How many commands in the queue have a duration limit.
+    limited: usize,
 }
 
 /// A command in the drive's queue.
@@ -38,6 +44,8 @@ struct Queued {
     arm: usize,
     /// Where it begins, for commands that move the arm.
     target: Option<Target>,
+    /// The last moment at which it may be taken up.
+    until: Option<Instant>,
 }
 
 /// A command whose end is known.
@@ -50,12 +58,14 @@ struct Ended {
 /// What a power cut destroyed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Lost {
-    /// Writes that counted as done and are not on the medium.
+    /// Writes that counted as done, none of which is on the medium.
     pub written: Vec<Extent>,
-    /// Writes that were under way or queued: each block has the old or the new contents.
+    /// Writes that were under way or queued, and writes that counted as done and were just being
+    /// put on the medium: each block has the old or the new contents.
     pub undecided: Vec<Extent>,
-    /// The physical sector that was being written: neither old nor new, unreadable.
-    pub torn: Option<Extent>,
+    /// The physical sectors that were being written, at most one for each actuator: neither old
+    /// nor new, unreadable. They lie in or around an undecided extent.
+    pub torn: Vec<Extent>,
     /// Commands that will never end.
     pub commands: Vec<Command>,
 }
@@ -76,10 +86,11 @@ impl VirtualDrive {
         let order = truth.queue.order;
         VirtualDrive {
             service: Service::new(truth, imperfections, seed),
-            queue: Vec::with_capacity(depth),
-            ended: Vec::with_capacity(depth),
+            queue: Vec::new(),
+            ended: Vec::new(),
             depth,
             order,
+            limited: 0,
         }
     }
 
@@ -127,11 +138,14 @@ impl VirtualDrive {
                 .map(Target::from),
         };
         let arm = extent.map_or(0, |extent| self.service.arm_of(extent.start()));
+        let until = command.duration_limit.map(|limit| now + limit);
+        self.limited += usize::from(until.is_some());
         self.queue.push(Queued {
             command,
             submitted: now,
             arm,
             target,
+            until,
         });
         Ok(())
     }
@@ -146,11 +160,9 @@ impl VirtualDrive {
     /// When `poll` should be called next; in the future once `poll` has answered `None`.
     pub fn next_wakeup(&self) -> Option<Instant> {
         let ends = self.ended.last().map(|ended| ended.outcome.at);
-        let free = self.queue.iter().map(|queued| self.taken_at(queued)).min();
-        match (ends, free) {
-            (Some(a), Some(b)) => Some(a.min(b)),
-            (a, b) => a.or(b),
-        }
+        let free = self.first_taken().map(|(at, _)| at);
+        let expires = self.first_expiry().map(|(at, _)| at);
+        [ends, free, expires].into_iter().flatten().min()
     }
 
     /// Says that whatever the drive did is over at `now`, and its head where it should be. For
@@ -166,85 +178,161 @@ impl VirtualDrive {
         self.service.turn_platter(phase);
     }
 
-    /// Cuts the power at `now`: the buffer is lost, a write under way is torn.
+    /// Cuts the power at `now`, and switches it on again at once: the buffer is lost, a sector that
+    /// was being written is torn, the queue is empty, the switches are as after power-up.
+    ///
+    /// Commands that had ended by then have ended, and are still to be polled. All others are in
+    /// the answer and will never end.
     pub fn power_cut(&mut self, now: Instant) -> Lost {
         self.take_up(now);
         self.service.idle_until(now);
-        let mut lost = Lost::default();
-        let (unwritten, torn) = self.service.power_cut(now);
-        lost.torn = torn;
-        let unended = self.ended.drain(..).filter(|ended| ended.outcome.at > now);
-        lost.commands = unended.map(|ended| ended.command).collect();
-        lost.commands
-            .extend(self.queue.drain(..).map(|queued| queued.command));
-        let writes = lost
-            .commands
-            .iter()
-            .filter_map(|command| match command.action {
-                Action::Write { extent, .. } => Some(extent),
-                _ => None,
-            });
-        lost.undecided = writes.collect();
-        // What the client never saw done is undecided, not lost.
-        lost.written = unwritten;
-        lost.written
-            .retain(|extent| !lost.undecided.contains(extent));
-        lost
-    }
-
-    /// Lets every arm that is free by `now` take up its next command.
-    fn take_up(&mut self, now: Instant) {
-        while let Some((index, at)) = self.next_taken(now) {
-            let Queued {
-                command, submitted, ..
-            } = self.queue.remove(index);
-            let waited = at.since(submitted);
-            let outcome = if command.duration_limit.is_some_and(|limit| limit < waited) {
-                Outcome {
-                    id: command.id,
-                    at,
-                    status: Status::TimedOut,
-                    account: None,
-                }
-            } else {
-                self.service.idle_until(at);
-                let served = self.service.serve(command.action, submitted);
-                let account = Some(served.account);
-                Outcome {
-                    id: command.id,
-                    at: served.at,
-                    status: served.status,
-                    account,
-                }
-            };
-            let place = self
-                .ended
-                .partition_point(|other| other.outcome.at > outcome.at);
-            self.ended.insert(place, Ended { outcome, command });
+        // The latest ends come first.
+        let over = self.ended.partition_point(|ended| ended.outcome.at > now);
+        let mut commands: Vec<Command> = self.ended.drain(..over).map(|e| e.command).collect();
+        let begun = writes_of(&commands);
+        commands.extend(self.queue.drain(..).map(|queued| queued.command));
+        self.limited = 0;
+        let cut = self.service.power_cut(now);
+        for unwritten in [&cut.unwritten, &cut.undecided, &begun] {
+            self.service.fall_back(unwritten);
+        }
+        let mut undecided = cut.undecided;
+        undecided.extend(writes_of(&commands));
+        Lost {
+            written: cut.unwritten,
+            undecided,
+            torn: cut.torn,
+            commands,
         }
     }
 
-    /// When a command could be taken up: its arm is free.
-    fn taken_at(&self, queued: &Queued) -> Instant {
-        self.service.arms[queued.arm].free_at.max(queued.submitted)
+    /// Lets every arm that is free by `now` take up its next command, and ends those whose limit
+    /// has passed.
+    fn take_up(&mut self, now: Instant) {
+        while let Some(turn) = self.first_turn() {
+            if turn <= now {
+                self.service.idle_until(turn);
+            }
+            let Some((at, first)) = self.first_taken() else {
+                return;
+            };
+            match self.first_expiry() {
+                Some((expires, index)) if expires < at => {
+                    if expires > now {
+                        return;
+                    }
+                    self.expire(index, expires);
+                }
+                _ if at > now => return,
+                _ => self.take(self.next_taken(first, at), at),
+            }
+        }
     }
 
-    /// Which command is taken up next, and when, if by `now`.
-    fn next_taken(&self, now: Instant) -> Option<(usize, Instant)> {
-        let earliest = |(index, queued): (usize, &Queued)| (self.taken_at(queued), index);
-        let (at, first) = self.queue.iter().enumerate().map(earliest).min()?;
-        if at > now {
+    /// A command's turn has come.
+    fn take(&mut self, index: usize, at: Instant) {
+        let Queued {
+            command,
+            submitted,
+            until,
+            ..
+        } = self.queue.remove(index);
+        self.limited -= usize::from(until.is_some());
+        self.service.idle_until(at);
+        let served = self.service.serve(command.action, Taken { submitted, at });
+        let outcome = Outcome {
+            id: command.id,
+            at: served.at,
+            status: served.status,
+            account: Some(served.account),
+        };
+        self.end(Ended { outcome, command });
+    }
+
+    /// A command has waited too long.
+    fn expire(&mut self, index: usize, at: Instant) {
+        let Queued {
+            command, submitted, ..
+        } = self.queue.remove(index);
+        self.limited -= 1;
+        let outcome = Outcome {
+            id: command.id,
+            at,
+            status: Status::TimedOut,
+            account: Some(Account {
+                queue: at.since(submitted),
+                ..Account::default()
+            }),
+        };
+        self.end(Ended { outcome, command });
+    }
+
+    fn end(&mut self, ended: Ended) {
+        let at = ended.outcome.at;
+        let place = self.ended.partition_point(|other| other.outcome.at > at);
+        self.ended.insert(place, ended);
+    }
+
+    /// When it could be a command's turn: its arm has done what it was told.
+    fn turn(&self, queued: &Queued) -> Instant {
+        self.service.arms[queued.arm].turn.max(queued.submitted)
+    }
+
+    /// When it could be the next command's turn.
+    fn first_turn(&self) -> Option<Instant> {
+        if self.service.arms.len() == 1 {
+            // They are in the order of their submission.
+            return Some(self.turn(self.queue.first()?));
+        }
+        self.queue.iter().map(|queued| self.turn(queued)).min()
+    }
+
+    /// When a command could be taken up: if it needs its arm, also destaging must be over.
+    fn taken_at(&self, queued: &Queued) -> Instant {
+        let turn = self.turn(queued);
+        let free_at = self.service.arms[queued.arm].free_at;
+        if free_at <= turn || self.service.needs_no_arm(queued.command.action) {
+            turn
+        } else {
+            free_at
+        }
+    }
+
+    /// When an arm takes up a command next, and the first one that it could be.
+    fn first_taken(&self) -> Option<(Instant, usize)> {
+        if let [arm] = &self.service.arms[..]
+            && arm.free_at <= arm.turn
+        {
+            return Some((self.turn(self.queue.first()?), 0));
+        }
+        let present = self.queue.iter().enumerate();
+        present
+            .map(|(index, queued)| (self.taken_at(queued), index))
+            .min()
+    }
+
+    /// When the next duration limit passes, and whose it is.
+    fn first_expiry(&self) -> Option<(Instant, usize)> {
+        if self.limited == 0 {
             return None;
         }
+        let present = self.queue.iter().enumerate();
+        present
+            .filter_map(|(index, queued)| Some((queued.until?, index)))
+            .min()
+    }
+
+    /// Which command the arm of `first` takes up at `at`.
+    fn next_taken(&self, first: usize, at: Instant) -> usize {
         if self.queue.len() == 1 {
-            return Some((first, at));
+            return first;
         }
         let arm = self.queue[first].arm;
         let present = self.queue.iter().enumerate();
         present
-            .filter(|(_, queued)| queued.arm == arm && queued.submitted <= at)
+            .filter(|(_, queued)| queued.arm == arm && self.taken_at(queued) <= at)
             .min_by_key(|&(index, queued)| (queued.command.urgency, self.cost(queued, at), index))
-            .map(|(index, _)| (index, at))
+            .map_or(first, |(index, _)| index)
     }
 
     /// What the drive's order minimises. Those that do not move the arm keep their place.
@@ -252,16 +340,15 @@ impl VirtualDrive {
         let Some(target) = queued.target else {
             return 0;
         };
-        let direction = match queued.command.action {
-            Action::Write { .. } => Direction::Write,
-            _ => Direction::Read,
-        };
         let position: Position = self.service.arms[queued.arm].position;
-        let way = self
-            .service
-            .truth
-            .positioning(position, at, &target, direction);
-        let nanos = way.total().as_nanos();
+        let truth = &self.service.truth;
+        let way = |direction| truth.positioning(position, at, &target, direction).total();
+        let way = match queued.command.action {
+            Action::Seek { .. } => truth.reposition(position, target.position, Direction::Read),
+            Action::Write { .. } => way(Direction::Write),
+            _ => way(Direction::Read),
+        };
+        let nanos = way.as_nanos();
         match self.order {
             QueueOrder::Fcfs => 0,
             QueueOrder::Sptf => nanos,
@@ -273,4 +360,13 @@ impl VirtualDrive {
             }
         }
     }
+}
+
+/// What the commands among them that write would write.
+fn writes_of(commands: &[Command]) -> Vec<Extent> {
+    let write = |command: &Command| match command.action {
+        Action::Write { extent, .. } => Some(extent),
+        _ => None,
+    };
+    commands.iter().filter_map(write).collect()
 }

@@ -1,83 +1,102 @@
 //! The look-ahead: where it has come to when somebody asks, and how it ends.
 
-use std::sync::Arc;
+use block::{Direction, Extent, Instant};
 
-use block::{Direction, Extent, Instant, Lba};
-
-use super::{Arm, Service};
-use crate::buffer::Ahead;
-use crate::mechanics::{Position, Target};
+use super::Service;
+use super::pass::share_end;
+use crate::mechanics::Target;
 
 impl Service {
-    pub(super) fn begin_ahead(&mut self, arm: usize, segment: usize, extent: Extent) {
-        let Arm { position, free_at } = self.arms[arm];
-        self.buffer.ahead = None;
+    /// Begins or prolongs the look-ahead of a segment after a read of `extent`, with the arm free
+    /// at `at`. It ends where the arm's blocks end, and before what cannot be read.
+    pub(super) fn look_ahead(&mut self, arm: usize, segment: usize, extent: Extent, at: Instant) {
+        let bound = share_end(&self.truth, arm);
+        let bad = self.luck.unreadable_from(extent.end().0);
+        let bound = bad.map_or(bound, |bad| bad.min(bound));
+        let head = (at, self.arms[arm].position);
+        let geometry = &self.truth.geometry;
         self.buffer
-            .look_ahead(&self.truth.geometry, segment, extent, free_at, position);
+            .look_ahead(geometry, (arm, segment), (extent, bound), head);
     }
 
-    /// Brings the look-ahead up to `now`: whole tracks move its anchor, the present track only
-    /// its segment.
-    pub(super) fn follow_ahead(&mut self, now: Instant) {
-        let Some(mut ahead) = self.buffer.ahead else {
+    /// Brings an arm's look-ahead up to `now`: whole tracks move its anchor, the present track
+    /// only its segment.
+    pub(super) fn follow_ahead(&mut self, arm: usize, now: Instant) {
+        let Service {
+            truth,
+            arms,
+            buffer,
+            ..
+        } = self;
+        let Some(mut ahead) = buffer.aheads[arm] else {
             return;
         };
-        let segment = ahead.segment;
-        let truth = Arc::clone(&self.truth);
-        let Some(rest) = ahead.rest() else { return };
-        for run in truth.geometry.runs(rest) {
-            let pass = truth.pass(ahead.position, ahead.at, &run, Direction::Read);
-            let start = ahead.at + pass.seek + pass.rotation;
-            let end = start + pass.transfer;
-            if end > now {
-                let read = now.since(start).as_nanos() * u64::from(run.blocks)
-                    / pass.transfer.as_nanos().max(1);
-                self.buffer
-                    .advance(segment, run.first.0 + read.min(u64::from(run.blocks)));
-                self.buffer.ahead = Some(ahead);
+        while let Some(rest) = ahead.rest() {
+            let (run, ends) = match ahead.part {
+                Some(part) => part,
+                None => {
+                    let Some(run) = truth.geometry.runs(rest).next() else {
+                        break;
+                    };
+                    let pass = truth.pass(ahead.position, ahead.at, &run, Direction::Read);
+                    let begins = *ahead
+                        .begins
+                        .get_or_insert(ahead.at + pass.seek + pass.rotation);
+                    (run, begins + pass.transfer)
+                }
+            };
+            ahead.part = Some((run, ends));
+            let blocks = u64::from(run.blocks);
+            if ends > now {
+                let begins = ahead.begins.unwrap_or(ends);
+                let length = ends.since(begins).as_nanos().max(1);
+                let read = now.since(begins).as_nanos() * blocks / length;
+                buffer.advance(ahead.segment, run.first.0 + read.min(blocks));
+                buffer.aheads[arm] = Some(ahead);
                 return;
             }
-            let next = run.first.0 + u64::from(run.blocks);
-            self.buffer.advance(segment, next);
-            let position = Position {
-                cylinder: run.cylinder,
-                head: run.head,
-            };
-            ahead = Ahead {
-                next,
-                at: end,
-                position,
-                ..ahead
-            };
+            let next = run.first.0 + blocks;
+            buffer.advance(ahead.segment, next);
+            ahead.reach(next, ends, Target::from(&run).position);
         }
         // It has reached its limit: the arm rests where it ended.
-        let arm = self.arm_of(Lba(ahead.next.saturating_sub(1)));
-        self.arms[arm].position = ahead.position;
-        self.buffer.ahead = None;
+        arms[arm].position = ahead.position;
+        buffer.aheads[arm] = None;
     }
 
-    /// Ends the look-ahead; the arm is where it has come to. Answers when the arm has settled,
-    /// which is later than `now` if it was just on its way to another track.
-    pub(super) fn stop_ahead(&mut self, arm: usize, now: Instant) -> Instant {
-        self.follow_ahead(now);
-        let Some(ahead) = self.buffer.ahead.take() else {
-            return now;
+    /// Ends an arm's look-ahead; the arm is where it has come to. If it was just on its way to
+    /// another track, it is free when it has settled there.
+    pub(super) fn stop_ahead(&mut self, arm: usize, now: Instant) {
+        self.follow_ahead(arm, now);
+        let Some(ahead) = self.buffer.aheads[arm].take() else {
+            return;
         };
-        let Some(run) = ahead
-            .rest()
-            .and_then(|rest| self.truth.geometry.runs(rest).next())
-        else {
-            return now;
+        let arm = &mut self.arms[arm];
+        arm.position = ahead.position;
+        // `follow_ahead` has worked out on which track it is.
+        let Some((run, _)) = ahead.part.filter(|_| now > ahead.at) else {
+            return;
         };
-        if now <= ahead.at {
-            self.arms[arm].position = ahead.position;
-            return now;
-        }
         let target = Target::from(&run).position;
         let seek = self
             .truth
             .reposition(ahead.position, target, Direction::Read);
-        self.arms[arm].position = target;
-        now.max(ahead.at + seek)
+        arm.position = target;
+        arm.free_at = arm.free_at.max(ahead.at + seek);
+    }
+
+    /// Empties the least recently used segment for other blocks; `None` if there is no buffer.
+    pub(super) fn recycle(&mut self, now: Instant) -> Option<usize> {
+        let index = self.buffer.oldest()?;
+        self.empty(index, now);
+        Some(index)
+    }
+
+    /// Forgets what a segment holds, and what would come into it.
+    pub(super) fn empty(&mut self, index: usize, now: Instant) {
+        if let Some(arm) = self.buffer.arm_filling(index) {
+            self.stop_ahead(arm, now);
+        }
+        self.buffer.empty(index);
     }
 }

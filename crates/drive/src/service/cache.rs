@@ -1,78 +1,118 @@
-//! What the write cache holds: destaged in idle time and on demand, lost with the power.
+//! What the write cache holds: destaged in idle time, first in, first out, and on demand.
 
-use block::{Account, Extent, Instant, Lba, Sectors, Status};
+use block::{BufferHit, Duration, Extent, Instant};
 
-use super::{Served, Service};
+use super::power::Put;
+use super::{Ending, Served, Service, Taken, Travel};
 
 impl Service {
-    /// Writes the oldest dirty blocks to the medium; answers when they are there.
-    pub(super) fn destage(&mut self) -> Instant {
-        let Some(dirty) = self.buffer.dirty.pop_front() else {
-            return Instant::ZERO;
-        };
-        let arm = self.arm_of(dirty.extent.start());
-        let ready = dirty.since.max(self.arms[arm].free_at);
-        self.put(arm, dirty.extent, ready, dirty.since, dirty.since);
-        self.arms[arm].free_at
-    }
-
-    /// Writes what overlaps `extent` (and all before it) to the medium.
-    pub(super) fn destage_overlapping(&mut self, extent: Extent) {
-        while self
-            .buffer
-            .dirty
-            .iter()
-            .any(|dirty| dirty.extent.overlaps(extent))
-        {
-            self.destage();
-        }
-    }
-
-    pub(super) fn flush(&mut self, submitted: Instant) -> Served {
-        let overhead = self.overhead(self.truth.overheads.write_miss);
-        let mut end = submitted + overhead;
-        while !self.buffer.dirty.is_empty() {
-            end = end.max(self.destage());
-        }
-        let account = Account {
-            overhead,
-            transfer: end.since(submitted + overhead),
-            ..Account::default()
-        };
-        Served {
-            at: end,
-            status: Status::Good,
-            account,
-        }
-    }
-
-    /// Destages and recalibrates as the idle time before `until` allows.
+    /// Destages as the idle time before `until` allows: each arm its own.
     pub(crate) fn idle_until(&mut self, until: Instant) {
-        while let Some(dirty) = self.buffer.dirty.front().copied() {
-            let arm = self.arm_of(dirty.extent.start());
-            if self.arms[arm].free_at.max(dirty.since) >= until {
-                break;
+        if self.buffer.dirty.is_empty() {
+            return;
+        }
+        for arm in 0..self.arms.len() {
+            while let Some(index) = self.next_dirty(arm) {
+                let since = self.buffer.dirty[index].since;
+                if self.arms[arm].free_at.max(since) >= until {
+                    break;
+                }
+                self.destage(index);
             }
-            self.destage();
         }
     }
 
-    /// Loses the buffer; answers what had not reached the medium, and the torn sector.
-    pub(crate) fn power_cut(&mut self, now: Instant) -> (Vec<Extent>, Option<Extent>) {
-        let mut unwritten: Vec<Extent> =
-            self.buffer.dirty.iter().map(|dirty| dirty.extent).collect();
-        self.buffer.clear();
-        let under_way = self.putting.take().filter(|(_, until)| *until > now);
-        let torn = under_way.map(|(extent, _)| {
-            unwritten.push(extent);
-            // One physical sector of it, anywhere.
-            let format = &self.truth;
-            let blocks = u64::from((format.physical_block_bytes / format.block_bytes).max(1));
-            let at = extent.start().0 + self.luck.below(extent.length().0);
-            let first = at / blocks * blocks;
-            Extent::new(Lba(first), Sectors(blocks)).unwrap_or(extent)
+    /// The oldest dirty blocks of an arm.
+    fn next_dirty(&self, arm: usize) -> Option<usize> {
+        let mut dirty = self.buffer.dirty.iter();
+        dirty.position(|dirty| self.arm_of(dirty.extent.start()) == arm)
+    }
+
+    /// Writes the oldest dirty blocks of all to the medium; answers when they are there.
+    pub(super) fn destage_next(&mut self) -> Instant {
+        self.destage(0).1
+    }
+
+    /// Writes dirty blocks to the medium; answers how that went and when they are there.
+    fn destage(&mut self, index: usize) -> (Travel, Instant) {
+        let Some(dirty) = self.buffer.dirty.remove(index) else {
+            return (Travel::default(), Instant::ZERO);
+        };
+        let flow = self.write_flow(dirty.extent, dirty.since);
+        let (travel, [begins, until]) = self.put(dirty.extent, dirty.since, dirty.since, &flow);
+        self.log_put(Put {
+            extent: dirty.extent,
+            arm: self.arm_of(dirty.extent.last()),
+            begins,
+            until,
+            done: Some(dirty.done),
         });
-        self.resync(now);
-        (unwritten, torn)
+        (travel, until)
+    }
+
+    /// Writes what overlaps `extent`, and what came before it, to the medium; answers whether
+    /// there was any.
+    pub(super) fn destage_overlapping(&mut self, extent: Extent) -> bool {
+        let mut any = false;
+        loop {
+            let mut dirty = self.buffer.dirty.iter();
+            let Some(found) = dirty.find(|dirty| dirty.extent.overlaps(extent)) else {
+                return any;
+            };
+            let arm = self.arm_of(found.extent.start());
+            any = true;
+            if let Some(index) = self.next_dirty(arm) {
+                self.destage(index);
+            }
+        }
+    }
+
+    /// Ends when all that was written is on the medium. Its account is that of the arm which is
+    /// last; what it had under way before is waiting.
+    pub(super) fn flush(&mut self, taken: Taken) -> Served {
+        let overhead = self.overhead(self.truth.overheads.write_miss);
+        let ready = taken.ready(overhead);
+        let mut last = (ready, Travel::default());
+        for arm in 0..self.arms.len() {
+            let under_way = self.puts.iter().filter(|put| put.arm == arm);
+            let mut end = under_way.map(|put| put.until).max().unwrap_or(ready);
+            let mut travel = Travel::default();
+            while let Some(index) = self.next_dirty(arm) {
+                let (one, until) = self.destage(index);
+                travel.seek += one.seek;
+                travel.rotation += one.rotation;
+                travel.transfer += one.transfer;
+                end = end.max(until);
+            }
+            if end > last.0 {
+                last = (end, travel);
+            }
+        }
+        let (end, travel) = last;
+        for arm in &mut self.arms {
+            arm.turn = arm.turn.max(arm.free_at.min(end));
+        }
+        let ending = Ending {
+            hit: BufferHit::Miss,
+            completion: Duration::ZERO,
+        };
+        let travel = travel.at_most(end.since(ready));
+        self.done(taken, overhead, end, travel, ending)
+    }
+}
+
+impl Travel {
+    /// The travel of the last `length` only, all else of which was waiting.
+    fn at_most(self, length: Duration) -> Travel {
+        let transfer = self.transfer.min(length);
+        let rotation = self.rotation.min(length.saturating_sub(transfer));
+        let seek = self.seek.min(length.saturating_sub(transfer + rotation));
+        Travel {
+            waited: length.saturating_sub(transfer + rotation + seek),
+            seek,
+            rotation,
+            transfer,
+            ..self
+        }
     }
 }

@@ -1,198 +1,198 @@
 //! Reads: what the buffer has, what is on its way, what the arm has to fetch.
 
-use std::sync::Arc;
-
 use block::{BufferHit, Direction, Durability, Duration, Extent, Instant, Lba, Sectors};
 
-use super::{Arm, Served, Service, Travel};
-use crate::buffer::Found;
+use super::pass::{mishap, share_end};
+use super::{Ending, Served, Service, Taken, Travel};
+use crate::buffer::{Ahead, Found};
 use crate::flow::ReadFlow;
-use crate::imperfection::Reading;
-use crate::mechanics::{Pass, Position};
+use crate::geometry::Run;
+use crate::imperfection::{Mishap, Reading};
+use crate::mechanics::{Pass, Target};
+
+/// A read that was taken up.
+#[derive(Clone, Copy, Debug)]
+struct Read {
+    arm: usize,
+    extent: Extent,
+    taken: Taken,
+}
 
 impl Service {
-    pub(super) fn read(
-        &mut self,
-        extent: Extent,
-        durability: Durability,
-        submitted: Instant,
-    ) -> Served {
+    pub(super) fn read(&mut self, extent: Extent, durability: Durability, taken: Taken) -> Served {
         let arm = self.arm_of(extent.start());
-        self.follow_ahead(submitted);
+        for arm in 0..self.arms.len() {
+            self.follow_ahead(arm, taken.at);
+        }
         let (found, segment) = match durability {
-            Durability::Volatile => self.buffer.find(extent),
+            Durability::Volatile => self.find(arm, extent),
             Durability::Durable => {
                 self.destage_overlapping(extent);
                 (Found::Nothing, 0)
             }
         };
+        let read = Read { arm, extent, taken };
         let served = match found {
-            Found::All => self.read_hit(arm, segment, extent, submitted),
-            Found::Coming(from) => self.read_coming(arm, segment, extent, from, submitted),
-            Found::Until(from) => self.read_rest(arm, segment, extent, from, submitted),
-            Found::Nothing => self.read_miss(arm, extent, submitted),
+            Found::All => self.read_hit(read, segment),
+            Found::Coming(from) => self.read_coming(read, segment, from),
+            Found::Until(from) => self.read_rest(read, segment, from),
+            Found::Nothing => self.read_miss(read),
         };
         self.last = Direction::Read;
         served
     }
 
-    fn read_end(&self, hit: BufferHit) -> (BufferHit, Duration) {
-        (hit, self.truth.overheads.read_completion)
+    /// What the buffer has. Blocks that it would have to read, and that are still to be written,
+    /// are written first.
+    fn find(&mut self, arm: usize, extent: Extent) -> (Found, usize) {
+        let found = self.buffer.find(arm, extent);
+        if found.0 != Found::All && self.destage_overlapping(extent) {
+            return self.buffer.find(arm, extent);
+        }
+        match found {
+            // The other arm has not been told.
+            (Found::Coming(from), segment) if extent.end().0 > share_end(&self.truth, arm) => {
+                (Found::Until(from), segment)
+            }
+            found => found,
+        }
     }
 
-    fn read_flow(&self, total: u64, ready: Instant) -> ReadFlow {
+    fn flow(&self, read: &Read, ready: Instant) -> ReadFlow {
         ReadFlow::new(
-            total,
+            read.extent.length().0,
             self.truth.bus.read_block,
             self.truth.buffer.read_watermark,
-            ready.max(self.bus_free),
+            ready.max(self.arms[read.arm].bus_free),
         )
         .with_reselect(self.truth.overheads.read_reselect)
     }
 
-    fn read_hit(
-        &mut self,
-        arm: usize,
-        segment: usize,
-        extent: Extent,
-        submitted: Instant,
-    ) -> Served {
+    fn read_hit(&mut self, read: Read, segment: usize) -> Served {
+        let Read { arm, extent, taken } = read;
         let overhead = self.overhead(self.truth.overheads.read_hit);
-        let ready = submitted + overhead;
-        let blocks = extent.length().0;
-        let mut flow = self.read_flow(blocks, ready);
-        flow.buffered(blocks, ready);
+        let ready = taken.ready(overhead);
+        let mut flow = self.flow(&read, ready);
+        flow.buffered(extent.length().0, ready);
         self.buffer.touch(segment);
-        let running = self
-            .buffer
-            .ahead
-            .is_some_and(|ahead| ahead.segment == segment);
-        if running || (self.truth.buffer.look_ahead_on_hit && self.buffer.ahead.is_none()) {
-            let at = submitted.max(self.arms[arm].free_at);
-            let position = self.arms[arm].position;
-            self.buffer
-                .look_ahead(&self.truth.geometry, segment, extent, at, position);
+        let ahead = self.buffer.aheads[arm];
+        let running = ahead.is_some_and(|ahead| ahead.segment == segment);
+        if running || (self.truth.buffer.look_ahead_on_hit && ahead.is_none()) {
+            let at = taken.at.max(self.arms[arm].free_at);
+            self.look_ahead(arm, segment, extent, at);
         }
-        self.done(
-            submitted,
-            overhead,
-            flow.end(),
-            Travel::default(),
-            self.read_end(BufferHit::Full),
-        )
+        let end = flow.end();
+        self.read_done(&read, overhead, end, Travel::default(), BufferHit::Full)
     }
 
     /// The look-ahead is on its way: the medium goes on without repositioning.
-    fn read_coming(
-        &mut self,
-        arm: usize,
-        segment: usize,
-        extent: Extent,
-        from: Lba,
-        submitted: Instant,
-    ) -> Served {
+    fn read_coming(&mut self, read: Read, segment: usize, from: Lba) -> Served {
+        let Read { arm, extent, taken } = read;
+        let Some(ahead) = self.buffer.aheads[arm].take() else {
+            return self.read_rest(read, segment, from);
+        };
         let overhead = self.overhead(self.truth.overheads.read_hit);
-        let ready = submitted + overhead;
-        let mut flow = self.read_flow(extent.length().0, ready);
+        let ready = taken.ready(overhead);
+        let mut flow = self.flow(&read, ready);
         let here = from.0 - extent.start().0;
         if here > 0 {
             flow.buffered(here, ready);
         }
-        let Some(ahead) = self.buffer.ahead else {
-            return self.read_miss(arm, extent, submitted);
-        };
-        // What the look-ahead read on the present track before `from` is not counted twice.
+        let (travel, at) = self.go_on(&ahead, (from, extent.end()), ready, &mut flow);
+        self.arms[arm].free_at = at.max(taken.at);
+        self.arms[arm].turn = at.max(taken.at);
+        let end = travel.unreadable.unwrap_or(extent.end()).0;
+        self.buffer.fill_on(segment, end);
+        if travel.unreadable.is_none() {
+            self.look_ahead(arm, segment, extent, at);
+        }
+        let end = flow.end().max(ready);
+        self.read_done(&read, overhead, end, travel, BufferHit::Partial)
+    }
+
+    /// The look-ahead `ahead` goes on to `end` and delivers the blocks from `from` on. Answers
+    /// with its time after `ready`, and when it is there.
+    fn go_on(
+        &mut self,
+        ahead: &Ahead,
+        (from, end): (Lba, Lba),
+        ready: Instant,
+        flow: &mut ReadFlow,
+    ) -> (Travel, Instant) {
         let mut travel = Travel::default();
-        let mut at = ahead.at;
-        let mut position = ahead.position;
-        let span = Extent::new(Lba(ahead.next), Sectors(extent.end().0 - ahead.next));
-        let truth = Arc::clone(&self.truth);
+        let arm = self.arm_of(from);
+        let Service {
+            truth, arms, luck, ..
+        } = self;
+        let (mut at, mut position) = (ahead.at, ahead.position);
+        let span = Extent::new(Lba(ahead.next), Sectors(end.0 - ahead.next));
         for run in span.into_iter().flat_map(|span| truth.geometry.runs(span)) {
-            let pass = self.pass(position, at, &run, Direction::Read);
+            let mut pass = truth.pass(position, at, &run, Direction::Read);
+            if let (true, Some(begins)) = (at == ahead.at, ahead.begins) {
+                pass.rotation = begins.since(at + pass.seek);
+            }
             let start = at + pass.seek + pass.rotation;
-            let old = from
-                .0
-                .saturating_sub(run.first.0)
-                .min(u64::from(run.blocks));
+            let old = from.0.saturating_sub(run.first.0).min(run.blocks.into());
             let new = u64::from(run.blocks) - old;
+            let mut mishap_of_new = Mishap::default();
             if new > 0 {
                 let skipped = pass.transfer.as_nanos() * old / u64::from(run.blocks);
                 let part = Pass {
                     transfer: pass.transfer - Duration::from_nanos(skipped),
                     ..pass
                 };
-                flow.pass(start + Duration::from_nanos(skipped), &part, new);
+                let unread = Run {
+                    first: Lba(run.first.0 + old),
+                    blocks: new as u32,
+                    ..run
+                };
+                mishap_of_new = mishap(truth, luck, &unread, Reading::Reads);
+                let start = start + Duration::from_nanos(skipped) + mishap_of_new.lost;
+                flow.pass(start, &part, new);
             }
-            at += pass.total();
-            position = Position {
-                cylinder: run.cylinder,
-                head: run.head,
-            };
+            travel.add_after(ready, at, &pass, mishap_of_new);
+            at += pass.total() + mishap_of_new.lost;
+            position = Target::from(&run).position;
+            if mishap_of_new.unreadable.is_some() {
+                break;
+            }
         }
-        let wait = at.since(ready);
-        travel.transfer += wait;
-        self.arms[arm] = Arm {
-            position,
-            free_at: at.max(submitted),
-        };
-        self.buffer.fill_on(segment, extent.end().0);
-        self.buffer.ahead = None;
-        self.buffer
-            .look_ahead(&self.truth.geometry, segment, extent, at, position);
-        self.done(
-            submitted,
-            overhead,
-            flow.end(),
-            travel,
-            self.read_end(BufferHit::Partial),
-        )
+        arms[arm].position = position;
+        (travel, at)
     }
 
     /// The first blocks are there, the others have to be fetched.
-    fn read_rest(
-        &mut self,
-        arm: usize,
-        segment: usize,
-        extent: Extent,
-        from: Lba,
-        submitted: Instant,
-    ) -> Served {
+    fn read_rest(&mut self, read: Read, segment: usize, from: Lba) -> Served {
+        let Read { extent, taken, .. } = read;
+        let Ok(rest) = Extent::new(from, Sectors(extent.end().0 - from.0)) else {
+            return self.read_miss(read);
+        };
         let hit = self.overhead(self.truth.overheads.read_hit);
         let overhead = self.overhead(self.truth.overheads.read_miss);
-        let mut flow = self.read_flow(extent.length().0, submitted + hit);
-        flow.buffered(from.0 - extent.start().0, submitted + hit);
-        let Ok(rest) = Extent::new(from, Sectors(extent.end().0 - from.0)) else {
-            return self.read_miss(arm, extent, submitted);
-        };
-        let travel = self.fetch(arm, rest, submitted + overhead, submitted, &mut flow);
-        self.buffer.fill_on(segment, extent.end().0);
-        self.begin_ahead(arm, segment, extent);
-        self.done(
-            submitted,
-            overhead,
-            flow.end(),
-            travel,
-            self.read_end(BufferHit::Partial),
-        )
+        let here = taken.ready(hit);
+        let mut flow = self.flow(&read, here);
+        flow.buffered(from.0 - extent.start().0, here);
+        let travel = self.fetch(rest, taken.ready(overhead), taken.at, &mut flow);
+        let end = travel.unreadable.unwrap_or(extent.end()).0;
+        self.buffer.fill_on(segment, end);
+        self.begin_ahead(&read, segment, &travel);
+        let end = flow.end().max(taken.ready(overhead));
+        self.read_done(&read, overhead, end, travel, BufferHit::Partial)
     }
 
-    fn read_miss(&mut self, arm: usize, extent: Extent, submitted: Instant) -> Served {
+    fn read_miss(&mut self, read: Read) -> Served {
+        let Read { extent, taken, .. } = read;
         let overhead = self.overhead(self.truth.overheads.read_miss);
-        let mut flow = self.read_flow(extent.length().0, submitted + overhead);
-        let travel = self.fetch(arm, extent, submitted + overhead, submitted, &mut flow);
-        if let Some(segment) = self.buffer.recycle() {
+        let ready = taken.ready(overhead);
+        let mut flow = self.flow(&read, ready);
+        let travel = self.fetch(extent, ready, taken.at, &mut flow);
+        if let Some(segment) = self.recycle(taken.at) {
             let before = self.passed_before(extent, travel.rotation);
-            self.buffer
-                .fill(segment, extent.start().0 - before, extent.end().0);
-            self.begin_ahead(arm, segment, extent);
+            let end = travel.unreadable.unwrap_or(extent.end()).0;
+            self.buffer.fill(segment, extent.start().0 - before, end);
+            self.begin_ahead(&read, segment, &travel);
         }
-        self.done(
-            submitted,
-            overhead,
-            flow.end(),
-            travel,
-            self.read_end(BufferHit::Miss),
-        )
+        self.read_done(&read, overhead, flow.end(), travel, BufferHit::Miss)
     }
 
     /// How many of the blocks just before `extent` passed by while the head waited for it.
@@ -200,49 +200,47 @@ impl Service {
         if !self.truth.buffer.read_on_arrival {
             return 0;
         }
-        let Some(track) = self.truth.geometry.track_of(extent.start()) else {
+        let start = extent.start();
+        let Some(track) = self.truth.geometry.track_of(start) else {
             return 0;
         };
+        if !(track.first..=track.last).contains(&start) {
+            return 0;
+        }
         let sector = self.truth.spindle.time_of(track.width).as_nanos().max(1);
-        (waited.as_nanos() / sector).min(extent.start().0 - track.first.0)
+        let readable = self.luck.readable_until(start.0);
+        (waited.as_nanos() / sector).min(start.0 - track.first.0.max(readable))
     }
 
-    /// Reads from the medium into the flow.
-    fn fetch(
-        &mut self,
-        arm: usize,
-        extent: Extent,
-        ready: Instant,
-        submitted: Instant,
-        flow: &mut ReadFlow,
-    ) -> Travel {
-        let stopped = self.stop_ahead(arm, submitted);
-        let Arm {
-            mut position,
-            free_at,
-        } = self.arms[arm];
-        let mut at = ready.max(free_at).max(stopped);
-        let mut travel = Travel {
-            waited: at.since(ready),
-            ..Travel::default()
-        };
-        let truth = Arc::clone(&self.truth);
-        for run in truth.geometry.runs(extent) {
-            let pass = self.pass(position, at, &run, Direction::Read);
-            let mishap = self.mishap(&run, Reading::Reads);
-            travel.add(&pass, mishap);
-            let start = at + pass.seek + pass.rotation + mishap.lost;
-            flow.pass(start, &pass, u64::from(run.blocks));
-            at += pass.total() + mishap.lost;
-            position = Position {
-                cylinder: run.cylinder,
-                head: run.head,
-            };
+    /// Begins the look-ahead after what was fetched, by the arm that fetched its end.
+    fn begin_ahead(&mut self, read: &Read, segment: usize, travel: &Travel) {
+        if travel.unreadable.is_some() {
+            return;
         }
-        self.arms[arm] = Arm {
-            position,
-            free_at: at,
+        let arm = self.arm_of(read.extent.last());
+        let at = self.arms[arm].free_at;
+        self.look_ahead(arm, segment, read.extent, at);
+    }
+
+    /// Closes a read whose data have left at `end`; one with an error ends with its last attempt.
+    fn read_done(
+        &mut self,
+        read: &Read,
+        overhead: Duration,
+        end: Instant,
+        travel: Travel,
+        hit: BufferHit,
+    ) -> Served {
+        let end = match travel.unreadable {
+            None => end,
+            Some(_) => read.taken.ready(overhead) + travel.waited + travel.head(),
         };
-        travel
+        let bus = &mut self.arms[read.arm].bus_free;
+        *bus = end.max(*bus);
+        let ending = Ending {
+            hit,
+            completion: self.truth.overheads.read_completion,
+        };
+        self.done(read.taken, overhead, end, travel, ending)
     }
 }

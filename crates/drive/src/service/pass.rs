@@ -1,0 +1,218 @@
+//! One pass over a track, as it really happens, and all passes of an extent.
+
+use block::{Direction, Extent, Instant, Lba};
+
+use super::{Service, Travel};
+use crate::flow::{ReadFlow, WriteFlow};
+use crate::geometry::Run;
+use crate::imperfection::{Luck, Mishap, Reading};
+use crate::mechanics::{Pass, Position, Target};
+use crate::profile::Profile;
+
+/// Where and when an arm goes on inside a command.
+#[derive(Clone, Copy, Debug)]
+struct Going {
+    arm: usize,
+    at: Instant,
+}
+
+/// Which actuator serves a block: they share the blocks equally.
+pub(super) fn arm_of(truth: &Profile, lba: Lba) -> usize {
+    match u64::from(truth.actuators) {
+        0 | 1 => 0,
+        arms => {
+            let capacity = truth.geometry.sectors().0;
+            let arm = u128::from(lba.0) * u128::from(arms) / u128::from(capacity);
+            (arm as usize).min(arms as usize - 1)
+        }
+    }
+}
+
+/// The block after the last one of an arm's share.
+pub(super) fn share_end(truth: &Profile, arm: usize) -> u64 {
+    let capacity = truth.geometry.sectors().0;
+    match u64::from(truth.actuators) {
+        0 | 1 => capacity,
+        arms => {
+            let end = (arm as u128 + 1) * u128::from(capacity);
+            (end.div_ceil(u128::from(arms)) as u64).min(capacity)
+        }
+    }
+}
+
+/// One pass over a run of a head that leaves a position at a moment.
+pub(super) fn pass(
+    truth: &Profile,
+    luck: &mut Luck,
+    (from, ready): (Position, Instant),
+    run: &Run,
+    direction: Direction,
+) -> Pass {
+    let position = Target::from(run).position;
+    let ideal = truth.reposition(from, position, direction);
+    let seek = luck.seek(ideal);
+    let there = on_track(truth, ready + seek, run, direction);
+    Pass { seek, ..there }
+}
+
+/// The pass of a head that is on the track.
+fn on_track(truth: &Profile, ready: Instant, run: &Run, direction: Direction) -> Pass {
+    let zero_latency = match direction {
+        Direction::Read => truth.buffer.zero_latency_read,
+        Direction::Write => truth.buffer.zero_latency_write,
+    };
+    if zero_latency {
+        truth.pass_on_track_zero_latency(ready, run)
+    } else {
+        truth.pass_on_track(ready, run)
+    }
+}
+
+/// What befalls a pass.
+pub(super) fn mishap(truth: &Profile, luck: &mut Luck, run: &Run, reading: Reading) -> Mishap {
+    if luck.is_perfect() {
+        return Mishap::default();
+    }
+    luck.pass(run, reading, truth.spindle.period())
+}
+
+impl Service {
+    /// Reads an extent from the medium into the flow, not before `ready`.
+    pub(super) fn fetch(
+        &mut self,
+        extent: Extent,
+        ready: Instant,
+        taken: Instant,
+        flow: &mut ReadFlow,
+    ) -> Travel {
+        let (mut going, mut travel) = self.set_out(extent, ready, taken);
+        let Service {
+            truth, arms, luck, ..
+        } = self;
+        for run in truth.geometry.runs(extent) {
+            let whose = arm_of(truth, run.first);
+            if whose != going.arm {
+                arms[going.arm].free_at = going.at;
+                let at = going.at.max(arms[whose].free_at);
+                travel.waited += at.since(going.at);
+                going = Going { arm: whose, at };
+            }
+            let from = (arms[going.arm].position, going.at);
+            let pass = pass(truth, luck, from, &run, Direction::Read);
+            let mishap = mishap(truth, luck, &run, Reading::Reads);
+            travel.add(&pass, mishap);
+            let start = going.at + pass.seek + pass.rotation + mishap.lost;
+            flow.pass(start, &pass, u64::from(run.blocks));
+            going.at += pass.total() + mishap.lost;
+            arms[going.arm].position = Target::from(&run).position;
+            if mishap.unreadable.is_some() {
+                break;
+            }
+        }
+        arms[going.arm].free_at = going.at;
+        self.keep_turn(extent);
+        travel
+    }
+
+    /// Writes an extent, whose data come with the flow, to the medium, not before `ready`.
+    /// Answers when the first sector was written, and when the last one had been.
+    pub(super) fn put(
+        &mut self,
+        extent: Extent,
+        ready: Instant,
+        taken: Instant,
+        flow: &WriteFlow,
+    ) -> (Travel, [Instant; 2]) {
+        let (mut going, mut travel) = self.set_out(extent, ready, taken);
+        let Service {
+            truth, arms, luck, ..
+        } = self;
+        let mut before = 0;
+        let mut begins = None;
+        for run in truth.geometry.runs(extent) {
+            let whose = arm_of(truth, run.first);
+            if whose != going.arm {
+                arms[going.arm].free_at = going.at;
+                let at = going.at.max(arms[whose].free_at);
+                travel.waited += at.since(going.at);
+                going = Going { arm: whose, at };
+            }
+            let from = (arms[going.arm].position, going.at);
+            let pass = pass(truth, luck, from, &run, Direction::Write);
+            let pass = with_data(truth, flow, before, &run, going.at, pass);
+            let mishap = mishap(truth, luck, &run, Reading::Writes);
+            travel.add(&pass, mishap);
+            begins = begins.or(Some(going.at + pass.seek + pass.rotation));
+            going.at += pass.total() + mishap.lost;
+            arms[going.arm].position = Target::from(&run).position;
+            before += u64::from(run.blocks);
+        }
+        arms[going.arm].free_at = going.at;
+        (travel, [begins.unwrap_or(going.at), going.at])
+    }
+
+    /// The arms of an extent take up nothing else before they have done what they do now.
+    pub(super) fn keep_turn(&mut self, extent: Extent) {
+        for arm in self.arm_of(extent.start())..=self.arm_of(extent.last()) {
+            let arm = &mut self.arms[arm];
+            arm.turn = arm.free_at;
+        }
+    }
+
+    /// Ends the look-aheads of the arms that an extent concerns; answers when its first arm goes.
+    fn set_out(&mut self, extent: Extent, ready: Instant, taken: Instant) -> (Going, Travel) {
+        let arm = self.arm_of(extent.start());
+        for arm in arm..=self.arm_of(extent.last()) {
+            self.stop_ahead(arm, taken);
+        }
+        let at = ready.max(self.arms[arm].free_at);
+        let travel = Travel {
+            waited: at.since(ready),
+            ..Travel::default()
+        };
+        (Going { arm, at }, travel)
+    }
+}
+
+/// A write's pass that begins at `at`, held up until its data have come.
+fn with_data(
+    truth: &Profile,
+    flow: &WriteFlow,
+    before: u64,
+    run: &Run,
+    at: Instant,
+    pass: Pass,
+) -> Pass {
+    let blocks = u64::from(run.blocks);
+    let sweep = truth.spindle.time_of(run.sweep);
+    let earliest = |pass: &Pass| {
+        // The beginning that comes round last has then come over the bus as well.
+        let first = u64::from(pass.wrapped_blocks);
+        let rest = sweep.saturating_sub(pass.wrapped);
+        flow.earliest(before + first, blocks - first, rest)
+    };
+    let on_track = at + pass.seek;
+    let late = earliest(&pass);
+    if on_track + pass.rotation >= late {
+        return pass;
+    }
+    // The sector has to come round again, or another one comes first.
+    let later = |from: Instant| {
+        let there = on_track_at(truth, from.max(on_track), run);
+        let rotation = from.max(on_track).since(on_track) + there.rotation;
+        Pass {
+            seek: pass.seek,
+            rotation,
+            ..there
+        }
+    };
+    let again = later(late);
+    if on_track + again.rotation >= earliest(&again) {
+        return again;
+    }
+    later(flow.arrived(before + blocks))
+}
+
+fn on_track_at(truth: &Profile, ready: Instant, run: &Run) -> Pass {
+    on_track(truth, ready, run, Direction::Write)
+}

@@ -1,0 +1,97 @@
+//! Power cuts: what is on the medium, what is on its way there, what is lost.
+
+use block::{Extent, Instant, Lba, Sectors};
+
+use super::Service;
+
+/// An extent on its way to the medium.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Put {
+    pub(super) extent: Extent,
+    /// Whose.
+    pub(super) arm: usize,
+    /// When its first sector is written.
+    pub(super) begins: Instant,
+    /// When its last one has been.
+    pub(super) until: Instant,
+    /// When the write counts as done, if that does not wait for the medium.
+    pub(super) done: Option<Instant>,
+}
+
+/// What a power cut does to the medium.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Cut {
+    /// Counted as done, and not begun on the medium.
+    pub(crate) unwritten: Vec<Extent>,
+    /// Counted as done, and just being written.
+    pub(crate) undecided: Vec<Extent>,
+    /// The sectors under the heads that wrote.
+    pub(crate) torn: Vec<Extent>,
+}
+
+impl Service {
+    /// Remembers a put until it is over.
+    pub(super) fn log_put(&mut self, put: Put) {
+        self.puts.push_back(put);
+    }
+
+    /// Forgets what is on the medium by `now`.
+    pub(super) fn forget_puts(&mut self, now: Instant) {
+        while self.puts.front().is_some_and(|put| put.until <= now) {
+            self.puts.pop_front();
+        }
+    }
+
+    /// Loses the buffer at `now`.
+    pub(crate) fn power_cut(&mut self, now: Instant) -> Cut {
+        let mut cut = Cut::default();
+        let dirty = self.buffer.dirty.iter();
+        cut.unwritten
+            .extend(dirty.filter(|d| d.done <= now).map(|d| d.extent));
+        for put in self.puts.iter().filter(|put| put.until > now) {
+            let begun = put.begins <= now;
+            if begun {
+                cut.torn.push(self.torn(put, now));
+            }
+            match put.done {
+                Some(done) if done <= now && begun => cut.undecided.push(put.extent),
+                Some(done) if done <= now => cut.unwritten.push(put.extent),
+                _ => (),
+            }
+        }
+        for arm in 0..self.arms.len() {
+            self.stop_ahead(arm, now);
+        }
+        self.buffer.clear();
+        self.puts.clear();
+        self.resync(now);
+        cut
+    }
+
+    /// The physical sector that a put is about to write: as far along the extent as `now` is
+    /// between its beginning and its end.
+    fn torn(&self, put: &Put, now: Instant) -> Extent {
+        let length = put.until.since(put.begins).as_nanos().max(1);
+        let gone = now.since(put.begins).as_nanos();
+        let blocks = put.extent.length().0;
+        let along = u128::from(blocks) * u128::from(gone) / u128::from(length);
+        let at = put.extent.start().0 + (along as u64).min(blocks - 1);
+        let sector = u64::from(self.truth.physical_block_bytes / self.truth.block_bytes.max(1));
+        let first = at - at % sector.max(1);
+        let end = (first + sector.max(1)).min(self.truth.geometry.sectors().0);
+        Extent::new(Lba(first), Sectors(end.saturating_sub(first))).unwrap_or(put.extent)
+    }
+
+    /// Write pointers fall back to the beginning of what did not reach the medium.
+    pub(crate) fn fall_back(&mut self, unwritten: &[Extent]) {
+        let Some(zone_blocks) = self.luck.sequential_zone() else {
+            return;
+        };
+        for extent in unwritten {
+            let offset = extent.start().0 % zone_blocks;
+            if let Some(pointer) = self.pointers.get_mut(&(extent.start().0 / zone_blocks)) {
+                *pointer = (*pointer).min(offset);
+            }
+        }
+    }
+}
