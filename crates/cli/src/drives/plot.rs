@@ -56,15 +56,16 @@ fn seek(profile: &Profile, area: &Area) -> Drawn {
         .margin(10)
         .x_label_area_size(36)
         .y_label_area_size(50)
-        .build_cartesian_2d(0..longest, 0.0..top)?;
+        .build_cartesian_2d(0.0..f64::from(longest), 0.0..top)?;
     chart
         .configure_mesh()
         .max_light_lines(0)
         .x_desc("cylinders")
+        .x_label_formatter(&|distance| format!("{distance:.0}"))
         .y_desc("ms")
         .draw()?;
-    let points = |time: &dyn Fn(u32) -> f64| -> Vec<(u32, f64)> {
-        distances.iter().map(|&d| (d, time(d))).collect()
+    let points = |time: &dyn Fn(u32) -> f64| -> Vec<(f64, f64)> {
+        distances.iter().map(|&d| (f64::from(d), time(d))).collect()
     };
     for (label, colour, points) in [
         ("read", &BLUE, points(&read)),
