@@ -87,7 +87,7 @@ fn what_the_buffer_answered_says_nothing() {
     let mut completions = completions(100, |_, _| 0.25);
     for (_, replayed) in &mut completions[..50] {
         replayed.account.hit = BufferHit::Full;
-        replayed.completed = replayed.completed + Duration::from_micros(700);
+        replayed.completed += Duration::from_micros(700);
     }
     let found = phase_of(&completions);
     assert!(apart(found.angle, 0.25) < 1e-6 && found.concentration > 0.999_999);
