@@ -3,6 +3,7 @@
 //! All steps run, also after one that failed, so that one run tells everything. The tests come
 //! last: their results stand at the end of the log.
 
+use std::path::Path;
 use std::process::Command;
 use std::time::Instant;
 
@@ -94,7 +95,7 @@ const ALL: &[Step] = &[
     },
 ];
 
-/// `cargo xtask check`: tidy and every step.
+/// `cargo xtask check`: tidy, the drives and every step.
 ///
 /// # Errors
 /// If one of them failed.
@@ -108,6 +109,10 @@ pub fn run(words: &[String]) -> Result<(), Failure> {
     if let Err(Failure::Found(message) | Failure::Usage(message)) = crate::tidy::run(&[]) {
         eprintln!("{message}");
         failed.push("tidy");
+    }
+    if let Err(reason) = drives(&repository::shared(&repository::root())) {
+        eprintln!("check: {DRIVES}: {reason}");
+        failed.push(DRIVES);
     }
     for step in ALL {
         match step.run() {
@@ -128,6 +133,30 @@ pub fn run(words: &[String]) -> Result<(), Failure> {
             "check: failed after {seconds} s: {failed}"
         )))
     }
+}
+
+/// What [`drives`] looks at.
+const DRIVES: &str = "drives as published";
+
+/// Whether `drives/*.toml` are what `import-drives` makes of the lent parameters.
+fn drives(shared: &Path) -> Result<(), String> {
+    if shared.join("drives").is_dir() {
+        println!("check: {DRIVES}: cargo xtask import-drives --check");
+        let report = crate::import_drives::run(&["--check".to_string()])?;
+        println!("check: {DRIVES}: {report}");
+        return Ok(());
+    }
+    let message = format!("no lent parameters in {}", shared.display());
+    if is_ci() {
+        return Err(message);
+    }
+    println!("skipped: {DRIVES} ({message})");
+    Ok(())
+}
+
+/// Whether nothing may be skipped.
+fn is_ci() -> bool {
+    std::env::var("CI").as_deref() == Ok("true")
 }
 
 impl Step {
@@ -160,7 +189,7 @@ impl Step {
     /// What it means that the step's program is not there: by hand one may go on without.
     fn missing(&self) -> Result<(), String> {
         let program = self.words[0];
-        if std::env::var("CI").as_deref() == Ok("true") {
+        if is_ci() {
             return Err(format!("{program} is not installed (`make tools` does it)"));
         }
         println!(
@@ -192,6 +221,12 @@ mod tests {
     fn the_tests_come_last_so_that_their_results_end_the_log() {
         let last = ALL.last().expect("there are steps");
         assert_eq!(last.words[..2], ["cargo", "test"]);
+    }
+
+    #[test]
+    fn without_lent_parameters_drives_are_skipped_but_not_in_ci() {
+        let nowhere = Path::new("/no/such/folder");
+        assert_eq!(drives(nowhere).is_err(), is_ci());
     }
 
     #[test]

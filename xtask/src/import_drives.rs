@@ -6,9 +6,10 @@
 mod convert;
 
 use std::fs;
-use std::path::{Path, PathBuf};
 
 use serde_json::Value;
+
+use crate::repository;
 
 /// A drive to import.
 struct Drive {
@@ -211,11 +212,8 @@ pub fn run(arguments: &[String]) -> Result<String, String> {
         [flag] if flag == "--check" => true,
         _ => return Err("usage: cargo xtask import-drives [--check]".to_owned()),
     };
-    let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    let shared = match std::env::var_os("HEADTIME_SHARED") {
-        Some(directory) => PathBuf::from(directory),
-        None => workspace.join("../shared"),
-    };
+    let workspace = repository::root();
+    let shared = repository::shared(&workspace);
     let mut different = Vec::new();
     for drive in &DRIVES {
         let source = shared

@@ -38,7 +38,7 @@ struct Task {
 const ALL: &[Task] = &[
     Task {
         name: "check",
-        about: "everything that CI runs: format, tidy, licences, lints, docs, fuzz build, tests",
+        about: "everything that CI runs: tidy, drives, format, licences, lints, docs, fuzz build, tests",
         run: check::run,
     },
     Task {

@@ -79,8 +79,7 @@ impl Repository {
                 bytes,
             });
         }
-        let shared = std::env::var_os("HEADTIME_SHARED")
-            .map_or_else(|| root.join("../shared"), PathBuf::from);
+        let shared = shared(root);
         Ok(Self::of(files, shared.is_dir().then_some(shared)))
     }
 
@@ -125,6 +124,11 @@ impl Repository {
             )
         })
     }
+}
+
+/// Where the lent files would be: `HEADTIME_SHARED`, or `../shared`.
+pub fn shared(root: &Path) -> PathBuf {
+    std::env::var_os("HEADTIME_SHARED").map_or_else(|| root.join("../shared"), PathBuf::from)
 }
 
 /// The root of the workspace: `cargo run` says where xtask is now, which need not be where it was

@@ -46,12 +46,21 @@ fn json_lists_every_drive_with_the_promised_keys() {
 #[test]
 fn a_drive_is_drawn_as_text_and_svg() {
     let scene = Scene::with(&[]);
-    let text = scene.prints("drives show quantum-atlas-10k --svg atlas.svg");
+    let text = scene.prints("drives show quantum-atlas-10k");
     for part in ["Quantum Atlas 10K", "seek", "zones", "tracks"] {
         assert!(text.contains(part), "{part}: {text}");
     }
-    assert!(scene.read("atlas.svg").starts_with("<svg"));
     assert_eq!(scene.prints("drives show quantum-atlas-10k"), text);
+    // The smallest, the largest, and the one with two actuators, too.
+    for name in [
+        "quantum-atlas-10k",
+        "dec-rz26",
+        "modern-20tb",
+        "modern-18tb-dual",
+    ] {
+        scene.prints(&format!("drives show {name} --svg drive.svg"));
+        assert!(scene.read("drive.svg").starts_with("<svg"), "{name}");
+    }
 }
 
 #[test]

@@ -61,6 +61,7 @@ fn seek(profile: &Profile, area: &Area) -> Drawn {
         .configure_mesh()
         .max_light_lines(0)
         .x_desc("cylinders")
+        .x_label_formatter(&|distance| format!("{distance:.0}"))
         .y_desc("ms")
         .draw()?;
     let points = |time: &dyn Fn(u32) -> f64| -> Vec<(f64, f64)> {

