@@ -21,6 +21,7 @@ use crate::output::{Failure, grouped, print};
 
 /// What to measure.
 #[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
 pub struct Arguments {
     #[command(subcommand)]
     what: What,
@@ -33,6 +34,7 @@ enum What {
 }
 
 #[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
 struct Simulate {
     /// Print JSON
     #[arg(long)]
@@ -183,6 +185,10 @@ fn table(measured: &[Measured]) -> String {
     }
     text
 }
+
+const EXAMPLES: &str = "Examples:
+  headtime bench simulate
+  headtime bench simulate --requests 100000 --json";
 
 /// The drive of DiskSim's figures.
 const DRIVE: &str = "seagate-cheetah-9lp";

@@ -15,7 +15,7 @@ use simulator::run::PastEnd;
 use simulator::trace::OnBad;
 use simulator::workload::{BuiltIn, Overrides};
 
-use crate::output::{Failure, print, write_file};
+use crate::output::{Failure, NewFile, print};
 use crate::simulate::{self, Progress, Setup, panels, policy, profile};
 use crate::workload::Source;
 
@@ -33,6 +33,7 @@ pub struct Arguments {
 /// # Errors
 /// If the plots cannot be written.
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
+    let file = NewFile::begin(&arguments.svg)?;
     let load = built_in()?;
     let mut plots = shown(&load)?;
     match trace() {
@@ -49,7 +50,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
             "\nThe part with a real trace was skipped: {why}.\n"
         ))?,
     }
-    write_file(&arguments.svg, &plot::page(&plots))?;
+    file.write(&plot::page(&plots))?;
     print(&format!("\nPlots: {}\n", arguments.svg.display()))
 }
 

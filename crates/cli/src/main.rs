@@ -44,7 +44,11 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    let ended = match Headtime::parse().command {
+    let command = match Headtime::try_parse() {
+        Ok(headtime) => headtime.command,
+        Err(error) => return misunderstood(&error),
+    };
+    let ended = match command {
         Command::Bench(arguments) => bench::run(&arguments),
         Command::Demo(arguments) => demo::run(&arguments),
         Command::Drives(arguments) => drives::print(&arguments),
@@ -57,4 +61,23 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => failure.report(),
     }
+}
+
+/// Help is printed as it is, and so is that of a command which cannot do without more; what is wrong
+/// is said in one line, as everything that is wrong is.
+fn misunderstood(error: &clap::Error) -> ExitCode {
+    use clap::error::ErrorKind::{
+        DisplayHelp, DisplayHelpOnMissingArgumentOrSubcommand, DisplayVersion,
+    };
+    if let DisplayHelp | DisplayVersion | DisplayHelpOnMissingArgumentOrSubcommand = error.kind() {
+        // A reader that has gone is no failure.
+        let _ = error.print();
+        return ExitCode::from(u8::from(error.use_stderr()) * 2);
+    }
+    let text = error.render().to_string();
+    let text = text.strip_prefix("error: ").unwrap_or(&text);
+    let end = ["\nUsage:", "\nFor more information"];
+    let end = end.into_iter().filter_map(|mark| text.find(mark)).min();
+    let problem = &text[..end.unwrap_or(text.len())];
+    Failure::input(format!("{}; --help says more", problem.trim_end())).report()
 }

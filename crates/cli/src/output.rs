@@ -3,9 +3,12 @@
 
 use std::error::Error;
 use std::fmt;
-use std::io::{self, Write};
-use std::path::Path;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+
+use tempfile::NamedTempFile;
 
 /// Why a command did not do what was asked.
 #[derive(Debug)]
@@ -76,19 +79,138 @@ pub fn write_file(path: &Path, contents: &str) -> Result<(), Failure> {
         .parent()
         .filter(|parent| !parent.as_os_str().is_empty());
     parent
-        .map_or(Ok(()), std::fs::create_dir_all)
-        .and_then(|()| std::fs::write(path, contents))
+        .map_or(Ok(()), fs::create_dir_all)
+        .and_then(|()| fs::write(path, contents))
         .map_err(|error| Failure::failed(format!("{}: {error}", path.display())))
+}
+
+/// A file for results, begun before they are there, so that a name that cannot be written to is
+/// found first. It has its name only when it is whole; dropped before, it leaves nothing.
+#[derive(Debug)]
+pub struct NewFile {
+    path: PathBuf,
+    to: Target,
+}
+
+#[derive(Debug)]
+enum Target {
+    /// Beside a file that is there or is to be.
+    Beside(NamedTempFile),
+    /// What has a name and is no file, such as a pipe: there is nothing to keep whole.
+    Itself(File),
+}
+
+impl NewFile {
+    /// Begins a file, and makes the folder in which it will lie.
+    ///
+    /// # Errors
+    /// If there cannot be one of that name.
+    pub fn begin(path: &Path) -> Result<Self, Failure> {
+        let to = Target::of(path)
+            .map_err(|error| Failure::input(format!("{}: {error}", path.display())))?;
+        Ok(NewFile {
+            path: path.to_owned(),
+            to,
+        })
+    }
+
+    /// Writes all of the file.
+    ///
+    /// # Errors
+    /// If the file system refuses.
+    pub fn write(mut self, contents: &str) -> Result<(), Failure> {
+        match self.write_all(contents.as_bytes()) {
+            Ok(()) => self.finish(),
+            Err(error) => Err(self.failed(&error)),
+        }
+    }
+
+    /// Gives the file its name.
+    ///
+    /// # Errors
+    /// If the file system refuses.
+    pub fn finish(self) -> Result<(), Failure> {
+        let NewFile { path, to } = self;
+        match to {
+            Target::Itself(_) => Ok(()),
+            Target::Beside(file) => file
+                .persist(&path)
+                .map(drop)
+                .map_err(|error| Failure::failed(format!("{}: {}", path.display(), error.error))),
+        }
+    }
+
+    /// That it could not be written.
+    pub fn failed(&self, error: &io::Error) -> Failure {
+        Failure::failed(format!("{}: {error}", self.path.display()))
+    }
+}
+
+impl Target {
+    fn of(path: &Path) -> io::Result<Self> {
+        if path.metadata().is_ok_and(|found| !found.is_file()) {
+            return OpenOptions::new()
+                .write(true)
+                .open(path)
+                .map(Target::Itself);
+        }
+        let folder = match path.parent() {
+            Some(parent) if parent != Path::new("") => parent,
+            _ => Path::new("."),
+        };
+        fs::create_dir_all(folder)?;
+        let mut builder = tempfile::Builder::new();
+        builder.prefix(".headtime-").suffix(".partial");
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt as _;
+            // As for any new file; the user's mask takes away what it takes away.
+            builder.permissions(fs::Permissions::from_mode(0o666));
+        }
+        builder.tempfile_in(folder).map(Target::Beside)
+    }
+}
+
+impl Write for NewFile {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match &mut self.to {
+            Target::Beside(file) => file.write(bytes),
+            Target::Itself(file) => file.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match &mut self.to {
+            Target::Beside(file) => file.flush(),
+            Target::Itself(file) => file.flush(),
+        }
+    }
 }
 
 /// Reads a file that the user named.
 ///
 /// # Errors
-/// If it cannot be read or is not text.
+/// If it cannot be read, is too long for what is written by hand, or is not text.
 pub fn read_file(path: &Path) -> Result<String, Failure> {
-    std::fs::read_to_string(path)
-        .map_err(|error| Failure::input(format!("{}: {error}", path.display())))
+    let problem = |what: &str| Failure::input(format!("{}{what}", path.display()));
+    let mut bytes = Vec::new();
+    File::open(path)
+        .and_then(|file| file.take(LONGEST_TEXT + 1).read_to_end(&mut bytes))
+        .map_err(|error| problem(&format!(": {error}")))?;
+    if bytes.len() as u64 > LONGEST_TEXT {
+        let most = LONGEST_TEXT >> 20;
+        return Err(problem(&format!(": more than {most} MiB: expected less")));
+    }
+    String::from_utf8(bytes).map_err(|error| {
+        let good = &error.as_bytes()[..error.utf8_error().valid_up_to()];
+        let line = 1 + good.iter().filter(|&&byte| byte == b'\n').count();
+        problem(&format!(":{line}: a byte that is not UTF-8: expected text"))
+    })
 }
+
+/// The longest drive profile or load that is read. A choice: twenty times the longest profile that
+/// we ship.
+const LONGEST_TEXT: u64 = 16 << 20;
 
 /// A complaint about a name that is in no table, with the most similar one or all.
 pub fn unknown(what: &str, name: &str, known: &[&str]) -> Failure {
@@ -111,6 +233,9 @@ pub fn unknown(what: &str, name: &str, known: &[&str]) -> Failure {
         "no {what} is called \"{name}\": expected one of {all}{suggestion}"
     ))
 }
+
+/// What is to be known of a trace whose last line is good and has no newline.
+pub const UNENDED: &str = "the last line of the trace has no newline: was it cut?";
 
 /// A count with its thousands apart: 1,234,567.
 pub fn grouped(count: u64) -> String {

@@ -5,7 +5,7 @@ mod progress;
 mod terminal;
 
 use std::fmt::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use block::Instant;
@@ -15,10 +15,11 @@ use engine::{Engine, Limits};
 use scheduler::PolicyEntry;
 use simulator::ledger::Ledger;
 use simulator::plot;
+use simulator::replay::Fit;
 use simulator::run::{self, Options, PastEnd, RunError};
 use simulator::workload;
 
-use crate::output::{Failure, print, read_file, unknown, write_file};
+use crate::output::{Failure, NewFile, print, read_file, unknown};
 use crate::workload::{LoadArguments, Source};
 
 pub use figures::{PolicyRun, panels};
@@ -51,7 +52,7 @@ pub struct Arguments {
     /// Stop taking requests after so many virtual seconds
     #[arg(long, value_name = "S")]
     seconds: Option<f64>,
-    /// Write every request's account: CSV, or JSON lines if the name ends in .jsonl
+    /// Write every request's account: CSV, or JSON lines if the name ends in .jsonl; see below
     #[arg(long, value_name = "FILE")]
     requests_out: Option<PathBuf>,
     /// Draw response times and head time
@@ -80,6 +81,7 @@ Built-in loads:\n",
     for policy in scheduler::policy::ALL {
         let _ = writeln!(text, "  {:12}{}", policy.name, policy.what);
     }
+    text.push_str(COLUMNS);
     text.push_str("\nThe scheduler knows the drive exactly: belief = truth (in-firmware).");
     text
 }
@@ -109,10 +111,8 @@ pub struct Setup {
 /// If the input is wrong or the output cannot be written.
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let setup = arguments.setup()?;
-    if arguments.requests_out.is_some() && setup.policies.len() > 1 {
-        let problem = "--requests-out writes one file: expected one policy";
-        return Err(Failure::input(problem));
-    }
+    arguments.check_files(&setup)?;
+    let svg = arguments.svg.as_deref().map(NewFile::begin).transpose()?;
     let mut runs = Vec::new();
     for policy in &setup.policies {
         let mut progress = Progress::new(policy.name, setup.requests);
@@ -122,8 +122,8 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         runs.push(setup.run(policy, &mut progress)?);
         progress.finish()?;
     }
-    if let Some(path) = &arguments.svg {
-        write_file(path, &plot::page(&panels(&setup, &runs)))?;
+    if let Some(file) = svg {
+        file.write(&plot::page(&panels(&setup, &runs)))?;
     }
     match arguments.json {
         true => print(&figures::json(&setup, &runs)?),
@@ -150,16 +150,89 @@ impl Arguments {
             (_, requests, _) => requests,
         };
         let policies = self.policy.iter().map(|name| policy(name));
+        let policies = policies.collect::<Result<Vec<_>, _>>()?;
+        for (place, policy) in policies.iter().enumerate() {
+            if policies[..place]
+                .iter()
+                .any(|other| other.name == policy.name)
+            {
+                let name = policy.name;
+                let problem = format!("--policy: {name} is there twice: expected each once");
+                return Err(Failure::input(problem));
+            }
+        }
         Ok(Setup {
             drive: Arc::new(profile(&self.drive)?),
             source,
-            policies: policies.collect::<Result<_, _>>()?,
+            policies,
             depth: self.depth,
             requests,
             until,
             past_end: self.load.past_end(),
         })
     }
+
+    /// Whether what is written leaves alone what is read, and what is read again can be.
+    fn check_files(&self, setup: &Setup) -> Result<(), Failure> {
+        if self.requests_out.is_some() && setup.policies.len() > 1 {
+            let problem = "--requests-out writes one file: expected one policy";
+            return Err(Failure::input(problem));
+        }
+        let written = [
+            ("--requests-out", self.requests_out.as_deref()),
+            ("--svg", self.svg.as_deref()),
+        ];
+        let drive = is_file_name(&self.drive).then(|| Path::new(&self.drive));
+        let mut taken: Vec<PathBuf> = self
+            .load
+            .file()
+            .into_iter()
+            .chain(drive)
+            .map(same)
+            .collect();
+        for (flag, path) in written {
+            let Some(path) = path else { continue };
+            if taken.contains(&same(path)) {
+                let path = path.display();
+                let problem = format!(
+                    "{flag} {path}: used for something else, too: expected a file of its own"
+                );
+                return Err(Failure::input(problem));
+            }
+            taken.push(same(path));
+        }
+        match &setup.source {
+            Source::Trace(plan)
+                if (setup.policies.len() > 1 || plan.fit == Fit::Scale)
+                    && plan
+                        .path
+                        .metadata()
+                        .is_ok_and(|found| !found.is_file() && !found.is_dir()) =>
+            {
+                Err(Failure::input(format!(
+                    "{}: no regular file, and can be read only once: expected one policy, and no \
+                     --fit scale",
+                    plan.path.display()
+                )))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// A path by which one file is known, whatever it is called.
+fn same(path: &Path) -> PathBuf {
+    let parent = match path.parent() {
+        Some(parent) if parent != Path::new("") => parent,
+        _ => Path::new("."),
+    };
+    path.canonicalize().unwrap_or_else(|_| {
+        let name = path.file_name().unwrap_or_default();
+        parent
+            .canonicalize()
+            .unwrap_or_else(|_| parent.to_owned())
+            .join(name)
+    })
 }
 
 impl Setup {
@@ -193,6 +266,9 @@ impl Setup {
             progress,
         )
         .map_err(|error| self.failure(&error))?;
+        if ran.requests == 0 {
+            return Err(self.nothing_served(ran.skipped));
+        }
         Ok(PolicyRun::new(policy, limits, &ledger, &ran, load.counts()))
     }
 
@@ -213,6 +289,15 @@ impl Setup {
         })
     }
 
+    fn nothing_served(&self, skipped: u64) -> Failure {
+        let name = self.source.name();
+        let why = match skipped {
+            0 => "none comes before the end that --seconds sets".to_owned(),
+            _ => format!("{skipped} end past the last block of the drive"),
+        };
+        Failure::input(format!("{name}: no request to serve: {why}"))
+    }
+
     fn failure(&self, error: &RunError) -> Failure {
         match (error, &self.source) {
             (RunError::PastEnd { .. }, Source::Trace(_)) => Failure::input(format!(
@@ -227,12 +312,16 @@ impl Setup {
 
 /// The built-in drive of this name, or that of a file.
 pub fn profile(name: &str) -> Result<Profile, Failure> {
-    if name.contains('/') || name.ends_with(".toml") {
+    if is_file_name(name) {
         let text = read_file(name.as_ref())?;
         return Profile::parse(&text, name).map_err(Failure::input);
     }
     let entry = catalog::find(name).map_err(Failure::input)?;
     entry.profile().map_err(Failure::failed)
+}
+
+fn is_file_name(drive: &str) -> bool {
+    drive.contains('/') || drive.ends_with(".toml")
 }
 
 /// The policy of this name.
@@ -242,6 +331,21 @@ pub fn policy(name: &str) -> Result<&'static PolicyEntry, Failure> {
         unknown("policy", name, &names)
     })
 }
+
+/// The columns of `--requests-out`.
+const COLUMNS: &str = "
+Columns of --requests-out, a line for every request in the order of their ends:
+  request      its number by arrival, from 0
+  direction    read or write
+  lbn, blocks  where, in blocks of the drive
+  arrived_ns, ended_ns, response_ns
+               virtual time, and the one after the other
+  status       good, medium-error, timed-out or write-pointer
+  waited_ns    before its command was given to the drive
+  queue_ns, overhead_ns, seek_ns, rotation_ns, transfer_ns, bus_ns
+               in the drive; with waited_ns they add up to response_ns
+  hit          what the drive's buffer held of it: miss, partial or full
+";
 
 /// Requests of a synthetic load that nobody bounded: the mean is then good to about a percent.
 const DEFAULT_REQUESTS: u64 = 10_000;

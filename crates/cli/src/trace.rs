@@ -1,5 +1,6 @@
 //! `headtime trace`: what is in a trace, and into another format.
 
+use crate::output::UNENDED;
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Subcommand};
 use indicatif::{ProgressBar, ProgressStyle};
@@ -30,6 +31,7 @@ enum Action {
 }
 
 #[derive(Debug, Args)]
+#[command(after_help = STAT_EXAMPLES)]
 struct Stat {
     /// The trace, plain or zstd.
     file: PathBuf,
@@ -44,6 +46,7 @@ struct Stat {
 }
 
 #[derive(Debug, Args)]
+#[command(after_help = CONVERT_EXAMPLES)]
 struct Convert {
     /// The trace, plain or zstd.
     input: PathBuf,
@@ -160,7 +163,9 @@ fn run_convert(convert: &Convert) -> Result<(), Box<dyn Error>> {
         convert.output.display(),
         to.name
     );
-    for line in remark.into_iter().chain(skipped_line(reader.skipped())) {
+    let unended = reader.is_unended().then(|| UNENDED.to_owned());
+    let skipped = skipped_line(reader.skipped());
+    for line in remark.into_iter().chain(skipped).chain(unended) {
         writeln!(report, "{line}")?;
     }
     io::stderr().lock().write_all(report.as_bytes())?;
@@ -192,6 +197,8 @@ struct Report<'a> {
     passed_over: u64,
     skipped: u64,
     skipped_by_reason: BTreeMap<&'static str, u64>,
+    /// The last line has no newline: if the file was cut there, its last number was longer once.
+    unended: bool,
 }
 
 impl<'a> Report<'a> {
@@ -207,6 +214,7 @@ impl<'a> Report<'a> {
                 .by_reason()
                 .map(|(reason, count)| (reason.key(), count))
                 .collect(),
+            unended: reader.is_unended(),
         }
     }
 }
@@ -279,6 +287,9 @@ fn table(file: &Path, reader: &Reader, summary: &Summary) -> Result<String, std:
     if let Some(line) = skipped_line(reader.skipped()) {
         writeln!(out, "\n{line}")?;
     }
+    if reader.is_unended() {
+        writeln!(out, "\n{UNENDED}")?;
+    }
     Ok(out)
 }
 
@@ -339,7 +350,7 @@ fn written_names() -> PossibleValuesParser {
 }
 
 fn formats_help() -> String {
-    let mut text = String::from("Formats (* also written):\n");
+    let mut text = format!("{STAT_EXAMPLES}\n\nFormats (* also written):\n");
     for format in ALL {
         let star = if format.is_written() { '*' } else { ' ' };
         let endings: Vec<String> = format
@@ -357,6 +368,17 @@ fn formats_help() -> String {
     }
     text + "Every format may be compressed with zstd."
 }
+
+const STAT_EXAMPLES: &str = "Examples:
+  headtime trace stat websearch.csv.zst
+  headtime trace stat --format spc --skip-bad --json Financial1.spc";
+
+const CONVERT_EXAMPLES: &str = "Examples:
+  headtime trace convert Financial1.spc financial.csv.zst
+  headtime trace convert --device 0 --to fio-v3 websearch.csv.zst device0.iolog
+
+The output gets its name when it is whole. If the command is interrupted, a hidden file
+.headtime-*.partial is left beside it; it is of no use and can be deleted.";
 
 /// A bar over the bytes of the file, on a terminal.
 struct Progress {

@@ -1,7 +1,7 @@
 //! The flags that say what is asked of a drive: a synthetic load or a trace.
 
 use std::num::NonZeroU64;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use block::{Finished, Instant};
 use clap::{Args, ValueEnum};
@@ -105,6 +105,8 @@ pub struct TraceCounts {
     pub scaled_from_blocks: Option<u64>,
     /// Bad lines that were left out.
     pub bad_lines: u64,
+    /// The last line has no newline: if the file was cut there, its last number was longer once.
+    pub unended: bool,
 }
 
 impl LoadArguments {
@@ -121,6 +123,13 @@ impl LoadArguments {
                 .map_err(Failure::input),
             (None, None) => Err(Failure::input("expected --workload or --trace")),
         }
+    }
+
+    /// The file that is read, if it is one.
+    pub fn file(&self) -> Option<&Path> {
+        let workload = self.workload.as_deref();
+        let workload = workload.filter(|name| is_file_name(name)).map(Path::new);
+        self.trace.as_deref().or(workload)
     }
 
     /// What becomes of requests past the end of the drive.
@@ -182,12 +191,16 @@ impl LoadArguments {
     }
 }
 
+fn is_file_name(workload: &str) -> bool {
+    workload.contains(['/', '.'])
+}
+
 /// The built-in load of this name, or that of a file.
 fn named(name: &str) -> Result<Workload, Failure> {
     if let Some(built_in) = BuiltIn::find(name) {
         return built_in.workload().map_err(Failure::failed);
     }
-    if !name.contains(['/', '.']) {
+    if !is_file_name(name) {
         let names: Vec<&str> = workload::ALL.iter().map(|load| load.name).collect();
         return Err(unknown("built-in load", name, &names));
     }
@@ -236,6 +249,7 @@ impl UnderWay {
                 replayed: replay.counts(),
                 scaled_from_blocks: replay.scaled_from(),
                 bad_lines: replay.reader().skipped().total(),
+                unended: replay.reader().is_unended(),
             }),
         }
     }

@@ -95,7 +95,8 @@ fn json_says_what_was_run_and_how() {
     for result in results {
         assert_eq!(result["all"]["requests"], 3000);
         let head = &result["head"];
-        let shares = ["seek", "rotation", "transfer", "idle"].map(|part| head[part].as_f64());
+        let shares =
+            ["seek", "rotation", "transfer", "other", "idle"].map(|part| head[part].as_f64());
         let sum: f64 = shares.into_iter().flatten().sum();
         assert!((sum - 1.0).abs() < 1e-5, "{head}");
     }

@@ -11,7 +11,7 @@
 
 use std::io;
 
-use block::{Finished, Instant, Refused, Request, RequestId};
+use block::{Duration, Finished, Instant, Refused, Request, RequestId};
 use engine::Engine;
 
 use crate::ledger::Ledger;
@@ -69,6 +69,8 @@ pub struct Ran {
     pub overruled: u64,
     /// When the last one ended.
     pub end: Instant,
+    /// Between the first arrival and the last end, while no request was there.
+    pub idle: Duration,
 }
 
 /// Sees every request that ends, and how the run gets on.
@@ -194,6 +196,7 @@ pub fn run<D: Device, L: Load + ?Sized, W: Watch + ?Sized>(
         arrivals: Arrivals::new(load, options, capacity)?,
         now: Instant::ZERO,
         outside: Outside::default(),
+        idle_since: None,
         ran: Ran::default(),
         progress_every: options.progress_every.max(1),
     };
@@ -215,6 +218,8 @@ struct Course<'a, L: ?Sized> {
     arrivals: Arrivals<'a, L>,
     now: Instant,
     outside: Outside,
+    /// When the last request there was ended, if none has come since.
+    idle_since: Option<Instant>,
     ran: Ran,
     progress_every: u64,
 }
@@ -242,6 +247,9 @@ impl<L: Load + ?Sized> Course<'_, L> {
             }
             while let Some(finished) = engine.poll_finished() {
                 self.finish(finished, ledger, watch)?;
+                if engine.held() == 0 {
+                    self.idle_since = Some(self.now);
+                }
             }
             self.submit(engine)?;
             while let Some(command) = engine.poll(self.now) {
@@ -285,6 +293,9 @@ impl<L: Load + ?Sized> Course<'_, L> {
                 return Ok(());
             };
             self.ran.held_back += u64::from(arrival.at < self.now);
+            if let Some(since) = self.idle_since.take() {
+                self.ran.idle += self.now.since(since);
+            }
             let Demand {
                 direction,
                 extent,

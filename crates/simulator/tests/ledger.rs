@@ -115,9 +115,13 @@ fn an_empty_ledger_has_no_means() {
 fn shares_of_head_time_add_up() {
     let mut ledger = Ledger::new(512, 2);
     ledger.record(&finished(0, Direction::Read, 0, 500_000, 1_500_000));
-    let head = ledger.report(&Ran::default()).head;
+    let ran = Ran {
+        idle: Duration::from_micros(250),
+        ..Ran::default()
+    };
+    let head = ledger.report(&ran).head;
     // Two actuators for 2 ms, one of which was seeking for 1.5 ms.
-    assert_eq!((head.seek, head.idle), (0.375, 0.625));
+    assert_eq!((head.seek, head.other, head.idle), (0.375, 0.5, 0.125));
 }
 
 #[test]

@@ -306,6 +306,21 @@ fn blocks_that_are_not_there_stop_the_run_or_are_counted() {
     assert_eq!((ran.requests, ran.skipped), (2, 1));
 }
 
+#[test]
+fn time_without_a_request_is_idle() {
+    // Two apart, then two at once: the drive is idle between the first and the second, and before
+    // the third, and nowhere else.
+    let far = 1_000_000_000;
+    let arrivals = [(7, 0), (far, 90), (2 * far, 900), (2 * far, 30)];
+    let arrivals = arrivals.map(|(at, start)| arrival(at, start, 8));
+    let mut load = Listed::new(arrivals.to_vec());
+    let (ran, record, _) = serve(&mut load, limits(9, 2), &Options::default());
+    let ran = ran.expect("a proper load");
+    let ends: Vec<u64> = record.finished.iter().map(|f| f.at.as_nanos()).collect();
+    let idle = (far - ends[0]) + (2 * far - ends[1]);
+    assert_eq!(ran.idle, Duration::from_nanos(idle));
+}
+
 /// Asks for nothing but blocks past the end, over and over.
 struct Astray;
 

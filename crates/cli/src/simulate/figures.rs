@@ -68,7 +68,7 @@ impl PolicyRun {
     }
 
     /// How the mean time from one answer to the next was spent, in milliseconds.
-    pub fn head_ms(&self) -> [(&'static str, f64); 4] {
+    pub fn head_ms(&self) -> [(&'static str, f64); 5] {
         let head = &self.report.head;
         let each = match self.report.all.requests {
             0 => 0.0,
@@ -78,7 +78,8 @@ impl PolicyRun {
             ("seek", head.seek * each),
             ("rotation", head.rotation * each),
             ("transfer", head.transfer * each),
-            (REST, head.idle * each),
+            (OTHER, head.other * each),
+            (IDLE, head.idle * each),
         ]
     }
 
@@ -91,9 +92,12 @@ impl PolicyRun {
     }
 }
 
-/// What is neither seek nor rotation nor transfer for a request: electronics and bus alone, the
-/// drive's own writing back and reading ahead, and idle time.
-pub const REST: &str = "other and idle";
+/// What is neither seek nor rotation nor transfer while a request is there: electronics and bus
+/// alone, and the drive's own writing back and reading ahead in between.
+pub const OTHER: &str = "other";
+
+/// No request is there.
+pub const IDLE: &str = "idle";
 
 /// The distributions of the response times over the bars of head time.
 pub fn panels(setup: &Setup, runs: &[PolicyRun]) -> Vec<Panel> {
@@ -111,7 +115,7 @@ pub fn panels(setup: &Setup, runs: &[PolicyRun]) -> Vec<Panel> {
                     name,
                     value,
                     ink: match name {
-                        REST => Ink::Pale,
+                        IDLE => Ink::Pale,
                         _ => Ink::Colour(number),
                     },
                 })

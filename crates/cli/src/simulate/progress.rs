@@ -1,20 +1,19 @@
 //! What happens while a simulation runs: a bar on the terminal, and every request in a file.
 
-use std::fs::File;
 use std::io::{self, BufWriter};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use block::Finished;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use simulator::ledger::{Format, RequestsFile};
 use simulator::run::{self, Watch};
 
-use crate::output::Failure;
+use crate::output::{Failure, NewFile};
 
 /// Watches a run.
 pub struct Progress {
     bar: ProgressBar,
-    requests: Option<(PathBuf, RequestsFile<BufWriter<File>>)>,
+    requests: Option<(String, RequestsFile<BufWriter<NewFile>>)>,
 }
 
 impl Progress {
@@ -46,10 +45,10 @@ impl Progress {
             Some("jsonl") => Format::JsonLines,
             _ => Format::Csv,
         };
-        let file = File::create(path)
-            .and_then(|file| RequestsFile::new(BufWriter::new(file), format))
-            .map_err(|error| Failure::failed(format!("{}: {error}", path.display())))?;
-        self.requests = Some((path.to_owned(), file));
+        let name = path.display().to_string();
+        let file = RequestsFile::new(BufWriter::new(NewFile::begin(path)?), format)
+            .map_err(|error| Failure::failed(format!("{name}: {error}")))?;
+        self.requests = Some((name, file));
         Ok(self)
     }
 
@@ -59,20 +58,22 @@ impl Progress {
     /// If what is still to be written cannot be.
     pub fn finish(self) -> Result<(), Failure> {
         self.bar.finish_and_clear();
-        match self.requests {
-            None => Ok(()),
-            Some((path, file)) => file
-                .finish()
-                .map(drop)
-                .map_err(|error| Failure::failed(format!("{}: {error}", path.display()))),
-        }
+        let Some((name, file)) = self.requests else {
+            return Ok(());
+        };
+        file.finish()
+            .and_then(|file| file.into_inner().map_err(io::IntoInnerError::into_error))
+            .map_err(|error| Failure::failed(format!("{name}: {error}")))?
+            .finish()
     }
 }
 
 impl Watch for Progress {
     fn finished(&mut self, finished: &Finished) -> io::Result<()> {
         match &mut self.requests {
-            Some((_, file)) => file.finished(finished),
+            Some((name, file)) => file
+                .finished(finished)
+                .map_err(|error| io::Error::new(error.kind(), format!("{name}: {error}"))),
             None => Ok(()),
         }
     }

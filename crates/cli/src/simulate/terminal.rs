@@ -16,9 +16,9 @@ use std::fmt::Write;
 use scheduler::policy::Depth;
 use simulator::ledger::{AccountMeans, Side};
 
-use super::figures::REST;
+use super::figures::{IDLE, OTHER};
 use super::{PolicyRun, Setup};
-use crate::output::grouped;
+use crate::output::{UNENDED, grouped};
 use crate::workload::Source;
 
 /// Picks the requests that a part of the table is about.
@@ -126,7 +126,8 @@ fn head_time(runs: &[PolicyRun]) -> String {
             ("seek", head.seek, '█'),
             ("rotation", head.rotation, '▓'),
             ("transfer", head.transfer, '▒'),
-            (REST, head.idle, '░'),
+            (OTHER, head.other, '░'),
+            (IDLE, head.idle, '·'),
         ];
         let _ = write!(text, "  {:8}", run.policy.name);
         text.push_str(&bar(&parts.map(|(_, share, glyph)| (share, glyph))));
@@ -285,6 +286,9 @@ fn remarks_on(run: &PolicyRun) -> String {
             trace.scaled_from_blocks.unwrap_or(0),
             "blocks shrunk onto the drive",
         );
+        if trace.unended {
+            remarks.push(UNENDED.to_owned());
+        }
     }
     remarks.join("; ")
 }

@@ -113,8 +113,11 @@ pub struct HeadTime {
     pub rotation: f64,
     /// Transferring for requests.
     pub transfer: f64,
-    /// The rest: electronics and bus alone, idle, or the drive's own work (look-ahead, writing
-    /// back what its buffer holds).
+    /// The rest of the time in which a request was there: electronics and bus alone, the drive's own
+    /// work in between (look-ahead, writing back what its buffer holds), an actuator without work
+    /// beside one that has some.
+    pub other: f64,
+    /// No request was there. The drive's own work in this time is not told apart.
     pub idle: f64,
 }
 
@@ -133,7 +136,7 @@ impl Ledger {
             held_back: ran.held_back,
             skipped: ran.skipped,
             overruled: ran.overruled,
-            head: head_time(&all.phases, span, self.actuators),
+            head: head_time(&all.phases, span, ran.idle, self.actuators),
             all: self.side(&all),
             reads: self.side(&self.reads),
             writes: self.side(&self.writes),
@@ -211,8 +214,10 @@ fn account(tally: &Tally) -> AccountMeans {
     }
 }
 
-fn head_time(phases: &Phases, span: Duration, actuators: u8) -> HeadTime {
-    let span = u128::from(span.as_nanos()) * u128::from(actuators.max(1));
+fn head_time(phases: &Phases, span: Duration, idle: Duration, actuators: u8) -> HeadTime {
+    let of_all = |time: Duration| u128::from(time.as_nanos()) * u128::from(actuators.max(1));
+    let (span, idle) = (of_all(span), of_all(idle));
+    let idle = idle.min(span.saturating_sub(phases.head()));
     let share = |part: u128| match span {
         0 => 0.0,
         // To a millionth: what the drive did in a second, to the microsecond.
@@ -222,7 +227,8 @@ fn head_time(phases: &Phases, span: Duration, actuators: u8) -> HeadTime {
         seek: share(phases.seek),
         rotation: share(phases.rotation),
         transfer: share(phases.transfer),
-        idle: share(span.saturating_sub(phases.head())),
+        other: share(span.saturating_sub(phases.head() + idle)),
+        idle: share(idle),
     }
 }
 

@@ -302,7 +302,7 @@ fn a_last_line_without_a_newline_is_a_bad_one_if_its_length_may_be_cut() {
             continue;
         }
         let last = reader(
-            whole[..end].as_bytes(),
+            &whole.as_bytes()[..end],
             Some(named("canonical")),
             OnBad::Refuse,
         )
