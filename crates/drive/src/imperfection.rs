@@ -364,7 +364,7 @@ mod tests {
             ..Imperfections::default()
         });
         // (When the arm was free, when a command came), and how long it waits, in milliseconds.
-        let free = [0, 400, 900, 1_900, 2_005, 2_200, 3_500];
+        let free = [0, 400, 900, 1_900, 2_005, 2_200, 3_200];
         let came = [0, 400, 1_005, 1_900, 2_005, 2_200, 3_500];
         let moment = |ms: u64| Instant::ZERO + Duration::from_millis(ms);
         let stalls: Vec<u64> = std::iter::zip(free, came)
