@@ -2,7 +2,7 @@
 //!
 //! Two kinds of layout share one interface: [`zoned`], zones of cylinders filled cylinder by
 //! cylinder, and [`indexed`], nested patterns of tracks for drives that write serpentines. Both
-//! answer for one block at a time with a [`Spot`]; everything else here is made of spots.
+//! answer for one block at a time with a `Spot`; everything else here is made of spots.
 
 pub mod indexed;
 pub mod remap;

@@ -196,7 +196,8 @@ pub fn run<D: Device, L: Load + ?Sized, W: Watch + ?Sized>(
         arrivals: Arrivals::new(load, options, capacity)?,
         now: Instant::ZERO,
         outside: Outside::default(),
-        idle_since: None,
+        last_end: Instant::ZERO,
+        is_idle: false,
         ran: Ran::default(),
         progress_every: options.progress_every.max(1),
     };
@@ -218,8 +219,10 @@ struct Course<'a, L: ?Sized> {
     arrivals: Arrivals<'a, L>,
     now: Instant,
     outside: Outside,
-    /// When the last request there was ended, if none has come since.
-    idle_since: Option<Instant>,
+    /// The latest end so far, as the drive reports it.
+    last_end: Instant,
+    /// No request is there, and one was.
+    is_idle: bool,
     ran: Ran,
     progress_every: u64,
 }
@@ -246,10 +249,10 @@ impl<L: Load + ?Sized> Course<'_, L> {
                 engine.complete(self.now, outcome.id, outcome);
             }
             while let Some(finished) = engine.poll_finished() {
+                let end = finished.at;
                 self.finish(finished, ledger, watch)?;
-                if engine.held() == 0 {
-                    self.idle_since = Some(self.now);
-                }
+                self.last_end = self.last_end.max(end);
+                self.is_idle = engine.held() == 0;
             }
             self.submit(engine)?;
             while let Some(command) = engine.poll(self.now) {
@@ -293,8 +296,9 @@ impl<L: Load + ?Sized> Course<'_, L> {
                 return Ok(());
             };
             self.ran.held_back += u64::from(arrival.at < self.now);
-            if let Some(since) = self.idle_since.take() {
-                self.ran.idle += self.now.since(since);
+            if self.is_idle {
+                self.ran.idle += self.now.since(self.last_end);
+                self.is_idle = false;
             }
             let Demand {
                 direction,

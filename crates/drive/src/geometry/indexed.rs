@@ -10,7 +10,7 @@
 //! A *group* is either a list of runs of equal tracks, or a list of runs of repeated groups; the
 //! last group is the whole drive. Ten million tracks are a few hundred numbers. Runs follow each
 //! other without gaps in a numbering of all sectors that hold data or were slipped, in the order
-//! of the blocks; [`Slips`] turn a block's number into that *place*.
+//! of the blocks; `Slips` turn a block's number into that *place*.
 
 use super::remap::{Lookup, Remap, Remaps};
 use super::spot::Spot;
