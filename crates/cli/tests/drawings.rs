@@ -10,10 +10,21 @@ fn every_shipped_drive_is_drawn() {
         let mut show = Command::cargo_bin("headtime").expect("the binary");
         show.args(["drives", "show", entry.name, "--svg"]).arg(&svg);
         // Integer axes of more than 2^19 cylinders once kept the plotting library busy for ever.
-        let shown = show.timeout(std::time::Duration::from_secs(60)).assert().success();
+        let shown = show
+            .timeout(std::time::Duration::from_secs(60))
+            .assert()
+            .success();
         let text = String::from_utf8_lossy(&shown.get_output().stdout).into_owned();
-        assert!(text.contains("seek in ms over cylinders"), "{}: {text}", entry.name);
+        assert!(
+            text.contains("seek in ms over cylinders"),
+            "{}: {text}",
+            entry.name
+        );
         let drawing = std::fs::read_to_string(&svg).expect("the drawing");
-        assert!(drawing.contains("cylinders") && drawing.ends_with("</svg>\n"), "{}", entry.name);
+        assert!(
+            drawing.contains("cylinders") && drawing.ends_with("</svg>\n"),
+            "{}",
+            entry.name
+        );
     }
 }

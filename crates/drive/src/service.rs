@@ -174,12 +174,20 @@ impl Service {
         }
     }
 
-    /// The platter stood at `phase` at the beginning.
+    /// The platter stood at `phase` at the beginning; a look-ahead under way keeps its sector.
     pub(crate) fn turn_platter(&mut self, phase: Angle) {
-        let spindle = self.truth.spindle.with_phase(phase);
-        Arc::make_mut(&mut self.truth).spindle = spindle;
+        let before = self.truth.spindle;
+        let after = before.with_phase(phase);
+        Arc::make_mut(&mut self.truth).spindle = after;
         for ahead in self.buffer.aheads.iter_mut().flatten() {
-            let (next, at, position) = (ahead.next, ahead.at, ahead.position);
+            let (there, here) = (after.angle_at(ahead.at), before.angle_at(ahead.at));
+            let (late, early) = (after.time_of(here - there), after.time_of(there - here));
+            let at = if late <= early {
+                ahead.at + late
+            } else {
+                Instant::from_nanos(ahead.at.as_nanos().saturating_sub(early.as_nanos()))
+            };
+            let (next, position) = (ahead.next, ahead.position);
             ahead.reach(next, at, position);
         }
     }
