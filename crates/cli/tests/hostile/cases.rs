@@ -371,4 +371,10 @@ pub const PROFILES: &[(&str, &str, &str)] = &[
     ("rpm = ", "rpm = nan", "rpm"),
     ("rpm = ", "rpn = 10045", "rpn"),
     ("surfaces = ", "surfaces = 0", "surfaces"),
+    ("last_cylinder = ", "last_cylinder = 1000", "cylinder"),
+    (
+        "sectors_per_track = ",
+        "sectors_per_track = 0",
+        "sectors_per_track",
+    ),
 ];
