@@ -236,9 +236,7 @@ impl Service {
                 let arm = self.arm_of(extent.start());
                 durability == Durability::Volatile && self.buffer.find(arm, extent).0 == Found::All
             }
-            Action::Write { extent, durability } => {
-                self.takes_early(extent, durability) && self.buffer.has_room(extent)
-            }
+            Action::Write { extent, durability } => self.takes_early(extent, durability),
             Action::Seek { .. } => false,
             Action::Flush | Action::SetLookAhead(_) | Action::SetWriteCache(_) => true,
         }

@@ -34,6 +34,8 @@ pub struct VirtualDrive {
     order: QueueOrder,
     /// How many commands in the queue have a duration limit.
     limited: usize,
+    /// When a command was taken up last.
+    last_taken: Instant,
 }
 
 /// A command in the drive's queue.
@@ -91,6 +93,7 @@ impl VirtualDrive {
             depth,
             order,
             limited: 0,
+            last_taken: Instant::ZERO,
         }
     }
 
@@ -170,6 +173,7 @@ impl VirtualDrive {
     /// judged by itself, not by the errors of those before it.
     pub fn resync(&mut self, now: Instant) {
         self.service.resync(now);
+        self.last_taken = self.last_taken.min(now);
     }
 
     /// Says that the platter stood at `phase` at `Instant::ZERO`. For the same comparisons: a real
@@ -209,13 +213,7 @@ impl VirtualDrive {
     /// Lets every arm that is free by `now` take up its next command, and ends those whose limit
     /// has passed.
     fn take_up(&mut self, now: Instant) {
-        while let Some(turn) = self.first_turn() {
-            if turn <= now {
-                self.service.idle_until(turn);
-            }
-            let Some((at, first)) = self.first_taken() else {
-                return;
-            };
+        while let Some((at, first)) = self.first_taken() {
             match self.first_expiry() {
                 Some((expires, index)) if expires < at => {
                     if expires > now {
@@ -224,6 +222,8 @@ impl VirtualDrive {
                     self.expire(index, expires);
                 }
                 _ if at > now => return,
+                // Its arm may have begun to destage before: then it is not yet its turn.
+                _ if self.service.idle_until(at) => (),
                 _ => self.take(self.next_taken(first, at), at),
             }
         }
@@ -238,7 +238,7 @@ impl VirtualDrive {
             ..
         } = self.queue.remove(index);
         self.limited -= usize::from(until.is_some());
-        self.service.idle_until(at);
+        self.last_taken = at;
         let served = self.service.serve(command.action, Taken { submitted, at });
         let outcome = Outcome {
             id: command.id,
@@ -273,18 +273,11 @@ impl VirtualDrive {
         self.ended.insert(place, ended);
     }
 
-    /// When it could be a command's turn: its arm has done what it was told.
+    /// When it could be a command's turn: its arm has done what it was told. What another command
+    /// has brought into the buffer is there from then on, not before.
     fn turn(&self, queued: &Queued) -> Instant {
-        self.service.arms[queued.arm].turn.max(queued.submitted)
-    }
-
-    /// When it could be the next command's turn.
-    fn first_turn(&self) -> Option<Instant> {
-        if self.service.arms.len() == 1 {
-            // They are in the order of their submission.
-            return Some(self.turn(self.queue.first()?));
-        }
-        self.queue.iter().map(|queued| self.turn(queued)).min()
+        let turn = self.service.arms[queued.arm].turn.max(queued.submitted);
+        turn.max(self.last_taken)
     }
 
     /// When a command could be taken up: if it needs its arm, also destaging must be over.
@@ -303,6 +296,7 @@ impl VirtualDrive {
         if let [arm] = &self.service.arms[..]
             && arm.free_at <= arm.turn
         {
+            // They are in the order of their submission.
             return Some((self.turn(self.queue.first()?), 0));
         }
         let present = self.queue.iter().enumerate();

@@ -6,10 +6,12 @@ use super::power::Put;
 use super::{Ending, Served, Service, Taken, Travel};
 
 impl Service {
-    /// Destages as the idle time before `until` allows: each arm its own.
-    pub(crate) fn idle_until(&mut self, until: Instant) {
+    /// Destages as the idle time before `until` allows: each arm its own. Answers whether an arm
+    /// has begun to.
+    pub(crate) fn idle_until(&mut self, until: Instant) -> bool {
+        let mut any = false;
         if self.buffer.dirty.is_empty() {
-            return;
+            return any;
         }
         for arm in 0..self.arms.len() {
             while let Some(index) = self.next_dirty(arm) {
@@ -18,8 +20,10 @@ impl Service {
                     break;
                 }
                 self.destage(index);
+                any = true;
             }
         }
+        any
     }
 
     /// The oldest dirty blocks of an arm.

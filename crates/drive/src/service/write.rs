@@ -33,14 +33,19 @@ impl Service {
 
     /// Whether a write counts as done once the buffer holds it.
     pub(super) fn takes_early(&self, extent: Extent, durability: Durability) -> bool {
-        let continues = |dirty: &Dirty| dirty.extent.end() == extent.start();
+        let arm = self.arm_of(extent.start());
+        let mut latest = self.buffer.dirty.iter().rev();
+        let mut continues = || {
+            let last = latest.find(|dirty| self.arm_of(dirty.extent.start()) == arm);
+            last.is_none_or(|dirty| dirty.extent.end() == extent.start())
+        };
         durability == Durability::Volatile
             && self.buffer.write_cache == Switch::On
             && self.buffer.takes_writes(extent.length().0)
             && match self.truth.buffer.write_back {
                 WriteBack::None => false,
                 WriteBack::All => true,
-                WriteBack::Append => self.buffer.dirty.back().is_none_or(continues),
+                WriteBack::Append => continues(),
             }
     }
 
