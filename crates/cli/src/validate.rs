@@ -166,11 +166,11 @@ fn table(judgements: &[Judgement]) -> String {
     );
     text.push_str("all requests of each trace\n");
     for judgement in judgements {
-        let _ = writeln!(text, "{}", row(judgement, &judgement.whole));
+        let _ = writeln!(text, "{}", row(judgement, &judgement.whole).trim_end());
     }
     text.push_str("second half of each trace: `headtime fit` sees the first one only\n");
     for judgement in judgements {
-        let _ = writeln!(text, "{}", row(judgement, &judgement.held_out));
+        let _ = writeln!(text, "{}", row(judgement, &judgement.held_out).trim_end());
     }
     let fitted = judgements
         .iter()
