@@ -241,13 +241,15 @@ impl Buffer {
             LookAhead::Cylinder => farthest.min(cylinder_end(geometry, end, farthest)),
             LookAhead::TrackIfSequential => {
                 // The scheme of DEC's and Quantum's drives: a segment that began on an earlier
-                // track shows a sequential reader, who gets the next track as well.
+                // track shows a sequential reader, who gets the next track as well. It goes by
+                // whole tracks, however small a segment is (the Atlas III's holds a third of one,
+                // and its measured times need this).
                 let next = if self.segments[index].start < track.first.0 {
                     u64::from(track.sectors)
                 } else {
                     0
                 };
-                farthest.min(track.last.0 + 1 + next)
+                track.last.0 + 1 + next
             }
         };
         limit.min(geometry.sectors().0)

@@ -83,7 +83,8 @@ pub struct BufferRules {
     pub read_written: bool,
     /// What is read ahead.
     pub look_ahead: LookAhead,
-    /// At most how many blocks are read ahead; zero: as many as a segment holds.
+    /// At most how many blocks are read ahead; zero: as many as a segment holds. Where the
+    /// look-ahead goes by whole tracks if sequential, it does not count.
     pub look_ahead_blocks: u32,
     /// Whether a full hit makes a look-ahead that had ended go on.
     pub look_ahead_on_hit: bool,
