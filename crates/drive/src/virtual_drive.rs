@@ -13,7 +13,9 @@
 
 use std::sync::Arc;
 
-use block::{Account, Action, Command, Direction, Extent, Instant, Outcome, Refused, Status};
+use block::{
+    Account, Action, Command, Direction, Extent, Instant, Outcome, Refused, Status, Urgency,
+};
 
 use crate::angle::Angle;
 use crate::firmware::QueueOrder;
@@ -305,6 +307,13 @@ impl VirtualDrive {
             .min()
     }
 
+    /// Whether the first command of the queue is the next.
+    fn is_in_order(&self) -> bool {
+        let mut present = self.queue.iter();
+        self.order == QueueOrder::Fcfs
+            && present.all(|queued| queued.command.urgency == Urgency::Normal)
+    }
+
     /// When the next duration limit passes, and whose it is.
     fn first_expiry(&self) -> Option<(Instant, usize)> {
         if self.limited == 0 {
@@ -318,7 +327,7 @@ impl VirtualDrive {
 
     /// Which command the arm of `first` takes up at `at`.
     fn next_taken(&self, first: usize, at: Instant) -> usize {
-        if self.queue.len() == 1 {
+        if self.queue.len() == 1 || self.is_in_order() {
             return first;
         }
         let arm = self.queue[first].arm;

@@ -28,7 +28,8 @@ impl Service {
             buffer,
             ..
         } = self;
-        let Some(mut ahead) = buffer.aheads[arm] else {
+        let Some(mut ahead) = buffer.aheads[arm].filter(|ahead| ahead.at < now) else {
+            // It has not begun.
             return;
         };
         while let Some(rest) = ahead.rest() {
