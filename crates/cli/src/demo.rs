@@ -4,8 +4,7 @@
 //! keeps 32 requests waiting, so that there is something to choose from: three policies serve the
 //! same requests, and the difference is theirs.
 
-use std::env;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::Args;
@@ -16,6 +15,7 @@ use simulator::trace::OnBad;
 use simulator::workload::{BuiltIn, Overrides};
 
 use crate::output::{Failure, NewFile, print};
+use crate::shared;
 use crate::simulate::{self, Progress, Setup, panels, policy, profile};
 use crate::workload::Source;
 
@@ -108,11 +108,7 @@ fn setup(drive: &str, source: Source, requests: Option<u64>) -> Result<Setup, Fa
 
 /// The lent trace, or why there is none.
 fn trace() -> Result<PathBuf, String> {
-    let shared = match env::var_os("HEADTIME_SHARED") {
-        Some(shared) => PathBuf::from(shared),
-        None => PathBuf::from("../shared"),
-    };
-    let path = shared.join(Path::new("traces").join(TRACE));
+    let path = shared::folder().join("traces").join(TRACE);
     match path.is_file() {
         true => Ok(path),
         false => Err(format!(
