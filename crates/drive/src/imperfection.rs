@@ -183,7 +183,7 @@ impl Luck {
         for defect in &self.imperfections.grown_defects {
             if (first..end).contains(&defect.0) {
                 // Across the disk to the spare sector, and back: two long seeks and the wait for
-                // the sectors, which come to about four revolutions on every drive we ship.
+                // the sectors; that this is four revolutions is a choice.
                 mishap.lost += period * 4;
             }
         }
@@ -269,8 +269,7 @@ pub(crate) enum Reading {
     Writes,
 }
 
-/// How often a drive tries to read a bad sector before it gives up: a typical default of SCSI
-/// drives' read retry count.
+/// How often a drive tries to read a bad sector before it gives up: a choice.
 const RETRIES: u64 = 8;
 
 /// How long a spindle keeps its speed before it wanders on: long enough to be measured, short

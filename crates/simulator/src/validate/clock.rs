@@ -78,8 +78,7 @@ pub struct Tracker {
     y: f64,
 }
 
-/// How much of the mean each completion replaces: the last dozen decide, which is a quarter of a
-/// second, in which the spindles of the collection wander by less than a degree. A choice.
+/// How much of the mean each completion replaces: the last dozen decide. A choice.
 const GAIN: f64 = 1.0 / 12.0;
 
 impl Tracker {

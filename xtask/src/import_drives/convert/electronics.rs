@@ -29,8 +29,7 @@ const EARLY_DISCONNECT: [&str; 5] = [
     "First reselect overhead",
 ];
 
-/// Commands that a SCSI drive with tagged queueing holds: what the manuals of Seagate's drives of
-/// the late 1990s give; for the others of the collection a choice.
+/// Commands that a SCSI drive with tagged queueing holds: a choice, since manuals could not be read.
 const TAGS: u64 = 64;
 
 /// All tables.
