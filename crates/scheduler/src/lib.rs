@@ -1,8 +1,9 @@
-//! Which command next: the policies.
+//! Which command next: the policies, and what fills the gaps.
 //!
 //! A policy only chooses among requests that may be served. Order, limits and exactly-once are
 //! the engine's business: a policy can make it slow, never wrong.
 
+pub mod freeblock;
 pub mod policy;
 
 pub use policy::{Choice, Pending, Policy, PolicyEntry, Sight, Ticket, UnknownPolicy, View};

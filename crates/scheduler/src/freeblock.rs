@@ -1,0 +1,17 @@
+//! Free blocks: background reads in the rotational latency of foreground requests.
+//!
+//! ```text
+//!   without   A |== seek A -> B ==|......... latency .........|== B ==|
+//!   with      A |= seek A -> X =|..|== free ==|= seek X -> B =|..|== B ==|
+//! ```
+//!
+//! Lumb, Schindler, Ganger, "Freeblock Scheduling Outside of Disk Firmware", FAST 2002; Lumb et
+//! al., "Towards Higher Disk Head Utilization", OSDI 2000. The gap before a foreground request is
+//! a [`Gap`]; what may be read in it is a [`Plan`]; which blocks are worth reading is a set of
+//! wanted blocks.
+
+pub mod gap;
+pub mod plan;
+
+pub use gap::{Gap, Guard, Ranges, Reach, SameTrack};
+pub use plan::{Kind, Plan, Stop};

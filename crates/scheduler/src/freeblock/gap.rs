@@ -1,0 +1,94 @@
+//! The gap before a foreground request, and how far a plan may go to fill it.
+//!
+//! ```text
+//!    source                                                    destination
+//!   == A ==|------------ seek ------------|..... latency .....|== B ==
+//!        departs                       on track             begins
+//!        leaves                                  (where a free read may set out)
+//!             follows                (where B may set out after a free read, at the earliest)
+//! ```
+
+use block::{Direction, Duration, Extent, Instant};
+use drive::{Position, Target};
+
+/// The gap between the command before (A) and the next foreground command (B), by belief.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Gap {
+    /// The track that A leaves.
+    pub source: Position,
+    /// When B's positioning begins if nothing comes before it.
+    pub departs: Instant,
+    /// When a free read's positioning can begin.
+    pub leaves: Instant,
+    /// The earliest moment at which B's positioning can begin after a free read: the electronics
+    /// take their time, hidden while the free read is on its way.
+    pub follows: Instant,
+    /// Where B begins.
+    pub destination: Target,
+    /// Which way B's bytes go.
+    pub direction: Direction,
+    /// B's blocks.
+    pub extent: Extent,
+    /// When B's first sector comes under the head: a plan must be there by then. One revolution
+    /// later than without a plan if the gap is paid for.
+    pub begins: Instant,
+}
+
+/// What is added to predicted times, so that a plan survives the errors of the belief
+/// (conservatism; Lumb et al., FAST 2002, 5.3).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Guard {
+    /// Between arriving on a track and the first free sector.
+    pub to_free: Duration,
+    /// Between arriving on B's track after a detour and B's first sector.
+    pub to_destination: Duration,
+}
+
+/// Whether commands of their own may read on the tracks of A and B.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum SameTrack {
+    /// Never: the drive begins to prefetch (Lumb et al., FAST 2002, 4.3). Merging with B is
+    /// always allowed.
+    #[default]
+    Never,
+    /// The scheduler sits in the firmware, or the drive does not look ahead.
+    Allowed,
+}
+
+/// Whether a track may be read in two commands, on both sides of its first block.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Ranges {
+    /// One range of blocks a track.
+    #[default]
+    One,
+    /// Also two, across the track's logical start.
+    Two,
+}
+
+/// What a plan may consist of, and how hard it is looked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reach {
+    /// Added to predictions.
+    pub guard: Guard,
+    /// Commands on the tracks of A and B.
+    pub same_track: SameTrack,
+    /// Ranges a track.
+    pub ranges: Ranges,
+    /// Stops on one way, at least 1, at most [`MOST_STOPS`](crate::freeblock::plan::MOST_STOPS).
+    pub stops: u8,
+    /// At most how many tracks are looked at: the best plan so far is then taken. `u32::MAX`
+    /// searches until the bound proves that no plan is better.
+    pub tracks: u32,
+}
+
+impl Default for Reach {
+    fn default() -> Self {
+        Reach {
+            guard: Guard::default(),
+            same_track: SameTrack::Never,
+            ranges: Ranges::One,
+            stops: 1,
+            tracks: u32::MAX,
+        }
+    }
+}
