@@ -3,6 +3,7 @@
 //! A policy only chooses among requests that may be served. Order, limits and exactly-once are
 //! the engine's business: a policy can make it slow, never wrong.
 
+pub mod background;
 pub mod freeblock;
 pub mod policy;
 
