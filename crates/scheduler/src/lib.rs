@@ -6,4 +6,6 @@
 pub mod freeblock;
 pub mod policy;
 
-pub use policy::{Choice, Pending, Policy, PolicyEntry, Sight, Ticket, UnknownPolicy, View};
+pub use policy::{
+    Choice, NamedPolicy, Pending, Policy, PolicyEntry, Sight, Ticket, UnknownPolicy, View,
+};
