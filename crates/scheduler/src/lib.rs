@@ -7,4 +7,6 @@ pub mod background;
 pub mod freeblock;
 pub mod policy;
 
-pub use policy::{Choice, Pending, Policy, PolicyEntry, Sight, Ticket, UnknownPolicy, View};
+pub use policy::{
+    Choice, NamedPolicy, Pending, Policy, PolicyEntry, Sight, Ticket, UnknownPolicy, View,
+};
