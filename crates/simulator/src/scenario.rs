@@ -9,7 +9,7 @@ use std::sync::Arc;
 use block::{Duration, Instant};
 use drive::{Imperfections, Profile, VirtualDrive};
 use engine::{Engine, Gaps, Limits, Rules};
-use scheduler::PolicyEntry;
+use scheduler::policy::NamedPolicy;
 use scheduler::background::{Order, Progress, TaskRefused};
 use scheduler::freeblock::Wanted;
 
@@ -28,7 +28,7 @@ pub struct Scenario {
     /// The seed of the drive's dice.
     pub seed: u64,
     /// Who chooses.
-    pub policy: &'static PolicyEntry,
+    pub policy: NamedPolicy,
     /// The engine's bounds.
     pub limits: Limits,
     /// What is read in the background.
@@ -117,7 +117,7 @@ impl Scenario {
         watch: &mut W,
     ) -> Result<Played, ScenarioError> {
         let belief = Arc::clone(&self.belief);
-        let mut engine = Engine::new(belief, (self.policy.new)(), self.limits);
+        let mut engine = Engine::new(belief, self.policy.make(), self.limits);
         let truth = Arc::clone(&self.truth);
         let mut drive = VirtualDrive::imperfect(truth, self.imperfections.clone(), self.seed);
         let mut ledger = Ledger::new(self.truth.block_bytes, self.truth.actuators);
