@@ -150,7 +150,7 @@ impl Wanted {
     /// blocks.
     pub(super) fn above(&self, mut region: usize, than: u32) -> Option<usize> {
         while region < self.regions.len() {
-            if region % REGIONS_OF_TOP == 0 && self.tops[region / REGIONS_OF_TOP] <= than {
+            if region.is_multiple_of(REGIONS_OF_TOP) && self.tops[region / REGIONS_OF_TOP] <= than {
                 region += REGIONS_OF_TOP;
             } else if self.regions[region].most() > than {
                 return Some(region);
@@ -166,7 +166,7 @@ impl Wanted {
     pub(super) fn below(&self, region: usize, than: u32) -> Option<usize> {
         let mut end = (region + 1).min(self.regions.len());
         while end > 0 {
-            if end % REGIONS_OF_TOP == 0 && self.tops[end / REGIONS_OF_TOP - 1] <= than {
+            if end.is_multiple_of(REGIONS_OF_TOP) && self.tops[end / REGIONS_OF_TOP - 1] <= than {
                 end -= REGIONS_OF_TOP;
             } else if self.regions[end - 1].most() > than {
                 return Some(end - 1);
