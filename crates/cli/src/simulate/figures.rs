@@ -12,6 +12,7 @@ use simulator::run::Ran;
 use simulator::workload::Workload;
 
 use super::Setup;
+use super::truth::{Mode, Stated};
 use crate::output::Failure;
 use crate::workload::{Source, TraceCounts};
 
@@ -125,7 +126,7 @@ pub fn panels(setup: &Setup, runs: &[PolicyRun]) -> Vec<Panel> {
     vec![
         Panel::Cdf {
             title: format!("{subject}: response times"),
-            x_label: "response time, ms; belief = truth (in-firmware)".to_owned(),
+            x_label: format!("response time, ms; {}", setup.truth.label()),
             curves: curves.collect(),
         },
         Panel::Bars {
@@ -161,8 +162,9 @@ const FINEST_SHARE: f64 = 0.001;
 /// What `--json` prints.
 #[derive(Serialize)]
 struct Comparison<'a> {
-    mode: &'static str,
+    mode: Mode,
     drive: Drive<'a>,
+    truth: Stated,
     load: Load<'a>,
     seed: Option<u64>,
     bounds: Bounds,
@@ -215,7 +217,8 @@ struct Figures<'a> {
 /// The comparison as JSON: the same seed gives the same bytes.
 pub fn json(setup: &Setup, runs: &[PolicyRun]) -> Result<String, Failure> {
     let comparison = Comparison {
-        mode: "in-firmware",
+        mode: setup.truth.mode(),
+        truth: setup.truth.stated(),
         drive: Drive {
             name: &setup.drive.name,
             model: &setup.drive.model,

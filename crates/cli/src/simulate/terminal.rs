@@ -55,7 +55,10 @@ fn heading(setup: &Setup, runs: &[PolicyRun]) -> String {
         drive.rpm(),
         drive.provenance.name()
     );
-    let _ = writeln!(text, "  mode    belief = truth (in-firmware)");
+    if let Some(switches) = setup.truth.switches() {
+        let _ = writeln!(text, "          {switches}");
+    }
+    let _ = writeln!(text, "  mode    {}", setup.truth.label());
     let width = name_width(runs);
     for run in runs {
         let depth = run.limits.commands_at_drive;
@@ -311,7 +314,7 @@ fn remarks_on(run: &PolicyRun) -> String {
 }
 
 /// A number in at most eight characters, with the digits that mean something.
-fn short(value: f64) -> String {
+pub fn short(value: f64) -> String {
     match value {
         v if v >= 10_000.0 => grouped(v.round() as u64),
         v if v >= 1_000.0 => format!("{v:.0}"),
