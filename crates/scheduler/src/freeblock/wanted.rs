@@ -23,6 +23,7 @@ use drive::{Geometry, Position};
 pub use extents::Extents;
 pub use file::DecodeError;
 pub(super) use grain::Grain;
+pub(super) use home::densest;
 use home::home;
 use region::{Counts, Fill, Region};
 pub(super) use slices::Slices;

@@ -13,7 +13,7 @@ use drive::{Position, Profile};
 
 use super::seeks::{Envelope, sole};
 use super::visit::{Leg, Visit, visit};
-use crate::freeblock::wanted::Wanted;
+use crate::freeblock::wanted::{Wanted, densest};
 use crate::freeblock::{Kind, Ranges};
 
 /// What is looked for.
@@ -89,11 +89,9 @@ pub(super) struct Search<'a> {
 
 impl Ground {
     pub fn new(profile: &Profile) -> Self {
-        let zones = profile.geometry.zones();
-        let densest = zones.iter().map(|zone| zone.sectors_per_track).max();
         Ground {
             envelope: Envelope::new(profile),
-            densest: densest.unwrap_or(1),
+            densest: densest(&profile.geometry),
             dense: Vec::new(),
         }
     }
