@@ -16,7 +16,7 @@ pub(super) fn home(geometry: &Geometry, lba: Lba) -> Option<Track> {
 }
 
 /// The most sectors that a track of the drive has, by its table of zones.
-pub(in crate::freeblock) fn densest(geometry: &Geometry) -> u32 {
+pub(super) fn densest(geometry: &Geometry) -> u32 {
     let zones = geometry.zones().into_iter();
     let tracks = zones.filter_map(|zone| home(geometry, zone.first));
     tracks.map(|track| track.sectors).max().unwrap_or(1)
