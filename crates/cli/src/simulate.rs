@@ -248,7 +248,7 @@ impl Setup {
         let limits = self.limits(policy)?;
         let capacity = self.drive.geometry.sectors().0;
         let mut load = self.source.begin(self.drive.block_bytes, capacity)?;
-        let mut engine = Engine::new(Arc::clone(&self.drive), (policy.new)(), limits);
+        let mut engine = Engine::new(Arc::clone(&self.drive), &policy.new, limits);
         let mut drive = VirtualDrive::new(Arc::clone(&self.drive));
         let mut ledger = Ledger::new(self.drive.block_bytes, self.drive.actuators);
         let options = Options {

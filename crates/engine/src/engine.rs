@@ -1,6 +1,7 @@
 //! One drive, a belief and a policy: requests in, commands out, outcomes in, ends out.
 //!
-//! Inputs are [`Engine::submit`] and [`Engine::complete`]. After any input, or at
+//! Inputs are [`Engine::submit`] and [`Engine::complete`], and what clients change:
+//! [`Engine::barrier`], [`Engine::upgrade`], [`Engine::abort`]. After any input, or at
 //! [`Engine::next_wakeup`]: [`Engine::poll`] until `None`, [`Engine::poll_finished`] until `None`;
 //! then the next wakeup lies in the future. A call too many is harmless. `now` never goes
 //! backwards. Every accepted request comes back exactly once.
@@ -9,57 +10,58 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use block::{
-    Action, Command, CommandId, Direction, Durability, Finished, Instant, Outcome, Refused,
-    Request, Sectors,
+    Action, Class, Command, CommandId, Direction, Durability, Finished, Instant, Outcome, Refused,
+    Request, Sectors, Status,
 };
 use drive::{Angle, Position, Profile, Target};
-use scheduler::{Choice, Pending, Policy, Sight, Ticket};
+use scheduler::ordering::{Drive, Level, Newcomer, Next};
+use scheduler::{Ordering, Policy, Sight};
 
 use crate::forecast::{Head, Route};
-use crate::lifecycle::State;
 use crate::limits::Limits;
-use crate::slots::Slots;
+use crate::slots::{End, Parts, Slots};
 
 /// The state machine between clients and one drive.
 pub struct Engine {
-    belief: Arc<Profile>,
+    pub(crate) belief: Arc<Profile>,
     capacity: Sectors,
-    policy: Box<dyn Policy>,
     limits: Limits,
     now: Instant,
-    slots: Slots,
-    /// By slot, where the policy looks at the head; of slots that are free, anything.
-    routes: Vec<Route>,
+    pub(crate) slots: Slots,
+    /// The pieces of the requests that wait or are at the drive.
+    pub(crate) ordering: Ordering,
+    /// By piece, where the policy looks at the head; of pieces that are gone, anything.
+    pub(crate) routes: Vec<Route>,
     /// The head after the command that ended last.
     head: Head,
     /// In the order in which the drive was given them.
     at_drive: VecDeque<CommandId>,
-    ended: VecDeque<u32>,
-    /// The policy wants nothing served; it is not asked again before an input or the wakeup.
-    settled: bool,
-    /// Until when the policy idles on purpose.
+    pub(crate) ended: VecDeque<u32>,
+    /// Nothing is to be given; nobody is asked again before an input or the wakeup.
+    pub(crate) settled: bool,
+    /// Until when the policy idles on purpose, or somebody is out of patience.
     wakeup: Option<Instant>,
     given: u64,
-    overruled: u64,
+    retried: u64,
+    /// The pieces of a request that a client names.
+    pub(crate) found: Vec<u32>,
 }
 
 impl Engine {
-    /// An engine with nothing to do, on a drive of which `belief` is believed.
+    /// An engine with nothing to do, on a drive of which `belief` is believed. Each level of
+    /// urgency gets a policy of its own from `policy`.
     ///
     /// # Panics
-    /// If a limit is zero: nothing could ever be served.
-    pub fn new(belief: Arc<Profile>, policy: Box<dyn Policy>, limits: Limits) -> Self {
-        assert!(
-            limits.requests > 0 && limits.commands_at_drive > 0,
-            "{limits:?}: expected at least one of each"
-        );
+    /// If the limits are such that nothing could ever be served.
+    pub fn new(belief: Arc<Profile>, policy: &dyn Fn() -> Box<dyn Policy>, limits: Limits) -> Self {
+        limits.check();
         Engine {
             capacity: belief.geometry.sectors(),
             belief,
-            policy,
             limits,
             now: Instant::ZERO,
-            slots: Slots::new(),
+            slots: Slots::default(),
+            ordering: Ordering::new(policy, limits.rules()),
             routes: Vec::new(),
             head: Head::UNKNOWN,
             at_drive: VecDeque::new(),
@@ -67,7 +69,8 @@ impl Engine {
             settled: false,
             wakeup: None,
             given: 0,
-            overruled: 0,
+            retried: 0,
+            found: Vec::new(),
         }
     }
 
@@ -86,9 +89,14 @@ impl Engine {
         self.slots.held()
     }
 
-    /// Requests whose command has not been given to the drive yet.
+    /// Whether a request of this class would be accepted, if its extent is on the drive.
+    pub fn has_room(&self, class: Class) -> bool {
+        self.slots.held() < self.limits.open_to(class)
+    }
+
+    /// Pieces of requests whose command has not been given to the drive yet.
     pub fn waiting(&self) -> usize {
-        self.slots.waiting()
+        self.ordering.waiting()
     }
 
     /// Commands at the drive.
@@ -96,42 +104,63 @@ impl Engine {
         self.at_drive.len()
     }
 
-    /// How often the policy answered what cannot be: a request that is not waiting, a wait that
-    /// was over, or nothing while the drive stood idle. The oldest request was served instead.
+    /// How often a policy answered what cannot be: a request that may not be served, a wait that
+    /// was over, or nothing while the drive stood idle. Another request was served instead.
     pub fn overruled(&self) -> u64 {
-        self.overruled
+        self.ordering.overruled()
+    }
+
+    /// How often a command that the drive gave back undone was given to it again.
+    pub fn retried(&self) -> u64 {
+        self.retried
+    }
+
+    /// The request of which a command at the drive is a piece.
+    ///
+    /// # Panics
+    /// If the command is not at the drive.
+    pub fn request_of(&self, id: CommandId) -> Request {
+        assert!(self.at_drive.contains(&id), "{id:?} is not at the drive");
+        self.slots.get(self.ordering.owner(piece_of(id))).request
     }
 
     /// A client asks for something.
     ///
     /// # Errors
-    /// If as many requests are held as may be, or the extent is not on the drive.
+    /// If as many requests are held as may be, the extent is not on the drive, or the class does
+    /// not exist.
     pub fn submit(&mut self, now: Instant, request: Request) -> Result<(), Refused> {
         self.reach(now);
-        if request.extent.end().0 > self.capacity.0 {
+        let Request {
+            direction,
+            extent,
+            class,
+            ..
+        } = request;
+        if extent.end().0 > self.capacity.0 {
             return Err(self.past_end(request));
         }
-        if self.slots.held() >= self.limits.requests {
+        let level = match (Level::of(class), class) {
+            (Some(level), _) => level,
+            (None, Class::BestEffort(priority)) => return Err(Refused::Priority { priority }),
+            (None, _) => panic!("{class:?} has no level"),
+        };
+        if !self.has_room(class) {
             return Err(Refused::Full {
-                limit: self.limits.requests,
+                limit: self.limits.open_to(class),
             });
         }
-        let route = match self.policy.sight() {
-            Sight::Order => None,
-            Sight::Head => Some(
-                Route::new(&self.belief, request.extent, request.direction)
-                    .ok_or_else(|| self.past_end(request))?,
-            ),
+        let route = Route::seen(self.ordering.sight(), &self.belief, extent, direction)
+            .ok_or_else(|| self.past_end(request))?;
+        let newcomer = Newcomer {
+            owner: self.slots.accept(now, request),
+            direction,
+            extent,
+            level,
+            target: target(route.as_ref()),
         };
-        let slot = self.slots.accept(now, request);
-        if let Some(route) = route {
-            match self.routes.get_mut(slot as usize) {
-                Some(place) => *place = route,
-                None => self.routes.push(route),
-            }
-        }
-        let pending = self.pending(slot);
-        self.policy.add(&pending);
+        let piece = self.ordering.enter(now, newcomer);
+        keep(&mut self.routes, piece, route);
         self.settled = false;
         Ok(())
     }
@@ -143,26 +172,17 @@ impl Engine {
             return None;
         }
         self.wakeup = None;
-        if self.at_drive.len() >= self.limits.commands_at_drive || self.slots.waiting() == 0 {
+        if self.at_drive.len() >= self.limits.commands_at_drive
+            || self.ordering.waiting() == 0
+            || self.is_starved_in_drive(now)
+        {
             return None;
         }
-        let Some(slot) = self.choose(now) else {
+        let Some(piece) = self.choose(now) else {
             self.settled = true;
             return None;
         };
-        self.slots.give(slot, now);
-        let id = command_id(self.given, slot);
-        self.given += 1;
-        self.at_drive.push_back(id);
-        let Request {
-            direction, extent, ..
-        } = self.slots.get(slot).request;
-        let durability = Durability::Volatile;
-        let action = match direction {
-            Direction::Read => Action::Read { extent, durability },
-            Direction::Write => Action::Write { extent, durability },
-        };
-        Some(Command::new(id, action))
+        Some(self.give(now, piece))
     }
 
     /// A command has ended, as the drive says.
@@ -178,31 +198,47 @@ impl Engine {
             .position(|&other| other == id)
             .unwrap_or_else(|| panic!("{id:?} ended, which is not at the drive"));
         self.at_drive.remove(place);
-        let slot = slot_of(id);
-        if self.policy.sight() == Sight::Head {
-            let given = self.slots.get(slot).given;
-            let route = &self.routes[slot as usize];
+        self.settled = false;
+        let piece = piece_of(id);
+        if self.ordering.sight() == Sight::Head {
+            let given = self.ordering.given(piece);
+            let route = &self.routes[piece as usize];
             self.head = self
                 .head
                 .after(&self.belief, given, route)
                 .ended(&self.belief, now);
         }
-        self.slots.complete(slot, outcome);
-        self.settled = false;
-        self.ended.push_back(slot);
+        if outcome.status == Status::TimedOut && self.ordering.requeued(piece) < RETRIES {
+            self.retried += 1;
+            self.ordering.requeue(piece);
+            return;
+        }
+        let waited = self.ordering.waited(piece);
+        let slot = self.ordering.owner(piece);
+        self.ordering.end(now, piece);
+        let end = End {
+            at: outcome.at,
+            status: outcome.status,
+            waited: waited.all,
+            waited_order: waited.order,
+            account: outcome.account,
+        };
+        if self.slots.part_ended(slot, end) == Parts::All {
+            self.ended.push_back(slot);
+        }
     }
 
     /// The next request that has ended.
     pub fn poll_finished(&mut self) -> Option<Finished> {
         let slot = self.slots.give_back(self.ended.pop_front()?);
-        let outcome = slot.outcome.expect("an ended request has an outcome");
         Some(Finished {
             request: slot.request,
             submitted: slot.submitted,
-            at: outcome.at,
-            status: outcome.status,
-            waited: slot.given.since(slot.submitted),
-            account: outcome.account,
+            at: slot.end.at,
+            status: slot.end.status,
+            waited: slot.end.waited,
+            waited_order: slot.end.waited_order,
+            account: slot.end.account,
         })
     }
 
@@ -211,55 +247,56 @@ impl Engine {
         self.wakeup
     }
 
-    /// Asks the policy, and checks the answer: a policy may make us slow, never wrong.
+    /// Which piece is next. It must be given or put back.
     fn choose(&mut self, now: Instant) -> Option<u32> {
         let head = self.expected_head();
-        match self.policy.select(&head.view(&self.belief, now)) {
-            Choice::Serve(Ticket(slot)) if self.slots.state(slot) == State::Waiting => {
-                return Some(slot);
+        let drive = match self.at_drive.is_empty() {
+            true => Drive::Idle,
+            false => Drive::Busy,
+        };
+        match self
+            .ordering
+            .choose(now, &head.view(&self.belief, now), drive)
+        {
+            Next::Piece(piece) => Some(piece),
+            Next::Nothing(until) => {
+                self.wakeup = until;
+                None
             }
-            Choice::WaitUntil(then) if then > now => {
-                self.wakeup = Some(then);
-                return None;
-            }
-            Choice::Nothing if !self.at_drive.is_empty() => return None,
-            Choice::Serve(_) | Choice::WaitUntil(_) | Choice::Nothing => {}
         }
-        self.overruled += 1;
-        let slot = self.slots.oldest()?;
-        let pending = self.pending(slot);
-        self.policy.withdraw(&pending);
-        Some(slot)
+    }
+
+    /// The command for a chosen piece, which is now at the drive.
+    fn give(&mut self, now: Instant, piece: u32) -> Command {
+        self.ordering.give(now, piece);
+        let id = command_id(self.given, piece);
+        self.given += 1;
+        self.at_drive.push_back(id);
+        let (direction, extent) = self.ordering.blocks(piece);
+        let durability = Durability::Volatile;
+        let action = match direction {
+            Direction::Read => Action::Read { extent, durability },
+            Direction::Write => Action::Write { extent, durability },
+        };
+        Command::new(id, action)
+    }
+
+    /// Whether the drive keeps a command for so long that it must not be tempted by another.
+    fn is_starved_in_drive(&self, now: Instant) -> bool {
+        self.at_drive
+            .front()
+            .is_some_and(|&id| self.ordering.given(piece_of(id)) + self.limits.patience <= now)
     }
 
     /// The head when all commands at the drive will have ended.
     fn expected_head(&self) -> Head {
-        match self.policy.sight() {
+        match self.ordering.sight() {
             Sight::Order => self.head,
             Sight::Head => self.at_drive.iter().fold(self.head, |head, &id| {
-                let slot = slot_of(id);
-                let given = self.slots.get(slot).given;
-                head.after(&self.belief, given, &self.routes[slot as usize])
+                let piece = piece_of(id);
+                let given = self.ordering.given(piece);
+                head.after(&self.belief, given, &self.routes[piece as usize])
             }),
-        }
-    }
-
-    /// What the policy is told of a request.
-    fn pending(&self, slot: u32) -> Pending {
-        let entry = self.slots.get(slot);
-        let target = match self.policy.sight() {
-            Sight::Head => self.routes[slot as usize].target(),
-            Sight::Order => Target {
-                position: Position::default(),
-                angle: Angle::ZERO,
-            },
-        };
-        Pending {
-            ticket: Ticket(slot),
-            order: entry.order,
-            direction: entry.request.direction,
-            extent: entry.request.extent,
-            target,
         }
     }
 
@@ -270,7 +307,7 @@ impl Engine {
         }
     }
 
-    fn reach(&mut self, now: Instant) {
+    pub(crate) fn reach(&mut self, now: Instant) {
         assert!(
             now >= self.now,
             "time went back from {:?} to {now:?}",
@@ -280,11 +317,38 @@ impl Engine {
     }
 }
 
-/// A command's name holds the slot of its request, and a number that makes it unique.
-fn command_id(number: u64, slot: u32) -> CommandId {
-    CommandId(number << 32 | u64::from(slot))
+/// Notes the route of a piece, if there is one; the answer is what a policy is told of it.
+pub(crate) fn keep(routes: &mut Vec<Route>, piece: u32, route: Option<Route>) -> Target {
+    let target = target(route.as_ref());
+    if let Some(route) = route {
+        match routes.get_mut(piece as usize) {
+            Some(place) => *place = route,
+            None => routes.push(route),
+        }
+    }
+    target
 }
 
-fn slot_of(id: CommandId) -> u32 {
+/// Where a piece begins; the beginning of the disk if nobody looks.
+fn target(route: Option<&Route>) -> Target {
+    route.map_or(
+        Target {
+            position: Position::default(),
+            angle: Angle::ZERO,
+        },
+        Route::target,
+    )
+}
+
+/// A command's name holds its piece, and a number that makes it unique.
+fn command_id(number: u64, piece: u32) -> CommandId {
+    CommandId(number << 32 | u64::from(piece))
+}
+
+fn piece_of(id: CommandId) -> u32 {
     id.0 as u32
 }
+
+/// How often a command is given again that the drive gave back undone. A choice: once shows whether
+/// it was bad luck.
+const RETRIES: u8 = 1;

@@ -3,17 +3,20 @@
 //! ```text
 //!   submit(now, request)                                     poll_finished()
 //!        |                                                        ^
-//!        v                                                        |
-//!     waiting --- policy chooses ---> at the drive ---------> ended
-//!                        |                  ^
-//!                   poll(now)        complete(now, id, outcome)
+//!        v        choose               give                       |
+//!     waiting -----------> chosen -----------> at the drive --> ended
+//!        ^    order, level, policy                 |  ^
+//!        '-------- given back by the drive --------'  complete(now, id, outcome)
+//!                                       poll(now)
 //! ```
 
+pub mod changes;
 pub mod engine;
 pub mod forecast;
 pub mod lifecycle;
 pub mod limits;
 mod slots;
 
+pub use crate::changes::Unchanged;
 pub use crate::engine::Engine;
 pub use crate::limits::Limits;

@@ -31,7 +31,16 @@ fn request(id: u64, direction: Direction, extent: Extent) -> Request {
     }
 }
 
-fn engine(policy: Box<dyn Policy>, limits: Limits) -> Engine {
+fn limits(requests: usize, commands_at_drive: usize) -> Limits {
+    Limits {
+        requests,
+        reserved_for_real_time: 0,
+        commands_at_drive,
+        ..Limits::default()
+    }
+}
+
+fn engine(policy: &dyn Fn() -> Box<dyn Policy>, limits: Limits) -> Engine {
     Engine::new(Arc::new(invented::profile()), policy, limits)
 }
 
@@ -157,15 +166,15 @@ proptest! {
         arrivals in prop::collection::vec(
             (0..30_000_000u64, any::<bool>(), 0..2820u64, 1..90u64), 0..60),
     ) {
-        let limits = Limits { requests, commands_at_drive };
-        let policy = match name {
+        let limits = limits(requests, commands_at_drive);
+        let policy = || match name {
             Some(name) => named(name),
-            None => Box::new(Hostile { sight, answers, asked: 0 }),
+            None => Box::new(Hostile { sight, answers: answers.clone(), asked: 0 }),
         };
         let mut drive = SimpleDrive::new(invented::profile());
         drive.misses_every = misses;
         let mut trial = Trial {
-            engine: engine(policy, limits),
+            engine: engine(&policy, limits),
             drive,
             limits,
             now: Instant::ZERO,
@@ -231,11 +240,8 @@ impl Policy for Spy {
 fn compare_expectations(commands_at_drive: usize, misses_every: Option<u64>) -> (usize, usize) {
     let spy = Spy::default();
     let expected = Arc::clone(&spy.expected);
-    let limits = Limits {
-        requests: 64,
-        commands_at_drive,
-    };
-    let mut engine = engine(Box::new(spy), limits);
+    let limits = limits(64, commands_at_drive);
+    let mut engine = engine(&|| Box::new(spy.clone()), limits);
     let mut drive = SimpleDrive::new(invented::profile());
     drive.misses_every = misses_every;
     let mut now = Instant::ZERO;
@@ -290,11 +296,7 @@ fn a_lost_revolution_is_noticed_at_the_next_completion() {
 
 #[test]
 fn what_does_not_fit_is_refused_by_name() {
-    let limits = Limits {
-        requests: 2,
-        commands_at_drive: 1,
-    };
-    let mut engine = engine(named("fcfs"), limits);
+    let mut engine = engine(&|| named("fcfs"), limits(2, 1));
     let now = Instant::ZERO;
     let past = engine.submit(now, request(0, Direction::Read, extent(2799, 2)));
     assert_eq!(
@@ -319,7 +321,7 @@ fn what_does_not_fit_is_refused_by_name() {
 #[test]
 #[should_panic(expected = "time went back")]
 fn time_never_goes_back() {
-    let mut engine = engine(named("fcfs"), Limits::default());
+    let mut engine = engine(&|| named("fcfs"), Limits::default());
     engine.poll(Instant::from_nanos(5));
     engine.poll(Instant::from_nanos(4));
 }

@@ -4,6 +4,8 @@
 //! the engine's business: a policy can make it slow, never wrong.
 
 pub mod freeblock;
+pub mod ordering;
 pub mod policy;
 
+pub use ordering::Ordering;
 pub use policy::{Choice, Pending, Policy, PolicyEntry, Sight, Ticket, UnknownPolicy, View};
