@@ -152,6 +152,7 @@ impl Trial {
             }
             Err(Refused::Full { limit }) => assert_eq!(limit, held),
             Err(Refused::PastEnd { .. }) => assert!(start + length > 2800),
+            Err(refused) => panic!("{refused}"),
         }
     }
 }
@@ -245,9 +246,10 @@ fn compare_expectations(commands_at_drive: usize, misses_every: Option<u64>) -> 
     let mut drive = SimpleDrive::new(invented::profile());
     drive.misses_every = misses_every;
     let mut now = Instant::ZERO;
-    for id in 0..40 {
+    // No two have blocks in common: what waits behind another is not the policy's to choose.
+    for id in 0..20 {
         let direction = [Direction::Read, Direction::Write][(id % 3 == 0) as usize];
-        let extent = extent((id * 1237) % 2600, 1 + (id * 31) % 130);
+        let extent = extent(id * 13 % 20 * 130, 1 + (id * 31) % 130);
         let accepted = engine.submit(now, request(id, direction, extent));
         accepted.expect("there is room");
     }

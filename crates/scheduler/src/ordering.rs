@@ -305,8 +305,9 @@ impl Ordering {
         }
         released.clear();
         self.released = released;
-        let Piece { epoch, .. } = *self.pieces.get(piece);
-        if self.pieces.get(piece).is_write()
+        let entry = self.pieces.get(piece);
+        let epoch = entry.epoch;
+        if entry.is_write()
             && let Some(waiting) = self.barriers.ended(epoch)
         {
             let mut write = waiting.oldest;
@@ -363,12 +364,13 @@ impl Ordering {
     /// A piece is chosen or withdrawn.
     fn no_longer_waits(&mut self, piece: u32) {
         self.waiting -= 1;
-        let entry = *self.pieces.get(piece);
-        if entry.is_patient {
+        let entry = self.pieces.get(piece);
+        let (is_patient, is_write, epoch) = (entry.is_patient, entry.is_write(), entry.epoch);
+        if is_patient {
             self.pieces.unlink(&mut self.ages, Thread::Age, piece);
         }
-        if entry.is_write() {
-            self.barriers.waited(&mut self.pieces, piece, entry.epoch);
+        if is_write {
+            self.barriers.waited(&mut self.pieces, piece, epoch);
         }
     }
 

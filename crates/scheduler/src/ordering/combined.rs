@@ -7,77 +7,62 @@
 //!                   [    B     ]                             [   F     ]
 //! ```
 //!
-//! Footprints are disjoint, so that a sorted map finds by one look to the left whether a new piece
+//! Footprints are disjoint, so that a sorted index finds by one look to the left whether a new piece
 //! overlaps anything. A piece alone in its footprint costs no more than that.
 //! Among the members only those wait for each other that really have blocks in common, one of them
 //! being a write: two that a third one joined stay free of each other. A footprint is taken apart
 //! again after as many ends as it has members left.
 
-use std::collections::BTreeMap;
-
 use block::Extent;
 
 use super::piece::{List, NONE, Pieces, Thread};
+use footprints::{Footprint, Footprints, Place};
+
+mod footprints;
 
 /// All combined requests, by their first block.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Combined {
-    footprints: BTreeMap<u64, Footprint>,
+    footprints: Footprints,
     /// The members of one that is taken apart.
     apart: Vec<u32>,
-}
-
-/// One combined request.
-#[derive(Clone, Copy, Debug)]
-struct Footprint {
-    /// The block after its last.
-    end: u64,
-    /// In the order of arrival.
-    members: List,
-    count: u32,
-    /// Members that ended since it was taken apart last.
-    ended: u32,
 }
 
 impl Combined {
     /// Takes the newest piece in; the answer is how many earlier ones it has to wait for.
     pub(super) fn enter(&mut self, pieces: &mut Pieces, piece: u32) -> u32 {
         let extent = pieces.get(piece).pending.extent;
-        let (start, end) = (extent.start().0, extent.end().0);
         let mut joined = Footprint {
-            end,
+            start: extent.start().0,
+            end: extent.end().0,
             members: List::EMPTY,
             count: 0,
             ended: 0,
         };
-        let mut first = start;
-        while let Some((&begin, left)) = self.footprints.range(..end).next_back()
-            && left.end > start
+        let mut place = self.footprints.last_before(extent.end().0);
+        while let Some(overlapping) = place
+            && self.footprints.get(overlapping).end > extent.start().0
         {
-            let left = *left;
-            self.footprints.remove(&begin);
-            first = first.min(begin);
+            let left = self.footprints.remove(overlapping);
+            joined.start = joined.start.min(left.start);
             joined.end = joined.end.max(left.end);
             joined.count += left.count;
             joined.ended += left.ended;
             joined.members = merge(pieces, joined.members, left.members);
+            place = self.footprints.last_before(extent.end().0);
         }
         pieces.push(&mut joined.members, Thread::Combined, piece);
         joined.count += 1;
-        self.footprints.insert(first, joined);
+        self.footprints.insert_after(place, joined);
         earlier(pieces, piece)
     }
 
     /// A piece has ended or is taken back; `released` gains those that waited for it last.
     pub(super) fn leave(&mut self, pieces: &mut Pieces, piece: u32, released: &mut Vec<u32>) {
-        let start = pieces.get(piece).pending.extent.start().0;
-        let (&begin, footprint) = self
-            .footprints
-            .range_mut(..=start)
-            .next_back()
-            .expect("a piece that has not ended is in a footprint");
+        let place = self.place_of(pieces.get(piece).pending.extent);
+        let footprint = self.footprints.get_mut(place);
         if footprint.count == 1 {
-            self.footprints.remove(&begin);
+            self.footprints.remove(place);
             return;
         }
         let left = *pieces.get(piece);
@@ -97,7 +82,7 @@ impl Combined {
         }
         if footprint.ended >= footprint.count {
             let members = footprint.members;
-            self.footprints.remove(&begin);
+            self.footprints.remove(place);
             self.take_apart(pieces, members);
         }
     }
@@ -111,11 +96,8 @@ impl Combined {
         whole: Extent,
         new: [Option<u32>; 2],
     ) {
-        let (_, footprint) = self
-            .footprints
-            .range_mut(..=whole.start().0)
-            .next_back()
-            .expect("a piece that has not ended is in a footprint");
+        let place = self.place_of(whole);
+        let footprint = self.footprints.get_mut(place);
         let mut before = *pieces.get(piece);
         before.pending.extent = whole;
         let mut last = piece;
@@ -150,9 +132,10 @@ impl Combined {
         found: &mut Vec<u32>,
     ) {
         let mut end = extent.end().0;
-        while let Some((&begin, footprint)) = self.footprints.range(..end).next_back()
-            && footprint.end > extent.start().0
+        while let Some(place) = self.footprints.last_before(end)
+            && self.footprints.get(place).end > extent.start().0
         {
+            let footprint = self.footprints.get(place);
             let mut member = footprint.members.oldest;
             while member != NONE {
                 let entry = pieces.get(member);
@@ -161,8 +144,15 @@ impl Combined {
                 }
                 member = entry.newer(Thread::Combined);
             }
-            end = begin;
+            end = footprint.start;
         }
+    }
+
+    /// Where the footprint is that has these blocks of a piece that has not ended.
+    fn place_of(&self, extent: Extent) -> Place {
+        self.footprints
+            .last_before(extent.start().0 + 1)
+            .expect("a piece that has not ended is in a footprint")
     }
 
     /// The members form footprints of their own wherever they no longer touch.
@@ -188,6 +178,7 @@ impl Combined {
             let (together, others) = rest.split_at_mut(touching);
             together.sort_unstable_by_key(|&member| key(pieces, member));
             let mut footprint = Footprint {
+                start: extent.start().0,
                 end,
                 members: List::EMPTY,
                 count: touching as u32,
@@ -196,7 +187,7 @@ impl Combined {
             for &member in &*together {
                 pieces.push(&mut footprint.members, Thread::Combined, member);
             }
-            self.footprints.insert(extent.start().0, footprint);
+            self.footprints.insert(footprint);
             rest = others;
         }
         apart.clear();

@@ -53,6 +53,18 @@ pub(super) const LEGAL: &[(Stage, Step, Stage)] = &[
     (Stage::Waiting, Step::Withdraw, Stage::Free),
 ];
 
+/// The same by stage and step.
+const AFTER: [[Option<Stage>; 7]; 4] = {
+    let mut after = [[None; 7]; 4];
+    let mut row = 0;
+    while row < LEGAL.len() {
+        let (from, step, to) = LEGAL[row];
+        after[from as usize][step as usize] = Some(to);
+        row += 1;
+    }
+    after
+};
+
 /// In which part of a queue a piece is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Part {
@@ -133,10 +145,7 @@ impl Stage {
     /// # Panics
     /// If the step is not in [`LEGAL`]: a piece would be lost, or end twice.
     pub(super) fn after(self, step: Step) -> Stage {
-        LEGAL
-            .iter()
-            .find(|&&(from, by, _)| from == self && by == step)
-            .map(|&(.., to)| to)
+        AFTER[self as usize][step as usize]
             .unwrap_or_else(|| panic!("a piece that is {self:?} cannot {step:?}"))
     }
 }
