@@ -95,11 +95,11 @@ impl Slots {
     pub(crate) fn part_ended(&mut self, slot: u32, end: End) -> Parts {
         let entry = &mut self.slots[slot as usize];
         entry.pieces -= 1;
-        let status = match entry.end.status {
-            Status::Good => end.status,
-            bad => bad,
-        };
-        entry.end = End { status, ..end };
+        let status = entry.end.status;
+        entry.end = end;
+        if status != Status::Good {
+            entry.end.status = status;
+        }
         let (step, parts) = match entry.pieces {
             0 => (Step::Finish, Parts::All),
             _ => (Step::Part, Parts::Some),
@@ -109,10 +109,9 @@ impl Slots {
     }
 
     /// The client is told: the slot is free again, and what it held is the answer.
-    pub(crate) fn give_back(&mut self, slot: u32) -> Slot {
+    pub(crate) fn give_back(&mut self, slot: u32) -> &Slot {
         let entry = &mut self.slots[slot as usize];
         entry.state = entry.state.after(Step::Return);
-        let entry = *entry;
         self.free.push(slot);
         if let Some(names) = &mut self.names {
             names.remove(&(entry.request.id, slot));

@@ -347,8 +347,9 @@ fn a_waiting_request_is_taken_back_once() {
     assert_eq!(finished(&mut engine), [(1, Status::Aborted)]);
     let unknown = engine.abort(NOW, RequestId(1));
     assert_eq!(unknown, Err(Unchanged::Unknown { id: RequestId(1) }));
-    assert_eq!(served(&mut engine), [0, 2]);
-    let ends = [(0, Status::Good), (2, Status::Good)];
+    // What was behind another one goes before what the policy has.
+    assert_eq!(served(&mut engine), [2, 0]);
+    let ends = [(2, Status::Good), (0, Status::Good)];
     assert_eq!(finished(&mut engine), ends);
 }
 

@@ -164,7 +164,7 @@ impl Ordering {
     }
 
     /// How often a policy answered what cannot be: a piece that it may not serve, a wait that was
-    /// over, or nothing while the drive stood idle. What it was told of first was served instead.
+    /// over, or nothing while the drive stood idle. The first that had arrived was served instead.
     pub fn overruled(&self) -> u64 {
         self.overruled
     }

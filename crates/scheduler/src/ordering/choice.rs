@@ -113,7 +113,8 @@ impl Ordering {
         Some((area, ready[area].trailing_zeros() as usize))
     }
 
-    /// Asks one queue, and checks its policy's answer: it may make us slow, never wrong.
+    /// Asks one queue, and checks its policy's answer: it may make us slow, never wrong. Only for
+    /// a policy that breaks its contract all pieces are looked through.
     fn ask(&mut self, area: usize, level: usize, now: Instant, view: &View, drive: Drive) -> Next {
         let queue = &mut self.queues[area * Level::COUNT + level];
         if let Some(piece) = queue.first() {
@@ -134,8 +135,11 @@ impl Ordering {
             Choice::Serve(_) | Choice::WaitUntil(_) | Choice::Nothing => {}
         }
         self.overruled += 1;
-        let first = self.queues[area * Level::COUNT + level].told_first();
-        self.take_unasked(first)
+        let phases = self.rules.phases;
+        let first = self.pieces.first_sorted(|piece| {
+            (phases.area(piece.pending.direction), piece.level.index()) == (area, level)
+        });
+        self.take_unasked(first.expect("a queue that has something to serve"))
     }
 
     /// A piece in a queue is next, whatever its policy thinks.

@@ -81,7 +81,7 @@ pub(super) enum Part {
 /// Who threads pieces into a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Thread {
-    /// A part of a queue.
+    /// Those that go before a policy's.
     Queue,
     /// Those with patience.
     Age,
@@ -240,21 +240,31 @@ impl Pieces {
     }
 
     /// Takes a piece in; it gets a place, which is its ticket.
-    pub(super) fn enter(&mut self, mut piece: Piece) -> u32 {
-        piece.stage = piece.stage.after(Step::Enter);
-        match self.free.pop() {
+    pub(super) fn enter(&mut self, piece: Piece) -> u32 {
+        let place = match self.free.pop() {
             Some(place) => {
-                piece.pending.ticket.0 = place;
                 self.pieces[place as usize] = piece;
                 place
             }
             None => {
-                let place = self.pieces.len() as u32;
-                piece.pending.ticket.0 = place;
                 self.pieces.push(piece);
-                place
+                self.pieces.len() as u32 - 1
             }
-        }
+        };
+        let entry = self.get_mut(place);
+        entry.pending.ticket.0 = place;
+        entry.stage = entry.stage.after(Step::Enter);
+        place
+    }
+
+    /// Of those with a policy for which `is_there` holds, the one that arrived first.
+    pub(super) fn first_sorted(&self, is_there: impl Fn(&Piece) -> bool) -> Option<u32> {
+        self.pieces
+            .iter()
+            .filter(|piece| piece.part == Part::Sorted && is_there(piece))
+            .map(|piece| (piece.pending.order, piece.pending.ticket.0))
+            .min()
+            .map(|(_, piece)| piece)
     }
 
     pub(super) fn step(&mut self, piece: u32, step: Step) {

@@ -8,8 +8,8 @@ use crate::policy::{Choice, Policy, View};
 pub(super) struct Queue {
     requeued: List,
     bound: List,
-    /// What the policy knows, in the order in which it was told.
-    sorted: List,
+    /// How many the policy knows.
+    sorted: u32,
     policy: Box<dyn Policy>,
 }
 
@@ -18,22 +18,25 @@ impl Queue {
         Queue {
             requeued: List::EMPTY,
             bound: List::EMPTY,
-            sorted: List::EMPTY,
+            sorted: 0,
             policy,
         }
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.requeued.is_empty() && self.bound.is_empty() && self.sorted.is_empty()
+        self.requeued.is_empty() && self.bound.is_empty() && self.sorted == 0
     }
 
     /// A piece may be served from now on.
     pub(super) fn add(&mut self, pieces: &mut Pieces, piece: u32, part: Part) {
         pieces.get_mut(piece).part = part;
-        if part == Part::Sorted {
-            self.policy.add(&pieces.get(piece).pending);
+        match part {
+            Part::Sorted => {
+                self.sorted += 1;
+                self.policy.add(&pieces.get(piece).pending);
+            }
+            _ => pieces.push(self.list(part), Thread::Queue, piece),
         }
-        pieces.push(self.list(part), Thread::Queue, piece);
     }
 
     /// A piece is taken out that the policy, if it is with the policy, has not chosen.
@@ -46,8 +49,10 @@ impl Queue {
 
     /// A piece is taken out that the policy has forgotten.
     pub(super) fn forget(&mut self, pieces: &mut Pieces, piece: u32) {
-        let part = std::mem::replace(&mut pieces.get_mut(piece).part, Part::Out);
-        pieces.unlink(self.list(part), Thread::Queue, piece);
+        match std::mem::replace(&mut pieces.get_mut(piece).part, Part::Out) {
+            Part::Sorted => self.sorted -= 1,
+            part => pieces.unlink(self.list(part), Thread::Queue, piece),
+        }
     }
 
     /// What goes before the policy's.
@@ -55,11 +60,6 @@ impl Queue {
         [self.requeued.newest, self.bound.oldest]
             .into_iter()
             .find(|&piece| piece != NONE)
-    }
-
-    /// What the policy was told of first.
-    pub(super) fn told_first(&self) -> u32 {
-        self.sorted.oldest
     }
 
     /// Asks the policy.
@@ -71,8 +71,7 @@ impl Queue {
         match part {
             Part::Requeued => &mut self.requeued,
             Part::Bound => &mut self.bound,
-            Part::Sorted => &mut self.sorted,
-            Part::Out => panic!("a piece outside the queues is not in a list of one"),
+            Part::Out | Part::Sorted => panic!("what is {part:?} is in no list of a queue"),
         }
     }
 }
