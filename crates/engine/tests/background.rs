@@ -44,7 +44,7 @@ impl Scene {
     fn new(rules: Rules) -> Self {
         let profile = Arc::new(invented::profile());
         let policy = find("sptf").expect("a policy of the table");
-        let engine = Engine::new(Arc::clone(&profile), policy.make(), Limits::default());
+        let engine = Engine::new(Arc::clone(&profile), &|| policy.make(), Limits::default());
         Scene {
             engine: engine.with_background(rules),
             drive: SimpleDrive::new(invented::profile()),
