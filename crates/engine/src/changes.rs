@@ -122,6 +122,8 @@ impl Engine {
 
     /// The pieces of a request that wait and have a block of `part`.
     fn waiting_pieces(&mut self, slot: u32, part: Extent) -> Vec<u32> {
+        // What is on the way to the drive is not there yet.
+        self.turn_back();
         let mut found = std::mem::take(&mut self.found);
         found.clear();
         self.ordering.pieces_of(slot, part, &mut found);
@@ -130,12 +132,15 @@ impl Engine {
     }
 
     fn divide(&mut self, now: Instant, slot: u32, piece: u32, part: Extent) {
-        let (belief, routes, sight) = (&self.belief, &mut self.routes, self.ordering.sight());
+        let looks_at_head = self.looks_at_head();
+        let (belief, routes) = (&self.belief, &mut self.routes);
         let cut = self
             .ordering
             .divide(now, piece, part, &mut |piece, direction, extent| {
-                let route = Route::seen(sight, belief, extent, direction)
-                    .expect("a part of what the belief maps is mapped");
+                let route = looks_at_head.then(|| {
+                    Route::new(belief, extent, direction)
+                        .expect("a part of what the belief maps is mapped")
+                });
                 keep(routes, piece, route)
             });
         let more = cut.iter().flatten().count() as u32;

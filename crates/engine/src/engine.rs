@@ -17,9 +17,13 @@ use drive::{Angle, Position, Profile, Target};
 use scheduler::ordering::{Drive, Level, Newcomer, Next};
 use scheduler::{Ordering, Policy, Sight};
 
+use crate::background::Background;
 use crate::forecast::{Head, Route};
 use crate::limits::Limits;
+use crate::sent::{Purpose, Sent, Step};
 use crate::slots::{End, Parts, Slots};
+
+mod gaps;
 
 /// The state machine between clients and one drive.
 pub struct Engine {
@@ -30,12 +34,17 @@ pub struct Engine {
     pub(crate) slots: Slots,
     /// The pieces of the requests that wait or are at the drive.
     pub(crate) ordering: Ordering,
-    /// By piece, where the policy looks at the head; of pieces that are gone, anything.
+    /// By piece, where somebody looks at the head; of pieces that are gone, anything.
     pub(crate) routes: Vec<Route>,
     /// The head after the command that ended last.
     head: Head,
     /// In the order in which the drive was given them.
-    at_drive: VecDeque<CommandId>,
+    at_drive: VecDeque<Sent>,
+    /// Chosen, and given to the drive as soon as it may have more: at most one piece, the last.
+    way: VecDeque<Step>,
+    background: Option<Box<Background>>,
+    /// When a request was last here.
+    busy: Instant,
     pub(crate) ended: VecDeque<u32>,
     /// Nothing is to be given; nobody is asked again before an input or the wakeup.
     pub(crate) settled: bool,
@@ -65,6 +74,9 @@ impl Engine {
             routes: Vec::new(),
             head: Head::UNKNOWN,
             at_drive: VecDeque::new(),
+            way: VecDeque::new(),
+            background: None,
+            busy: Instant::ZERO,
             ended: VecDeque::new(),
             settled: false,
             wakeup: None,
@@ -94,7 +106,7 @@ impl Engine {
         self.slots.held() < self.limits.open_to(class)
     }
 
-    /// Pieces of requests whose command has not been given to the drive yet.
+    /// Pieces of requests that wait: they are not at the drive, and not on the way to it.
     pub fn waiting(&self) -> usize {
         self.ordering.waiting()
     }
@@ -115,13 +127,15 @@ impl Engine {
         self.retried
     }
 
-    /// The request of which a command at the drive is a piece.
+    /// The request that a command at the drive serves; `None` for a background read.
     ///
     /// # Panics
     /// If the command is not at the drive.
-    pub fn request_of(&self, id: CommandId) -> Request {
-        assert!(self.at_drive.contains(&id), "{id:?} is not at the drive");
-        self.slots.get(self.ordering.owner(piece_of(id))).request
+    pub fn request_of(&self, id: CommandId) -> Option<Request> {
+        let sent = self.at_drive.iter().find(|sent| sent.id == id);
+        let sent = sent.unwrap_or_else(|| panic!("{id:?} is not at the drive"));
+        let slot = self.ordering.owner(sent.purpose.piece()?);
+        Some(self.slots.get(slot).request)
     }
 
     /// A client asks for something.
@@ -150,8 +164,13 @@ impl Engine {
                 limit: self.limits.open_to(class),
             });
         }
-        let route = Route::seen(self.ordering.sight(), &self.belief, extent, direction)
-            .ok_or_else(|| self.past_end(request))?;
+        let route = match self.looks_at_head() {
+            false => None,
+            true => Some(
+                Route::new(&self.belief, extent, direction)
+                    .ok_or_else(|| self.past_end(request))?,
+            ),
+        };
         let newcomer = Newcomer {
             owner: self.slots.accept(now, request),
             direction,
@@ -161,6 +180,7 @@ impl Engine {
         };
         let piece = self.ordering.enter(now, newcomer);
         keep(&mut self.routes, piece, route);
+        self.busy = now;
         self.settled = false;
         Ok(())
     }
@@ -168,21 +188,31 @@ impl Engine {
     /// The next command for the drive, if it should have one now.
     pub fn poll(&mut self, now: Instant) -> Option<Command> {
         self.reach(now);
+        if self.at_drive.len() >= self.limits.commands_at_drive {
+            return None;
+        }
+        if self.is_starved_in_drive(now) {
+            self.wakeup = None;
+            return None;
+        }
+        self.let_real_time_pass();
+        if let Some(step) = self.way.pop_front() {
+            return Some(self.give(now, step));
+        }
         if self.settled && self.wakeup.is_none_or(|then| then > now) {
             return None;
         }
         self.wakeup = None;
-        if self.at_drive.len() >= self.limits.commands_at_drive
-            || self.ordering.waiting() == 0
-            || self.is_starved_in_drive(now)
-        {
-            return None;
+        if self.ordering.waiting() == 0 {
+            return self.poll_idle(now);
         }
         let Some(piece) = self.choose(now) else {
             self.settled = true;
             return None;
         };
-        Some(self.give(now, piece))
+        self.plan(now, piece);
+        let step = self.way.pop_front()?;
+        Some(self.give(now, step))
     }
 
     /// A command has ended, as the drive says.
@@ -195,36 +225,17 @@ impl Engine {
         let place = self
             .at_drive
             .iter()
-            .position(|&other| other == id)
+            .position(|sent| sent.id == id)
             .unwrap_or_else(|| panic!("{id:?} ended, which is not at the drive"));
-        self.at_drive.remove(place);
+        let sent = self.at_drive.remove(place).expect("a place in the queue");
+        if let Some(route) = sent.route {
+            self.resync(now, &sent, &route);
+        }
+        let piece = self.account_for(now, &sent, outcome.status);
         self.settled = false;
-        let piece = piece_of(id);
-        if self.ordering.sight() == Sight::Head {
-            let given = self.ordering.given(piece);
-            let route = &self.routes[piece as usize];
-            self.head = self
-                .head
-                .after(&self.belief, given, route)
-                .ended(&self.belief, now);
-        }
-        if outcome.status == Status::TimedOut && self.ordering.requeued(piece) < RETRIES {
-            self.retried += 1;
-            self.ordering.requeue(piece);
-            return;
-        }
-        let waited = self.ordering.waited(piece);
-        let slot = self.ordering.owner(piece);
-        self.ordering.end(now, piece);
-        let end = End {
-            at: outcome.at,
-            status: outcome.status,
-            waited: waited.all,
-            waited_order: waited.order,
-            account: outcome.account,
-        };
-        if self.slots.part_ended(slot, end) == Parts::All {
-            self.ended.push_back(slot);
+        if let Some(piece) = piece {
+            self.busy = now;
+            self.piece_ended(now, piece, outcome);
         }
     }
 
@@ -266,13 +277,74 @@ impl Engine {
         }
     }
 
-    /// The command for a chosen piece, which is now at the drive.
-    fn give(&mut self, now: Instant, piece: u32) -> Command {
-        self.ordering.give(now, piece);
-        let id = command_id(self.given, piece);
+    /// A piece on the way waits again if a real-time one came since it was chosen.
+    fn let_real_time_pass(&mut self) {
+        if let Some(&Step::Request { piece, .. }) = self.way.back()
+            && self.ordering.overtakes(piece)
+        {
+            self.turn_back();
+        }
+    }
+
+    /// Nothing is on the way any more: a piece waits again, and what came before it is not read.
+    pub(crate) fn turn_back(&mut self) {
+        if let Some(Step::Request { piece, .. }) = self.way.pop_back() {
+            self.ordering.put_back(piece);
+        }
+        self.way.clear();
+    }
+
+    /// A piece at the drive has ended, or is given to the drive once more.
+    fn piece_ended(&mut self, now: Instant, piece: u32, outcome: Outcome) {
+        if outcome.status == Status::TimedOut && self.ordering.requeued(piece) < RETRIES {
+            self.retried += 1;
+            self.ordering.requeue(piece);
+            return;
+        }
+        let waited = self.ordering.waited(piece);
+        let slot = self.ordering.owner(piece);
+        self.ordering.end(now, piece);
+        let end = End {
+            at: outcome.at,
+            status: outcome.status,
+            waited: waited.all,
+            waited_order: waited.order,
+            account: outcome.account,
+        };
+        if self.slots.part_ended(slot, end) == Parts::All {
+            self.ended.push_back(slot);
+        }
+    }
+
+    /// Whether the drive keeps a command for so long that it must not be tempted by another.
+    fn is_starved_in_drive(&self, now: Instant) -> bool {
+        let oldest = self.at_drive.front();
+        oldest.is_some_and(|sent| sent.given + self.limits.patience <= now)
+    }
+
+    /// Hands the next step to the drive.
+    fn give(&mut self, now: Instant, step: Step) -> Command {
+        let id = CommandId(self.given);
         self.given += 1;
-        self.at_drive.push_back(id);
-        let (direction, extent) = self.ordering.blocks(piece);
+        let (purpose, direction, extent) = self.purpose(now, step);
+        let route = match (step, self.looks_at_head()) {
+            (_, false) => None,
+            (
+                Step::Request {
+                    piece,
+                    merged: None,
+                    ..
+                },
+                true,
+            ) => Some(self.routes[piece as usize]),
+            (_, true) => Route::new(&self.belief, extent, direction),
+        };
+        self.at_drive.push_back(Sent {
+            id,
+            given: now,
+            purpose,
+            route,
+        });
         let durability = Durability::Volatile;
         let action = match direction {
             Direction::Read => Action::Read { extent, durability },
@@ -281,23 +353,41 @@ impl Engine {
         Command::new(id, action)
     }
 
-    /// Whether the drive keeps a command for so long that it must not be tempted by another.
-    fn is_starved_in_drive(&self, now: Instant) -> bool {
-        self.at_drive
-            .front()
-            .is_some_and(|&id| self.ordering.given(piece_of(id)) + self.limits.patience <= now)
+    /// The head is known again: the last sector of the command has just passed under it.
+    fn resync(&mut self, now: Instant, sent: &Sent, route: &Route) {
+        let course = self.head.course(&self.belief, sent.given, route);
+        self.head = course.ended(&self.belief, route, now);
+        let end = self.head.free;
+        let given = self.at_drive.iter_mut().map(|sent| &mut sent.purpose);
+        given
+            .filter_map(Purpose::without_mut)
+            .for_each(|without| without.resync(sent.id, end));
+        for step in &mut self.way {
+            if let Step::Request {
+                without: Some(without),
+                ..
+            } = step
+            {
+                without.resync(sent.id, end);
+            }
+        }
+        self.learn(now, &course, route);
+    }
+
+    /// Whether somebody wants to know where the head is.
+    pub(crate) fn looks_at_head(&self) -> bool {
+        self.background.is_some() || self.ordering.sight() == Sight::Head
     }
 
     /// The head when all commands at the drive will have ended.
     fn expected_head(&self) -> Head {
-        match self.ordering.sight() {
-            Sight::Order => self.head,
-            Sight::Head => self.at_drive.iter().fold(self.head, |head, &id| {
-                let piece = piece_of(id);
-                let given = self.ordering.given(piece);
-                head.after(&self.belief, given, &self.routes[piece as usize])
-            }),
+        if !self.looks_at_head() {
+            return self.head;
         }
+        self.at_drive.iter().fold(self.head, |head, sent| {
+            let after = sent.route.as_ref();
+            after.map_or(head, |route| head.after(&self.belief, sent.given, route))
+        })
     }
 
     fn past_end(&self, request: Request) -> Refused {
@@ -338,15 +428,6 @@ fn target(route: Option<&Route>) -> Target {
         },
         Route::target,
     )
-}
-
-/// A command's name holds its piece, and a number that makes it unique.
-fn command_id(number: u64, piece: u32) -> CommandId {
-    CommandId(number << 32 | u64::from(piece))
-}
-
-fn piece_of(id: CommandId) -> u32 {
-    id.0 as u32
 }
 
 /// How often a command is given again that the drive gave back undone. A choice: once shows whether

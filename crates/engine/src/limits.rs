@@ -3,7 +3,7 @@
 use block::{Class, Duration};
 use drive::Profile;
 use scheduler::ordering::{Phases, Rules};
-use scheduler::policy::{Depth, PolicyEntry};
+use scheduler::policy::{Depth, NamedPolicy};
 
 /// The bounds of an engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,12 +28,12 @@ pub struct Limits {
 
 impl Limits {
     /// The limits under which a policy works as it is meant to on a drive.
-    pub fn suited_to(policy: &PolicyEntry, belief: &Profile) -> Self {
+    pub fn suited_to(policy: NamedPolicy, belief: &Profile) -> Self {
         let depth = (belief.queue.depth as usize).max(1);
         let default = Limits::default();
         Limits {
             requests: default.requests.max(depth + default.reserved_for_real_time),
-            commands_at_drive: match policy.depth {
+            commands_at_drive: match policy.depth() {
                 Depth::JustInTime => default.commands_at_drive.min(depth),
                 Depth::DriveQueue => depth,
             },

@@ -12,16 +12,12 @@ use block::{
 };
 use engine::{Engine, Limits};
 use proptest::prelude::*;
-use scheduler::Policy;
 use scheduler::ordering::Phases;
-use scheduler::policy::ALL;
 
 #[path = "policies/hostile.rs"]
 mod hostile;
 #[path = "../../scheduler/tests/drives/invented.rs"]
 mod invented;
-
-use hostile::{Dawdler, Newest};
 
 /// So few blocks that most requests overlap others.
 const BLOCKS: u64 = 60;
@@ -157,7 +153,7 @@ impl Trial {
     }
 
     fn begin(&mut self, command: Command) {
-        let request = self.engine.request_of(command.id).id.0;
+        let request = self.engine.request_of(command.id).expect("a request").id.0;
         let (direction, _) = parts(command);
         if direction == Direction::Write {
             let barriers = self.requests[request as usize].barriers;
@@ -284,16 +280,6 @@ fn act() -> impl Strategy<Value = Act> {
     ]
 }
 
-/// A policy of the table, or a hostile one.
-fn policies() -> impl Strategy<Value = fn() -> Box<dyn Policy>> {
-    let hostile: [fn() -> Box<dyn Policy>; 2] = [
-        || Box::new(Newest::default()),
-        || Box::new(Dawdler::default()),
-    ];
-    let all = ALL.iter().map(|entry| entry.new).chain(hostile);
-    prop::sample::select(all.collect::<Vec<_>>())
-}
-
 fn limits() -> impl Strategy<Value = Limits> {
     let alternate = Phases::Alternate {
         read: Duration::from_millis(40),
@@ -316,13 +302,13 @@ proptest! {
 
     #[test]
     fn whatever_the_policy_contents_are_those_of_a_fifo(
-        policy in policies(),
+        policy in 0..hostile::COUNT,
         limits in limits(),
         dice in any::<u64>(),
         acts in prop::collection::vec((0..4_000u64, act()), 0..150),
     ) {
         let belief = Arc::new(invented::profile());
-        let mut trial = Trial::new(Engine::new(belief, &policy, limits), dice);
+        let mut trial = Trial::new(Engine::new(belief, &|| hostile::make(policy), limits), dice);
         for (gap, act) in &acts {
             trial.act(act);
             // Several acts may fall into one instant.

@@ -23,8 +23,8 @@ const REAL_TIME: Class = Class::RealTime {
 
 /// First come, first served at each level, so that all that is out of order is the mechanism's.
 fn engine(limits: Limits) -> Engine {
-    let policy = find("fcfs").expect("a policy of the table").new;
-    Engine::new(Arc::new(invented::profile()), &policy, limits)
+    let policy = find("fcfs").expect("a policy of the table");
+    Engine::new(Arc::new(invented::profile()), &|| policy.make(), limits)
 }
 
 fn limits(commands_at_drive: usize) -> Limits {
@@ -58,7 +58,7 @@ fn given(engine: &mut Engine) -> Vec<(Command, u64, Extent)> {
     let mut given = Vec::new();
     while let Some(command) = engine.poll(NOW) {
         let extent = command.action.extent().expect("a read or a write");
-        given.push((command, engine.request_of(command.id).id.0, extent));
+        given.push((command, name(engine, command), extent));
     }
     given
 }
@@ -77,11 +77,17 @@ fn end(engine: &mut Engine, command: Command, status: Status) {
     engine.complete(NOW, command.id, outcome);
 }
 
+/// The request that a command serves.
+fn name(engine: &Engine, command: Command) -> u64 {
+    let request = engine.request_of(command.id);
+    request.expect("no background reads").id.0
+}
+
 /// One command at the drive at a time: the requests in the order in which the drive gets them.
 fn served(engine: &mut Engine) -> Vec<u64> {
     let mut order = Vec::new();
     while let Some(command) = engine.poll(NOW) {
-        order.push(engine.request_of(command.id).id.0);
+        order.push(name(engine, command));
         end(engine, command, Status::Good);
     }
     order
@@ -408,7 +414,7 @@ fn reads_and_writes_take_turns_if_they_are_told_to() {
     for millis in 0..13 {
         let now = NOW + Duration::from_millis(millis);
         let command = engine.poll(now).expect("something waits");
-        order.push(engine.request_of(command.id).id.0);
+        order.push(name(&engine, command));
         let outcome = Outcome {
             id: command.id,
             at: now,

@@ -9,14 +9,13 @@ use block::{
 };
 use engine::{Engine, Limits};
 use scheduler::Policy;
-use scheduler::policy::ALL;
 
 #[path = "policies/hostile.rs"]
 mod hostile;
 #[path = "../../scheduler/tests/drives/invented.rs"]
 mod invented;
 
-use hostile::{Dawdler, Newest};
+use hostile::Dawdler;
 
 const REAL_TIME: Class = Class::RealTime {
     deadline: Instant::ZERO,
@@ -131,18 +130,15 @@ impl Trial {
     }
 }
 
-fn policies() -> Vec<(&'static str, fn() -> Box<dyn Policy>)> {
-    let hostile: [(&str, fn() -> Box<dyn Policy>); 2] = [
-        ("newest", || Box::new(Newest::default())),
-        ("dawdler", || Box::new(Dawdler::default())),
-    ];
-    let all = ALL.iter().map(|entry| (entry.name, entry.new));
-    all.chain(hostile).collect()
+/// First come, first served.
+fn fcfs() -> Box<dyn Policy> {
+    hostile::make(0)
 }
 
 #[test]
 fn patience_holds_under_every_policy() {
-    for (name, policy) in policies() {
+    for which in 0..hostile::COUNT {
+        let policy = || hostile::make(which);
         for depth in [1, 2, 4] {
             let mut trial = Trial::new(engine(&policy, limits(depth)), &[Class::BestEffort(3)]);
             for _ in 0..10 {
@@ -152,17 +148,21 @@ fn patience_holds_under_every_policy() {
             // Ten are out of patience at once at most, and so many are at the drive already.
             let bound = PATIENCE + SERVICE * (10 + depth as u64);
             let longest = trial.longest_wait();
-            assert!(longest <= bound, "{name}, {depth}: {longest:?}");
+            assert!(longest <= bound, "policy {which}, {depth}: {longest:?}");
             // None is forgotten: the last that ended are among the newest.
             let oldest = trial.ended.iter().rev().take(20).map(|end| end.0).min();
-            assert!(oldest.is_some_and(|oldest| oldest > 500), "{name}, {depth}");
+            assert!(
+                oldest.is_some_and(|oldest| oldest > 500),
+                "policy {which}, {depth}"
+            );
         }
     }
 }
 
 #[test]
 fn lower_priorities_wait_no_longer_than_their_patience() {
-    for (name, policy) in policies() {
+    for which in 0..hostile::COUNT {
+        let policy = || hostile::make(which);
         let classes = [0, 0, 0, 0, 0, 0, 0, 0, 6].map(Class::BestEffort);
         let mut trial = Trial::new(engine(&policy, limits(2)), &classes);
         for _ in 0..9 {
@@ -170,18 +170,22 @@ fn lower_priorities_wait_no_longer_than_their_patience() {
         }
         trial.serve(600);
         let longest = trial.longest_wait();
-        assert!(longest <= PATIENCE + SERVICE * 11, "{name}: {longest:?}");
+        assert!(
+            longest <= PATIENCE + SERVICE * 11,
+            "policy {which}: {longest:?}"
+        );
         let low = trial
             .ended
             .iter()
             .filter(|end| end.1 == Class::BestEffort(6));
-        assert!(low.count() > 5, "{name}");
+        assert!(low.count() > 5, "policy {which}");
     }
 }
 
 #[test]
 fn at_most_four_real_time_requests_pass_one_out_of_patience() {
-    for (name, policy) in policies() {
+    for which in 0..hostile::COUNT {
+        let policy = || hostile::make(which);
         let mut classes = [REAL_TIME; 10];
         classes[9] = Class::BestEffort(0);
         let mut trial = Trial::new(engine(&policy, limits(1)), &classes);
@@ -196,13 +200,16 @@ fn at_most_four_real_time_requests_pass_one_out_of_patience() {
                 passed = passed.max(place - last);
                 last = place;
                 let bound = PATIENCE + SERVICE * 5 * 21;
-                assert!(waited <= bound, "{name}: {waited:?}");
+                assert!(waited <= bound, "policy {which}: {waited:?}");
             }
         }
-        assert!(passed > 0, "{name}: some best-effort requests were served");
+        assert!(
+            passed > 0,
+            "policy {which}: some best-effort requests were served"
+        );
     }
     // One that is out of patience when a crowd of real-time requests comes.
-    let mut engine = engine(&ALL[0].new, limits(1));
+    let mut engine = engine(&fcfs, limits(1));
     let mut now = Instant::ZERO;
     let submitted = engine.submit(now, request(0, Direction::Read, 0, Class::BestEffort(0)));
     submitted.expect("there is room");
@@ -213,7 +220,7 @@ fn at_most_four_real_time_requests_pass_one_out_of_patience() {
     }
     let mut order = Vec::new();
     while let Some(command) = engine.poll(now) {
-        order.push(engine.request_of(command.id).id.0);
+        order.push(engine.request_of(command.id).expect("a request").id.0);
         engine.complete(now, command.id, good(command.id, now));
     }
     assert_eq!(order[..6], [1, 2, 3, 4, 0, 5]);
@@ -253,14 +260,17 @@ fn background_requests_and_what_is_behind_them() {
     assert_eq!(engine.next_wakeup(), Some(then));
     for id in 0..3 {
         let command = engine.poll(then).expect("somebody is out of patience");
-        assert_eq!(engine.request_of(command.id).id, RequestId(id));
+        assert_eq!(
+            engine.request_of(command.id).expect("a request").id,
+            RequestId(id)
+        );
         engine.complete(then, command.id, good(command.id, then));
     }
 }
 
 #[test]
 fn a_drive_that_starves_a_command_is_given_nothing_else() {
-    let mut engine = engine(&ALL[0].new, limits(4));
+    let mut engine = engine(&fcfs, limits(4));
     let mut now = Instant::ZERO;
     let ask = |engine: &mut Engine, now, id| {
         let submitted = engine.submit(now, request(id, Direction::Read, id, REAL_TIME));

@@ -1,0 +1,1 @@
+//! Plans, executed on a drive that is exactly as believed.

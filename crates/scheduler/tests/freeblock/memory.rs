@@ -1,0 +1,1 @@
+//! What the set of wanted blocks of the largest drive takes.

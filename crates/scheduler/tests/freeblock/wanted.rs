@@ -1,0 +1,1 @@
+//! The set of wanted blocks against a set of numbers.
