@@ -105,6 +105,7 @@ fn setup(drive: &str, source: Source, requests: Option<u64>) -> Result<Setup, Fa
         requests,
         until: None,
         past_end: PastEnd::Stop,
+        scan: None,
     })
 }
 

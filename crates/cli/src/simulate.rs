@@ -2,6 +2,7 @@
 
 mod figures;
 mod progress;
+pub mod scan;
 mod terminal;
 pub mod truth;
 
@@ -26,6 +27,7 @@ use crate::workload::{LoadArguments, Source, TraceCounts};
 
 pub use figures::{PolicyRun, panels};
 pub use progress::Progress;
+use scan::{ScanArguments, ScanFigures, ScanPlan};
 pub use terminal::{report, short};
 use truth::{Truth, TruthArguments};
 
@@ -40,6 +42,8 @@ pub struct Arguments {
     pub load: LoadArguments,
     #[command(flatten)]
     pub truth: TruthArguments,
+    #[command(flatten)]
+    pub scan: ScanArguments,
     /// The policies to compare, from the list below
     #[arg(
         long,
@@ -74,8 +78,9 @@ fn examples() -> String {
         "Examples:
   headtime simulate --drive seagate-cheetah-9lp --workload oltp --policy fcfs,c-look,sptf
   headtime simulate --drive quantum-atlas-10k --workload random --tasks 32 --policy sptf,drive
-  headtime simulate --drive quantum-atlas-10k --workload oltp --think-ms 0 --seek-noise-us 60 \
-    --write-cache off --bus-mb-s 80
+  headtime simulate --drive quantum-atlas-10k --workload random --seek-noise-us 60 --write-cache off
+  headtime simulate --drive modern-20tb --workload modern --write-cache off --policy sptf-sw60 \
+    --scan --seconds 600
   headtime simulate --drive seagate-cheetah-15k5 --trace websearch.csv.zst --device 0 --svg out.svg
 
 Built-in loads:\n",
@@ -121,6 +126,8 @@ pub struct Setup {
     pub until: Option<Instant>,
     /// What becomes of requests past the end of the drive.
     pub past_end: PastEnd,
+    /// What is read in the background.
+    pub scan: Option<ScanPlan>,
 }
 
 /// Runs the command.
@@ -168,8 +175,12 @@ impl Arguments {
                 return Err(Failure::input(problem));
             }
         };
+        let seed = self.load.seed_of(&source);
+        let truth = self.truth.truth(seed).map_err(truth::refused)?;
+        let drive = Arc::new(truth.belief(&profile(&self.drive)?));
+        let scan = self.scan.plan(&drive)?;
         let requests = match (&source, self.requests, until) {
-            (Source::Synthetic(_), None, None) => Some(DEFAULT_REQUESTS),
+            (Source::Synthetic(_), None, None) if scan.is_none() => Some(DEFAULT_REQUESTS),
             (_, requests, _) => requests,
         };
         let policies = self.policy.iter().map(|name| policy(name));
@@ -181,10 +192,8 @@ impl Arguments {
                 return Err(Failure::input(problem));
             }
         }
-        let seed = self.load.seed_of(&source);
-        let truth = self.truth.truth(seed).map_err(truth::refused)?;
         Ok(Setup {
-            drive: Arc::new(truth.belief(&profile(&self.drive)?)),
+            drive,
             truth,
             source,
             policies,
@@ -192,6 +201,7 @@ impl Arguments {
             requests,
             until,
             past_end: self.load.past_end(),
+            scan,
         })
     }
 
@@ -215,6 +225,7 @@ impl Arguments {
         let written = [
             ("--requests-out", self.requests_out.as_deref()),
             ("--svg", self.svg.as_deref()),
+            ("--scan-left", setup.scan.as_ref().and_then(ScanPlan::file)),
         ];
         let drive = is_file_name(&self.drive).then(|| Path::new(&self.drive));
         let mut taken: Vec<PathBuf> = self
@@ -284,7 +295,19 @@ impl Setup {
         };
         let (played, counts) = self.play(&scenario, &options, watch)?;
         let Played { ran, ledger, .. } = &played;
-        Ok(PolicyRun::new(policy, scenario.limits, ledger, ran, counts))
+        let mut run = PolicyRun::new(policy, scenario.limits, ledger, ran, counts);
+        if let (Some(plan), Some(scanned)) = (&self.scan, &played.scan) {
+            let options = Options {
+                until: Some(self.until.map_or(ran.end, |until| until.min(ran.end))),
+                ..options
+            };
+            let (without, _) = self.play(&scenario.baseline(), &options, &mut ())?;
+            let bytes = self.drive.block_bytes;
+            let figures = ScanFigures::new(plan, bytes, &run.report, scanned, &without);
+            plan.keep(scanned)?;
+            run.scan = Some(figures);
+        }
+        Ok(run)
     }
 
     /// The run of one policy.
@@ -299,7 +322,7 @@ impl Setup {
             seed: self.truth.seed(),
             policy,
             limits: self.limits(policy)?,
-            background: None,
+            background: self.scan.as_ref().map(|scan| scan.background().clone()),
         })
     }
 

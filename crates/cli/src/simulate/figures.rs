@@ -12,6 +12,7 @@ use simulator::run::Ran;
 use simulator::workload::Workload;
 
 use super::Setup;
+use super::scan::ScanFigures;
 use super::truth::{Mode, Stated};
 use crate::output::Failure;
 use crate::workload::{Source, TraceCounts};
@@ -29,6 +30,8 @@ pub struct PolicyRun {
     pub distribution: Vec<(Duration, u64)>,
     /// What became of the trace, if there was one.
     pub trace: Option<TraceCounts>,
+    /// What the scan in the background came to, if there was one.
+    pub scan: Option<ScanFigures>,
 }
 
 impl PolicyRun {
@@ -51,6 +54,7 @@ impl PolicyRun {
             report: ledger.report(ran),
             distribution,
             trace,
+            scan: None,
         }
     }
 
@@ -168,6 +172,9 @@ struct Comparison<'a> {
     load: Load<'a>,
     seed: Option<u64>,
     bounds: Bounds,
+    /// The scan of a single policy, at hand.
+    #[serde(flatten)]
+    scan: Option<&'a ScanFigures>,
     results: Vec<Figures<'a>>,
 }
 
@@ -210,6 +217,8 @@ struct Figures<'a> {
     depth: usize,
     #[serde(skip_serializing_if = "Option::is_none")]
     trace: Option<&'a TraceCounts>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    scan: Option<&'a ScanFigures>,
     #[serde(flatten)]
     report: &'a Report,
 }
@@ -235,6 +244,10 @@ pub fn json(setup: &Setup, runs: &[PolicyRun]) -> Result<String, Failure> {
             requests: setup.requests,
             seconds: setup.until.map(|until| until.as_secs_f64()),
         },
+        scan: match runs {
+            [run] => run.scan.as_ref(),
+            _ => None,
+        },
         results: runs
             .iter()
             .map(|run| Figures {
@@ -242,6 +255,7 @@ pub fn json(setup: &Setup, runs: &[PolicyRun]) -> Result<String, Failure> {
                 chosen_by: run.chosen_by(),
                 depth: run.limits.commands_at_drive,
                 trace: run.trace.as_ref(),
+                scan: run.scan.as_ref(),
                 report: &run.report,
             })
             .collect(),

@@ -34,6 +34,13 @@ pub fn report(setup: &Setup, runs: &[PolicyRun]) -> String {
     text.push('\n');
     text.push_str(&head_time(runs));
     text.push('\n');
+    for run in runs {
+        if let Some(scan) = &run.scan {
+            let _ = writeln!(text, "  in the background of {}", run.policy.name());
+            text.push_str(&scan.text());
+            text.push('\n');
+        }
+    }
     text.push_str(&accounts(runs));
     text.push('\n');
     text.push_str(&histograms(runs));

@@ -223,6 +223,11 @@ impl Tasks {
         })
     }
 
+    /// The blocks of which no read for the task has been given to the drive yet.
+    pub fn left(&self, id: TaskId) -> Option<&Wanted> {
+        Some(&self.tasks[self.place(id)?].wanted)
+    }
+
     /// All tasks that are known.
     pub fn ids(&self) -> impl Iterator<Item = TaskId> {
         self.tasks.iter().map(|task| task.id)

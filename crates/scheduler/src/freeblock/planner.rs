@@ -7,11 +7,11 @@
 //! Of plans with equally many wanted blocks the one that is found first is taken: in one command
 //! with B, then on B's cylinder, on A's, and then the nearer ones.
 
+mod ground;
 mod idle;
 mod merged;
 mod route;
 mod search;
-mod seeks;
 mod turning;
 mod visit;
 
@@ -20,8 +20,8 @@ use std::sync::Arc;
 use drive::Profile;
 
 use super::{Gap, Plan, Reach, Wanted};
+use ground::Ground;
 use route::Planning;
-use search::Ground;
 
 /// Plans by one belief about a drive.
 #[derive(Clone, Debug)]
@@ -50,7 +50,7 @@ impl Planner {
         }
         let mut planning = Planning {
             profile: &self.profile,
-            ground: &mut self.ground,
+            ground: &self.ground,
             wanted,
             gap,
             reach,

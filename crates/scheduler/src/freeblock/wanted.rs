@@ -25,7 +25,7 @@ pub use file::DecodeError;
 pub(super) use grain::Grain;
 use home::home;
 use region::{Counts, Fill, Region};
-pub(super) use slices::Slices;
+pub(super) use slices::{Cylinder, Slices};
 
 /// The wanted blocks of a drive.
 ///
@@ -38,6 +38,9 @@ pub struct Wanted {
     regions: Vec<Region>,
     /// For `REGIONS_OF_TOP` regions each, not less than the `most` of any of them.
     tops: Vec<u32>,
+    /// For each cylinder, not less than the wanted blocks of any of its tracks; the largest number
+    /// says nothing.
+    bounds: Vec<u16>,
     /// Wanted blocks.
     left: u64,
     /// Not less than the blocks of any slice of the tracks that have bits.
@@ -63,6 +66,7 @@ impl Wanted {
             grain,
             regions: vec![Region::default(); grain.regions()],
             tops: vec![0; grain.regions().div_ceil(REGIONS_OF_TOP)],
+            bounds: vec![0; grain.cylinders as usize],
             left: 0,
             widest: 1,
         }
@@ -127,6 +131,7 @@ impl Wanted {
             + bits
             + self.regions.capacity() * size_of::<Region>()
             + self.tops.capacity() * size_of::<u32>()
+            + self.bounds.capacity() * size_of::<u16>()
     }
 
     /// The drive's layout.
@@ -144,6 +149,29 @@ impl Wanted {
     #[inline]
     pub(super) fn most(&self, region: usize) -> u32 {
         self.regions[region].most()
+    }
+
+    /// Whether a track of a cylinder may have more than `than` wanted blocks.
+    #[inline]
+    pub(super) fn may_have(&self, cylinder: u32, than: u32) -> bool {
+        let bound = self.bounds[cylinder as usize];
+        bound == u16::MAX || u32::from(bound) > than
+    }
+
+    /// The bits of a cylinder's tracks; `None` if nothing is wanted in its region.
+    pub(super) fn cylinder(&self, cylinder: u32, track_blocks: u32) -> Option<Cylinder<'_>> {
+        let head = Position { cylinder, head: 0 };
+        let bits = match self.regions[self.grain.region(cylinder)].fill() {
+            Fill::Nothing => return None,
+            Fill::Everything => None,
+            Fill::Part(bits) => Some(&bits[self.grain.offset(head)..]),
+        };
+        let slice = self.grain.slice(track_blocks);
+        Some(Cylinder::new(
+            bits,
+            self.grain.stride,
+            (track_blocks, slice),
+        ))
     }
 
     /// The next region from `region` on, upwards, where a track may have more than `than` wanted
@@ -204,6 +232,7 @@ impl Wanted {
     fn fill(&mut self) {
         self.regions.fill(Region::all());
         self.tops.fill(u32::MAX);
+        self.bounds.fill(u16::MAX);
         self.left = self.geometry.sectors().0;
     }
 
@@ -260,6 +289,8 @@ impl Wanted {
         let (size, offset) = (self.grain.region_bytes(), self.grain.offset(position));
         self.regions[index].set(size, offset, slices, counts);
         self.left += u64::from(changed);
+        let bound = &mut self.bounds[position.cylinder as usize];
+        *bound = (*bound).max(saturated(had + changed));
         let top = &mut self.tops[index / REGIONS_OF_TOP];
         *top = (*top).max(self.regions[index].most());
     }
@@ -287,6 +318,7 @@ impl Wanted {
             return;
         };
         let mut written = Region::default();
+        self.bounds[as_indices(self.grain.cylinders_of(index))].fill(0);
         for position in self.grain.tracks_of(index) {
             let Some(track) = self.geometry.track_at(position.cylinder, position.head) else {
                 continue;
@@ -301,27 +333,43 @@ impl Wanted {
             };
             let (size, offset) = (self.grain.region_bytes(), self.grain.offset(position));
             written.set(size, offset, 0..slices.count(), counts);
+            let bound = &mut self.bounds[position.cylinder as usize];
+            *bound = (*bound).max(saturated(changed));
         }
         self.regions[index] = written;
     }
 
-    /// Looks up the largest count of a region's tracks again.
+    /// Looks up the largest counts of a region's tracks again.
     fn look_up_most(&mut self, index: usize) {
-        let counts = self.grain.tracks_of(index).map(|position| {
-            // Without the track's length: the last slice counts as a whole one.
-            let bits = self.grain.stride as u32 * 8;
-            let slices = self.slices_at(position, bits);
-            slices.map_or(0, |slices| slices.wanted(0..bits))
-        });
-        let slices = counts.max().unwrap_or(0);
-        let widest = self.widest;
+        let mut most = 0;
+        for cylinder in self.grain.cylinders_of(index) {
+            // Without the tracks' lengths: slices are counted, and the last one as a whole one.
+            let slices = self.cylinder(cylinder, self.grain.stride as u32 * 8);
+            let counts = slices.map(|slices| {
+                let heads = 0..self.grain.surfaces;
+                heads.map(|head| slices.most(head)).max().unwrap_or(0)
+            });
+            let bound = counts.unwrap_or(0) * self.widest;
+            most = most.max(bound);
+            let kept = &mut self.bounds[cylinder as usize];
+            *kept = (*kept).min(saturated(bound));
+        }
         let region = &mut self.regions[index];
-        region.set_most(region.most().min(slices * widest));
+        region.set_most(region.most().min(most));
         let first = index - index % REGIONS_OF_TOP;
         let last = (first + REGIONS_OF_TOP).min(self.regions.len());
         let most = self.regions[first..last].iter().map(Region::most).max();
         self.tops[index / REGIONS_OF_TOP] = most.unwrap_or(0);
     }
+}
+
+/// A count as a bound of a cylinder.
+fn saturated(blocks: u32) -> u16 {
+    u16::try_from(blocks).unwrap_or(u16::MAX)
+}
+
+fn as_indices(range: Range<u32>) -> Range<usize> {
+    range.start as usize..range.end as usize
 }
 
 /// The place of a track.

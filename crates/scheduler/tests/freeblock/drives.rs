@@ -47,7 +47,7 @@ prop_compose! {
             track_skew: Angle::fraction(track_skew, sectors_per_track.into()),
             cylinder_skew: Angle::fraction(cylinder_skew, sectors_per_track.into()),
             slips: slips.into_iter().filter(|slip| *slip < limit).collect(),
-            remaps: remaps.into_iter().filter(|(a, b)| a.max(b) < &limit).collect(),
+            remaps: remaps.into_iter().collect(),
             ..ZoneDescription::default()
         })
     }
@@ -100,8 +100,36 @@ fn zoned(moved: Moved) -> impl Strategy<Value = Geometry> {
         .prop_filter_map("not a layout", filled)
 }
 
+/// Adds the remaps that can be: each from a block to the last sectors without one.
+fn moved(mut description: Description) -> Geometry {
+    for zone in 0..description.zones.len() {
+        let described = &mut description.zones[zone];
+        let froms = std::mem::take(&mut described.remaps);
+        let tracks =
+            (described.last_cylinder - described.first_cylinder + 1) * description.surfaces;
+        let places = tracks * described.sectors_per_track;
+        let mut to = places;
+        for (from, _) in froms {
+            while to > 0 && to + 64 > places {
+                to -= 1;
+                description.zones[zone].remaps.push((from % places, to));
+                if Geometry::zoned(&description).is_ok() {
+                    break;
+                }
+                description.zones[zone].remaps.pop();
+            }
+        }
+    }
+    Geometry::zoned(&description).expect("it was a layout before")
+}
+
 /// The layout with as many blocks as it holds, found by trying.
 fn filled(mut description: Description) -> Option<Geometry> {
+    let remaps: Vec<_> = description
+        .zones
+        .iter_mut()
+        .map(|zone| std::mem::take(&mut zone.remaps))
+        .collect();
     Geometry::zoned(&description).ok()?;
     let (mut low, mut high) = (1, 20 * 4 * 30 * 2);
     while low + 1 < high {
@@ -113,7 +141,10 @@ fn filled(mut description: Description) -> Option<Geometry> {
         }
     }
     description.blocks = low;
-    Geometry::zoned(&description).ok()
+    for (zone, remaps) in description.zones.iter_mut().zip(remaps) {
+        zone.remaps = remaps;
+    }
+    Some(moved(description))
 }
 
 /// Serpentines over two surfaces.
@@ -158,7 +189,7 @@ fn serpentines(moved: Moved) -> impl Strategy<Value = Geometry> {
                     Moved::Some => vec![Remap {
                         first: remap * 7,
                         blocks: 2,
-                        cylinder: tracks * (repeats + more) - 1,
+                        cylinder: tracks * (repeats + more - 1),
                         head: 1,
                         sector: 1,
                     }],

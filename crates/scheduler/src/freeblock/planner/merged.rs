@@ -4,7 +4,7 @@ use block::{Direction, Duration, Instant, Lba};
 use drive::{Position, Profile, Target};
 
 use super::turning::Turning;
-use super::visit::{blocks_of, is_run};
+use super::visit::{blocks_of, only_run};
 use crate::freeblock::wanted::Wanted;
 use crate::freeblock::{Kind, Stop};
 
@@ -53,7 +53,8 @@ pub(super) fn merged(
         let slice = slices.first(inside.clone())?;
         let start = slices.blocks_of(slice..slice + 1).start;
         // Up to the request itself, without a gap but for slipped sectors.
-        if !is_run(profile, blocks_of(&track, start..before + 1)) {
+        let run = only_run(profile, blocks_of(&track, start..before + 1));
+        if run.is_none_or(|run| run.cylinder != to.cylinder || run.head != to.head) {
             first = start + 1;
             continue;
         }

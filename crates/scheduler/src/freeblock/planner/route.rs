@@ -3,8 +3,9 @@
 use block::{Direction, Duration, Instant};
 use drive::{Position, Profile};
 
+use super::ground::Ground;
 use super::merged::{Approach, merged};
-use super::search::{Ground, Quest, Search};
+use super::search::{Quest, Search};
 use super::visit::{Leg, Visit};
 use crate::freeblock::plan::MOST_STOPS;
 use crate::freeblock::{Gap, Plan, Ranges, Reach, SameTrack, Stop, Wanted};
@@ -26,7 +27,7 @@ enum Gain {
 /// What all steps of one plan have in common.
 pub(super) struct Planning<'a> {
     pub profile: &'a Profile,
-    pub ground: &'a mut Ground,
+    pub ground: &'a Ground,
     pub wanted: &'a Wanted,
     pub gap: &'a Gap,
     pub reach: &'a Reach,

@@ -11,7 +11,7 @@
 use block::{Direction, Duration};
 use drive::{Position, Profile};
 
-use super::seeks::{Envelope, sole};
+use super::ground::{Ground, sole};
 use super::visit::{Leg, Visit, visit};
 use crate::freeblock::wanted::Wanted;
 use crate::freeblock::{Kind, Ranges};
@@ -32,16 +32,6 @@ pub(super) struct Quest<'a> {
     pub destination: Position,
 }
 
-/// What does not change while the profile does not.
-#[derive(Clone, Debug)]
-pub(super) struct Ground {
-    pub envelope: Envelope,
-    /// The most sectors of a track of the drive.
-    densest: u32,
-    /// The same of each region; 0 where nobody has looked.
-    dense: Vec<u32>,
-}
-
 /// One of the four.
 #[derive(Clone, Copy, Debug)]
 struct Cursor {
@@ -52,7 +42,7 @@ struct Cursor {
     stop: i64,
     /// The cylinder where it began.
     anchor: i64,
-    /// Not less than this far from the other end.
+    /// How far the two ends are from each other.
     across: u32,
     course: Course,
     /// Which end it began at.
@@ -76,7 +66,7 @@ enum End {
 /// A search under way.
 pub(super) struct Search<'a> {
     profile: &'a Profile,
-    ground: &'a mut Ground,
+    ground: &'a Ground,
     quest: &'a Quest<'a>,
     /// Time for seeks and reading.
     time: Duration,
@@ -87,38 +77,11 @@ pub(super) struct Search<'a> {
     best: Option<Visit>,
 }
 
-impl Ground {
-    pub fn new(profile: &Profile) -> Self {
-        let zones = profile.geometry.zones();
-        let densest = zones.iter().map(|zone| zone.sectors_per_track).max();
-        Ground {
-            envelope: Envelope::new(profile),
-            densest: densest.unwrap_or(1),
-            dense: Vec::new(),
-        }
-    }
-
-    /// The most sectors that a track of a region has.
-    fn dense(&mut self, profile: &Profile, wanted: &Wanted, region: usize) -> u32 {
-        let grain = wanted.grain();
-        if self.dense.len() != grain.regions() {
-            self.dense = vec![0; grain.regions()];
-        }
-        if self.dense[region] == 0 {
-            let tracks = grain
-                .tracks_of(region)
-                .filter_map(|place| profile.geometry.track_at(place.cylinder, place.head));
-            self.dense[region] = tracks.map(|track| track.sectors).max().unwrap_or(1);
-        }
-        self.dense[region]
-    }
-}
-
 impl<'a> Search<'a> {
     /// The best visit with more than `than` wanted blocks; looks at `left` tracks at most.
     pub fn best(
         profile: &'a Profile,
-        ground: &'a mut Ground,
+        ground: &'a Ground,
         quest: &'a Quest<'a>,
         than: u32,
         left: &'a mut u32,
@@ -160,38 +123,56 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Looks at a cursor's cylinder, or moves it over empty regions, or ends it.
+    /// Looks at the cylinders of a cursor's region, or moves it over places where nothing better
+    /// can be, or ends it.
     fn advance(&mut self, cursor: &mut Cursor) {
-        let cylinder = cursor.at as u32;
-        let wanted = self.quest.wanted;
-        let region = wanted.grain().region(cylinder);
-        if wanted.most(region) <= self.than {
-            cursor.skip(wanted, region, self.than);
+        let quest = self.quest;
+        let region = quest.wanted.grain().region(cursor.at as u32);
+        *self.left -= 1;
+        if quest.wanted.most(region) <= self.than {
+            cursor.skip(quest.wanted, region, self.than);
             return;
         }
-        if self.gain(self.least_time(cursor), self.ground.densest) <= self.than {
-            cursor.at = cursor.stop;
-            return;
+        let ahead = self.ground.ahead(region, cursor.step);
+        let here = cursor.until(quest.wanted.grain().cylinders_of(region));
+        let rest = cursor.stop.abs_diff(cursor.at) as u32;
+        let spans = [
+            (rest, ahead),
+            (rest / 8, ahead),
+            (LEAP, ahead),
+            (here, self.ground.dense(region)),
+        ];
+        for (length, dense) in spans {
+            let length = length.min(rest);
+            if self.gain(self.time_of(cursor, length), dense) <= self.than {
+                cursor.at += cursor.step * i64::from(length.max(1));
+                return;
+            }
         }
-        self.cylinder(cylinder);
-        cursor.at += cursor.step;
+        for _ in 0..here {
+            if *self.left == 0 {
+                return;
+            }
+            if quest.wanted.may_have(cursor.at as u32, self.than) {
+                self.cylinder(cursor.at as u32);
+            }
+            cursor.at += cursor.step;
+        }
     }
 
-    /// Not less than the time for reading that any place has which the cursor will come to.
-    fn least_time(&self, cursor: &Cursor) -> Duration {
-        let leg = &self.quest.leg;
-        let near = cursor.distance();
+    /// Not less than the time for reading at any of the next `length` cylinders of a cursor.
+    fn time_of(&self, cursor: &Cursor, length: u32) -> Duration {
+        let near = cursor.at.abs_diff(cursor.anchor) as u32;
         let far = match cursor.course {
             Course::Outward => cursor.across + near,
-            Course::Inward => cursor.across,
+            Course::Inward => cursor.across.saturating_sub(near + length - length.min(1)),
         };
         let (from, to) = match cursor.end {
             End::From => (near, far),
             End::To => (far, near),
         };
-        let envelope = &self.ground.envelope;
-        let there = envelope.least(Direction::Read, from);
-        let back = envelope.least(leg.direction, to);
+        let there = self.ground.least(Direction::Read, from);
+        let back = self.ground.least(self.quest.leg.direction, to);
         self.time.saturating_sub(there + back)
     }
 
@@ -202,25 +183,25 @@ impl<'a> Search<'a> {
         let [there, back] = [(Direction::Read, leg.from), (leg.direction, leg.to)]
             .map(|(direction, end)| sole(self.profile, direction, end.cylinder.abs_diff(cylinder)));
         let time = self.time.saturating_sub(there + back);
-        let wanted = quest.wanted;
-        let region = wanted.grain().region(cylinder);
-        if wanted.most(region) <= self.than || self.gain(time, self.ground.densest) <= self.than {
-            return;
-        }
-        let dense = self.ground.dense(self.profile, wanted, region);
+        let dense = self.ground.dense(quest.wanted.grain().region(cylinder));
         // Tracks that take equally long have the same bound.
         let mut bound = (time, self.gain(time, dense));
+        if bound.1 <= self.than {
+            return;
+        }
+        let Some(tracks) = quest.wanted.cylinder(cylinder, dense) else {
+            return;
+        };
         for head in 0..self.profile.geometry.surfaces() {
             if *self.left == 0 {
                 return;
             }
             *self.left -= 1;
+            if tracks.most(head) <= self.than {
+                continue;
+            }
             let position = Position { cylinder, head };
-            let slices = wanted.slices_at(position, dense);
-            if slices.is_none_or(|slices| slices.most() <= self.than)
-                || quest.closed.contains(&Some(position))
-                || quest.taken.contains(&position)
-            {
+            if quest.closed.contains(&Some(position)) || quest.taken.contains(&position) {
                 continue;
             }
             let time = self.time_at(position);
@@ -282,6 +263,16 @@ impl Cursor {
         self.at.abs_diff(self.anchor) as u32
     }
 
+    /// How many of a region's cylinders are still to come.
+    fn until(&self, region: std::ops::Range<u32>) -> u32 {
+        let end = if self.step > 0 {
+            i64::from(region.end).min(self.stop)
+        } else {
+            (i64::from(region.start) - 1).max(self.stop)
+        };
+        end.abs_diff(self.at) as u32
+    }
+
     /// Moves on to the next region where a track may have more than `than` wanted blocks.
     fn skip(&mut self, wanted: &Wanted, region: usize, than: u32) {
         let grain = wanted.grain();
@@ -326,7 +317,7 @@ fn cursors(from: u32, to: u32, cylinders: u32) -> [Cursor; 4] {
         end,
     };
     let outward = (Course::Outward, (high - low) as u32);
-    let inward = (Course::Inward, (high - middle) as u32);
+    let inward = (Course::Inward, (high - low) as u32);
     [
         cursor(low, -1, -1, low_end, outward),
         cursor(low, 1, (middle + 1).min(high), low_end, inward),
@@ -334,3 +325,6 @@ fn cursors(from: u32, to: u32, cylinders: u32) -> [Cursor; 4] {
         cursor(high, 1, i64::from(cylinders), high_end, outward),
     ]
 }
+
+/// How many cylinders are skipped at once, if the bound of a longer way does not tell. A choice.
+const LEAP: u32 = 512;

@@ -59,13 +59,13 @@ impl Turning {
         }
         let nanos = u128::from(until.since(from).as_nanos());
         let period_ps = spindle.period_ps();
-        let per_nano = (1000u128 << 64) / u128::from(period_ps);
+        let nano = spindle.angle_at(Instant::from_nanos(1)) - spindle.phase();
         Some(Turning {
             from,
             there: spindle.angle_at(from),
             picos: nanos * 1000,
             period_ps,
-            about: nanos * per_nano,
+            about: nanos * u128::from(nano.raw()),
         })
     }
 

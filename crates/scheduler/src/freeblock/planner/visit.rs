@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use block::{Direction, Duration, Extent, Instant, Lba, Sectors as Blocks};
-use drive::geometry::Track;
+use drive::geometry::{Run, Track};
 use drive::{Position, Profile};
 
 use super::turning::{Sectors, Sweep, Turning};
@@ -129,7 +129,7 @@ impl Visiting<'_> {
         if let Some(whole) = whole {
             let best = self.of_piece(&whole, ranges, than)?;
             let mut stops = best.stops.iter().flatten();
-            if stops.all(|stop| is_run(self.profile, stop.extent)) {
+            if stops.all(|stop| self.is_where_expected(&whole, stop.extent)) {
                 return Some(best);
             }
         }
@@ -196,6 +196,16 @@ impl Visiting<'_> {
                 self.sectors.way(sweep, begins),
                 self.sectors.way(sweep, ends),
             ),
+        })
+    }
+
+    /// Whether none of the blocks was remapped.
+    fn is_where_expected(&self, piece: &Piece, extent: Extent) -> bool {
+        let block = (extent.start().0 - self.track.first.0) as u32;
+        let sector = self.sector(piece, block);
+        let start = self.track.start + self.track.width.times(u64::from(sector));
+        only_run(self.profile, extent).is_some_and(|run| {
+            run.start == start && run.cylinder == self.track.cylinder && run.head == self.track.head
         })
     }
 
@@ -266,10 +276,10 @@ pub(super) fn blocks_of(track: &Track, blocks: Range<u32>) -> Extent {
     Extent::new(first, length).expect("blocks of a track")
 }
 
-/// Whether the blocks are passed in one sweep of the head.
-pub(super) fn is_run(profile: &Profile, extent: Extent) -> bool {
-    let first = profile.geometry.runs(extent).next();
-    first.is_some_and(|run| u64::from(run.blocks) == extent.length().0)
+/// The blocks as one sweep of the head, if it passes them in one.
+pub(super) fn only_run(profile: &Profile, extent: Extent) -> Option<Run> {
+    let first = profile.geometry.runs(extent).next()?;
+    (u64::from(first.blocks) == extent.length().0).then_some(first)
 }
 
 /// All blocks of a track as one piece, unless its first or last one was remapped.

@@ -7,6 +7,8 @@
 
 use drive::{Geometry, Position};
 
+use super::home::densest;
+
 /// The cut of a drive into regions of tracks, and of tracks into slices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::freeblock) struct Grain {
@@ -24,9 +26,7 @@ impl Grain {
     /// One block a slice where the budget allows it.
     pub fn new(geometry: &Geometry) -> Self {
         let (surfaces, cylinders) = (geometry.surfaces(), geometry.cylinders());
-        let zones = geometry.zones();
-        let most = zones.iter().map(|zone| zone.sectors_per_track).max();
-        let exact = most.map_or(1, |blocks| (blocks as usize).div_ceil(8));
+        let exact = (densest(geometry) as usize).div_ceil(8);
         let tracks = surfaces as usize * cylinders as usize;
         let allowed = (BUDGET_BYTES / tracks).max(LEAST_STRIDE);
         Grain {

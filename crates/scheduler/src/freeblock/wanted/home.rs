@@ -1,4 +1,5 @@
-//! The track to which a block belongs by its number, wherever it was moved to.
+//! The track to which a block belongs by its number, wherever it was moved to, and the densest track
+//! of all.
 
 use block::Lba;
 use drive::Geometry;
@@ -12,6 +13,13 @@ pub(super) fn home(geometry: &Geometry, lba: Lba) -> Option<Track> {
         return None;
     }
     regular(geometry, lba).or_else(|| home_of_moved(geometry, lba))
+}
+
+/// The most sectors that a track of the drive has, by its table of zones.
+pub(super) fn densest(geometry: &Geometry) -> u32 {
+    let zones = geometry.zones().into_iter();
+    let tracks = zones.filter_map(|zone| home(geometry, zone.first));
+    tracks.map(|track| track.sectors).max().unwrap_or(1)
 }
 
 /// The track of a block that is where its number says.

@@ -92,20 +92,6 @@ impl<'a> Slices<'a> {
             .is_none_or(|bits| bits[..bytes].iter().any(|&byte| byte != 0))
     }
 
-    /// Not less than the wanted blocks of the track.
-    #[inline]
-    pub fn most(&self) -> u32 {
-        let Some(bytes) = self.bytes else {
-            return self.blocks;
-        };
-        let slices = 0..self.count();
-        let words = 0..=(slices.end - 1) / 64;
-        let set: u32 = words
-            .map(|word| (word_at(bytes, word) & mask(word, &slices)).count_ones())
-            .sum();
-        set * self.slice
-    }
-
     /// The first wanted slice of a range.
     #[inline]
     pub fn first(&self, slices: Range<u32>) -> Option<u32> {
@@ -151,6 +137,43 @@ impl<'a> Slices<'a> {
             None => u64::MAX,
             Some(bytes) => word_at(bytes, word),
         }
+    }
+}
+
+/// The bits of a cylinder's tracks.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::freeblock) struct Cylinder<'a> {
+    /// Those of the first track, and all that follow; `None` if everything is wanted.
+    bytes: Option<&'a [u8]>,
+    /// Bytes of a track.
+    stride: usize,
+    /// Blocks of a track at most, and of a slice.
+    blocks: (u32, u32),
+}
+
+impl<'a> Cylinder<'a> {
+    /// The bits of tracks of at most so many blocks, in slices of so many.
+    pub fn new(bytes: Option<&'a [u8]>, stride: usize, blocks: (u32, u32)) -> Self {
+        Cylinder {
+            bytes,
+            stride,
+            blocks,
+        }
+    }
+
+    /// Not less than the wanted blocks of a track.
+    #[inline]
+    pub fn most(&self, head: u32) -> u32 {
+        let Some(bytes) = self.bytes else {
+            return self.blocks.0;
+        };
+        let track = &bytes[head as usize * self.stride..];
+        let slices = 0..self.stride as u32 * 8;
+        let words = 0..=(slices.end - 1) / 64;
+        let set: u32 = words
+            .map(|word| (word_at(track, word) & mask(word, &slices)).count_ones())
+            .sum();
+        set * self.blocks.1
     }
 }
 
