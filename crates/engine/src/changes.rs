@@ -122,6 +122,8 @@ impl Engine {
 
     /// The pieces of a request that wait and have a block of `part`.
     fn waiting_pieces(&mut self, slot: u32, part: Extent) -> Vec<u32> {
+        // What is on the way to the drive is not there yet.
+        self.turn_back();
         let mut found = std::mem::take(&mut self.found);
         found.clear();
         self.ordering.pieces_of(slot, part, &mut found);
@@ -135,8 +137,10 @@ impl Engine {
         let cut = self
             .ordering
             .divide(now, piece, part, &mut |piece, direction, extent| {
-                let route = Route::seen(sight, belief, extent, direction)
-                    .expect("a part of what the belief maps is mapped");
+                let route = looks_at_head.then(|| {
+                    Route::new(belief, extent, direction)
+                        .expect("a part of what the belief maps is mapped")
+                });
                 keep(routes, piece, route)
             });
         let more = cut.iter().flatten().count() as u32;

@@ -34,13 +34,13 @@ pub struct Engine {
     pub(crate) slots: Slots,
     /// The pieces of the requests that wait or are at the drive.
     pub(crate) ordering: Ordering,
-    /// By piece, where the policy looks at the head; of pieces that are gone, anything.
+    /// By piece, where somebody looks at the head; of pieces that are gone, anything.
     pub(crate) routes: Vec<Route>,
     /// The head after the command that ended last.
     head: Head,
     /// In the order in which the drive was given them.
     at_drive: VecDeque<Sent>,
-    /// Chosen, and given to the drive as soon as it may have more.
+    /// Chosen, and given to the drive as soon as it may have more: at most one piece, the last.
     way: VecDeque<Step>,
     background: Option<Box<Background>>,
     /// When a request was last here.
@@ -106,7 +106,7 @@ impl Engine {
         self.slots.held() < self.limits.open_to(class)
     }
 
-    /// Pieces of requests whose command has not been given to the drive yet.
+    /// Pieces of requests that wait: they are not at the drive, and not on the way to it.
     pub fn waiting(&self) -> usize {
         self.ordering.waiting()
     }

@@ -3,11 +3,11 @@
 //! ```text
 //!   submit(now, request)                                     poll_finished()
 //!        |                                                        ^
-//!        v        choose               give                       |
-//!     waiting -----------> chosen -----------> at the drive --> ended
-//!        ^    order, level, policy                 |  ^
-//!        '-------- given back by the drive --------'  complete(now, id, outcome)
-//!                                       poll(now)
+//!        v        choose          gap        give                 |
+//!     waiting -----------> chosen -----> on the way --> at the drive --> ended
+//!        ^    order, level, policy            |             |  ^
+//!        '--- overtaken by real-time ---------'             |  complete(now, id, outcome)
+//!        '--- given back by the drive ----------------------'
 //! ```
 
 pub mod background;

@@ -61,7 +61,7 @@ pub(crate) struct Sent {
 pub(crate) enum Step {
     /// A background read.
     Read(Stop, Means),
-    /// A request, with the free blocks before it that are merged with it.
+    /// A piece of a request, with the free blocks before it that are merged with it.
     Request {
         piece: u32,
         merged: Option<(Stop, Means)>,

@@ -12,7 +12,6 @@ use block::{
 };
 use engine::{Engine, Limits};
 use proptest::prelude::*;
-use scheduler::Policy;
 use scheduler::ordering::Phases;
 use scheduler::policy::{ALL, find};
 
@@ -20,8 +19,6 @@ use scheduler::policy::{ALL, find};
 mod hostile;
 #[path = "../../scheduler/tests/drives/invented.rs"]
 mod invented;
-
-use hostile::{Dawdler, Newest};
 
 /// So few blocks that most requests overlap others.
 const BLOCKS: u64 = 60;

@@ -81,6 +81,12 @@ fn end(engine: &mut Engine, command: Command, status: Status) {
     engine.complete(NOW, command.id, outcome);
 }
 
+/// The request that a command serves.
+fn name(engine: &Engine, command: Command) -> u64 {
+    let request = engine.request_of(command.id);
+    request.expect("no background reads").id.0
+}
+
 /// One command at the drive at a time: the requests in the order in which the drive gets them.
 fn served(engine: &mut Engine) -> Vec<u64> {
     let mut order = Vec::new();

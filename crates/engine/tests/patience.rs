@@ -16,7 +16,7 @@ mod hostile;
 #[path = "../../scheduler/tests/drives/invented.rs"]
 mod invented;
 
-use hostile::{Dawdler, Newest};
+use hostile::Dawdler;
 
 const REAL_TIME: Class = Class::RealTime {
     deadline: Instant::ZERO,
@@ -159,10 +159,13 @@ fn patience_holds_under_every_policy() {
             // Ten are out of patience at once at most, and so many are at the drive already.
             let bound = PATIENCE + SERVICE * (10 + depth as u64);
             let longest = trial.longest_wait();
-            assert!(longest <= bound, "{name}, {depth}: {longest:?}");
+            assert!(longest <= bound, "policy {which}, {depth}: {longest:?}");
             // None is forgotten: the last that ended are among the newest.
             let oldest = trial.ended.iter().rev().take(20).map(|end| end.0).min();
-            assert!(oldest.is_some_and(|oldest| oldest > 500), "{name}, {depth}");
+            assert!(
+                oldest.is_some_and(|oldest| oldest > 500),
+                "policy {which}, {depth}"
+            );
         }
     }
 }
@@ -177,12 +180,15 @@ fn lower_priorities_wait_no_longer_than_their_patience() {
         }
         trial.serve(600);
         let longest = trial.longest_wait();
-        assert!(longest <= PATIENCE + SERVICE * 11, "{name}: {longest:?}");
+        assert!(
+            longest <= PATIENCE + SERVICE * 11,
+            "policy {which}: {longest:?}"
+        );
         let low = trial
             .ended
             .iter()
             .filter(|end| end.1 == Class::BestEffort(6));
-        assert!(low.count() > 5, "{name}");
+        assert!(low.count() > 5, "policy {which}");
     }
 }
 
@@ -203,10 +209,13 @@ fn at_most_four_real_time_requests_pass_one_out_of_patience() {
                 passed = passed.max(place - last);
                 last = place;
                 let bound = PATIENCE + SERVICE * 5 * 21;
-                assert!(waited <= bound, "{name}: {waited:?}");
+                assert!(waited <= bound, "policy {which}: {waited:?}");
             }
         }
-        assert!(passed > 0, "{name}: some best-effort requests were served");
+        assert!(
+            passed > 0,
+            "policy {which}: some best-effort requests were served"
+        );
     }
     // One that is out of patience when a crowd of real-time requests comes.
     let mut engine = engine(&|| policy(ALL[0].name), limits(1));
@@ -220,7 +229,7 @@ fn at_most_four_real_time_requests_pass_one_out_of_patience() {
     }
     let mut order = Vec::new();
     while let Some(command) = engine.poll(now) {
-        order.push(engine.request_of(command.id).id.0);
+        order.push(engine.request_of(command.id).expect("a request").id.0);
         engine.complete(now, command.id, good(command.id, now));
     }
     assert_eq!(order[..6], [1, 2, 3, 4, 0, 5]);
@@ -260,7 +269,10 @@ fn background_requests_and_what_is_behind_them() {
     assert_eq!(engine.next_wakeup(), Some(then));
     for id in 0..3 {
         let command = engine.poll(then).expect("somebody is out of patience");
-        assert_eq!(engine.request_of(command.id).id, RequestId(id));
+        assert_eq!(
+            engine.request_of(command.id).expect("a request").id,
+            RequestId(id)
+        );
         engine.complete(then, command.id, good(command.id, then));
     }
 }

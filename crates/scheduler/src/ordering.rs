@@ -190,6 +190,11 @@ impl Ordering {
         self.pieces.get(piece).level
     }
 
+    /// When a piece entered.
+    pub fn entered(&self, piece: u32) -> Instant {
+        self.pieces.get(piece).entered
+    }
+
     /// When a piece was given to the drive last.
     pub fn given(&self, piece: u32) -> Instant {
         self.pieces.get(piece).given

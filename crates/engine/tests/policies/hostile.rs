@@ -1,7 +1,20 @@
-//! Policies that mean harm.
+//! Policies that mean harm, beside those of the table.
 
 use block::Duration;
+use scheduler::policy::{ALL, NamedPolicy};
 use scheduler::{Choice, Pending, Policy, Sight, Ticket, View};
+
+/// How many there are: those of the table, and two hostile ones.
+pub const COUNT: usize = ALL.len() + 2;
+
+/// One of them.
+pub fn make(which: usize) -> Box<dyn Policy> {
+    match ALL.get(which) {
+        Some(entry) => NamedPolicy::from(entry).make(),
+        None if which == ALL.len() => Box::new(Newest::default()),
+        None => Box::new(Dawdler::default()),
+    }
+}
 
 /// Answers the newest of what it was ever told, gone or not, and then something that never was.
 #[derive(Clone, Debug, Default)]

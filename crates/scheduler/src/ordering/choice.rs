@@ -5,7 +5,7 @@ use block::Instant;
 
 use super::level::Level;
 use super::phases::Work;
-use super::piece::{NONE, Part, Stage, Step, Thread};
+use super::piece::{NONE, Stage, Step, Thread};
 use super::{Drive, Next, Ordering};
 use crate::policy::{Choice, Ticket, View};
 
@@ -122,9 +122,7 @@ impl Ordering {
         }
         match queue.select(view) {
             Choice::Serve(Ticket(piece))
-                if self.pieces.stage(piece) == Stage::Waiting
-                    && self.pieces.get(piece).part == Part::Sorted
-                    && self.place(piece) == (area, level) =>
+                if self.pieces.is_sorted(piece) && self.place(piece) == (area, level) =>
             {
                 self.queues[area * Level::COUNT + level].forget(&mut self.pieces, piece);
                 self.look_at(area, level);

@@ -257,6 +257,12 @@ impl Pieces {
         place
     }
 
+    /// Whether a policy knows the piece and may serve it; any number may be asked for.
+    pub(super) fn is_sorted(&self, piece: u32) -> bool {
+        let piece = self.pieces.get(piece as usize);
+        piece.is_some_and(|piece| piece.part == Part::Sorted)
+    }
+
     /// Of those with a policy for which `is_there` holds, the one that arrived first.
     pub(super) fn first_sorted(&self, is_there: impl Fn(&Piece) -> bool) -> Option<u32> {
         self.pieces
