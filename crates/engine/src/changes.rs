@@ -132,15 +132,12 @@ impl Engine {
     }
 
     fn divide(&mut self, now: Instant, slot: u32, piece: u32, part: Extent) {
-        let sight = self.sight();
-        let (belief, routes, sight) = (&self.belief, &mut self.routes, sight);
+        let (sight, belief, routes) = (self.sight(), &self.belief, &mut self.routes);
         let cut = self
             .ordering
             .divide(now, piece, part, &mut |piece, direction, extent| {
-                let route = looks_at_head.then(|| {
-                    Route::new(belief, extent, direction)
-                        .expect("a part of what the belief maps is mapped")
-                });
+                let route = Route::seen(sight, belief, extent, direction)
+                    .expect("a part of what the belief maps is mapped");
                 keep(routes, piece, route)
             });
         let more = cut.iter().flatten().count() as u32;

@@ -186,7 +186,11 @@ impl Engine {
         if self.at_drive.len() >= self.limits.commands_at_drive {
             return None;
         }
-        self.turn_back();
+        if self.is_starved_in_drive(now) {
+            self.wakeup = None;
+            return None;
+        }
+        self.let_real_time_pass();
         if let Some(step) = self.way.pop_front() {
             return Some(self.give(now, step));
         }
@@ -196,9 +200,6 @@ impl Engine {
         self.wakeup = None;
         if self.ordering.waiting() == 0 {
             return self.poll_idle(now);
-        }
-        if self.is_starved_in_drive(now) {
-            return None;
         }
         let Some(piece) = self.choose(now) else {
             self.settled = true;

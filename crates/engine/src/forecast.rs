@@ -11,7 +11,7 @@ use block::{Direction, Duration, Extent, Instant};
 use drive::geometry::Run;
 use drive::mechanics::Pass;
 use drive::{Position, Profile, Target};
-use scheduler::View;
+use scheduler::{Sight, View};
 
 /// The head between two commands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -13,7 +13,6 @@ use block::{
 use engine::{Engine, Limits};
 use proptest::prelude::*;
 use scheduler::ordering::Phases;
-use scheduler::policy::{ALL, find};
 
 #[path = "policies/hostile.rs"]
 mod hostile;
@@ -281,20 +280,6 @@ fn act() -> impl Strategy<Value = Act> {
     ]
 }
 
-/// A policy of the table, or a hostile one.
-fn policies() -> impl Strategy<Value = &'static str> {
-    let all = ALL.iter().map(|entry| entry.name);
-    prop::sample::select(all.chain(["newest", "dawdler"]).collect::<Vec<_>>())
-}
-
-fn policy(name: &str) -> Box<dyn Policy> {
-    match name {
-        "newest" => Box::new(Newest::default()),
-        "dawdler" => Box::new(Dawdler::default()),
-        name => find(name).expect("a policy of the table").make(),
-    }
-}
-
 fn limits() -> impl Strategy<Value = Limits> {
     let alternate = Phases::Alternate {
         read: Duration::from_millis(40),
@@ -317,13 +302,13 @@ proptest! {
 
     #[test]
     fn whatever_the_policy_contents_are_those_of_a_fifo(
-        name in policies(),
+        policy in 0..hostile::COUNT,
         limits in limits(),
         dice in any::<u64>(),
         acts in prop::collection::vec((0..4_000u64, act()), 0..150),
     ) {
         let belief = Arc::new(invented::profile());
-        let mut trial = Trial::new(Engine::new(belief, &|| policy(name), limits), dice);
+        let mut trial = Trial::new(Engine::new(belief, &|| hostile::make(policy), limits), dice);
         for (gap, act) in &acts {
             trial.act(act);
             // Several acts may fall into one instant.

@@ -58,11 +58,7 @@ fn given(engine: &mut Engine) -> Vec<(Command, u64, Extent)> {
     let mut given = Vec::new();
     while let Some(command) = engine.poll(NOW) {
         let extent = command.action.extent().expect("a read or a write");
-        given.push((
-            command,
-            engine.request_of(command.id).expect("a request").id.0,
-            extent,
-        ));
+        given.push((command, name(engine, command), extent));
     }
     given
 }
@@ -91,7 +87,7 @@ fn name(engine: &Engine, command: Command) -> u64 {
 fn served(engine: &mut Engine) -> Vec<u64> {
     let mut order = Vec::new();
     while let Some(command) = engine.poll(NOW) {
-        order.push(engine.request_of(command.id).expect("a request").id.0);
+        order.push(name(engine, command));
         end(engine, command, Status::Good);
     }
     order
@@ -418,7 +414,7 @@ fn reads_and_writes_take_turns_if_they_are_told_to() {
     for millis in 0..13 {
         let now = NOW + Duration::from_millis(millis);
         let command = engine.poll(now).expect("something waits");
-        order.push(engine.request_of(command.id).expect("a request").id.0);
+        order.push(name(&engine, command));
         let outcome = Outcome {
             id: command.id,
             at: now,

@@ -9,7 +9,6 @@ use block::{
 };
 use engine::{Engine, Limits};
 use scheduler::Policy;
-use scheduler::policy::{ALL, find};
 
 #[path = "policies/hostile.rs"]
 mod hostile;
@@ -131,27 +130,17 @@ impl Trial {
     }
 }
 
-fn policies() -> Vec<&'static str> {
-    let all = ALL.iter().map(|entry| entry.name);
-    all.chain(["newest", "dawdler"]).collect()
-}
-
-fn policy(name: &str) -> Box<dyn Policy> {
-    match name {
-        "newest" => Box::new(Newest::default()),
-        "dawdler" => Box::new(Dawdler::default()),
-        name => find(name).expect("a policy of the table").make(),
-    }
+/// First come, first served.
+fn fcfs() -> Box<dyn Policy> {
+    hostile::make(0)
 }
 
 #[test]
 fn patience_holds_under_every_policy() {
-    for name in policies() {
+    for which in 0..hostile::COUNT {
+        let policy = || hostile::make(which);
         for depth in [1, 2, 4] {
-            let mut trial = Trial::new(
-                engine(&|| policy(name), limits(depth)),
-                &[Class::BestEffort(3)],
-            );
+            let mut trial = Trial::new(engine(&policy, limits(depth)), &[Class::BestEffort(3)]);
             for _ in 0..10 {
                 trial.ask();
             }
@@ -172,9 +161,10 @@ fn patience_holds_under_every_policy() {
 
 #[test]
 fn lower_priorities_wait_no_longer_than_their_patience() {
-    for name in policies() {
+    for which in 0..hostile::COUNT {
+        let policy = || hostile::make(which);
         let classes = [0, 0, 0, 0, 0, 0, 0, 0, 6].map(Class::BestEffort);
-        let mut trial = Trial::new(engine(&|| policy(name), limits(2)), &classes);
+        let mut trial = Trial::new(engine(&policy, limits(2)), &classes);
         for _ in 0..9 {
             trial.ask();
         }
@@ -194,10 +184,11 @@ fn lower_priorities_wait_no_longer_than_their_patience() {
 
 #[test]
 fn at_most_four_real_time_requests_pass_one_out_of_patience() {
-    for name in policies() {
+    for which in 0..hostile::COUNT {
+        let policy = || hostile::make(which);
         let mut classes = [REAL_TIME; 10];
         classes[9] = Class::BestEffort(0);
-        let mut trial = Trial::new(engine(&|| policy(name), limits(1)), &classes);
+        let mut trial = Trial::new(engine(&policy, limits(1)), &classes);
         for _ in 0..20 {
             trial.ask();
         }
@@ -218,7 +209,7 @@ fn at_most_four_real_time_requests_pass_one_out_of_patience() {
         );
     }
     // One that is out of patience when a crowd of real-time requests comes.
-    let mut engine = engine(&|| policy(ALL[0].name), limits(1));
+    let mut engine = engine(&fcfs, limits(1));
     let mut now = Instant::ZERO;
     let submitted = engine.submit(now, request(0, Direction::Read, 0, Class::BestEffort(0)));
     submitted.expect("there is room");
@@ -279,7 +270,7 @@ fn background_requests_and_what_is_behind_them() {
 
 #[test]
 fn a_drive_that_starves_a_command_is_given_nothing_else() {
-    let mut engine = engine(&|| policy(ALL[0].name), limits(4));
+    let mut engine = engine(&fcfs, limits(4));
     let mut now = Instant::ZERO;
     let ask = |engine: &mut Engine, now, id| {
         let submitted = engine.submit(now, request(id, Direction::Read, id, REAL_TIME));

@@ -157,16 +157,27 @@ impl Engine {
         });
     }
 
-    /// A more urgent piece goes first, while a chosen one waits for the free reads before it: the
-    /// way is given up, and the chosen piece waits again.
-    pub(super) fn turn_back(&mut self) {
-        let chosen = self.way.iter().find_map(|step| match *step {
-            Step::Request { piece, .. } => Some(piece),
-            Step::Read(..) => None,
-        });
-        if let Some(piece) = chosen.filter(|&piece| self.ordering.overtakes(piece)) {
-            self.way.clear();
+    /// The chosen piece, while it waits for the free reads before it.
+    fn on_the_way(&self) -> Option<u32> {
+        match self.way.back() {
+            Some(&Step::Request { piece, .. }) => Some(piece),
+            Some(Step::Read(..)) | None => None,
+        }
+    }
+
+    /// A real-time piece that came since another was chosen goes first.
+    pub(super) fn let_real_time_pass(&mut self) {
+        let chosen = self.on_the_way();
+        if chosen.is_some_and(|piece| self.ordering.overtakes(piece)) {
+            self.turn_back();
+        }
+    }
+
+    /// The way is given up: the chosen piece waits again, and what came before it is not read.
+    pub(crate) fn turn_back(&mut self) {
+        if let Some(piece) = self.on_the_way() {
             self.ordering.put_back(piece);
+            self.way.clear();
             self.settled = false;
         }
     }
