@@ -58,8 +58,8 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
 /// Runs and prints a comparison; answers its plots.
 fn shown(setup: &Setup) -> Result<Vec<plot::Panel>, Failure> {
     let mut runs = Vec::new();
-    for policy in &setup.policies {
-        let mut progress = Progress::new(policy.name, setup.requests);
+    for &policy in &setup.policies {
+        let mut progress = Progress::new(&policy.name(), setup.requests);
         runs.push(setup.run(policy, &mut progress)?);
         progress.finish()?;
     }
@@ -105,6 +105,7 @@ fn setup(drive: &str, source: Source, requests: Option<u64>) -> Result<Setup, Fa
         requests,
         until: None,
         past_end: PastEnd::Stop,
+        scan: None,
     })
 }
 

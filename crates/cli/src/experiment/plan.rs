@@ -220,7 +220,7 @@ fn setup(experiment: &Experiment, arguments: &simulate::Arguments) -> Result<Set
         .map_err(|failure| at(experiment, load, failure))?;
     for policy in &setup.policies {
         setup
-            .limits(policy)
+            .limits(*policy)
             .map_err(|failure| at(experiment, "depth", failure))?;
     }
     let begun = setup

@@ -5,13 +5,11 @@
 //! | `--seek-noise-us`, `--late-seeks` | as told | as the profile says: results are *external* |
 //! | `--look-ahead`, `--write-cache`, `--bus-mb-s` | as told | the same: the host commanded or built it |
 
-use std::sync::Arc;
-
 use block::{Duration, Switch};
 use clap::{Args, ValueEnum};
 use drive::firmware::Bus;
 use drive::imperfection::Chance;
-use drive::{Imperfections, Profile, VirtualDrive};
+use drive::{Imperfections, Profile};
 use serde::Serialize;
 
 use crate::output::Failure;
@@ -143,9 +141,14 @@ impl Truth {
         belief
     }
 
-    /// The drive of which that is believed.
-    pub fn drive(&self, belief: &Arc<Profile>) -> VirtualDrive {
-        VirtualDrive::imperfect(Arc::clone(belief), self.imperfections.clone(), self.seed)
+    /// What the belief does not know.
+    pub fn imperfections(&self) -> &Imperfections {
+        &self.imperfections
+    }
+
+    /// What decides when it happens.
+    pub fn seed(&self) -> u64 {
+        self.seed
     }
 
     /// Whether belief and truth are the same.

@@ -1,0 +1,62 @@
+//! What to read in a gap: the plan with the most wanted blocks, and what to read when idle.
+//!
+//! Lumb, Schindler, Ganger, FAST 2002, 4.3: B's track first, then outward from A and B; the best so
+//! far counts. Beyond them, bounds on what a place can give end the search as soon as nothing
+//! better is possible ([`Reach::tracks`] ends it sooner).
+//!
+//! Of plans with equally many wanted blocks the one that is found first is taken: in one command
+//! with B, then on B's cylinder, on A's, and then the nearer ones.
+
+mod ground;
+mod idle;
+mod merged;
+mod route;
+mod search;
+mod turning;
+mod visit;
+
+use std::sync::Arc;
+
+use drive::Profile;
+
+use super::{Gap, Plan, Reach, Wanted};
+use ground::Ground;
+use route::Planning;
+
+/// Plans by one belief about a drive.
+#[derive(Clone, Debug)]
+pub struct Planner {
+    profile: Arc<Profile>,
+    ground: Ground,
+}
+
+impl Planner {
+    /// At most how many tracks are looked at.
+    pub const TRACKS: u32 = 512;
+
+    /// A planner that believes in a profile.
+    pub fn new(profile: Arc<Profile>) -> Self {
+        let ground = Ground::new(&profile);
+        Planner { profile, ground }
+    }
+
+    /// The plan with the most wanted blocks, if any can be read.
+    ///
+    /// With [`Reach::stops`] 1 no plan has more, unless [`Reach::tracks`] ended the search; further
+    /// stops are added one by one where they gain most.
+    pub fn plan(&mut self, wanted: &Wanted, gap: &Gap, reach: &Reach) -> Option<Plan> {
+        if wanted.left() == 0 {
+            return None;
+        }
+        let mut planning = Planning {
+            profile: &self.profile,
+            ground: &self.ground,
+            wanted,
+            gap,
+            reach,
+            left: reach.tracks,
+        };
+        let route = planning.best();
+        planning.plan(&route)
+    }
+}
