@@ -17,5 +17,5 @@ pub mod wanted;
 
 pub use gap::{Gap, Guard, Ranges, Reach, SameTrack};
 pub use plan::{Kind, Plan, Stop};
-pub use planner::Planner;
+pub use planner::{ANYTIME_TRACKS, Planner};
 pub use wanted::{DecodeError, PastEnd, Wanted};

@@ -23,6 +23,15 @@ use super::{Gap, Plan, Reach, Wanted};
 use ground::Ground;
 use route::Planning;
 
+/// How many tracks a search looks at that has to be done in 20 microseconds, for
+/// [`Reach::tracks`].
+///
+/// Measured by `cargo bench -p scheduler --bench freeblock` (external, depth 4 SPTF) at 20 TB with 1 %
+/// of the blocks left, on a machine of 2 cores: at random places 250, 500, 1,000 and 2,000 tracks take
+/// 4, 8, 19 and 35 microseconds and find 64, 73, 82 and 88 % of the blocks that a search without
+/// limit finds in 220; in clusters 500 take 4 and find 99 %.
+pub const ANYTIME_TRACKS: u32 = 768;
+
 /// Plans by one belief about a drive.
 #[derive(Clone, Debug)]
 pub struct Planner {
@@ -40,7 +49,11 @@ impl Planner {
     /// The plan with the most wanted blocks, if any can be read.
     ///
     /// With [`Reach::stops`] 1 no plan has more, unless [`Reach::tracks`] ended the search; further
-    /// stops are added one by one where they gain most.
+    /// stops are added one by one where they gain most. A region that is left out by its bound counts
+    /// as a track that was looked at.
+    ///
+    /// # Panics
+    /// If the set is of a drive with more cylinders than the profile's.
     pub fn plan(&mut self, wanted: &Wanted, gap: &Gap, reach: &Reach) -> Option<Plan> {
         if wanted.left() == 0 {
             return None;
