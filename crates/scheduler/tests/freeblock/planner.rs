@@ -8,7 +8,7 @@ use drive::{Position, Profile, Target};
 use proptest::prelude::*;
 use scheduler::freeblock::{Gap, Guard, Planner, Ranges, Reach, SameTrack, Wanted};
 
-use crate::brute_force;
+use crate::brute_force::{self, Sliced};
 use crate::drives::{Moved, blocks, extent, profile};
 
 /// What a case is made of, besides the drive.
@@ -104,7 +104,8 @@ proptest! {
     fn no_plan_of_one_stop_has_more(situation in situation(Moved::None)) {
         let Situation { profile, wanted, gap, .. } = &situation;
         let reach = situation.reach();
-        let best = brute_force::best(profile, wanted, gap, &reach);
+        let blocks = Sliced { blocks: wanted, slices: u64::MAX };
+        let best = brute_force::best(profile, blocks, gap, &reach);
         let plan = Planner::new(Arc::clone(profile)).plan(&situation.set(), gap, &reach);
         prop_assert_eq!(plan.map_or(0, |plan| plan.wanted() as usize), best, "{:?}", plan);
         if let Some(plan) = plan {
@@ -112,6 +113,27 @@ proptest! {
             let stop = plan.stops().next().expect("a stop");
             let range = stop.extent.start().0..stop.extent.end().0;
             prop_assert_eq!(wanted.range(range).count(), stop.wanted as usize);
+        }
+    }
+
+    /// With tracks of up to 19 blocks in up to 8 slices.
+    #[test]
+    fn no_plan_of_one_stop_has_more_slices(situation in situation(Moved::None)) {
+        let Situation { profile, wanted, gap, .. } = &situation;
+        let reach = situation.reach();
+        let mut set = Wanted::coarse(&profile.geometry, 1);
+        for &block in wanted {
+            set.add(extent(block, 1)).expect("a block of the drive");
+        }
+        let rounded = (0..profile.geometry.sectors().0).filter(|&block| set.contains(Lba(block)));
+        let rounded: BTreeSet<u64> = rounded.collect();
+        prop_assert!(rounded.is_superset(wanted));
+        let blocks = Sliced { blocks: &rounded, slices: 8 };
+        let best = brute_force::best(profile, blocks, gap, &reach);
+        let plan = Planner::new(Arc::clone(profile)).plan(&set, gap, &reach);
+        prop_assert_eq!(plan.map_or(0, |plan| plan.wanted() as usize), best, "{:?}", plan);
+        for stop in plan.iter().flat_map(|plan| plan.stops()) {
+            prop_assert_eq!(set.remove(stop.extent), u64::from(stop.wanted));
         }
     }
 
