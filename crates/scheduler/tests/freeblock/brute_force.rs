@@ -25,7 +25,7 @@ pub fn best(profile: &Profile, wanted: Sliced, gap: &Gap, reach: &Reach) -> usiz
             if own && reach.same_track == SameTrack::Never {
                 continue;
             }
-            for extent in runs_of(profile, here) {
+            for extent in runs_of(profile, here, wanted.blocks) {
                 let count = count(profile, wanted, here, extent);
                 if count > best && in_time(profile, gap, reach, here, extent) {
                     best = count;
@@ -36,12 +36,15 @@ pub fn best(profile: &Profile, wanted: Sliced, gap: &Gap, reach: &Reach) -> usiz
     best
 }
 
-/// Every range of a track's blocks that the head passes in one sweep.
-fn runs_of(profile: &Profile, place: Position) -> Vec<Extent> {
+/// Every range of a track's blocks that the head passes in one sweep, if any of them is wanted.
+fn runs_of(profile: &Profile, place: Position, wanted: &BTreeSet<u64>) -> Vec<Extent> {
     let geometry = &profile.geometry;
     let Some(track) = geometry.track_at(place.cylinder, place.head) else {
         return Vec::new();
     };
+    if wanted.range(track.first.0..=track.last.0).next().is_none() {
+        return Vec::new();
+    }
     let mut found = Vec::new();
     for first in track.first.0..=track.last.0 {
         for last in first..=track.last.0 {

@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use scheduler::freeblock::{Gap, Guard, Planner, Ranges, Reach, SameTrack, Wanted};
 
 use crate::brute_force::{self, Sliced};
-use crate::drives::{Moved, blocks, extent, profile};
+use crate::drives::{Moved, blocks, extent, profile, wide_profile};
 
 /// What a case is made of, besides the drive.
 #[derive(Clone, Debug)]
@@ -68,8 +68,8 @@ prop_compose! {
 }
 
 prop_compose! {
-    /// A drive, what is wanted of it, and a gap on it.
-    pub fn situation(moved: Moved)(profile in profile(moved))(
+    /// What is wanted of a drive, and a gap on it.
+    fn situation_on(profile: impl Strategy<Value = Arc<Profile>>)(profile in profile)(
         wanted in blocks(profile.geometry.sectors().0),
         source in (0..profile.geometry.cylinders(), 0..profile.geometry.surfaces()),
         first in 0..profile.geometry.sectors().0,
@@ -94,6 +94,26 @@ prop_compose! {
             begins: departs + way.total() + turns,
         };
         Situation { profile, wanted, gap, guard, same_track }
+    }
+}
+
+/// A small drive, what is wanted of it, and a gap on it.
+pub fn situation(moved: Moved) -> impl Strategy<Value = Situation> {
+    situation_on(profile(moved))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+
+    /// On drives where the set has several regions, so that the search leaps over some.
+    #[test]
+    fn no_plan_far_away_has_more(situation in situation_on(wide_profile())) {
+        let Situation { profile, wanted, gap, .. } = &situation;
+        let reach = situation.reach();
+        let blocks = Sliced { blocks: wanted, slices: u64::MAX };
+        let best = brute_force::best(profile, blocks, gap, &reach);
+        let plan = Planner::new(Arc::clone(profile)).plan(&situation.set(), gap, &reach);
+        prop_assert_eq!(plan.map_or(0, |plan| plan.wanted() as usize), best, "{:?}", plan);
     }
 }
 
