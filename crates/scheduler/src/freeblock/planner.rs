@@ -26,10 +26,10 @@ use route::Planning;
 /// How many tracks a search looks at that has to be done in 20 microseconds, for
 /// [`Reach::tracks`].
 ///
-/// Measured by `cargo bench -p scheduler --bench freeblock` (external, depth 4 SPTF) at 20 TB with 1 %
-/// of the blocks left, on a machine of 2 cores: at random places 250, 500, 1,000 and 2,000 tracks take
-/// 4, 8, 19 and 35 microseconds and find 64, 73, 82 and 88 % of the blocks that a search without
-/// limit finds in 220; in clusters 500 take 4 and find 99 %.
+/// CPU time per gap, measured with the gaps of `benches/freeblock.rs` (guards of 0.3 ms, depth 4 SPTF)
+/// at 20 TB with 1 % of the blocks left: at random places 256, 512, 768, 1,024 and 2,048 tracks take
+/// 6, 11, 15, 19 and 35 microseconds, and find 64, 73, 78, 82 and 89 % of the blocks that a search
+/// without limit finds in 270; in clusters 768 take 7 and find 99 % of what one finds in 24.
 pub const ANYTIME_TRACKS: u32 = 768;
 
 /// Plans by one belief about a drive.
