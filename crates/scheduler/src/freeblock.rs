@@ -10,12 +10,16 @@
 //! a [`Gap`]; what may be read in it is a [`Plan`]; which blocks are worth reading is a set of
 //! [`Wanted`] ones.
 
+pub mod conservatism;
 pub mod gap;
+pub mod lateness;
 pub mod plan;
 pub mod planner;
 pub mod wanted;
 
+pub use conservatism::{Caution, Conservatism};
 pub use gap::{Gap, Guard, Ranges, Reach, SameTrack};
+pub use lateness::Lateness;
 pub use plan::{Kind, Plan, Stop};
 pub use planner::{ANYTIME_TRACKS, Planner};
 pub use wanted::{DecodeError, PastEnd, Wanted};

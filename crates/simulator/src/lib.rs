@@ -1,10 +1,12 @@
 //! Runs engines in virtual time: traces, workloads, validation, reports.
 
+pub mod experiment;
 pub mod fit;
 pub mod ledger;
 pub mod plot;
 pub mod replay;
 pub mod run;
+pub mod scenario;
 pub mod trace;
 pub mod validate;
 pub mod workload;

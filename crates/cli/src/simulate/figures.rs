@@ -2,7 +2,7 @@
 
 use block::{Direction, Duration};
 use engine::Limits;
-use scheduler::PolicyEntry;
+use scheduler::NamedPolicy;
 use scheduler::policy::Depth;
 use serde::Serialize;
 use simulator::ledger::{Ledger, Report};
@@ -12,6 +12,8 @@ use simulator::run::Ran;
 use simulator::workload::Workload;
 
 use super::Setup;
+use super::scan::ScanFigures;
+use super::truth::{Mode, Stated};
 use crate::output::Failure;
 use crate::workload::{Source, TraceCounts};
 
@@ -19,7 +21,7 @@ use crate::workload::{Source, TraceCounts};
 #[derive(Clone, Debug)]
 pub struct PolicyRun {
     /// The policy.
-    pub policy: &'static PolicyEntry,
+    pub policy: NamedPolicy,
     /// The engine's bounds.
     pub limits: Limits,
     /// The figures.
@@ -28,12 +30,14 @@ pub struct PolicyRun {
     pub distribution: Vec<(Duration, u64)>,
     /// What became of the trace, if there was one.
     pub trace: Option<TraceCounts>,
+    /// What the scan in the background came to, if there was one.
+    pub scan: Option<ScanFigures>,
 }
 
 impl PolicyRun {
     /// Takes the figures out of a run's ledger.
     pub fn new(
-        policy: &'static PolicyEntry,
+        policy: NamedPolicy,
         limits: Limits,
         ledger: &Ledger,
         ran: &Ran,
@@ -50,6 +54,7 @@ impl PolicyRun {
             report: ledger.report(ran),
             distribution,
             trace,
+            scan: None,
         }
     }
 
@@ -85,7 +90,7 @@ impl PolicyRun {
 
     /// Who chose the order.
     pub fn chosen_by(&self) -> &'static str {
-        match self.policy.depth {
+        match self.policy.depth() {
             Depth::JustInTime => "policy",
             Depth::DriveQueue => "drive-queue",
         }
@@ -103,13 +108,13 @@ pub const IDLE: &str = "idle";
 pub fn panels(setup: &Setup, runs: &[PolicyRun]) -> Vec<Panel> {
     let subject = format!("{} on {}", setup.source.name(), setup.drive.name);
     let curves = runs.iter().map(|run| Curve {
-        name: run.policy.name.to_owned(),
+        name: run.policy.name(),
         points: cumulative(&run.distribution),
     });
     let bars = runs.iter().map(|run| {
         let parts = run.head_ms().into_iter().enumerate();
         Bar {
-            name: run.policy.name.to_owned(),
+            name: run.policy.name(),
             parts: parts
                 .map(|(number, (name, value))| Part {
                     name,
@@ -125,7 +130,7 @@ pub fn panels(setup: &Setup, runs: &[PolicyRun]) -> Vec<Panel> {
     vec![
         Panel::Cdf {
             title: format!("{subject}: response times"),
-            x_label: "response time, ms; belief = truth (in-firmware)".to_owned(),
+            x_label: format!("response time, ms; {}", setup.truth.label()),
             curves: curves.collect(),
         },
         Panel::Bars {
@@ -161,11 +166,15 @@ const FINEST_SHARE: f64 = 0.001;
 /// What `--json` prints.
 #[derive(Serialize)]
 struct Comparison<'a> {
-    mode: &'static str,
+    mode: Mode,
     drive: Drive<'a>,
+    truth: Stated,
     load: Load<'a>,
     seed: Option<u64>,
     bounds: Bounds,
+    /// The scan of a single policy, at hand.
+    #[serde(flatten)]
+    scan: Option<&'a ScanFigures>,
     results: Vec<Figures<'a>>,
 }
 
@@ -203,11 +212,13 @@ struct Bounds {
 
 #[derive(Serialize)]
 struct Figures<'a> {
-    policy: &'static str,
+    policy: String,
     chosen_by: &'static str,
     depth: usize,
     #[serde(skip_serializing_if = "Option::is_none")]
     trace: Option<&'a TraceCounts>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    scan: Option<&'a ScanFigures>,
     #[serde(flatten)]
     report: &'a Report,
 }
@@ -215,7 +226,8 @@ struct Figures<'a> {
 /// The comparison as JSON: the same seed gives the same bytes.
 pub fn json(setup: &Setup, runs: &[PolicyRun]) -> Result<String, Failure> {
     let comparison = Comparison {
-        mode: "in-firmware",
+        mode: setup.truth.mode(),
+        truth: setup.truth.stated(),
         drive: Drive {
             name: &setup.drive.name,
             model: &setup.drive.model,
@@ -232,13 +244,18 @@ pub fn json(setup: &Setup, runs: &[PolicyRun]) -> Result<String, Failure> {
             requests: setup.requests,
             seconds: setup.until.map(|until| until.as_secs_f64()),
         },
+        scan: match runs {
+            [run] => run.scan.as_ref(),
+            _ => None,
+        },
         results: runs
             .iter()
             .map(|run| Figures {
-                policy: run.policy.name,
+                policy: run.policy.name(),
                 chosen_by: run.chosen_by(),
                 depth: run.limits.commands_at_drive,
                 trace: run.trace.as_ref(),
+                scan: run.scan.as_ref(),
                 report: &run.report,
             })
             .collect(),

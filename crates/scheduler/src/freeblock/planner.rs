@@ -40,6 +40,9 @@ pub struct Planner {
 }
 
 impl Planner {
+    /// At most how many tracks are looked at.
+    pub const TRACKS: u32 = 512;
+
     /// A planner that believes in a profile.
     pub fn new(profile: Arc<Profile>) -> Self {
         let ground = Ground::new(&profile);
