@@ -319,6 +319,7 @@ impl Engine {
         Pending {
             ticket: Ticket(slot),
             order: entry.order,
+            submitted: entry.submitted,
             direction: entry.request.direction,
             extent: entry.request.extent,
             target,
