@@ -85,12 +85,14 @@ struct Waiting {
 
 impl Default for Deadline {
     fn default() -> Self {
+        let parameters = Parameters::default();
         Deadline {
-            parameters: Parameters::default(),
+            parameters,
             reads: Side::default(),
             writes: Side::default(),
             direction: Direction::Read,
-            batched: 0,
+            // Full: the first choice begins a batch.
+            batched: parameters.fifo_batch,
             starved: 0,
         }
     }
