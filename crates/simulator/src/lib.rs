@@ -1,5 +1,6 @@
 //! Runs engines in virtual time: traces, workloads, validation, reports.
 
+pub mod experiment;
 pub mod fit;
 pub mod ledger;
 pub mod plot;

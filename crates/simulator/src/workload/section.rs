@@ -1,9 +1,9 @@
-//! Reads one table of a load file key by key, so that every complaint names the line and the key,
+//! Reads one table of a load or experiment file key by key, so that every complaint names the line and the key,
 //! and what was expected there.
 
 use std::collections::BTreeMap;
 
-use toml_edit::{Item, TableLike};
+use toml_edit::{Document, Item, TableLike};
 
 /// What is wrong with a load, and where.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -19,14 +19,14 @@ pub struct SpecError {
 
 /// Where the values of a load came from: a file's lines, and flags that replaced some of them.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Origin {
+pub(crate) struct Origin {
     file: String,
     lines: BTreeMap<String, usize>,
     flags: BTreeMap<&'static str, &'static str>,
 }
 
 impl Origin {
-    pub(super) fn new(file: &str) -> Self {
+    pub(crate) fn new(file: &str) -> Self {
         Origin {
             file: file.to_owned(),
             ..Origin::default()
@@ -34,12 +34,12 @@ impl Origin {
     }
 
     /// From now on complaints about `section` (or one key of it) name this flag.
-    pub(super) fn replaced_by_flag(&mut self, section: &'static str, flag: &'static str) {
+    pub(crate) fn replaced_by_flag(&mut self, section: &'static str, flag: &'static str) {
         self.flags.insert(section, flag);
     }
 
     /// A complaint about a key such as `size.kib`.
-    pub(super) fn complain(&self, key: &str, problem: impl Into<String>) -> SpecError {
+    pub(crate) fn complain(&self, key: &str, problem: impl Into<String>) -> SpecError {
         let section = key.split('.').next().unwrap_or(key);
         let flag = self.flags.get(key).or_else(|| self.flags.get(section));
         let (place, key) = match flag {
@@ -56,7 +56,7 @@ impl Origin {
         }
     }
 
-    pub(super) fn at(&self, line: Option<usize>) -> String {
+    pub(crate) fn at(&self, line: Option<usize>) -> String {
         match line {
             Some(line) => format!("{}:{line}", self.file),
             None => self.file.clone(),
@@ -64,8 +64,21 @@ impl Origin {
     }
 }
 
+/// The text as TOML.
+pub(crate) fn parse<'t>(origin: &Origin, text: &'t str) -> Result<Document<&'t str>, SpecError> {
+    Document::parse(text).map_err(|error| SpecError {
+        place: origin.at(error.span().map(|span| line_of(text, span.start))),
+        key: "not TOML".to_owned(),
+        problem: error
+            .message()
+            .split_whitespace()
+            .collect::<Vec<_>>()
+            .join(" "),
+    })
+}
+
 /// One table; `finish` complains about keys that nobody asked for.
-pub(super) struct Section<'a> {
+pub(crate) struct Section<'a> {
     text: &'a str,
     path: String,
     table: &'a dyn TableLike,
@@ -73,7 +86,7 @@ pub(super) struct Section<'a> {
 }
 
 impl<'a> Section<'a> {
-    pub(super) fn root(text: &'a str, table: &'a dyn TableLike) -> Self {
+    pub(crate) fn root(text: &'a str, table: &'a dyn TableLike) -> Self {
         Section {
             text,
             path: String::new(),
@@ -83,7 +96,7 @@ impl<'a> Section<'a> {
     }
 
     /// The table under `key`, which has to be there.
-    pub(super) fn section(
+    pub(crate) fn section(
         &mut self,
         origin: &mut Origin,
         key: &'static str,
@@ -104,8 +117,23 @@ impl<'a> Section<'a> {
         })
     }
 
+    /// The table under `key`, if it is there.
+    pub(crate) fn optional_section(
+        &mut self,
+        origin: &mut Origin,
+        key: &'static str,
+    ) -> Result<Option<Section<'a>>, SpecError> {
+        match self.table.contains_key(key) {
+            true => self.section(origin, key).map(Some),
+            false => {
+                self.asked.push(key);
+                Ok(None)
+            }
+        }
+    }
+
     /// The inline tables of the list under `key`.
-    pub(super) fn list(
+    pub(crate) fn list(
         &mut self,
         origin: &mut Origin,
         key: &'static str,
@@ -139,7 +167,7 @@ impl<'a> Section<'a> {
     }
 
     /// A number, whole or not; `default` if the key is not there, a complaint if there is none.
-    pub(super) fn number(
+    pub(crate) fn number(
         &mut self,
         origin: &mut Origin,
         key: &'static str,
@@ -153,7 +181,7 @@ impl<'a> Section<'a> {
     }
 
     /// A whole number that is not negative.
-    pub(super) fn whole(
+    pub(crate) fn whole(
         &mut self,
         origin: &mut Origin,
         key: &'static str,
@@ -167,7 +195,7 @@ impl<'a> Section<'a> {
     }
 
     /// A text.
-    pub(super) fn text(
+    pub(crate) fn text(
         &mut self,
         origin: &mut Origin,
         key: &'static str,
@@ -180,7 +208,7 @@ impl<'a> Section<'a> {
     }
 
     /// Complains about the first key that nobody asked for.
-    pub(super) fn finish(self, origin: &Origin) -> Result<(), SpecError> {
+    pub(crate) fn finish(self, origin: &Origin) -> Result<(), SpecError> {
         for (key, _) in self.table.iter() {
             if !self.asked.contains(&key) {
                 let line = self.table.key(key).and_then(|k| k.span());
@@ -231,7 +259,8 @@ impl<'a> Section<'a> {
         }
     }
 
-    fn item(&mut self, origin: &mut Origin, key: &'static str) -> Option<&'a Item> {
+    /// What stands under `key`, if anything does.
+    pub(crate) fn item(&mut self, origin: &mut Origin, key: &'static str) -> Option<&'a Item> {
         self.asked.push(key);
         let (name, item) = self.table.get_key_value(key)?;
         if let Some(span) = name.span() {
@@ -250,7 +279,7 @@ impl<'a> Section<'a> {
 }
 
 /// The number of the line in which the byte at `offset` stands, from 1.
-pub(super) fn line_of(text: &str, offset: usize) -> usize {
+pub(crate) fn line_of(text: &str, offset: usize) -> usize {
     let before = &text.as_bytes()[..offset.min(text.len())];
     1 + before.iter().filter(|&&byte| byte == b'\n').count()
 }
@@ -268,7 +297,7 @@ fn nearest<'k>(key: &str, keys: impl Iterator<Item = &'k str>) -> Option<&'k str
 const SIMILAR: f64 = 0.6;
 
 /// A value as it stands in the file, in one line and not too long.
-fn shown(item: &Item) -> String {
+pub(crate) fn shown(item: &Item) -> String {
     if item.is_table() || item.is_array_of_tables() {
         return "a table".to_owned();
     }
