@@ -18,6 +18,8 @@ pub struct SeekTable {
     points: Vec<(u32, u64)>,
     /// The time for each distance, for all distances of the drive.
     nanos: Arc<[u32]>,
+    /// For each point, not more than any time over its distance or a longer one; ascending.
+    least: Vec<u64>,
 }
 
 /// Why a list of points is not a seek table.
@@ -57,16 +59,55 @@ impl SeekTable {
             }
             before = distance;
         }
-        let nanos = (0..cylinders.max(2))
+        let nanos: Arc<[u32]> = (0..cylinders.max(2))
             .map(|d| interpolate(&points, d))
             .collect();
-        Ok(SeekTable { points, nanos })
+        // Lines are lowest at an end: a point, or the end of the disk.
+        let mut lowest = nanos.last().map_or(0, |&end| u64::from(end));
+        let mut least: Vec<u64> = points
+            .iter()
+            .rev()
+            .map(|&(_, time)| {
+                lowest = lowest.min(time);
+                lowest
+            })
+            .collect();
+        least.reverse();
+        Ok(SeekTable {
+            points,
+            nanos,
+            least,
+        })
     }
 
     /// The time for `distance` cylinders.
     pub fn time(&self, distance: u32) -> Duration {
         let last = self.nanos.len() - 1;
         Duration::from_nanos(u64::from(self.nanos[(distance as usize).min(last)]))
+    }
+
+    /// How far a search for whatever is within `time` has to go: over all longer distances the
+    /// arm takes longer. Measured tables go up and down, so that some shorter ones may, too.
+    ///
+    /// ```text
+    ///   time given  ----*-------------------*--------
+    ///                  / \      ______     /
+    ///                 /   \____/      \___/
+    ///                '                    ^ this far
+    /// ```
+    pub fn farthest_within(&self, time: Duration) -> u32 {
+        let time = time.as_nanos();
+        let above = self.least.partition_point(|&least| least <= time);
+        let Some(&(far, longer)) = self.points.get(above) else {
+            return u32::MAX;
+        };
+        let Some(below) = above.checked_sub(1) else {
+            return 0;
+        };
+        // The line rises from here, where it is not above `time`, to there, where it is.
+        let (near, shorter) = self.points[below];
+        let run = u128::from(time - shorter + 1) * u128::from(far - near);
+        near + run.div_ceil(u128::from(longer - shorter)) as u32 - 1
     }
 
     /// The published points.
@@ -142,6 +183,36 @@ mod tests {
                 Duration::from_micros(micros),
                 "distance {distance}"
             );
+        }
+    }
+
+    #[test]
+    fn farther_than_the_farthest_within_a_time_everything_takes_longer() {
+        let tables: [&[(u32, u64)]; 6] = [
+            &[(1, 1000), (2, 900), (10, 1700), (100, 2600)],
+            // An outlier, as that of the Atlas 10K at 4,700 cylinders.
+            &[(3, 500), (40, 700), (50, 1900), (60, 701), (900, 3000)],
+            &[(1, 800)],
+            &[(1, 900), (500, 900), (600, 100)],
+            &[(1, 100), (998, 3000), (5000, 10)],
+            &[(7, 100), (5000, 9000)],
+        ];
+        for points in tables {
+            let seek = table(points);
+            for nanos in (0..4_000_000)
+                .step_by(7_919)
+                .chain([100_000, 700_000, 900_000])
+            {
+                let within = |d: &u32| seek.time(*d).as_nanos() <= nanos;
+                let expected = (0..1000).rev().find(within).expect("distance 0");
+                let farthest = seek.farthest_within(Duration::from_nanos(nanos));
+                assert!(farthest >= expected, "{points:?}: {nanos} ns");
+                // Within the points of the disk it is not only not too near.
+                let exact = points.iter().all(|point| point.0 < 1000) && points[0].0 == 1;
+                if exact && farthest < points[points.len() - 1].0 {
+                    assert_eq!(farthest, expected, "{points:?}: {nanos} ns");
+                }
+            }
         }
     }
 

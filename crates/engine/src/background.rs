@@ -14,7 +14,8 @@ use block::{Direction, Duration, Extent, Instant, Sectors, Status};
 use drive::Profile;
 use scheduler::background::{Account, Means, Served, Tasks};
 use scheduler::freeblock::{
-    Caution, Conservatism, Gap, Kind, Plan, Planner, Ranges, Reach, SameTrack, Stop, Wanted,
+    ANYTIME_TRACKS, Caution, Conservatism, Gap, Kind, Plan, Planner, Ranges, Reach, SameTrack,
+    Stop, Wanted,
 };
 
 use crate::forecast::{Head, Route};
@@ -48,7 +49,7 @@ impl Default for Rules {
             same_track: SameTrack::Never,
             ranges: Ranges::One,
             stops: 1,
-            tracks: Planner::TRACKS,
+            tracks: ANYTIME_TRACKS,
             // Choice: longer than the pauses between the requests of one busy client.
             idle_after: Some(Duration::from_nanos(10_000_000)),
             // Choice: no more than a track of a drive of 2020, about two revolutions.

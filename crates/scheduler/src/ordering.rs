@@ -226,6 +226,7 @@ impl Ordering {
         let pending = Pending {
             ticket: Ticket(NONE),
             order: self.arrived << DIVISION_BITS,
+            submitted: now,
             direction: newcomer.direction,
             extent: newcomer.extent,
             target: newcomer.target,

@@ -15,8 +15,15 @@ use std::ops::RangeInclusive;
 use block::{Direction, Extent, Instant};
 use drive::{Position, Positioning, Profile, Target};
 
+pub mod aged_sptf;
+mod anticipation;
+pub mod anticipatory;
+mod by_cylinder;
 pub mod c_look;
+pub mod cfq_like;
+pub mod deadline;
 pub mod fcfs;
+pub mod look;
 mod naming;
 pub mod sptf;
 pub mod sptf_sw;
@@ -36,6 +43,8 @@ pub struct Pending {
     pub ticket: Ticket,
     /// Its number in the order of arrival, never used twice: what breaks ties.
     pub order: u64,
+    /// When it arrived.
+    pub submitted: Instant,
     /// Which way the bytes go.
     pub direction: Direction,
     /// Which blocks.
@@ -181,6 +190,13 @@ pub const ALL: &[PolicyEntry] = &[
         make: Make::Plain(|| Box::new(fcfs::Fcfs::default())),
     },
     PolicyEntry {
+        name: "look",
+        what: "Upwards by block number, at the highest pending request downwards, and so on.",
+        source: "Merten, 1970; Worthington, Ganger, Patt, SIGMETRICS 1994",
+        depth: Depth::JustInTime,
+        make: Make::Plain(|| Box::new(look::Look::default())),
+    },
+    PolicyEntry {
         name: "c-look",
         what: "Upwards by block number, then back to the lowest pending request.",
         source: "Seaman, Lind, Wilson, IBM Systems Journal 5(3), 1966; Worthington et al., 1994",
@@ -214,6 +230,58 @@ pub const ALL: &[PolicyEntry] = &[
                 default: sptf_sw::WINDOW_PERCENT,
             },
             |percent| Box::new(sptf_sw::SptfSw::new(percent)),
+        ),
+    },
+    PolicyEntry {
+        name: "aged-sptf",
+        what: "Shortest positioning time first, less N ms for each second of waiting.",
+        source: "Jacobson, Wilkes, HPL-CSP-91-7; Worthington, Ganger, Patt, SIGMETRICS 1994",
+        depth: Depth::JustInTime,
+        make: Make::With(
+            Parameter {
+                what: "0 is sptf; 6 is a choice, as in the drives' own aged order.",
+                unit: "milliseconds per second",
+                range: 0..=1000,
+                default: aged_sptf::WEIGHT,
+            },
+            |weight| Box::new(aged_sptf::AgedSptf::new(weight)),
+        ),
+    },
+    PolicyEntry {
+        name: "deadline",
+        what: "Linux's deadline: sorted batches, and an expiry for reads and one for writes.",
+        source: "Axboe; Linux, block/deadline-iosched.c",
+        depth: Depth::JustInTime,
+        make: Make::Plain(|| Box::new(deadline::Deadline::default())),
+    },
+    PolicyEntry {
+        name: "anticipatory",
+        what: "Deadline, and after a read the disk idles up to N ms for one that follows it.",
+        source: "Iyer, Druschel, SOSP 2001; Piggin, Linux 2.6, block/as-iosched.c",
+        depth: Depth::JustInTime,
+        make: Make::With(
+            Parameter {
+                what: "How long the disk idles at most; 6: Linux.",
+                unit: "milliseconds",
+                range: 1..=1000,
+                default: anticipatory::PATIENCE_MS,
+            },
+            |millis| Box::new(anticipatory::Anticipatory::new(millis)),
+        ),
+    },
+    PolicyEntry {
+        name: "cfq-like",
+        what: "Readers, one for each sixteenth of the disk, and the writes take turns of N ms.",
+        source: "Axboe; Linux 2.6.13 to 4.20, block/cfq-iosched.c",
+        depth: Depth::JustInTime,
+        make: Make::With(
+            Parameter {
+                what: "How long a turn lasts; 100: Linux.",
+                unit: "milliseconds",
+                range: 1..=10_000,
+                default: cfq_like::SLICE_MS,
+            },
+            |millis| Box::new(cfq_like::CfqLike::new(millis)),
         ),
     },
     PolicyEntry {

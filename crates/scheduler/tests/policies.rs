@@ -1,18 +1,23 @@
 //! Every policy against an oracle that looks at everything, and the promises that all keep.
 
+use std::cmp::{Ordering, Reverse};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
-use block::{Direction, Extent, Instant, Lba, Sectors};
-use drive::{Angle, Position, Profile, Target};
+use block::{Direction, Duration, Extent, Instant, Lba, Sectors};
+use drive::{Angle, Position, Profile, Target, catalog};
 use proptest::prelude::*;
 use scheduler::policy::{ALL, find};
-use scheduler::{Choice, Pending, Policy, Ticket, View};
+use scheduler::{Choice, NamedPolicy, Pending, Policy, Ticket, View};
 
 #[path = "drives/invented.rs"]
 mod invented;
 
-/// Where requests begin: few blocks, so that ties are frequent.
+/// Where requests begin: few blocks, so that ties are frequent, on the whole of the drive.
 const BLOCKS: u64 = 60;
+
+/// From one of them to the next.
+const STRIDE: u64 = 46;
 
 /// What happens to a policy.
 #[derive(Clone, Debug)]
@@ -24,30 +29,77 @@ enum Step {
     },
     /// Withdraws one of the pending requests.
     Withdraw(prop::sample::Index),
-    /// Chooses, with the head there and then.
-    Select { head: Position, ready: u64 },
+    /// Chooses, with the head there, and so long before the command before has ended.
+    Select { head: Position, ahead: u64 },
 }
 
+/// Where an elevator is.
+#[derive(Clone, Copy, Debug)]
+struct Sweep {
+    at: Lba,
+    upwards: bool,
+}
+
+/// What is known of a choice beforehand.
+#[derive(Clone, Copy, Debug)]
+enum Expected {
+    /// This one, or that there is nothing.
+    Exactly(Option<Ticket>),
+    /// Any that is pending, if one is. What such a policy promises has tests of its own below.
+    Something,
+    /// The same, or a wait, of this length after the end of the command before at the most.
+    SomethingOrWait(Duration),
+}
+
+/// A moment after the last arrival: only differences of waiting count.
+const LATEST: Instant = Instant::from_nanos(1 << 40);
+
 /// What a policy should choose, found by looking at every pending request.
-fn oracle(name: &str, pending: &BTreeMap<u64, Pending>, sweep: Lba, view: &View) -> Option<Ticket> {
+fn oracle(
+    policy: &NamedPolicy,
+    pending: &BTreeMap<u64, Pending>,
+    sweep: Sweep,
+    view: &View,
+) -> Expected {
     let all = pending.values();
-    let chosen = match name {
+    let time = |p: &Pending| view.positioning(&p.target, p.direction).total().as_nanos();
+    let behind = |p: &Pending| p.extent.start() < sweep.at;
+    let beyond = |p: &Pending| p.extent.start() > sweep.at;
+    let start = |p: &Pending| p.extent.start();
+    let parameter = u64::from(policy.parameter().unwrap_or(0));
+    let chosen = match policy.entry.name {
         "fcfs" | "drive" => all.min_by_key(|p| p.order),
-        "c-look" => all.min_by_key(|p| (p.extent.start() < sweep, p.extent.start(), p.order)),
+        "look" if sweep.upwards && !all.clone().all(behind) => {
+            all.min_by_key(|p| (behind(p), start(p), p.order))
+        }
+        "look" if !sweep.upwards && all.clone().all(beyond) => {
+            all.min_by_key(|p| (start(p), p.order))
+        }
+        "look" => all.min_by_key(|p| (beyond(p), Reverse(start(p)), p.order)),
+        "c-look" => all.min_by_key(|p| (behind(p), start(p), p.order)),
         "sstf" => all.min_by_key(|p| {
             let distance = p.target.position.cylinder.abs_diff(view.head.cylinder);
             (distance, p.order)
         }),
-        "sptf" => all.min_by_key(|p| (view.positioning(&p.target, p.direction).total(), p.order)),
+        "sptf" => all.min_by_key(|p| (time(p), p.order)),
         "sptf-sw" => {
-            let time = |p: &&Pending| view.positioning(&p.target, p.direction).total();
-            let shortest = all.clone().map(|p| time(&p).as_nanos()).min();
-            all.filter(|p| shortest.is_some_and(|ns| time(p).as_nanos() * 100 <= ns * 160))
+            let shortest = all.clone().map(time).min().unwrap_or(0);
+            all.filter(|p| time(p) * 100 <= shortest * (100 + parameter))
                 .min_by_key(|p| (view.positioning(&p.target, p.direction).seek, p.order))
         }
-        _ => panic!("{name} has no oracle: write one"),
+        "aged-sptf" => all.min_by_key(|p| {
+            let waited = i128::from(LATEST.since(p.submitted).as_nanos());
+            (
+                i128::from(time(p)) * 1000 - i128::from(parameter) * waited,
+                p.order,
+            )
+        }),
+        "deadline" => return Expected::Something,
+        "anticipatory" => return Expected::SomethingOrWait(Duration::from_millis(parameter)),
+        "cfq-like" => return Expected::SomethingOrWait(Duration::from_millis(8)),
+        name => panic!("{name} has no oracle: write one"),
     };
-    chosen.map(|p| p.ticket)
+    Expected::Exactly(chosen.map(|p| p.ticket))
 }
 
 fn position() -> impl Strategy<Value = Position> {
@@ -62,35 +114,49 @@ fn step() -> impl Strategy<Value = Step> {
     });
     prop_oneof![
         4 => (direction, 0..BLOCKS, target)
-            .prop_map(|(direction, start, target)| Step::Add { direction, start, target }),
+            .prop_map(|(direction, start, target)| Step::Add {
+                direction,
+                start: start * STRIDE,
+                target,
+            }),
         1 => any::<prop::sample::Index>().prop_map(Step::Withdraw),
         3 => (position(), 0..20_000_000u64)
-            .prop_map(|(head, ready)| Step::Select { head, ready }),
+            .prop_map(|(head, ahead)| Step::Select { head, ahead }),
     ]
 }
 
 /// A policy, the requests that it should know of, and where an oracle's sweep is.
 struct Trial {
-    name: &'static str,
+    named: NamedPolicy,
     policy: Box<dyn Policy>,
-    belief: Profile,
+    belief: Arc<Profile>,
     pending: BTreeMap<u64, Pending>,
-    sweep: Lba,
+    sweep: Sweep,
     free: Vec<Ticket>,
     arrived: u64,
+    now: Instant,
+    ready: Instant,
+    /// Until when the policy idles.
+    waits: Option<Instant>,
 }
 
 impl Trial {
-    fn new(name: &'static str) -> Self {
-        let entry = find(name).expect("a policy of the table");
+    fn new(name: &str, belief: &Arc<Profile>) -> Self {
+        let named = find(name).expect("a policy of the table");
         Trial {
-            name,
-            policy: entry.make(),
-            belief: invented::profile(),
+            named,
+            policy: named.make(),
+            belief: Arc::clone(belief),
             pending: BTreeMap::new(),
-            sweep: Lba(0),
-            free: (0..64).rev().map(Ticket).collect(),
+            sweep: Sweep {
+                at: Lba(0),
+                upwards: true,
+            },
+            free: (0..MOST).rev().map(Ticket).collect(),
             arrived: 0,
+            now: Instant::ZERO,
+            ready: Instant::ZERO,
+            waits: None,
         }
     }
 
@@ -102,8 +168,11 @@ impl Trial {
                 target,
             } => self.add(direction, start, target),
             Step::Withdraw(index) => self.withdraw(index),
-            Step::Select { head, ready } => {
-                self.select(head, ready);
+            Step::Select { head, ahead } => {
+                // Just in time: when the command before is taken up.
+                self.now = self.now.max(self.ready);
+                self.ready = self.now + Duration::from_nanos(ahead);
+                self.select(head);
             }
         }
     }
@@ -115,11 +184,13 @@ impl Trial {
         let pending = Pending {
             ticket,
             order: self.arrived,
+            submitted: self.now,
             direction,
             extent: Extent::new(Lba(start), Sectors(8)).expect("a valid extent"),
             target,
         };
         self.arrived += 1;
+        self.waits = None;
         self.pending.insert(pending.order, pending);
         self.policy.add(&pending);
     }
@@ -137,22 +208,44 @@ impl Trial {
         self.free.push(pending.ticket);
     }
 
-    /// Lets the policy choose; `false` if it found nothing.
-    fn select(&mut self, head: Position, ready: u64) -> bool {
+    /// Lets the policy choose.
+    fn select(&mut self, head: Position) -> Choice {
+        let name = self.named.name();
+        let belief = Arc::clone(&self.belief);
         let view = View {
-            now: Instant::from_nanos(ready.saturating_sub(150_000)),
-            belief: &self.belief,
+            now: self.now,
+            belief: &belief,
             head,
-            ready: Instant::from_nanos(ready),
+            ready: self.ready,
             previous: Direction::Read,
         };
-        let expected = oracle(self.name, &self.pending, self.sweep, &view);
+        let expected = oracle(&self.named, &self.pending, self.sweep, &view);
         let choice = self.policy.select(&view);
-        let Some(ticket) = expected else {
-            assert_eq!(choice, Choice::Nothing, "{}", self.name);
-            return false;
-        };
-        assert_eq!(choice, Choice::Serve(ticket), "{}", self.name);
+        match (expected, choice) {
+            (Expected::Exactly(None), _) => assert_eq!(choice, Choice::Nothing, "{name}"),
+            (Expected::Exactly(Some(ticket)), _) => {
+                assert_eq!(choice, Choice::Serve(ticket), "{name}");
+            }
+            (Expected::SomethingOrWait(most), Choice::WaitUntil(then)) => {
+                assert!(!self.pending.is_empty(), "{name} waits for nothing");
+                assert!(then > self.now, "{name} waits for what is over");
+                assert!(then <= self.ready.max(self.now) + most, "{name} waits long");
+                let same = self.waits.is_none_or(|waits| then <= waits);
+                assert!(same, "{name} puts off the end of its wait");
+            }
+            (_, Choice::WaitUntil(_)) => panic!("{name} idles"),
+            (_, Choice::Nothing) => assert!(self.pending.is_empty(), "{name} serves nothing"),
+            (_, Choice::Serve(_)) => {}
+        }
+        match choice {
+            Choice::Serve(ticket) => self.served(ticket),
+            Choice::WaitUntil(then) => self.waits = Some(then),
+            Choice::Nothing => {}
+        }
+        choice
+    }
+
+    fn served(&mut self, ticket: Ticket) {
         let order = self
             .pending
             .values()
@@ -160,16 +253,46 @@ impl Trial {
             .map(|p| p.order)
             .expect("only pending requests are chosen, each once");
         let served = self.pending.remove(&order).expect("it is pending");
-        self.sweep = served.extent.start();
+        let start = served.extent.start();
+        self.sweep.upwards = match start.cmp(&self.sweep.at) {
+            Ordering::Greater => true,
+            Ordering::Less => false,
+            Ordering::Equal => self.sweep.upwards,
+        };
+        self.sweep.at = start;
         self.free.push(ticket);
-        true
+        self.waits = None;
     }
 
-    /// Serves all that is left, and finds nothing afterwards.
+    /// Serves all that is left, idling as the policy wants, and finds nothing afterwards.
     fn drain(&mut self) {
-        while self.select(Position::default(), 1_000_000) {}
-        assert!(self.pending.is_empty(), "{} lost requests", self.name);
+        loop {
+            match self.select(Position::default()) {
+                Choice::Serve(_) => self.ready = self.ready.max(self.now) + SERVICE,
+                Choice::WaitUntil(then) => self.now = then,
+                Choice::Nothing => break,
+            }
+        }
+        assert!(self.pending.is_empty(), "{} lost some", self.named.name());
     }
+}
+
+/// What a command takes where it does not matter.
+const SERVICE: Duration = Duration::from_millis(5);
+
+/// Most requests that are pending at once.
+const MOST: u32 = 64;
+
+/// Every policy of the table, and the ends of the ranges of those that take a parameter.
+fn all_names() -> impl Iterator<Item = String> {
+    ALL.iter().flat_map(|entry| {
+        let ends = entry
+            .parameter()
+            .map(|p| [*p.range.start(), *p.range.end()]);
+        let ends = ends.into_iter().flatten();
+        let ends = ends.map(|parameter| format!("{}{parameter}", entry.name));
+        std::iter::once(entry.name.to_owned()).chain(ends)
+    })
 }
 
 proptest! {
@@ -177,8 +300,9 @@ proptest! {
     fn every_policy_chooses_as_its_oracle_and_serves_each_request_once(
         steps in prop::collection::vec(step(), 0..200),
     ) {
-        for entry in ALL {
-            let mut trial = Trial::new(entry.name);
+        let belief = Arc::new(invented::profile());
+        for name in all_names() {
+            let mut trial = Trial::new(&name, &belief);
             for step in &steps {
                 trial.step(step);
             }
@@ -189,22 +313,62 @@ proptest! {
 
 #[test]
 fn withdrawing_what_is_not_pending_changes_nothing() {
-    for entry in ALL {
-        let mut trial = Trial::new(entry.name);
+    let belief = Arc::new(invented::profile());
+    for name in all_names() {
+        let mut trial = Trial::new(&name, &belief);
         let target = Target {
             position: Position::default(),
             angle: Angle::ZERO,
         };
         trial.add(Direction::Read, 5, target);
         let known = *trial.pending.values().next().expect("one is pending");
-        let stranger = Pending {
-            ticket: Ticket(9),
-            order: 77,
-            ..known
-        };
-        trial.policy.withdraw(&stranger);
+        for ticket in [Ticket(9), known.ticket] {
+            let stranger = Pending {
+                ticket,
+                order: 77,
+                ..known
+            };
+            trial.policy.withdraw(&stranger);
+        }
         trial.drain();
         trial.policy.withdraw(&known);
-        assert!(!trial.select(Position::default(), 0), "{}", entry.name);
+        assert_eq!(trial.select(Position::default()), Choice::Nothing, "{name}");
+    }
+}
+
+/// The same against the tables of real drives, which are long and have outliers.
+#[test]
+fn on_the_drives_of_the_catalogue_the_choice_is_the_oracle_s_too() {
+    for drive in ["quantum-atlas-10k", "hp-c2247a", "modern-20tb"] {
+        let entry = catalog::find(drive).expect("a shipped drive");
+        let belief = Arc::new(entry.profile().expect("a valid profile"));
+        let blocks = belief.geometry.sectors().0;
+        for name in all_names() {
+            let mut trial = Trial::new(&name, &belief);
+            let mut head = Position::default();
+            for number in 0..400u64 {
+                // Knuth's multiplicative hashing: any fixed sequence that spreads will do.
+                let spread = number.wrapping_add(1).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 20;
+                let start = spread % (blocks - 8);
+                let place = belief.geometry.locate(Lba(start)).expect("on the drive");
+                let direction = match number % 3 {
+                    0 => Direction::Write,
+                    _ => Direction::Read,
+                };
+                trial.add(direction, start, Target::from(&place));
+                if number >= u64::from(MOST) {
+                    let before = trial.pending.clone();
+                    trial.step(&Step::Select {
+                        head,
+                        ahead: spread % 10_000_000,
+                    });
+                    let gone = before
+                        .values()
+                        .find(|p| !trial.pending.contains_key(&p.order));
+                    head = gone.map_or(head, |served| served.target.position);
+                }
+            }
+            trial.drain();
+        }
     }
 }

@@ -140,6 +140,7 @@ fn choose(bencher: Bencher, (policy, pending): (&str, u32)) {
         Pending {
             ticket,
             order,
+            submitted: Instant::ZERO,
             direction: Direction::Read,
             extent: Extent::new(lba, Sectors(15)).expect("a valid extent"),
             target: Target::from(&place),

@@ -1,18 +1,26 @@
 //! Shortest positioning time first with a seek window: of the requests that are nearly as soon
 //! under the head as the soonest, the one with the smallest seek time.
 //!
+//! ```text
+//!   positioning time   |---------|---------------|------------------->
+//!                      0     shortest     N % longer
+//!                                 ^ in the window: the smallest seek
+//! ```
+//!
 //! Lumb, Schindler, Ganger, FAST 2002, 5.3, where it is called SPTF-SW60%: a positioning time may
 //! be up to 60 % longer than the shortest. What the arm saves is left as rotational latency, which
 //! free blocks fill. Not for a disk without background work: it is then a worse SPTF.
 
-use block::{Direction, Duration};
+use block::Duration;
 
+use crate::policy::by_cylinder::{ByCylinder, Candidate, Ways};
+use crate::policy::sptf::soonest;
 use crate::policy::{Choice, Pending, Policy, Sight, View};
 
-/// The requests, and how wide the window is.
+/// The requests by cylinder, and how wide the window is.
 #[derive(Clone, Debug)]
 pub struct SptfSw {
-    pending: Vec<Pending>,
+    pending: ByCylinder,
     percent: u32,
 }
 
@@ -20,15 +28,37 @@ impl SptfSw {
     /// One whose window ends `percent` per cent above the shortest positioning time.
     pub fn new(percent: u32) -> Self {
         SptfSw {
-            pending: Vec::new(),
+            pending: ByCylinder::default(),
             percent,
         }
     }
 
     /// The longest positioning time that is in the window.
     fn window(&self, shortest: Duration) -> Duration {
-        let nanos = shortest.as_nanos() * u64::from(100 + self.percent) / 100;
-        Duration::from_nanos(nanos)
+        let percent = 100 + u64::from(self.percent);
+        Duration::from_nanos(shortest.as_nanos() * percent / 100)
+    }
+
+    /// The request with the smallest seek time in the window; of several, the earliest.
+    fn smallest_seek(&self, view: &View) -> Option<&Candidate> {
+        let (shortest, mut best) = soonest(&self.pending, view)?;
+        let ways = Ways::new(view);
+        let window = self.window(shortest);
+        let mut smallest = ways.seek(best);
+        let mut reach = ways.reach(smallest);
+        let mut outward = self.pending.outward(view.head.cylinder);
+        while let Some(candidate) = outward.next_within(reach) {
+            let seek = ways.seek(candidate);
+            if (seek, candidate.order) < (smallest, best.order)
+                && seek + ways.rotation(seek, candidate) <= window
+            {
+                if seek < smallest {
+                    reach = ways.reach(seek);
+                }
+                (smallest, best) = (seek, candidate);
+            }
+        }
+        Some(best)
     }
 }
 
@@ -38,29 +68,19 @@ impl Policy for SptfSw {
     }
 
     fn add(&mut self, pending: &Pending) {
-        self.pending.push(*pending);
+        self.pending.insert(pending);
     }
 
     fn withdraw(&mut self, pending: &Pending) {
-        self.pending.retain(|other| other.order != pending.order);
+        self.pending.remove(pending.ticket, pending.order);
     }
 
     fn select(&mut self, view: &View) -> Choice {
-        let time = |p: &Pending| view.positioning(&p.target, p.direction).total();
-        let Some(shortest) = self.pending.iter().map(time).min() else {
+        let Some(&Candidate { ticket, order, .. }) = self.smallest_seek(view) else {
             return Choice::Nothing;
         };
-        let window = self.window(shortest);
-        let seek = |p: &Pending| -> Duration {
-            let direction: Direction = p.direction;
-            view.belief
-                .reposition(view.head, p.target.position, direction)
-        };
-        let chosen = (0..self.pending.len())
-            .filter(|&place| time(&self.pending[place]) <= window)
-            .min_by_key(|&place| (seek(&self.pending[place]), self.pending[place].order))
-            .expect("the shortest is in the window");
-        Choice::Serve(self.pending.swap_remove(chosen).ticket)
+        self.pending.remove(ticket, order);
+        Choice::Serve(ticket)
     }
 }
 

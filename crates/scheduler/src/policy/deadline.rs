@@ -1,0 +1,247 @@
+//! Linux's deadline elevator: sorted batches of one direction, and a bound after which the oldest
+//! request is served although the sweep is elsewhere.
+//!
+//! ```text
+//!   by block   reads  . . r . . r r . .        writes  w . . w . . w
+//!   by age     reads  r r r                    writes  w w w
+//!                     ^ expires after 0.5 s            ^ after 5 s
+//!
+//!   batch: at most 16 of one direction upwards | next batch: reads, unless writes have been put
+//!                                              | off twice; from the oldest if it has expired,
+//!                                              | otherwise on from where the sweep was
+//! ```
+//!
+//! Axboe; Linux, `block/deadline-iosched.c` and `block/mq-deadline.c`. Simplified: nothing is
+//! merged, there are no priorities (they are the engine's), and a sweep is kept for each direction
+//! across the batches of the other, where the first versions began every such batch with the
+//! oldest. Blind to rotation. Not for a deep backlog: once all have expired every batch begins
+//! somewhere else, and the arm travels as under first come, first served, every 16 requests.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use block::{Direction, Duration, Instant, Lba};
+
+use crate::policy::{Choice, Pending, Policy, Sight, Ticket, View};
+
+/// Its constants.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Parameters {
+    /// After so long a read is served out of turn.
+    pub read_expire: Duration,
+    /// After so long a write is.
+    pub write_expire: Duration,
+    /// So many batches of reads may go before a batch of writes, if there are writes.
+    pub writes_starved: u32,
+    /// Requests in a batch.
+    pub fifo_batch: u32,
+}
+
+/// The constants of Linux: `HZ / 2`, `5 * HZ`, 2, 16.
+impl Default for Parameters {
+    fn default() -> Self {
+        Parameters {
+            read_expire: Duration::from_millis(500),
+            write_expire: Duration::from_secs(5),
+            writes_starved: 2,
+            fifo_batch: 16,
+        }
+    }
+}
+
+/// The requests of each direction, and the batch.
+#[derive(Clone, Debug)]
+pub struct Deadline {
+    parameters: Parameters,
+    reads: Side,
+    writes: Side,
+    /// The direction of the batch.
+    direction: Direction,
+    /// Requests of the batch that were served.
+    batched: u32,
+    /// Batches of reads since the last batch of writes that writes had to wait for.
+    starved: u32,
+}
+
+/// The requests of one direction.
+#[derive(Clone, Debug, Default)]
+struct Side {
+    by_block: BTreeMap<Key, Waiting>,
+    by_age: BTreeSet<(Instant, u64, Key)>,
+    /// Where the last request ended that was served.
+    sweep: Lba,
+}
+
+/// First block, and number by arrival.
+pub(super) type Key = (Lba, u64);
+
+/// What else is known of a request.
+#[derive(Clone, Copy, Debug)]
+struct Waiting {
+    ticket: Ticket,
+    submitted: Instant,
+    /// The block after its last.
+    end: Lba,
+}
+
+impl Default for Deadline {
+    fn default() -> Self {
+        let parameters = Parameters::default();
+        Deadline {
+            parameters,
+            reads: Side::default(),
+            writes: Side::default(),
+            direction: Direction::Read,
+            // Full: the first choice begins a batch.
+            batched: parameters.fifo_batch,
+            starved: 0,
+        }
+    }
+}
+
+impl Policy for Deadline {
+    fn sight(&self) -> Sight {
+        Sight::Order
+    }
+
+    fn add(&mut self, pending: &Pending) {
+        let key = (pending.extent.start(), pending.order);
+        let waiting = Waiting {
+            ticket: pending.ticket,
+            submitted: pending.submitted,
+            end: pending.extent.end(),
+        };
+        self.side_mut(pending.direction).insert(key, waiting);
+    }
+
+    fn withdraw(&mut self, pending: &Pending) {
+        let key = (pending.extent.start(), pending.order);
+        self.side_mut(pending.direction).remove(key);
+    }
+
+    fn select(&mut self, view: &View) -> Choice {
+        let next = self.next(view.now);
+        next.map_or(Choice::Nothing, |key| self.serve(key, self.direction))
+    }
+}
+
+impl Deadline {
+    /// The request after the last one, or the first of a new batch.
+    fn next(&mut self, now: Instant) -> Option<Key> {
+        if self.batched < self.parameters.fifo_batch
+            && let Some(key) = self.side(self.direction).ahead()
+        {
+            return Some(key);
+        }
+        (self.direction, self.batched) = (self.turn()?, 0);
+        let side = self.side(self.direction);
+        let ahead = side.ahead().filter(|_| !self.is_late(self.direction, now));
+        ahead.or_else(|| side.oldest().map(|(_, key)| key))
+    }
+
+    /// Whose batch is next.
+    fn turn(&mut self) -> Option<Direction> {
+        match (
+            self.reads.by_block.is_empty(),
+            self.writes.by_block.is_empty(),
+        ) {
+            (true, true) => None,
+            (false, true) => Some(Direction::Read),
+            (false, false) if self.starved < self.parameters.writes_starved => {
+                self.starved += 1;
+                Some(Direction::Read)
+            }
+            (_, false) => {
+                self.starved = 0;
+                Some(Direction::Write)
+            }
+        }
+    }
+
+    /// Whether the oldest of one direction has waited for too long.
+    pub(super) fn is_late(&self, direction: Direction, now: Instant) -> bool {
+        let bound = match direction {
+            Direction::Read => self.parameters.read_expire,
+            Direction::Write => self.parameters.write_expire,
+        };
+        let oldest = self.side(direction).oldest();
+        oldest.is_some_and(|(submitted, _)| submitted + bound <= now)
+    }
+
+    /// Whether there is nothing to serve.
+    pub(super) fn is_empty(&self) -> bool {
+        self.reads.by_block.is_empty() && self.writes.by_block.is_empty()
+    }
+
+    /// The first read from this block on.
+    pub(super) fn read_from(&self, block: Lba) -> Option<Key> {
+        self.reads.first_from(block)
+    }
+
+    /// Where the last read ended that was served.
+    pub(super) fn read_sweep(&self) -> Lba {
+        self.reads.sweep
+    }
+
+    /// The direction of what was served last.
+    pub(super) fn direction(&self) -> Direction {
+        self.direction
+    }
+
+    /// Serves a pending request, as the next of the batch or the first of another.
+    pub(super) fn serve(&mut self, key: Key, direction: Direction) -> Choice {
+        if self.direction != direction {
+            (self.direction, self.batched) = (direction, 0);
+        }
+        self.batched = self.batched.saturating_add(1);
+        let side = self.side_mut(direction);
+        let Some(served) = side.remove(key) else {
+            return Choice::Nothing;
+        };
+        side.sweep = served.end;
+        Choice::Serve(served.ticket)
+    }
+
+    fn side(&self, direction: Direction) -> &Side {
+        match direction {
+            Direction::Read => &self.reads,
+            Direction::Write => &self.writes,
+        }
+    }
+
+    fn side_mut(&mut self, direction: Direction) -> &mut Side {
+        match direction {
+            Direction::Read => &mut self.reads,
+            Direction::Write => &mut self.writes,
+        }
+    }
+}
+
+impl Side {
+    fn insert(&mut self, key: Key, waiting: Waiting) {
+        self.by_age.insert((waiting.submitted, key.1, key));
+        self.by_block.insert(key, waiting);
+    }
+
+    fn remove(&mut self, key: Key) -> Option<Waiting> {
+        let removed = self.by_block.remove(&key)?;
+        self.by_age.remove(&(removed.submitted, key.1, key));
+        Some(removed)
+    }
+
+    /// The next request upwards from the sweep.
+    fn ahead(&self) -> Option<Key> {
+        self.first_from(self.sweep)
+    }
+
+    fn first_from(&self, block: Lba) -> Option<Key> {
+        let (&key, _) = self.by_block.range((block, 0)..).next()?;
+        Some(key)
+    }
+
+    /// When the oldest request arrived, and which it is.
+    fn oldest(&self) -> Option<(Instant, Key)> {
+        self.by_age
+            .first()
+            .map(|&(submitted, _, key)| (submitted, key))
+    }
+}
