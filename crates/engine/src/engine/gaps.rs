@@ -298,7 +298,7 @@ impl Engine {
         if let Some(Read { served, means }) = read {
             background.deliver(now, &served, means);
         }
-        let Some(piece) = piece else { return None };
+        let piece = piece?;
         let period = self.belief.spindle.period().as_nanos();
         let mut lost = 0;
         if let Some(without) = without {
