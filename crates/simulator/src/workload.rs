@@ -23,7 +23,7 @@ pub mod dice;
 pub mod generator;
 mod parse;
 pub mod placement;
-mod section;
+pub(crate) mod section;
 pub mod size;
 pub mod synthetic;
 

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use toml_edit::{Item, TableLike};
+use toml_edit::{Item, Table, TableLike};
 
 /// What is wrong with a load, and where.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -19,14 +19,14 @@ pub struct SpecError {
 
 /// Where the values of a load came from: a file's lines, and flags that replaced some of them.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Origin {
+pub(crate) struct Origin {
     file: String,
     lines: BTreeMap<String, usize>,
     flags: BTreeMap<&'static str, &'static str>,
 }
 
 impl Origin {
-    pub(super) fn new(file: &str) -> Self {
+    pub(crate) fn new(file: &str) -> Self {
         Origin {
             file: file.to_owned(),
             ..Origin::default()
@@ -34,20 +34,17 @@ impl Origin {
     }
 
     /// From now on complaints about `section` (or one key of it) name this flag.
-    pub(super) fn replaced_by_flag(&mut self, section: &'static str, flag: &'static str) {
+    pub(crate) fn replaced_by_flag(&mut self, section: &'static str, flag: &'static str) {
         self.flags.insert(section, flag);
     }
 
     /// A complaint about a key such as `size.kib`.
-    pub(super) fn complain(&self, key: &str, problem: impl Into<String>) -> SpecError {
+    pub(crate) fn complain(&self, key: &str, problem: impl Into<String>) -> SpecError {
         let section = key.split('.').next().unwrap_or(key);
         let flag = self.flags.get(key).or_else(|| self.flags.get(section));
         let (place, key) = match flag {
             Some(flag) => ("command line".to_owned(), (*flag).to_owned()),
-            None => {
-                let line = self.lines.get(key).or_else(|| self.lines.get(section));
-                (self.at(line.copied()), key.to_owned())
-            }
+            None => (self.at(self.line_of(key)), key.to_owned()),
         };
         SpecError {
             place,
@@ -56,7 +53,18 @@ impl Origin {
         }
     }
 
-    pub(super) fn at(&self, line: Option<usize>) -> String {
+    /// The line of a key, or of the innermost table around it whose line is known.
+    fn line_of(&self, key: &str) -> Option<usize> {
+        let mut key = key;
+        loop {
+            if let Some(&line) = self.lines.get(key) {
+                return Some(line);
+            }
+            key = key.rsplit_once('.')?.0;
+        }
+    }
+
+    pub(crate) fn at(&self, line: Option<usize>) -> String {
         match line {
             Some(line) => format!("{}:{line}", self.file),
             None => self.file.clone(),
@@ -65,25 +73,28 @@ impl Origin {
 }
 
 /// One table; `finish` complains about keys that nobody asked for.
-pub(super) struct Section<'a> {
+pub(crate) struct Section<'a> {
     text: &'a str,
     path: String,
     table: &'a dyn TableLike,
+    /// Where it begins, if it is one of a list.
+    line: Option<usize>,
     asked: Vec<&'static str>,
 }
 
 impl<'a> Section<'a> {
-    pub(super) fn root(text: &'a str, table: &'a dyn TableLike) -> Self {
+    pub(crate) fn root(text: &'a str, table: &'a dyn TableLike) -> Self {
         Section {
             text,
             path: String::new(),
             table,
+            line: None,
             asked: Vec::new(),
         }
     }
 
     /// The table under `key`, which has to be there.
-    pub(super) fn section(
+    pub(crate) fn section(
         &mut self,
         origin: &mut Origin,
         key: &'static str,
@@ -100,12 +111,13 @@ impl<'a> Section<'a> {
             text: self.text,
             path: self.path_of(key),
             table,
+            line: None,
             asked: Vec::new(),
         })
     }
 
     /// The inline tables of the list under `key`.
-    pub(super) fn list(
+    pub(crate) fn list(
         &mut self,
         origin: &mut Origin,
         key: &'static str,
@@ -132,14 +144,53 @@ impl<'a> Section<'a> {
                 text: self.text,
                 path: path.clone(),
                 table,
+                line: value.span().map(|span| line_of(self.text, span.start)),
                 asked: Vec::new(),
             });
         }
         Ok(sections)
     }
 
+    /// The tables `[[key]]`, of which there is at least one.
+    pub(crate) fn tables(
+        &mut self,
+        origin: &mut Origin,
+        key: &'static str,
+    ) -> Result<Vec<Section<'a>>, SpecError> {
+        let path = self.path_of(key);
+        let expected = format!("expected tables [[{key}]]");
+        let Some(item) = self.item(origin, key) else {
+            return Err(self.absent(origin, key, &format!("missing: {expected}")));
+        };
+        let tables = item
+            .as_array_of_tables()
+            .ok_or_else(|| origin.complain(&path, format!("{}: {expected}", shown(item))))?;
+        let section = |table: &'a Table| Section {
+            text: self.text,
+            path: path.clone(),
+            table,
+            line: table.span().map(|span| line_of(self.text, span.start)),
+            asked: Vec::new(),
+        };
+        Ok(tables.iter().map(section).collect())
+    }
+
+    /// From now on complaints are about this table, not about those of its list before it.
+    pub(crate) fn begin(&self, origin: &mut Origin) {
+        let inside = format!("{}.", self.path);
+        origin.lines.retain(|key, _| !key.starts_with(&inside));
+        if let Some(line) = self.line {
+            origin.lines.insert(self.path.clone(), line);
+        }
+    }
+
+    /// Whether there is such a key.
+    pub(crate) fn has(&self, key: &str) -> bool {
+        self.table.contains_key(key)
+    }
+
     /// A number, whole or not; `default` if the key is not there, a complaint if there is none.
-    pub(super) fn number(
+    pub(crate) fn number(
         &mut self,
         origin: &mut Origin,
         key: &'static str,
@@ -153,7 +204,7 @@ impl<'a> Section<'a> {
     }
 
     /// A whole number that is not negative.
-    pub(super) fn whole(
+    pub(crate) fn whole(
         &mut self,
         origin: &mut Origin,
         key: &'static str,
@@ -167,7 +218,7 @@ impl<'a> Section<'a> {
     }
 
     /// A text.
-    pub(super) fn text(
+    pub(crate) fn text(
         &mut self,
         origin: &mut Origin,
         key: &'static str,
@@ -180,7 +231,7 @@ impl<'a> Section<'a> {
     }
 
     /// Complains about the first key that nobody asked for.
-    pub(super) fn finish(self, origin: &Origin) -> Result<(), SpecError> {
+    pub(crate) fn finish(self, origin: &Origin) -> Result<(), SpecError> {
         for (key, _) in self.table.iter() {
             if !self.asked.contains(&key) {
                 let line = self.table.key(key).and_then(|k| k.span());
@@ -250,7 +301,7 @@ impl<'a> Section<'a> {
 }
 
 /// The number of the line in which the byte at `offset` stands, from 1.
-pub(super) fn line_of(text: &str, offset: usize) -> usize {
+pub(crate) fn line_of(text: &str, offset: usize) -> usize {
     let before = &text.as_bytes()[..offset.min(text.len())];
     1 + before.iter().filter(|&&byte| byte == b'\n').count()
 }
