@@ -5,6 +5,7 @@ mod demo;
 mod drives;
 mod fit;
 mod output;
+mod paper;
 mod shared;
 mod simulate;
 mod trace;
@@ -35,6 +36,8 @@ enum Command {
     Drives(drives::DrivesArgs),
     /// Fit a drive's unpublished constants to a measured trace, and judge them on its other half.
     Fit(fit::Arguments),
+    /// What papers claim, measured again: theirs beside ours.
+    Paper(paper::Arguments),
     /// Run a load or a trace on a drive under one policy or several, in virtual time.
     Simulate(Box<simulate::Arguments>),
     /// Look into a trace of block requests, or convert it.
@@ -53,6 +56,7 @@ fn main() -> ExitCode {
         Command::Demo(arguments) => demo::run(&arguments),
         Command::Drives(arguments) => drives::print(&arguments),
         Command::Fit(arguments) => fit::run(&arguments),
+        Command::Paper(arguments) => paper::run(&arguments),
         Command::Simulate(arguments) => simulate::run(&arguments),
         Command::Trace(arguments) => trace::run(&arguments).map_err(Failure::from),
         Command::Validate(arguments) => validate::run(&arguments),
