@@ -57,8 +57,8 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
 /// Runs and prints a comparison; answers its plots.
 fn shown(setup: &Setup) -> Result<Vec<plot::Panel>, Failure> {
     let mut runs = Vec::new();
-    for policy in &setup.policies {
-        let mut progress = Progress::new(policy.name, setup.requests);
+    for &policy in &setup.policies {
+        let mut progress = Progress::new(&policy.name(), setup.requests);
         runs.push(setup.run(policy, &mut progress)?);
         progress.finish()?;
     }

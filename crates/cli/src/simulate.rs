@@ -12,7 +12,8 @@ use block::Instant;
 use clap::Args;
 use drive::{Profile, VirtualDrive, catalog};
 use engine::{Engine, Limits};
-use scheduler::PolicyEntry;
+use scheduler::NamedPolicy;
+use scheduler::policy::UnknownPolicy;
 use simulator::ledger::Ledger;
 use simulator::plot;
 use simulator::replay::Fit;
@@ -79,7 +80,16 @@ Built-in loads:\n",
     }
     text.push_str("\nPolicies:\n");
     for policy in scheduler::policy::ALL {
-        let _ = writeln!(text, "  {:12}{}", policy.name, policy.what);
+        let _ = writeln!(text, "  {:16}{}", policy.usage(), policy.what);
+        if let Some(parameter) = policy.parameter() {
+            let (unit, default) = (parameter.unit, parameter.default);
+            let (first, last) = (parameter.range.start(), parameter.range.end());
+            let _ = writeln!(
+                text,
+                "  {:16}N: {first} to {last} {unit}, {default} if left out. {}",
+                "", parameter.what
+            );
+        }
     }
     text.push_str(COLUMNS);
     text.push_str("\nThe scheduler knows the drive exactly: belief = truth (in-firmware).");
@@ -94,7 +104,7 @@ pub struct Setup {
     /// What is asked of it.
     pub source: Source,
     /// Under which policies, one after the other.
-    pub policies: Vec<&'static PolicyEntry>,
+    pub policies: Vec<NamedPolicy>,
     /// Commands at the drive, if not as many as suit the policy.
     pub depth: Option<u32>,
     /// At most so many requests.
@@ -114,8 +124,8 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     arguments.check_files(&setup)?;
     let svg = arguments.svg.as_deref().map(NewFile::begin).transpose()?;
     let mut runs = Vec::new();
-    for policy in &setup.policies {
-        let mut progress = Progress::new(policy.name, setup.requests);
+    for &policy in &setup.policies {
+        let mut progress = Progress::new(&policy.name(), setup.requests);
         if let Some(path) = &arguments.requests_out {
             progress = progress.writing(path)?;
         }
@@ -152,11 +162,8 @@ impl Arguments {
         let policies = self.policy.iter().map(|name| policy(name));
         let policies = policies.collect::<Result<Vec<_>, _>>()?;
         for (place, policy) in policies.iter().enumerate() {
-            if policies[..place]
-                .iter()
-                .any(|other| other.name == policy.name)
-            {
-                let name = policy.name;
+            if policies[..place].contains(policy) {
+                let name = policy.name();
                 let problem = format!("--policy: {name} is there twice: expected each once");
                 return Err(Failure::input(problem));
             }
@@ -240,15 +247,11 @@ impl Setup {
     ///
     /// # Errors
     /// If the load is bad or does not fit the drive, or what happens cannot be written down.
-    pub fn run(
-        &self,
-        policy: &'static PolicyEntry,
-        progress: &mut Progress,
-    ) -> Result<PolicyRun, Failure> {
+    pub fn run(&self, policy: NamedPolicy, progress: &mut Progress) -> Result<PolicyRun, Failure> {
         let limits = self.limits(policy)?;
         let capacity = self.drive.geometry.sectors().0;
         let mut load = self.source.begin(self.drive.block_bytes, capacity)?;
-        let mut engine = Engine::new(Arc::clone(&self.drive), (policy.new)(), limits);
+        let mut engine = Engine::new(Arc::clone(&self.drive), policy.make(), limits);
         let mut drive = VirtualDrive::new(Arc::clone(&self.drive));
         let mut ledger = Ledger::new(self.drive.block_bytes, self.drive.actuators);
         let options = Options {
@@ -272,7 +275,7 @@ impl Setup {
         Ok(PolicyRun::new(policy, limits, &ledger, &ran, load.counts()))
     }
 
-    fn limits(&self, policy: &PolicyEntry) -> Result<Limits, Failure> {
+    fn limits(&self, policy: NamedPolicy) -> Result<Limits, Failure> {
         let suited = Limits::suited_to(policy, &self.drive);
         let Some(depth) = self.depth else {
             return Ok(suited);
@@ -325,10 +328,14 @@ fn is_file_name(drive: &str) -> bool {
 }
 
 /// The policy of this name.
-pub fn policy(name: &str) -> Result<&'static PolicyEntry, Failure> {
-    scheduler::policy::find(name).map_err(|_| {
-        let names: Vec<&str> = scheduler::policy::ALL.iter().map(|p| p.name).collect();
-        unknown("policy", name, &names)
+pub fn policy(name: &str) -> Result<NamedPolicy, Failure> {
+    scheduler::policy::find(name).map_err(|error| match error {
+        UnknownPolicy::Name { name } => {
+            let usages = scheduler::policy::usages();
+            let usages: Vec<&str> = usages.iter().map(String::as_str).collect();
+            unknown("policy", &name, &usages)
+        }
+        UnknownPolicy::Parameter { .. } => Failure::input(format!("--policy {error}")),
     })
 }
 

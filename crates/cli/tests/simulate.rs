@@ -151,8 +151,8 @@ fn unknown_names_are_answered_with_near_ones() {
     );
     assert_eq!(
         scene.refuses(&format!("{ON_CHEETAH} --workload oltp --policy fcfs,c-lok")),
-        "no policy is called \"c-lok\": expected one of fcfs, c-look, sstf, sptf, drive; \
-         did you mean \"c-look\"?"
+        "no policy is called \"c-lok\": expected one of fcfs, c-look, sstf, sptf, \
+         sptf-sw[N], drive; did you mean \"c-look\"?"
     );
     assert_eq!(
         scene.refuses(&format!("{ON_CHEETAH} --workload olpt")),

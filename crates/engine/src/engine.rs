@@ -15,10 +15,14 @@ use block::{
 use drive::{Angle, Position, Profile, Target};
 use scheduler::{Choice, Pending, Policy, Sight, Ticket};
 
+use crate::background::Background;
 use crate::forecast::{Head, Route};
 use crate::lifecycle::State;
 use crate::limits::Limits;
+use crate::sent::{Purpose, Sent, Step};
 use crate::slots::Slots;
+
+mod gaps;
 
 /// The state machine between clients and one drive.
 pub struct Engine {
@@ -33,7 +37,12 @@ pub struct Engine {
     /// The head after the command that ended last.
     head: Head,
     /// In the order in which the drive was given them.
-    at_drive: VecDeque<CommandId>,
+    at_drive: VecDeque<Sent>,
+    /// Chosen, and given to the drive as soon as it may have more.
+    way: VecDeque<Step>,
+    background: Option<Box<Background>>,
+    /// When a request was last here.
+    busy: Instant,
     ended: VecDeque<u32>,
     /// The policy wants nothing served; it is not asked again before an input or the wakeup.
     settled: bool,
@@ -63,6 +72,9 @@ impl Engine {
             routes: Vec::new(),
             head: Head::UNKNOWN,
             at_drive: VecDeque::new(),
+            way: VecDeque::new(),
+            background: None,
+            busy: Instant::ZERO,
             ended: VecDeque::new(),
             settled: false,
             wakeup: None,
@@ -116,14 +128,15 @@ impl Engine {
                 limit: self.limits.requests,
             });
         }
-        let route = match self.policy.sight() {
-            Sight::Order => None,
-            Sight::Head => Some(
+        let route = match self.looks_at_head() {
+            false => None,
+            true => Some(
                 Route::new(&self.belief, request.extent, request.direction)
                     .ok_or_else(|| self.past_end(request))?,
             ),
         };
         let slot = self.slots.accept(now, request);
+        self.busy = now;
         if let Some(route) = route {
             match self.routes.get_mut(slot as usize) {
                 Some(place) => *place = route,
@@ -139,30 +152,27 @@ impl Engine {
     /// The next command for the drive, if it should have one now.
     pub fn poll(&mut self, now: Instant) -> Option<Command> {
         self.reach(now);
+        if self.at_drive.len() >= self.limits.commands_at_drive {
+            return None;
+        }
+        if let Some(step) = self.way.pop_front() {
+            return Some(self.give(now, step));
+        }
         if self.settled && self.wakeup.is_none_or(|then| then > now) {
             return None;
         }
         self.wakeup = None;
-        if self.at_drive.len() >= self.limits.commands_at_drive || self.slots.waiting() == 0 {
-            return None;
+        if self.slots.waiting() == 0 {
+            return self.poll_idle(now);
         }
         let Some(slot) = self.choose(now) else {
             self.settled = true;
             return None;
         };
         self.slots.give(slot, now);
-        let id = command_id(self.given, slot);
-        self.given += 1;
-        self.at_drive.push_back(id);
-        let Request {
-            direction, extent, ..
-        } = self.slots.get(slot).request;
-        let durability = Durability::Volatile;
-        let action = match direction {
-            Direction::Read => Action::Read { extent, durability },
-            Direction::Write => Action::Write { extent, durability },
-        };
-        Some(Command::new(id, action))
+        self.plan(now, slot);
+        let step = self.way.pop_front()?;
+        Some(self.give(now, step))
     }
 
     /// A command has ended, as the drive says.
@@ -175,21 +185,19 @@ impl Engine {
         let place = self
             .at_drive
             .iter()
-            .position(|&other| other == id)
+            .position(|sent| sent.id == id)
             .unwrap_or_else(|| panic!("{id:?} ended, which is not at the drive"));
-        self.at_drive.remove(place);
-        let slot = slot_of(id);
-        if self.policy.sight() == Sight::Head {
-            let given = self.slots.get(slot).given;
-            let route = &self.routes[slot as usize];
-            self.head = self
-                .head
-                .after(&self.belief, given, route)
-                .ended(&self.belief, now);
+        let sent = self.at_drive.remove(place).expect("a place in the queue");
+        if let Some(route) = sent.route {
+            self.resync(now, &sent, &route);
         }
-        self.slots.complete(slot, outcome);
+        let slot = self.account_for(now, &sent, outcome.status);
         self.settled = false;
-        self.ended.push_back(slot);
+        if let Some(slot) = slot {
+            self.slots.complete(slot, outcome);
+            self.ended.push_back(slot);
+            self.busy = now;
+        }
     }
 
     /// The next request that has ended.
@@ -232,24 +240,78 @@ impl Engine {
         Some(slot)
     }
 
+    /// Hands the next step to the drive.
+    fn give(&mut self, now: Instant, step: Step) -> Command {
+        let id = CommandId(self.given);
+        self.given += 1;
+        let (purpose, direction, extent) = self.purpose(now, step);
+        let route = match (step, self.looks_at_head()) {
+            (_, false) => None,
+            (
+                Step::Request {
+                    slot, merged: None, ..
+                },
+                true,
+            ) => Some(self.routes[slot as usize]),
+            (_, true) => Route::new(&self.belief, extent, direction),
+        };
+        self.at_drive.push_back(Sent {
+            id,
+            given: now,
+            purpose,
+            route,
+        });
+        let durability = Durability::Volatile;
+        let action = match direction {
+            Direction::Read => Action::Read { extent, durability },
+            Direction::Write => Action::Write { extent, durability },
+        };
+        Command::new(id, action)
+    }
+
+    /// The head is known again: the last sector of the command has just passed under it.
+    fn resync(&mut self, now: Instant, sent: &Sent, route: &Route) {
+        let course = self.head.course(&self.belief, sent.given, route);
+        self.head = course.ended(&self.belief, route, now);
+        let end = self.head.free;
+        let given = self.at_drive.iter_mut().map(|sent| &mut sent.purpose);
+        given
+            .filter_map(Purpose::without_mut)
+            .for_each(|without| without.resync(sent.id, end));
+        for step in &mut self.way {
+            if let Step::Request {
+                without: Some(without),
+                ..
+            } = step
+            {
+                without.resync(sent.id, end);
+            }
+        }
+        self.learn(now, &course, route);
+    }
+
+    /// Whether somebody wants to know where the head is.
+    fn looks_at_head(&self) -> bool {
+        self.background.is_some() || self.policy.sight() == Sight::Head
+    }
+
     /// The head when all commands at the drive will have ended.
     fn expected_head(&self) -> Head {
-        match self.policy.sight() {
-            Sight::Order => self.head,
-            Sight::Head => self.at_drive.iter().fold(self.head, |head, &id| {
-                let slot = slot_of(id);
-                let given = self.slots.get(slot).given;
-                head.after(&self.belief, given, &self.routes[slot as usize])
-            }),
+        if !self.looks_at_head() {
+            return self.head;
         }
+        self.at_drive.iter().fold(self.head, |head, sent| {
+            let after = sent.route.as_ref();
+            after.map_or(head, |route| head.after(&self.belief, sent.given, route))
+        })
     }
 
     /// What the policy is told of a request.
     fn pending(&self, slot: u32) -> Pending {
         let entry = self.slots.get(slot);
-        let target = match self.policy.sight() {
-            Sight::Head => self.routes[slot as usize].target(),
-            Sight::Order => Target {
+        let target = match self.looks_at_head() {
+            true => self.routes[slot as usize].target(),
+            false => Target {
                 position: Position::default(),
                 angle: Angle::ZERO,
             },
@@ -278,13 +340,4 @@ impl Engine {
         );
         self.now = now;
     }
-}
-
-/// A command's name holds the slot of its request, and a number that makes it unique.
-fn command_id(number: u64, slot: u32) -> CommandId {
-    CommandId(number << 32 | u64::from(slot))
-}
-
-fn slot_of(id: CommandId) -> u32 {
-    id.0 as u32
 }

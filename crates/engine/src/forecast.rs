@@ -9,6 +9,7 @@
 
 use block::{Direction, Duration, Extent, Instant};
 use drive::geometry::Run;
+use drive::mechanics::Pass;
 use drive::{Position, Profile, Target};
 use scheduler::View;
 
@@ -34,7 +35,25 @@ pub struct Route {
     /// The last track.
     last: Position,
     direction: Direction,
+    blocks: u64,
 }
+
+/// What is believed of one command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Course {
+    /// When its positioning begins.
+    pub start: Instant,
+    /// Its way to the first track and over it.
+    pub pass: Pass,
+    /// How many cylinders the arm crosses on that way.
+    pub distance: u32,
+    /// The head after it.
+    pub head: Head,
+}
+
+/// A command that ends further than this part of a revolution from any moment at which its last
+/// sector passes was answered by the buffer. A choice: bus and electronics scatter by less.
+const SURPRISE: i64 = 4;
 
 impl Head {
     /// A head of which nothing is known yet: at the beginning of the disk.
@@ -58,8 +77,8 @@ impl Head {
         }
     }
 
-    /// The head after a command that was given to the drive at `given`.
-    pub fn after(self, belief: &Profile, given: Instant, route: &Route) -> Head {
+    /// What is believed of a command that was given to the drive at `given`.
+    pub fn course(self, belief: &Profile, given: Instant, route: &Route) -> Course {
         let view = self.view(belief, given);
         let start = view.start(route.direction);
         let zero_latency = match route.direction {
@@ -71,25 +90,55 @@ impl Head {
         } else {
             belief.pass(self.position, start, &route.first, route.direction)
         };
-        Head {
-            position: route.last,
-            free: start + pass.total() + route.rest,
-            previous: route.direction,
+        Course {
+            start,
+            pass,
+            distance: self
+                .position
+                .cylinder
+                .abs_diff(route.target().position.cylinder),
+            head: Head {
+                position: route.last,
+                free: start + pass.total() + route.rest,
+                previous: route.direction,
+            },
         }
     }
 
-    /// The expected head, now that the command has ended at `now`.
+    /// The head after a command that was given to the drive at `given`.
+    pub fn after(self, belief: &Profile, given: Instant, route: &Route) -> Head {
+        self.course(belief, given, route).head
+    }
+}
+
+impl Course {
+    /// How many revolutions more than believed the command took that ended at `now` (fewer, if
+    /// negative); `None` if it ended so early or so oddly that the buffer must have answered.
     ///
     /// A command that ends late has lost whole revolutions: its last sector passed under the head
     /// at the expected moment or that many revolutions later. What is left over is the bus and
-    /// the electronics, which do not hold the head. One that ends early was answered by the
-    /// buffer.
-    pub fn ended(self, belief: &Profile, now: Instant) -> Head {
-        let late = now.since(self.free).as_nanos();
+    /// the electronics, which do not hold the head.
+    pub fn revolutions(&self, belief: &Profile, route: &Route, now: Instant) -> Option<i64> {
+        let period = belief.spindle.period().as_nanos() as i64;
+        let expected = (self.head.free + route.tail(belief, &self.pass)).as_nanos() as i64;
+        let late = now.as_nanos() as i64 - expected;
+        let revolutions = (late + period / 2).div_euclid(period);
+        let rest = late - revolutions * period;
+        let plausible = rest.abs() < period / SURPRISE && revolutions >= -1;
+        (plausible || revolutions > 0).then_some(revolutions)
+    }
+
+    /// The expected head, now that the command has ended at `now`.
+    pub fn ended(&self, belief: &Profile, route: &Route, now: Instant) -> Head {
+        let expected = self.head.free.as_nanos();
         let period = belief.spindle.period().as_nanos();
+        let free = match self.revolutions(belief, route, now) {
+            Some(late) => expected.saturating_add_signed(late * period as i64),
+            None => expected,
+        };
         Head {
-            free: Instant::from_nanos(self.free.min(now).as_nanos() + late / period * period),
-            ..self
+            free: Instant::from_nanos(free).min(now),
+            ..self.head
         }
     }
 }
@@ -114,7 +163,32 @@ impl Route {
             rest: at.since(Instant::ZERO + left),
             last,
             direction,
+            blocks: extent.length().0,
         })
+    }
+
+    /// For how long its blocks are under the head, in all.
+    pub fn sweep(&self, belief: &Profile) -> Duration {
+        belief.spindle.time_of(self.first.sweep) + self.rest
+    }
+
+    /// How long after its last sector the command is believed to end: the bus carries what the
+    /// medium was too fast for.
+    pub fn tail(&self, belief: &Profile, pass: &Pass) -> Duration {
+        match self.direction {
+            Direction::Read => {
+                let block = belief.bus.read_block;
+                let medium = pass.transfer + self.rest;
+                let behind = (block * self.blocks).saturating_sub(medium);
+                behind.max(block) + belief.overheads.read_completion
+            }
+            Direction::Write => belief.overheads.write_completion,
+        }
+    }
+
+    /// Which way its bytes go.
+    pub fn direction(&self) -> Direction {
+        self.direction
     }
 
     /// Where it begins.

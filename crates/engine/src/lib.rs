@@ -9,11 +9,14 @@
 //!                   poll(now)        complete(now, id, outcome)
 //! ```
 
+pub mod background;
 pub mod engine;
 pub mod forecast;
 pub mod lifecycle;
 pub mod limits;
+mod sent;
 mod slots;
 
+pub use crate::background::{Gaps, Rules};
 pub use crate::engine::Engine;
 pub use crate::limits::Limits;

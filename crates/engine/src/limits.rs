@@ -1,7 +1,7 @@
 //! Everything that the engine holds has a bound with a name.
 
 use drive::Profile;
-use scheduler::policy::{Depth, PolicyEntry};
+use scheduler::policy::{Depth, NamedPolicy};
 
 /// The bounds of an engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,11 +18,11 @@ pub struct Limits {
 
 impl Limits {
     /// The limits under which a policy works as it is meant to on a drive.
-    pub fn suited_to(policy: &PolicyEntry, belief: &Profile) -> Self {
+    pub fn suited_to(policy: NamedPolicy, belief: &Profile) -> Self {
         let depth = (belief.queue.depth as usize).max(1);
         Limits {
             requests: Limits::default().requests.max(depth),
-            commands_at_drive: match policy.depth {
+            commands_at_drive: match policy.depth() {
                 Depth::JustInTime => Limits::default().commands_at_drive.min(depth),
                 Depth::DriveQueue => depth,
             },

@@ -129,6 +129,11 @@ impl Slots {
         self.waiting -= 1;
     }
 
+    /// Its command, which waited for a free read before it, is given to the drive.
+    pub(crate) fn set_given(&mut self, slot: u32, now: Instant) {
+        self.slots[slot as usize].given = now;
+    }
+
     /// Its command has ended.
     pub(crate) fn complete(&mut self, slot: u32, outcome: Outcome) {
         self.step(slot, Step::Complete).outcome = Some(outcome);

@@ -36,7 +36,7 @@ fn engine(policy: Box<dyn Policy>, limits: Limits) -> Engine {
 }
 
 fn named(policy: &str) -> Box<dyn Policy> {
-    (find(policy).expect("a policy of the table").new)()
+    find(policy).expect("a policy of the table").make()
 }
 
 /// Answers whatever it was told to answer, and never what makes sense.

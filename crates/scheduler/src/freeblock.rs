@@ -10,8 +10,16 @@
 //! a [`Gap`]; what may be read in it is a [`Plan`]; which blocks are worth reading is a set of
 //! wanted blocks.
 
+pub mod conservatism;
 pub mod gap;
+pub mod lateness;
 pub mod plan;
+pub mod planner;
+pub mod wanted;
 
+pub use conservatism::{Caution, Conservatism};
 pub use gap::{Gap, Guard, Ranges, Reach, SameTrack};
+pub use lateness::Lateness;
 pub use plan::{Kind, Plan, Stop};
+pub use planner::Planner;
+pub use wanted::Wanted;

@@ -3,7 +3,10 @@
 //! A policy only chooses among requests that may be served. Order, limits and exactly-once are
 //! the engine's business: a policy can make it slow, never wrong.
 
+pub mod background;
 pub mod freeblock;
 pub mod policy;
 
-pub use policy::{Choice, Pending, Policy, PolicyEntry, Sight, Ticket, UnknownPolicy, View};
+pub use policy::{
+    Choice, NamedPolicy, Pending, Policy, PolicyEntry, Sight, Ticket, UnknownPolicy, View,
+};

@@ -10,13 +10,19 @@
 //!     |<------------------------------------|   forgets what it serves
 //! ```
 
+use std::ops::RangeInclusive;
+
 use block::{Direction, Extent, Instant};
 use drive::{Position, Positioning, Profile, Target};
 
 pub mod c_look;
 pub mod fcfs;
+mod naming;
 pub mod sptf;
+pub mod sptf_sw;
 pub mod sstf;
+
+pub use naming::{NamedPolicy, UnknownPolicy, find, usages};
 
 /// Names a pending request to a policy: the place where the engine keeps it. Tickets are small
 /// numbers, so that a policy may index a table with them, and are used again.
@@ -101,7 +107,7 @@ pub enum Depth {
 }
 
 /// One line of the table of policies.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct PolicyEntry {
     /// How users name it.
     pub name: &'static str,
@@ -111,16 +117,30 @@ pub struct PolicyEntry {
     pub source: &'static str,
     /// How many commands the drive should be given at once.
     pub depth: Depth,
-    /// Makes one.
-    pub new: fn() -> Box<dyn Policy>,
+    /// How to make one.
+    pub make: Make,
 }
 
-/// There is no policy of this name.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("no policy is called \"{name}\": expected one of {}", names())]
-pub struct UnknownPolicy {
-    /// What was asked for.
-    pub name: String,
+/// How a policy is made.
+#[derive(Clone, Debug)]
+pub enum Make {
+    /// As it is.
+    Plain(fn() -> Box<dyn Policy>),
+    /// With a number that users write behind its name.
+    With(Parameter, fn(u32) -> Box<dyn Policy>),
+}
+
+/// The number that a policy takes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Parameter {
+    /// What it is, in a sentence, with the origin of the default.
+    pub what: &'static str,
+    /// What it counts.
+    pub unit: &'static str,
+    /// What it may be.
+    pub range: RangeInclusive<u32>,
+    /// What it is if nothing is said.
+    pub default: u32,
 }
 
 impl View<'_> {
@@ -151,18 +171,6 @@ impl View<'_> {
     }
 }
 
-/// The policy of this name.
-///
-/// # Errors
-/// If there is none; the error names those that there are.
-pub fn find(name: &str) -> Result<&'static PolicyEntry, UnknownPolicy> {
-    ALL.iter()
-        .find(|entry| entry.name == name)
-        .ok_or_else(|| UnknownPolicy {
-            name: name.to_owned(),
-        })
-}
-
 /// All policies: help texts, experiments and the conformance test are made from this table.
 pub const ALL: &[PolicyEntry] = &[
     PolicyEntry {
@@ -170,65 +178,49 @@ pub const ALL: &[PolicyEntry] = &[
         what: "First come, first served.",
         source: "the order of arrival; the baseline of Worthington, Ganger, Patt, SIGMETRICS 1994",
         depth: Depth::JustInTime,
-        new: || Box::new(fcfs::Fcfs::default()),
+        make: Make::Plain(|| Box::new(fcfs::Fcfs::default())),
     },
     PolicyEntry {
         name: "c-look",
         what: "Upwards by block number, then back to the lowest pending request.",
         source: "Seaman, Lind, Wilson, IBM Systems Journal 5(3), 1966; Worthington et al., 1994",
         depth: Depth::JustInTime,
-        new: || Box::new(c_look::CLook::default()),
+        make: Make::Plain(|| Box::new(c_look::CLook::default())),
     },
     PolicyEntry {
         name: "sstf",
         what: "Shortest seek first, by the cylinder distance of the belief.",
         source: "Denning, AFIPS Spring Joint Computer Conference 1967",
         depth: Depth::JustInTime,
-        new: || Box::new(sstf::Sstf::default()),
+        make: Make::Plain(|| Box::new(sstf::Sstf::default())),
     },
     PolicyEntry {
         name: "sptf",
         what: "Shortest positioning time first: seek and rotational latency of the belief.",
         source: "Seltzer, Chen, Ousterhout, USENIX Winter 1990; Jacobson, Wilkes, HPL-CSP-91-7",
         depth: Depth::JustInTime,
-        new: || Box::new(sptf::Sptf::default()),
+        make: Make::Plain(|| Box::new(sptf::Sptf::default())),
+    },
+    PolicyEntry {
+        name: "sptf-sw",
+        what: "The smallest seek among those up to N % later under the head than the soonest.",
+        source: "Lumb, Schindler, Ganger, FAST 2002, 5.3",
+        depth: Depth::JustInTime,
+        make: Make::With(
+            Parameter {
+                what: "How much longer than the shortest a positioning time may be; 60: FAST 2002.",
+                unit: "percent",
+                range: 0..=1000,
+                default: sptf_sw::WINDOW_PERCENT,
+            },
+            |percent| Box::new(sptf_sw::SptfSw::new(percent)),
+        ),
     },
     PolicyEntry {
         name: "drive",
         what: "No choice outside: the drive is given all that its queue holds and picks itself.",
         source: "the drive's own queue (SCSI tagged queueing, NCQ)",
         depth: Depth::DriveQueue,
-        new: || Box::new(fcfs::Fcfs::default()),
+        make: Make::Plain(|| Box::new(fcfs::Fcfs::default())),
     },
 ];
-
-/// The names in the table, for messages.
-fn names() -> String {
-    ALL.iter()
-        .map(|entry| entry.name)
-        .collect::<Vec<_>>()
-        .join(", ")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_are_unique_and_found() {
-        for (index, entry) in ALL.iter().enumerate() {
-            let found = find(entry.name).expect("every name in the table is found");
-            assert_eq!(found.what, entry.what);
-            assert!(ALL[..index].iter().all(|other| other.name != entry.name));
-        }
-    }
-
-    #[test]
-    fn an_unknown_name_is_answered_with_the_known_ones() {
-        let error = find("elevator").expect_err("no such policy");
-        assert_eq!(
-            error.to_string(),
-            "no policy is called \"elevator\": expected one of fcfs, c-look, sstf, sptf, drive"
-        );
-    }
-}

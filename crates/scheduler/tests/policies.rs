@@ -39,6 +39,12 @@ fn oracle(name: &str, pending: &BTreeMap<u64, Pending>, sweep: Lba, view: &View)
             (distance, p.order)
         }),
         "sptf" => all.min_by_key(|p| (view.positioning(&p.target, p.direction).total(), p.order)),
+        "sptf-sw" => {
+            let time = |p: &&Pending| view.positioning(&p.target, p.direction).total();
+            let shortest = all.clone().map(|p| time(&p).as_nanos()).min();
+            all.filter(|p| shortest.is_some_and(|ns| time(p).as_nanos() * 100 <= ns * 160))
+                .min_by_key(|p| (view.positioning(&p.target, p.direction).seek, p.order))
+        }
         _ => panic!("{name} has no oracle: write one"),
     };
     chosen.map(|p| p.ticket)
@@ -79,7 +85,7 @@ impl Trial {
         let entry = find(name).expect("a policy of the table");
         Trial {
             name,
-            policy: (entry.new)(),
+            policy: entry.make(),
             belief: invented::profile(),
             pending: BTreeMap::new(),
             sweep: Lba(0),

@@ -47,7 +47,7 @@ fn serve<D: Device>(profile: &Arc<Profile>, policy: &str, commands: usize, mut d
         commands_at_drive: commands,
         ..Limits::default()
     };
-    let mut engine = Engine::new(Arc::clone(profile), (policy.new)(), limits);
+    let mut engine = Engine::new(Arc::clone(profile), policy.make(), limits);
     let mut ledger = Ledger::new(profile.block_bytes, profile.actuators);
     let options = Options {
         requests: Some(REQUESTS),
@@ -132,7 +132,7 @@ fn without_a_drive(bencher: Bencher, policy: &str) {
 fn choose(bencher: Bencher, (policy, pending): (&str, u32)) {
     let entry = find(policy).expect("a policy of the table");
     let profile = profile();
-    let mut policy = (entry.new)();
+    let mut policy = entry.make();
     // Any fixed sequence that spreads over the disk will do: Knuth's multiplicative hashing.
     let request = |order: u64, ticket| {
         let lba = Lba(order.wrapping_mul(2_654_435_761) % 17_000_000);

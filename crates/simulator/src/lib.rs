@@ -6,6 +6,7 @@ pub mod ledger;
 pub mod plot;
 pub mod replay;
 pub mod run;
+pub mod scenario;
 pub mod trace;
 pub mod validate;
 pub mod workload;

@@ -16,13 +16,16 @@ use engine::Engine;
 
 use crate::ledger::Ledger;
 use crate::run::arrivals::Arrivals;
+use crate::run::scan::Watched;
 
 mod arrivals;
 pub mod device;
 pub mod load;
+pub mod scan;
 
 pub use device::Device;
 pub use load::{Arrival, Demand, Load, LoadError};
+pub use scan::{AfterLoad, Point, Scan};
 
 /// When a run stops taking arrivals, and what it does with bad ones. What was taken is always
 /// served to its end.
@@ -36,6 +39,8 @@ pub struct Options {
     pub past_end: PastEnd,
     /// How many ends lie between two reports of progress.
     pub progress_every: u64,
+    /// The background task that is watched.
+    pub scan: Option<Scan>,
 }
 
 /// What becomes of an arrival whose blocks are not on the drive.
@@ -88,6 +93,11 @@ pub trait Watch {
     /// Another [`Options::progress_every`] requests have ended.
     fn progress(&mut self, progress: Progress) {
         let _ = progress;
+    }
+
+    /// Another hundredth of the scan was read.
+    fn scanned(&mut self, point: &Point) {
+        let _ = point;
     }
 }
 
@@ -171,6 +181,7 @@ impl Default for Options {
             past_end: PastEnd::Stop,
             // Choice: at a million requests a second, a hundred reports a second.
             progress_every: 10_000,
+            scan: None,
         }
     }
 }
@@ -200,9 +211,13 @@ pub fn run<D: Device, L: Load + ?Sized, W: Watch + ?Sized>(
         is_idle: false,
         ran: Ran::default(),
         progress_every: options.progress_every.max(1),
+        scan: options.scan.map(Watched::new),
     };
     loop {
         course.instant(engine, drive, ledger, watch)?;
+        if course.look(engine, watch) {
+            break;
+        }
         match course.next_event(engine, drive) {
             Some(then) => course.now = then,
             None => break,
@@ -225,6 +240,7 @@ struct Course<'a, L: ?Sized> {
     is_idle: bool,
     ran: Ran,
     progress_every: u64,
+    scan: Option<Watched>,
 }
 
 /// What the engine is not told of the requests that it holds.
@@ -316,6 +332,19 @@ impl<L: Load + ?Sized> Course<'_, L> {
                 .expect("the engine has room, and the blocks are on the drive");
         }
         Ok(())
+    }
+
+    /// Looks how far the scan has come; whether the run is over although the drive is busy.
+    fn look<W: Watch + ?Sized>(&mut self, engine: &Engine, watch: &mut W) -> bool {
+        let Some(scan) = &mut self.scan else {
+            return false;
+        };
+        let requests = self.ran.requests;
+        if scan.look(engine, self.now, requests, |point| watch.scanned(point)) {
+            self.arrivals.close();
+        }
+        let is_over = self.arrivals.due().is_none() && engine.held() == 0;
+        is_over && scan.is_done(engine)
     }
 
     /// When something happens next; `None` if nothing ever will.

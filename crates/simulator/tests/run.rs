@@ -129,7 +129,7 @@ impl Watch for Record {
 
 fn engine(policy: &str, limits: Limits) -> Engine {
     let entry = find(policy).expect("a policy of the table");
-    Engine::new(Arc::new(invented::profile()), (entry.new)(), limits)
+    Engine::new(Arc::new(invented::profile()), entry.make(), limits)
 }
 
 fn ledger() -> Ledger {
@@ -439,7 +439,7 @@ fn virtually(policy: &str, depth: usize) -> (Report, Vec<u8>) {
     let profile = Arc::new(profile);
     let entry = find(policy).expect("a policy of the table");
     let limits = limits(64, depth);
-    let mut engine = Engine::new(Arc::clone(&profile), (entry.new)(), limits);
+    let mut engine = Engine::new(Arc::clone(&profile), entry.make(), limits);
     let mut drive = VirtualDrive::new(profile);
     let mut file = RequestsFile::new(Vec::new(), Format::JsonLines).expect("memory suffices");
     let mut ledger = ledger();

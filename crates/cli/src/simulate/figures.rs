@@ -2,7 +2,7 @@
 
 use block::{Direction, Duration};
 use engine::Limits;
-use scheduler::PolicyEntry;
+use scheduler::NamedPolicy;
 use scheduler::policy::Depth;
 use serde::Serialize;
 use simulator::ledger::{Ledger, Report};
@@ -19,7 +19,7 @@ use crate::workload::{Source, TraceCounts};
 #[derive(Clone, Debug)]
 pub struct PolicyRun {
     /// The policy.
-    pub policy: &'static PolicyEntry,
+    pub policy: NamedPolicy,
     /// The engine's bounds.
     pub limits: Limits,
     /// The figures.
@@ -33,7 +33,7 @@ pub struct PolicyRun {
 impl PolicyRun {
     /// Takes the figures out of a run's ledger.
     pub fn new(
-        policy: &'static PolicyEntry,
+        policy: NamedPolicy,
         limits: Limits,
         ledger: &Ledger,
         ran: &Ran,
@@ -85,7 +85,7 @@ impl PolicyRun {
 
     /// Who chose the order.
     pub fn chosen_by(&self) -> &'static str {
-        match self.policy.depth {
+        match self.policy.depth() {
             Depth::JustInTime => "policy",
             Depth::DriveQueue => "drive-queue",
         }
@@ -103,13 +103,13 @@ pub const IDLE: &str = "idle";
 pub fn panels(setup: &Setup, runs: &[PolicyRun]) -> Vec<Panel> {
     let subject = format!("{} on {}", setup.source.name(), setup.drive.name);
     let curves = runs.iter().map(|run| Curve {
-        name: run.policy.name.to_owned(),
+        name: run.policy.name(),
         points: cumulative(&run.distribution),
     });
     let bars = runs.iter().map(|run| {
         let parts = run.head_ms().into_iter().enumerate();
         Bar {
-            name: run.policy.name.to_owned(),
+            name: run.policy.name(),
             parts: parts
                 .map(|(number, (name, value))| Part {
                     name,
@@ -203,7 +203,7 @@ struct Bounds {
 
 #[derive(Serialize)]
 struct Figures<'a> {
-    policy: &'static str,
+    policy: String,
     chosen_by: &'static str,
     depth: usize,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -235,7 +235,7 @@ pub fn json(setup: &Setup, runs: &[PolicyRun]) -> Result<String, Failure> {
         results: runs
             .iter()
             .map(|run| Figures {
-                policy: run.policy.name,
+                policy: run.policy.name(),
                 chosen_by: run.chosen_by(),
                 depth: run.limits.commands_at_drive,
                 trace: run.trace.as_ref(),

@@ -22,8 +22,8 @@ impl Progress {
     pub fn new(name: &str, requests: Option<u64>) -> Self {
         let target = ProgressDrawTarget::stderr_with_hz(10);
         let template = match requests {
-            Some(_) => "{prefix:>8} {bar:40} {percent:>3} %  {msg}",
-            None => "{prefix:>8} {spinner} {human_pos} requests, {msg}",
+            Some(_) => "{prefix:>12} {bar:40} {percent:>3} %  {msg}",
+            None => "{prefix:>12} {spinner} {human_pos} requests, {msg}",
         };
         let bar = ProgressBar::with_draw_target(requests, target);
         if let Ok(style) = ProgressStyle::with_template(template) {

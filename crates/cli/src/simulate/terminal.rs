@@ -56,20 +56,28 @@ fn heading(setup: &Setup, runs: &[PolicyRun]) -> String {
         drive.provenance.name()
     );
     let _ = writeln!(text, "  mode    belief = truth (in-firmware)");
+    let width = name_width(runs);
     for run in runs {
         let depth = run.limits.commands_at_drive;
-        let by = match run.policy.depth {
-            Depth::JustInTime => format!("{depth} at the drive; {}", run.policy.what),
+        let by = match run.policy.depth() {
+            Depth::JustInTime => format!("{depth} at the drive; {}", run.policy.entry.what),
             Depth::DriveQueue => format!("{depth} at the drive, which chooses itself"),
         };
-        let _ = writeln!(text, "  {:7} {by}", run.policy.name);
+        let _ = writeln!(text, "  {:width$}{by}", run.policy.name());
     }
     text.push('\n');
     text
 }
 
+/// The width of the column of names: the longest and a blank, at least 8.
+fn name_width(runs: &[PolicyRun]) -> usize {
+    let longest = runs.iter().map(|run| run.policy.name().len()).max();
+    longest.map_or(8, |longest| (longest + 1).max(8))
+}
+
 fn table(runs: &[PolicyRun]) -> String {
-    let mut text = format!("  {:7} {:8}", "", "");
+    let width = name_width(runs);
+    let mut text = format!("  {:7} {:width$}", "", "");
     for title in [
         "requests", "mean ms", "p50", "p90", "p99", "p99.9", "max", "req/s", "MB/s",
     ] {
@@ -89,7 +97,7 @@ fn table(runs: &[PolicyRun]) -> String {
         }
         for (row, run) in runs.iter().enumerate() {
             let label = if row == 0 { name } else { "" };
-            let _ = write!(text, "  {label:7} {:8}", run.policy.name);
+            let _ = write!(text, "  {label:7} {:width$}", run.policy.name());
             text.push_str(&figures(side(run), run.report.span_ms));
             text.push('\n');
         }
@@ -119,6 +127,7 @@ fn figures(side: &Side, span_ms: f64) -> String {
 
 /// A bar for each run: what the head did.
 fn head_time(runs: &[PolicyRun]) -> String {
+    let width = name_width(runs);
     let mut text = String::from("  head time\n");
     for run in runs {
         let head = &run.report.head;
@@ -129,7 +138,7 @@ fn head_time(runs: &[PolicyRun]) -> String {
             (OTHER, head.other, '░'),
             (IDLE, head.idle, '·'),
         ];
-        let _ = write!(text, "  {:8}", run.policy.name);
+        let _ = write!(text, "  {:width$}", run.policy.name());
         text.push_str(&bar(&parts.map(|(_, share, glyph)| (share, glyph))));
         for (name, share, glyph) in parts {
             let _ = write!(text, "  {glyph} {name} {:.1} %", share * 100.0);
@@ -176,7 +185,7 @@ fn accounts(runs: &[PolicyRun]) -> String {
         let Some(account) = &run.report.all.account else {
             continue;
         };
-        let _ = write!(text, "  {:16}", run.policy.name);
+        let _ = write!(text, "  {:16}", run.policy.name());
         for (_, of) in phases {
             let _ = write!(text, "{:>10}", short(of(account)));
         }
@@ -194,14 +203,18 @@ fn histograms(runs: &[PolicyRun]) -> String {
         .map(|run| run.quantile(SHOWN_SHARE).as_millis_f64())
         .fold(0.0, f64::max);
     let end = rounded_up(end);
+    let width = name_width(runs);
     let mut text = String::from("  response times\n");
     let rows = if runs.len() == 1 { 6 } else { 3 };
     for run in runs {
         let (cells, beyond) = cells(run, end);
         let highest = cells.iter().copied().max().unwrap_or(0).max(1);
         for row in (0..rows).rev() {
-            let name = if row == 0 { run.policy.name } else { "" };
-            let _ = write!(text, "  {name:8}");
+            let name = match row {
+                0 => run.policy.name(),
+                _ => String::new(),
+            };
+            let _ = write!(text, "  {name:width$}");
             text.extend(cells.iter().map(|&count| glyph(count, highest, row, rows)));
             if row == 0 && beyond > 0 {
                 let share = beyond as f64 / run.report.all.requests as f64;
@@ -212,7 +225,7 @@ fn histograms(runs: &[PolicyRun]) -> String {
             text.push('\n');
         }
     }
-    let _ = write!(text, "  {:8}", "");
+    let _ = write!(text, "  {:width$}", "");
     let quarter = HISTOGRAM_CELLS / 4;
     for mark in 0..4 {
         let value = short(end * f64::from(mark) / 4.0);
@@ -246,13 +259,17 @@ fn glyph(count: u64, highest: u64, row: u64, rows: u64) -> char {
 
 /// What a reader should know of how the figures came about: once, if it is true of all runs.
 fn remarks(runs: &[PolicyRun]) -> String {
+    let width = name_width(runs);
     let mut text = String::new();
     let each: Vec<String> = runs.iter().map(remarks_on).collect();
     let same = each.iter().all(|remarks| *remarks == each[0]);
     for (run, remarks) in runs.iter().zip(each) {
         if !remarks.is_empty() {
-            let name = if same { "note" } else { run.policy.name };
-            let _ = write!(text, "\n  {name:8}{remarks}");
+            let name = match same {
+                true => "note".to_owned(),
+                false => run.policy.name(),
+            };
+            let _ = write!(text, "\n  {name:width$}{remarks}");
         }
         if same {
             break;

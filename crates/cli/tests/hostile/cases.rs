@@ -227,6 +227,11 @@ pub const RUNS: &[Case] = &[
         "sptf",
     ),
     (
+        "--workload oltp --policy sptf-sw5000",
+        "--policy \"sptf-sw5000\"",
+        "percent from 0 to 1000",
+    ),
+    (
         "--workload nothing.toml",
         "nothing.toml: name: missing",
         "expected",

@@ -106,6 +106,11 @@ impl<'a, L: Load + ?Sized> Arrivals<'a, L> {
         self.follow(now, follower)
     }
 
+    /// Nothing arrives any more.
+    pub(super) fn close(&mut self) {
+        self.left = 0;
+    }
+
     /// Arrivals that were left out.
     pub(super) fn skipped(&self) -> u64 {
         self.skipped

@@ -1,0 +1,312 @@
+//! Background reads of an engine: what fills the gap before a request, idle time, and granted head
+//! time.
+//!
+//! ```text
+//!   at the drive   | A, in service                         |
+//!   chosen                     B ---> gap ---> plan: X
+//!   given now                  X, while A is in service
+//!   given when A ends          B, while X is in service
+//! ```
+
+use std::sync::Arc;
+
+use block::{Direction, Duration, Extent, Instant};
+use drive::Profile;
+use scheduler::background::{Account, Means, Served, Tasks};
+use scheduler::freeblock::{
+    Caution, Conservatism, Gap, Kind, Plan, Planner, Ranges, Reach, SameTrack, Stop, Wanted,
+};
+
+use crate::forecast::{Head, Route};
+
+/// How background reads are fitted in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rules {
+    /// How careful plans are.
+    pub caution: Caution,
+    /// Commands of their own on the tracks of the foreground commands.
+    pub same_track: SameTrack,
+    /// Ranges a track.
+    pub ranges: Ranges,
+    /// Stops on one way.
+    pub stops: u8,
+    /// At most how many tracks are looked at for one gap.
+    pub tracks: u32,
+    /// For how long no foreground request must have been there before background reads go by
+    /// themselves; `None`: they never do.
+    pub idle_after: Option<Duration>,
+    /// The longest read in idle time, in blocks: what a foreground request may have to wait for.
+    pub idle_blocks: u32,
+    /// The share of head time that may be spent on background reads, in parts per million.
+    pub paid_ppm: u32,
+}
+
+impl Default for Rules {
+    fn default() -> Self {
+        Rules {
+            caution: Caution::default(),
+            same_track: SameTrack::Never,
+            ranges: Ranges::One,
+            stops: 1,
+            tracks: Planner::TRACKS,
+            // Choice: longer than the pauses between the requests of one busy client.
+            idle_after: Some(Duration::from_nanos(10_000_000)),
+            // Choice: no more than a track of a drive of 2020, about two revolutions.
+            idle_blocks: 2048,
+            paid_ppm: 0,
+        }
+    }
+}
+
+/// What came of the gaps.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Gaps {
+    /// Foreground commands before which there could have been a plan.
+    pub seen: u64,
+    /// Their latency, in all.
+    pub latency: Duration,
+    /// Gaps that were left alone because the seek might just make it.
+    pub near_miss: u64,
+    /// Plans that did not bring their price.
+    pub unworthy: u64,
+    /// Plans that were carried out, by kind of their last stop: merged, detour, source,
+    /// destination.
+    pub planned: [u64; 4],
+    /// Foreground commands that ended at least half a revolution later than without their plan.
+    pub mispredicted: u64,
+}
+
+/// What is decided about the gap before a request.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Decision {
+    pub(crate) plan: Plan,
+    /// What pays for it.
+    pub(crate) means: Means,
+}
+
+/// The background side of an engine.
+pub(crate) struct Background {
+    rules: Rules,
+    pub(crate) tasks: Tasks,
+    planner: Planner,
+    conservatism: Conservatism,
+    pub(crate) account: Account,
+    pub(crate) gaps: Gaps,
+    /// Granted head time that was not spent, in nanoseconds.
+    credit: u64,
+    credited: Instant,
+    /// Wanted blocks that a paid revolution has to bring.
+    worth: u32,
+}
+
+/// Granted head time is not saved up beyond so many revolutions. A choice.
+const MOST_CREDIT: u64 = 64;
+
+impl Background {
+    pub(crate) fn new(belief: &Arc<Profile>, rules: Rules) -> Self {
+        let cylinders = belief.geometry.cylinders();
+        let period = belief.spindle.period();
+        Background {
+            rules,
+            tasks: Tasks::default(),
+            planner: Planner::new(Arc::clone(belief)),
+            conservatism: Conservatism::new(rules.caution, period, cylinders),
+            account: Account::default(),
+            gaps: Gaps::default(),
+            credit: 0,
+            credited: Instant::ZERO,
+            worth: 0,
+        }
+    }
+
+    pub(crate) fn conservatism(&self) -> &Conservatism {
+        &self.conservatism
+    }
+
+    pub(crate) fn conservatism_mut(&mut self) -> &mut Conservatism {
+        &mut self.conservatism
+    }
+
+    /// What to read before the command of `gap`, whose latency is `latency`.
+    pub(crate) fn decide(
+        &mut self,
+        belief: &Profile,
+        now: Instant,
+        gap: &Gap,
+        latency: Duration,
+        busy: Option<Extent>,
+    ) -> Option<Decision> {
+        self.grant(belief, now);
+        self.gaps.seen += 1;
+        self.gaps.latency += latency;
+        let reach = Reach {
+            guard: self.conservatism.guard(gap),
+            same_track: self.rules.same_track,
+            ranges: self.rules.ranges,
+            stops: self.rules.stops,
+            tracks: self.rules.tracks,
+        };
+        let free = self.free(belief, gap, latency, &reach);
+        let free = free.filter(|plan| is_clear(plan, gap, busy));
+        let paid = self.paid(
+            belief,
+            now,
+            gap,
+            &reach,
+            free.map_or(0, |plan| plan.wanted()),
+        );
+        if let Some(plan) = paid.filter(|plan| is_clear(plan, gap, busy)) {
+            self.credit -= belief.spindle.period().as_nanos();
+            let means = Means::Paid;
+            return Some(Decision { plan, means });
+        }
+        let plan = free?;
+        let means = Means::Free;
+        Some(Decision { plan, means })
+    }
+
+    fn free(
+        &mut self,
+        belief: &Profile,
+        gap: &Gap,
+        latency: Duration,
+        reach: &Reach,
+    ) -> Option<Plan> {
+        if !self.conservatism.admits(latency) {
+            self.gaps.near_miss += 1;
+            return None;
+        }
+        let plan = best(&mut self.planner, &self.tasks, gap, reach)?;
+        let loss = self.conservatism.expected_loss(gap, latency, &plan);
+        let reading = plan
+            .stops()
+            .map(|stop| reading(belief, stop))
+            .fold(Duration::ZERO, |all, one| all + one);
+        if !self.conservatism.pays(reading, loss) {
+            self.gaps.unworthy += 1;
+            return None;
+        }
+        Some(plan)
+    }
+
+    /// A plan that makes the foreground wait one revolution more, if the grant allows it and it
+    /// brings enough.
+    ///
+    /// How much is enough follows from what there is: it falls while the grant is not used up and
+    /// rises with every use, so that the grant goes to the best gaps.
+    fn paid(
+        &mut self,
+        belief: &Profile,
+        now: Instant,
+        gap: &Gap,
+        reach: &Reach,
+        free: u32,
+    ) -> Option<Plan> {
+        let period = belief.spindle.period();
+        if self.rules.paid_ppm == 0 || self.credit < period.as_nanos() || !self.is_behind(now) {
+            return None;
+        }
+        let later = Gap {
+            begins: gap.begins + period,
+            ..*gap
+        };
+        let plan = best(&mut self.planner, &self.tasks, &later, reach)?;
+        if plan.wanted() < free + self.worth {
+            self.worth -= (self.worth / 64).max(1).min(self.worth);
+            return None;
+        }
+        self.worth += (self.worth / 16).max(1);
+        Some(plan)
+    }
+
+    /// Whether granted time should be spent: some task has no deadline, or the first deadline
+    /// will not be met at the rate so far.
+    fn is_behind(&self, now: Instant) -> bool {
+        if self.tasks.is_any_unbounded() {
+            return true;
+        }
+        let Some((deadline, left)) = self.tasks.next_deadline() else {
+            return false;
+        };
+        let done = u128::from(self.account.blocks().0);
+        let ahead = u128::from(deadline.since(now).as_nanos());
+        done * ahead < u128::from(left.0) * u128::from(now.as_nanos())
+    }
+
+    /// What to read now that no foreground request is there.
+    pub(crate) fn idle(&mut self, head: &Head, leaves: Instant) -> Option<Stop> {
+        let Background {
+            planner,
+            tasks,
+            rules,
+            ..
+        } = self;
+        let most = rules.idle_blocks;
+        tasks
+            .wanted()
+            .find_map(|wanted| planner.idle(wanted, head.position, leaves, most))
+    }
+
+    /// When background reads may go by themselves, if the last request was there at `last`.
+    pub(crate) fn idle_from(&self, last: Instant) -> Option<Instant> {
+        let after = self.rules.idle_after?;
+        self.tasks.is_any_active().then(|| last + after)
+    }
+
+    /// The blocks of a stop are about to be read.
+    pub(crate) fn give(&mut self, extent: Extent) -> Served {
+        self.tasks.give(extent)
+    }
+
+    /// They were read.
+    pub(crate) fn deliver(&mut self, now: Instant, served: &Served, means: Means) {
+        self.account.count(means, u64::from(served.blocks));
+        self.tasks.deliver(now, served, means);
+    }
+
+    /// Head time goes by, and a share of it is granted.
+    fn grant(&mut self, belief: &Profile, now: Instant) {
+        let passed = now.since(self.credited).as_nanos();
+        self.credited = now;
+        let most = belief.spindle.period().as_nanos() * MOST_CREDIT;
+        let granted = u128::from(passed) * u128::from(self.rules.paid_ppm) / 1_000_000;
+        self.credit = (self.credit + granted as u64).min(most);
+    }
+}
+
+/// The best plan for the first level of tasks for which there is one.
+fn best(planner: &mut Planner, tasks: &Tasks, gap: &Gap, reach: &Reach) -> Option<Plan> {
+    let plan = |wanted: &Wanted| planner.plan(wanted, gap, reach);
+    tasks.wanted().find_map(plan)
+}
+
+/// For how long the wanted blocks of a stop are under the head.
+fn reading(belief: &Profile, stop: &Stop) -> Duration {
+    match Route::new(belief, stop.extent, Direction::Read) {
+        Some(route) => {
+            let all = route.sweep(belief).as_nanos();
+            Duration::from_nanos(all * u64::from(stop.wanted) / stop.extent.length().0)
+        }
+        None => Duration::ZERO,
+    }
+}
+
+/// Whether a plan leaves alone what is being written: `busy`, at the drive, and the gap's own
+/// blocks.
+fn is_clear(plan: &Plan, gap: &Gap, busy: Option<Extent>) -> bool {
+    plan.stops().all(|stop| {
+        let own = gap.direction == Direction::Write && stop.extent.overlaps(gap.extent);
+        let other = busy.is_some_and(|busy| stop.extent.overlaps(busy));
+        !own && !other
+    })
+}
+
+/// Where a kind is counted.
+pub(crate) fn counted(kind: Kind) -> usize {
+    match kind {
+        Kind::Merged => 0,
+        Kind::Detour => 1,
+        Kind::Source => 2,
+        Kind::Destination => 3,
+    }
+}

@@ -1,0 +1,337 @@
+//! The engine's gaps: what comes before a chosen request, and what goes by itself.
+
+use block::{CommandId, Direction, Duration, Extent, Instant, Status};
+use scheduler::background::{Account, Means, Order, Progress, TaskId, TaskRefused, UnknownTask};
+use scheduler::freeblock::{Gap, Kind};
+
+use super::Engine;
+use crate::background::{Background, Decision, Gaps, Rules, counted};
+use crate::forecast::{Course, Head, Route};
+use crate::sent::{Purpose, Read, Sent, Step, Without};
+
+impl Engine {
+    /// The engine, with background tasks under these rules.
+    ///
+    /// # Panics
+    /// If fewer than two commands may be at the drive: free reads are given while the command
+    /// before them is in service. If requests are already here.
+    pub fn with_background(mut self, rules: Rules) -> Self {
+        assert!(
+            self.limits.commands_at_drive >= 2,
+            "free blocks need two commands at the drive"
+        );
+        assert_eq!(self.held(), 0, "background tasks come before requests");
+        self.background = Some(Box::new(Background::new(&self.belief, rules)));
+        self
+    }
+
+    /// Begins a background task.
+    ///
+    /// # Errors
+    /// If there are too many, its deadline has passed, or its set is another drive's.
+    ///
+    /// # Panics
+    /// If the engine was made without background tasks; so do the other calls about them.
+    pub fn begin_task(&mut self, now: Instant, order: Order) -> Result<TaskId, TaskRefused> {
+        self.reach(now);
+        self.settled = false;
+        let geometry = std::sync::Arc::clone(&self.belief.geometry);
+        self.tasks().begin(now, &geometry, order)
+    }
+
+    /// The task's blocks are no longer looked for; what others read is taken along.
+    ///
+    /// # Errors
+    /// If it is not under way.
+    pub fn suspend_task(&mut self, now: Instant, id: TaskId) -> Result<(), UnknownTask> {
+        self.reach(now);
+        self.tasks().suspend(id)
+    }
+
+    /// The task's blocks are looked for again.
+    ///
+    /// # Errors
+    /// If it is not under way.
+    pub fn resume_task(&mut self, now: Instant, id: TaskId) -> Result<(), UnknownTask> {
+        self.reach(now);
+        self.settled = false;
+        self.tasks().resume(id)
+    }
+
+    /// The task is given up.
+    ///
+    /// # Errors
+    /// If it is not under way.
+    pub fn abort_task(&mut self, now: Instant, id: TaskId) -> Result<(), UnknownTask> {
+        self.reach(now);
+        self.tasks().abort(now, id)
+    }
+
+    /// The task gets another priority.
+    ///
+    /// # Errors
+    /// If it is not under way.
+    pub fn promote_task(
+        &mut self,
+        now: Instant,
+        id: TaskId,
+        priority: u8,
+    ) -> Result<(), UnknownTask> {
+        self.reach(now);
+        self.tasks().promote(id, priority)
+    }
+
+    /// How far a task has come; `None` if it is unknown, or ended before another was begun.
+    pub fn task(&self, id: TaskId) -> Option<Progress> {
+        self.background.as_ref()?.tasks.progress(id)
+    }
+
+    /// What background reads brought, by what paid for them.
+    pub fn background_account(&self) -> Account {
+        let background = self.background.as_ref();
+        background.map_or(Account::default(), |background| background.account)
+    }
+
+    /// What came of the gaps.
+    pub fn gaps(&self) -> Gaps {
+        let background = self.background.as_ref();
+        background.map_or(Gaps::default(), |background| background.gaps)
+    }
+
+    /// The share of the mean response time that foreground requests are measured to lose to
+    /// plans, over the last few thousand of them.
+    pub fn impact(&self) -> f64 {
+        let background = self.background.as_ref();
+        background.map_or(0.0, |background| background.conservatism().impact())
+    }
+
+    /// The present guards: of reads after short and long seeks, then of writes.
+    pub fn guards(&self) -> [Duration; 4] {
+        let background = self.background.as_ref();
+        background.map_or([Duration::ZERO; 4], |background| {
+            background.conservatism().guards()
+        })
+    }
+
+    fn tasks(&mut self) -> &mut scheduler::background::Tasks {
+        let background = self.background.as_mut();
+        &mut background.expect("an engine with background tasks").tasks
+    }
+
+    /// Puts the chosen request on the way, and what fits into the gap before it.
+    pub(super) fn plan(&mut self, now: Instant, slot: u32) {
+        let decided = self.decide(now, slot);
+        let Some((decision, mut without)) = decided else {
+            self.way.push_back(Step::Request {
+                slot,
+                merged: None,
+                without: None,
+            });
+            return;
+        };
+        if decision.means == Means::Paid {
+            without.paid = 1;
+        }
+        let mut merged = None;
+        for &stop in decision.plan.stops() {
+            match stop.kind {
+                Kind::Merged => merged = Some((stop, decision.means)),
+                Kind::Detour | Kind::Source | Kind::Destination => {
+                    self.way.push_back(Step::Read(stop, decision.means));
+                }
+            }
+        }
+        self.way.push_back(Step::Request {
+            slot,
+            merged,
+            without: Some(without),
+        });
+    }
+
+    fn decide(&mut self, now: Instant, slot: u32) -> Option<(Decision, Without)> {
+        if !self.background.as_ref()?.tasks.is_any_active() {
+            return None;
+        }
+        let head = self.expected_head();
+        let route = self.routes[slot as usize];
+        let course = head.course(&self.belief, now, &route);
+        // A head that lands inside the request's blocks takes the rest of them first, and there is
+        // no gap.
+        if !course.pass.wrapped.is_zero() {
+            return None;
+        }
+        let latency = course.pass.rotation;
+        let request = self.slots.get(slot).request;
+        let gap = Gap {
+            source: head.position,
+            departs: course.start,
+            leaves: head.view(&self.belief, now).start(Direction::Read),
+            follows: self.follows(now, &head, request.direction),
+            destination: route.target(),
+            direction: request.direction,
+            extent: request.extent,
+            begins: course.start + course.pass.seek + latency,
+        };
+        let busy = self.being_written();
+        let last = self.at_drive.back().map(|sent| (sent.id, head.free));
+        let background = self.background.as_mut()?;
+        let decision = background.decide(&self.belief, now, &gap, latency, busy)?;
+        let without = Without {
+            end: course.head.free,
+            after: last,
+            paid: 0,
+        };
+        Some((decision, without))
+    }
+
+    /// The earliest start of a request's positioning, if a free read comes before it: it is given
+    /// to the drive when a command has ended.
+    fn follows(&self, now: Instant, head: &Head, direction: Direction) -> Instant {
+        let overheads = &self.belief.overheads;
+        let overhead = match direction {
+            Direction::Read => overheads.read_miss.read,
+            Direction::Write => overheads.write_miss.read,
+        };
+        let last = self.at_drive.back().and_then(|sent| sent.route.as_ref());
+        let given = match last {
+            Some(route) if self.at_drive.len() + 1 >= self.limits.commands_at_drive => {
+                let pass = drive::mechanics::Pass {
+                    transfer: route.sweep(&self.belief),
+                    ..Default::default()
+                };
+                head.free + route.tail(&self.belief, &pass)
+            }
+            _ => now,
+        };
+        given + overhead
+    }
+
+    /// Blocks that a command at the drive writes.
+    fn being_written(&self) -> Option<Extent> {
+        self.at_drive.iter().find_map(|sent| {
+            let slot = sent.purpose.slot()?;
+            let request = self.slots.get(slot).request;
+            (request.direction == Direction::Write).then_some(request.extent)
+        })
+    }
+
+    /// A background read by itself, if no request has been here for long enough.
+    pub(super) fn poll_idle(&mut self, now: Instant) -> Option<block::Command> {
+        if !self.at_drive.is_empty() || self.held() > 0 {
+            return None;
+        }
+        let from = self.background.as_ref()?.idle_from(self.busy)?;
+        if from > now {
+            self.wakeup = Some(from);
+            self.settled = true;
+            return None;
+        }
+        let leaves = self.head.view(&self.belief, now).start(Direction::Read);
+        let head = self.head;
+        let stop = self.background.as_mut()?.idle(&head, leaves)?;
+        Some(self.give(now, Step::Read(stop, Means::Idle)))
+    }
+
+    /// What a step means for the drive, and that its blocks are no longer wanted.
+    pub(super) fn purpose(&mut self, now: Instant, step: Step) -> (Purpose, Direction, Extent) {
+        match step {
+            Step::Request {
+                slot,
+                merged,
+                without,
+            } => {
+                let request = self.slots.get(slot).request;
+                self.slots.set_given(slot, now);
+                let Some((stop, means)) = merged else {
+                    let purpose = Purpose::Request { slot, without };
+                    return (purpose, request.direction, request.extent);
+                };
+                let read = self.take(stop.extent, stop.kind, means);
+                let purpose = Purpose::Merged {
+                    slot,
+                    without,
+                    read,
+                };
+                let start = stop.extent.start();
+                let blocks = block::Sectors(request.extent.end().0 - start.0);
+                let extent = Extent::new(start, blocks).unwrap_or(request.extent);
+                (purpose, request.direction, extent)
+            }
+            Step::Read(stop, means) => {
+                let read = self.take(stop.extent, stop.kind, means);
+                (Purpose::Background(read), Direction::Read, stop.extent)
+            }
+        }
+    }
+
+    fn take(&mut self, extent: Extent, kind: Kind, means: Means) -> Read {
+        let background = self.background.as_mut();
+        let background = background.expect("an engine with background tasks");
+        background.gaps.planned[counted(kind)] += u64::from(means != Means::Idle);
+        let served = background.give(extent);
+        Read { served, means }
+    }
+
+    /// A command has ended: whose it was, and what came of the plan before it.
+    pub(super) fn account_for(
+        &mut self,
+        now: Instant,
+        sent: &Sent,
+        _status: Status,
+    ) -> Option<u32> {
+        let (slot, without, read) = match sent.purpose {
+            Purpose::Request { slot, without } => (Some(slot), without, None),
+            Purpose::Merged {
+                slot,
+                without,
+                read,
+            } => (Some(slot), without, Some(read)),
+            Purpose::Background(read) => (None, None, Some(read)),
+        };
+        let Some(background) = self.background.as_mut() else {
+            return slot;
+        };
+        if let Some(Read { served, means }) = read {
+            background.deliver(now, &served, means);
+        }
+        let Some(slot) = slot else { return None };
+        let period = self.belief.spindle.period().as_nanos();
+        let mut lost = 0;
+        if let Some(without) = without {
+            let end = without.end.as_nanos() + without.paid * period;
+            lost = self.head.free.as_nanos() as i64 - end as i64;
+            background.gaps.mispredicted += u64::from(2 * lost > period as i64);
+        }
+        let response = now.since(self.slots.get(slot).submitted);
+        let delayed = 1 + self.slots.waiting();
+        background
+            .conservatism_mut()
+            .finished(response, lost, delayed);
+        Some(slot)
+    }
+
+    /// What the end of a command tells of the belief.
+    pub(super) fn learn(&mut self, now: Instant, course: &Course, route: &Route) {
+        let Some(background) = self.background.as_mut() else {
+            return;
+        };
+        // Without a seek there is nothing to learn, and inside its blocks the head waits for none.
+        if course.pass.seek.is_zero() || !course.pass.wrapped.is_zero() {
+            return;
+        }
+        if let Some(revolutions) = course.revolutions(&self.belief, route, now) {
+            background.conservatism_mut().observe(
+                route.direction(),
+                course.distance,
+                course.pass.rotation,
+                revolutions,
+            );
+        }
+    }
+
+    /// Whether a command is one of the background's.
+    pub fn is_background(&self, id: CommandId) -> bool {
+        let mut at_drive = self.at_drive.iter();
+        at_drive.any(|sent| sent.id == id && matches!(sent.purpose, Purpose::Background(_)))
+    }
+}

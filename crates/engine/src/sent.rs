@@ -1,0 +1,101 @@
+//! Commands that were given to the drive, and those that are about to be.
+
+use block::{CommandId, Instant};
+use scheduler::background::{Means, Served};
+use scheduler::freeblock::Stop;
+
+use crate::forecast::Route;
+
+/// What a command is for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Purpose {
+    /// A request.
+    Request {
+        slot: u32,
+        /// The end of it that was expected without the plan before it.
+        without: Option<Without>,
+    },
+    /// A request, and before its blocks free ones of the same track.
+    Merged {
+        slot: u32,
+        without: Option<Without>,
+        read: Read,
+    },
+    /// Background blocks alone.
+    Background(Read),
+}
+
+/// A background read.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Read {
+    /// Which tasks wanted how many of its blocks.
+    pub(crate) served: Served,
+    /// What pays for it.
+    pub(crate) means: Means,
+}
+
+/// When a request's command was expected to leave the medium without the plan before it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Without {
+    /// The moment.
+    pub(crate) end: Instant,
+    /// The command before the gap, if it was still at the drive, and its expected end: if that
+    /// ends later, so would the request have.
+    pub(crate) after: Option<(CommandId, Instant)>,
+    /// Revolutions by which the plan was meant to be late, because they were paid for.
+    pub(crate) paid: u64,
+}
+
+/// One command at the drive.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sent {
+    pub(crate) id: CommandId,
+    pub(crate) given: Instant,
+    pub(crate) purpose: Purpose,
+    /// Where it lies, where somebody looks at the head.
+    pub(crate) route: Option<Route>,
+}
+
+/// What is given to the drive as soon as it may have another command.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Step {
+    /// A background read.
+    Read(Stop, Means),
+    /// A request, with the free blocks before it that are merged with it.
+    Request {
+        slot: u32,
+        merged: Option<(Stop, Means)>,
+        without: Option<Without>,
+    },
+}
+
+impl Without {
+    /// The command `id` has left the medium at `end`.
+    pub(crate) fn resync(&mut self, id: CommandId, end: Instant) {
+        if let Some((after, expected)) = self.after
+            && after == id
+        {
+            let shift = end.as_nanos() as i64 - expected.as_nanos() as i64;
+            let shifted = self.end.as_nanos().saturating_add_signed(shift);
+            self.end = Instant::from_nanos(shifted);
+            self.after = None;
+        }
+    }
+}
+
+impl Purpose {
+    pub(crate) fn without_mut(&mut self) -> Option<&mut Without> {
+        match self {
+            Purpose::Request { without, .. } | Purpose::Merged { without, .. } => without.as_mut(),
+            Purpose::Background(_) => None,
+        }
+    }
+
+    /// The request that it serves.
+    pub(crate) fn slot(&self) -> Option<u32> {
+        match *self {
+            Purpose::Request { slot, .. } | Purpose::Merged { slot, .. } => Some(slot),
+            Purpose::Background(_) => None,
+        }
+    }
+}

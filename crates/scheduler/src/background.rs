@@ -1,0 +1,21 @@
+//! Background tasks: work over a set of blocks that is done in gaps, in idle time, and in a share
+//! of head time that the user grants.
+//!
+//! One read serves every task that wants its blocks, suspended ones too. Which task's blocks are
+//! looked for first is a matter of priority, then of deadline.
+//!
+//! ```text
+//!   begin ---> active <--- suspend, resume ---> suspended
+//!                |  \                              |
+//!     nothing left   `---- abort ------------------+---> aborted
+//!                v
+//!            finished
+//! ```
+
+pub mod account;
+pub mod tasks;
+
+pub use account::{Account, Means, Moved};
+pub use tasks::{
+    MOST_TASKS, Order, Progress, Served, State, TaskId, TaskRefused, Tasks, UnknownTask,
+};

@@ -1,0 +1,361 @@
+//! The tasks of one drive, what each still wants, and which of them comes first.
+
+use block::{Extent, Instant, Sectors};
+use drive::Geometry;
+
+use super::account::{Account, Means};
+use crate::freeblock::Wanted;
+
+/// At most so many tasks at once: every read is held against the wanted set of each. A choice:
+/// scrub, backup, rebuild and scan, two of each.
+pub const MOST_TASKS: usize = 8;
+
+/// Names a task; never used twice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TaskId(pub u64);
+
+/// What a task is to do.
+#[derive(Clone, Debug)]
+pub struct Order {
+    /// The blocks that it wants to have read, in any order.
+    pub wanted: Wanted,
+    /// 0 is looked for first.
+    pub priority: u8,
+    /// When it should be done; among tasks of one priority the earliest is looked for first.
+    pub deadline: Option<Instant>,
+}
+
+/// Where a task stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// Its blocks are looked for.
+    Active,
+    /// They are not looked for; what others read is taken along.
+    Suspended,
+    /// All blocks were read.
+    Finished,
+    /// Given up.
+    Aborted,
+}
+
+/// How far a task has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Progress {
+    /// Where it stands.
+    pub state: State,
+    /// Blocks that it asked for, whole slices of the wanted set.
+    pub asked: Sectors,
+    /// Blocks of which no read has been given to the drive yet.
+    pub left: Sectors,
+    /// What was read for it, and what paid for it.
+    pub account: Account,
+    /// When it was begun.
+    pub began: Instant,
+    /// When it was finished or aborted.
+    pub ended: Option<Instant>,
+}
+
+/// How many blocks of a read each task wanted, by the task's place.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Served {
+    /// Blocks that at least one task wanted.
+    pub blocks: u32,
+    /// Which task was served, and with how many blocks.
+    each: [Option<(TaskId, u32)>; MOST_TASKS],
+}
+
+/// Why a task was not taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TaskRefused {
+    /// As many tasks as may be.
+    #[error("{MOST_TASKS} tasks are under way: expected to wait until one of them ends")]
+    Full,
+    /// It should have been done already.
+    #[error("a deadline at {deadline_ns} ns, and it is {now_ns} ns: expected one to come")]
+    Late {
+        /// When it should be done.
+        deadline_ns: u64,
+        /// The time.
+        now_ns: u64,
+    },
+    /// The set was made for another drive.
+    #[error("a wanted set over {set} blocks for a drive of {drive}: expected the drive's own")]
+    OtherDrive {
+        /// Blocks of the set's drive.
+        set: u64,
+        /// Blocks of this drive.
+        drive: u64,
+    },
+}
+
+/// There is no such task under way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("no task {} is under way", .0.0)]
+pub struct UnknownTask(pub TaskId);
+
+/// One task.
+#[derive(Clone, Debug)]
+struct Task {
+    id: TaskId,
+    wanted: Wanted,
+    priority: u8,
+    deadline: Option<Instant>,
+    asked: Sectors,
+    account: Account,
+    began: Instant,
+    state: State,
+    ended: Option<Instant>,
+    /// Reads for it that are at the drive.
+    in_flight: u32,
+}
+
+/// The active tasks of one priority and deadline.
+#[derive(Clone, Debug)]
+struct Level {
+    /// Places of the tasks.
+    members: Vec<usize>,
+    /// What they want together, if there are several.
+    together: Option<Wanted>,
+}
+
+/// All tasks of a drive.
+#[derive(Clone, Debug, Default)]
+pub struct Tasks {
+    tasks: Vec<Task>,
+    levels: Vec<Level>,
+    begun: u64,
+}
+
+impl Tasks {
+    /// Takes a task.
+    ///
+    /// # Errors
+    /// If there are too many, its deadline has passed, or its set is another drive's.
+    pub fn begin(
+        &mut self,
+        now: Instant,
+        geometry: &Geometry,
+        order: Order,
+    ) -> Result<TaskId, TaskRefused> {
+        let under_way = self.tasks.iter().filter(|task| task.is_under_way());
+        if under_way.count() >= MOST_TASKS {
+            return Err(TaskRefused::Full);
+        }
+        if let Some(deadline) = order.deadline.filter(|&deadline| deadline <= now) {
+            return Err(TaskRefused::Late {
+                deadline_ns: deadline.as_nanos(),
+                now_ns: now.as_nanos(),
+            });
+        }
+        let (set, drive) = (order.wanted.capacity(), geometry.sectors().0);
+        if set != drive {
+            return Err(TaskRefused::OtherDrive { set, drive });
+        }
+        let id = TaskId(self.begun);
+        self.begun += 1;
+        self.tasks.retain(Task::is_under_way);
+        let asked = Sectors(order.wanted.left());
+        self.tasks.push(Task {
+            id,
+            asked,
+            wanted: order.wanted,
+            priority: order.priority,
+            deadline: order.deadline,
+            account: Account::default(),
+            began: now,
+            state: State::Active,
+            ended: None,
+            in_flight: 0,
+        });
+        self.end_if_done(self.tasks.len() - 1, now);
+        self.arrange();
+        Ok(id)
+    }
+
+    /// Its blocks are no longer looked for.
+    ///
+    /// # Errors
+    /// If it is not under way.
+    pub fn suspend(&mut self, id: TaskId) -> Result<(), UnknownTask> {
+        self.turn(id, State::Suspended)
+    }
+
+    /// Its blocks are looked for again.
+    ///
+    /// # Errors
+    /// If it is not under way.
+    pub fn resume(&mut self, id: TaskId) -> Result<(), UnknownTask> {
+        self.turn(id, State::Active)
+    }
+
+    /// It is given up; what is at the drive for it is read and forgotten.
+    ///
+    /// # Errors
+    /// If it is not under way.
+    pub fn abort(&mut self, now: Instant, id: TaskId) -> Result<(), UnknownTask> {
+        self.turn(id, State::Aborted)?;
+        let place = self.place(id).ok_or(UnknownTask(id))?;
+        self.tasks[place].ended = Some(now);
+        Ok(())
+    }
+
+    /// It gets another priority.
+    ///
+    /// # Errors
+    /// If it is not under way.
+    pub fn promote(&mut self, id: TaskId, priority: u8) -> Result<(), UnknownTask> {
+        let place = self.under_way(id)?;
+        self.tasks[place].priority = priority;
+        self.arrange();
+        Ok(())
+    }
+
+    /// How far a task has come; `None` if it is unknown, or ended before another was begun.
+    pub fn progress(&self, id: TaskId) -> Option<Progress> {
+        let task = &self.tasks[self.place(id)?];
+        Some(Progress {
+            state: task.state,
+            asked: task.asked,
+            left: Sectors(task.wanted.left()),
+            account: task.account,
+            began: task.began,
+            ended: task.ended,
+        })
+    }
+
+    /// All tasks that are known.
+    pub fn ids(&self) -> impl Iterator<Item = TaskId> {
+        self.tasks.iter().map(|task| task.id)
+    }
+
+    /// Whether some task's blocks are looked for.
+    pub fn is_any_active(&self) -> bool {
+        !self.levels.is_empty()
+    }
+
+    /// The earliest deadline among the active tasks, and what its task still wants.
+    pub fn next_deadline(&self) -> Option<(Instant, Sectors)> {
+        let active = self.tasks.iter().filter(|t| t.state == State::Active);
+        active
+            .filter_map(|task| Some((task.deadline?, Sectors(task.wanted.left()))))
+            .min()
+    }
+
+    /// Whether some active task has no deadline.
+    pub fn is_any_unbounded(&self) -> bool {
+        let mut active = self.tasks.iter().filter(|t| t.state == State::Active);
+        active.any(|task| task.deadline.is_none())
+    }
+
+    /// What is wanted, what is looked for first coming first.
+    pub fn wanted(&self) -> impl Iterator<Item = &Wanted> {
+        self.levels.iter().map(|level| match &level.together {
+            Some(together) => together,
+            None => &self.tasks[level.members[0]].wanted,
+        })
+    }
+
+    /// A read of `extent` is given to the drive: nobody wants its blocks any more.
+    pub fn give(&mut self, extent: Extent) -> Served {
+        let mut served = Served::default();
+        let mut emptied = false;
+        let under_way = self.tasks.iter_mut().filter(|task| task.is_under_way());
+        for (task, each) in under_way.zip(&mut served.each) {
+            let blocks = task.wanted.remove(extent) as u32;
+            if blocks > 0 {
+                *each = Some((task.id, blocks));
+                task.in_flight += 1;
+                served.blocks = served.blocks.max(blocks);
+                emptied |= task.wanted.is_empty();
+            }
+        }
+        for level in &mut self.levels {
+            if let Some(together) = &mut level.together {
+                served.blocks = served.blocks.max(together.remove(extent) as u32);
+            }
+        }
+        if emptied {
+            self.arrange();
+        }
+        served
+    }
+
+    /// The read has ended, by whatever means it was paid for.
+    pub fn deliver(&mut self, now: Instant, served: &Served, means: Means) {
+        for &(id, blocks) in served.each.iter().flatten() {
+            let Some(place) = self.place(id) else {
+                continue;
+            };
+            let task = &mut self.tasks[place];
+            task.in_flight -= 1;
+            task.account.count(means, u64::from(blocks));
+            self.end_if_done(place, now);
+        }
+    }
+
+    /// A task that wants nothing and waits for nothing is finished.
+    fn end_if_done(&mut self, place: usize, now: Instant) {
+        let task = &mut self.tasks[place];
+        if task.is_under_way() && task.in_flight == 0 && task.wanted.is_empty() {
+            task.state = State::Finished;
+            task.ended = Some(now);
+        }
+    }
+
+    fn place(&self, id: TaskId) -> Option<usize> {
+        self.tasks.iter().position(|task| task.id == id)
+    }
+
+    fn under_way(&self, id: TaskId) -> Result<usize, UnknownTask> {
+        self.place(id)
+            .filter(|&place| self.tasks[place].is_under_way())
+            .ok_or(UnknownTask(id))
+    }
+
+    fn turn(&mut self, id: TaskId, state: State) -> Result<(), UnknownTask> {
+        let place = self.under_way(id)?;
+        self.tasks[place].state = state;
+        self.arrange();
+        Ok(())
+    }
+
+    /// Sorts the active tasks that want something into levels.
+    fn arrange(&mut self) {
+        self.levels.clear();
+        let active = |place: &usize| {
+            let task = &self.tasks[*place];
+            task.state == State::Active && !task.wanted.is_empty()
+        };
+        let mut places: Vec<usize> = (0..self.tasks.len()).filter(active).collect();
+        let rank = |place: usize| {
+            let task = &self.tasks[place];
+            (
+                task.priority,
+                task.deadline.map_or((1, Instant::ZERO), |at| (0, at)),
+            )
+        };
+        places.sort_by_key(|&place| rank(place));
+        for same in places.chunk_by(|&a, &b| rank(a) == rank(b)) {
+            let mut together = None;
+            if let [first, rest @ ..] = same
+                && !rest.is_empty()
+            {
+                let mut all = self.tasks[*first].wanted.clone();
+                for &place in rest {
+                    all.union_with(&self.tasks[place].wanted);
+                }
+                together = Some(all);
+            }
+            self.levels.push(Level {
+                members: same.to_vec(),
+                together,
+            });
+        }
+    }
+}
+
+impl Task {
+    fn is_under_way(&self) -> bool {
+        matches!(self.state, State::Active | State::Suspended)
+    }
+}

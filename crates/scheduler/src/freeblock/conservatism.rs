@@ -1,0 +1,224 @@
+//! How careful a plan has to be: a fixed guard, or one that is learned and priced.
+//!
+//! A plan wins reading time and risks a revolution of foreground time at each of its seeks. A
+//! learned guard weighs the two: it has a *price*, how many nanoseconds of reading one expected
+//! nanosecond of foreground loss must bring. The guard is the one with the best balance at that
+//! price, a plan that does not bring its price is left out, and the price follows the *impact
+//! budget*: it rises while the foreground is measured to lose more than it may.
+
+use block::{Direction, Duration};
+
+use super::gap::{Gap, Guard};
+use super::lateness::Lateness;
+use super::plan::{Kind, Plan};
+
+/// How the guard comes about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Caution {
+    /// Lumb et al., FAST 2002: a constant that is added to the predicted seeks of detours.
+    Fixed {
+        /// The constant.
+        guard: Duration,
+        /// Gaps whose latency is less than this short of a whole revolution are left alone: the
+        /// seek might just make it.
+        near_miss: Duration,
+    },
+    /// From errors and an impact budget.
+    Learned {
+        /// How much longer foreground requests may take on average, in parts per million.
+        impact_ppm: u32,
+    },
+}
+
+impl Default for Caution {
+    /// Learned, at the default impact budget of 1 % of the mean response time.
+    fn default() -> Self {
+        Caution::Learned { impact_ppm: 10_000 }
+    }
+}
+
+/// The price at the beginning, and its bounds. With seeks that scatter by 60 us around the belief,
+/// 1 % of a 10,000 rpm drive's response time is met at about 0.6: the rest is room.
+const PRICE: f64 = 1.0;
+const PRICES: std::ops::RangeInclusive<f64> = 0.03..=64.0;
+/// The price is set anew after so many foreground requests. A choice: about two seconds.
+const SETTLE_EVERY: u32 = 256;
+/// By at most this share at once. A choice: a factor of two within half a minute.
+const STEP: f64 = 0.05;
+/// What is left of the older requests' weight at each settling: an average over about 5,000, in
+/// which a budget of 1 % is about fifty lost revolutions. A choice.
+const MEMORY: f64 = 0.95;
+
+/// The state of a guard.
+#[derive(Clone, Debug)]
+pub struct Conservatism {
+    caution: Caution,
+    period: Duration,
+    /// A seek of at most this many cylinders is a short one.
+    short: u32,
+    /// By direction, then short and long seeks.
+    lateness: [Lateness; 4],
+    price: f64,
+    /// By direction, then short and long.
+    guards: [Duration; 4],
+    lost: f64,
+    responses: f64,
+    unsettled: u32,
+}
+
+impl Conservatism {
+    /// A guard for a drive of so many cylinders that turns once in `period`.
+    pub fn new(caution: Caution, period: Duration, cylinders: u32) -> Self {
+        let mut conservatism = Conservatism {
+            caution,
+            period,
+            // A choice: the part of a seek curve that goes with the root of the distance.
+            short: cylinders / 16,
+            lateness: Default::default(),
+            price: PRICE,
+            guards: [Duration::ZERO; 4],
+            lost: 0.0,
+            responses: 0.0,
+            unsettled: 0,
+        };
+        conservatism.set_guards();
+        conservatism
+    }
+
+    /// The guards for a gap.
+    pub fn guard(&self, gap: &Gap) -> Guard {
+        match self.caution {
+            Caution::Fixed { guard, .. } => Guard {
+                to_free: guard,
+                to_destination: guard,
+            },
+            // Most detours are to places near one of the two ends, so that one of the two seeks
+            // is about as long as the way without it.
+            Caution::Learned { .. } => {
+                let distance = gap
+                    .source
+                    .cylinder
+                    .abs_diff(gap.destination.position.cylinder);
+                Guard {
+                    to_free: self.guards[self.class(Direction::Read, distance)],
+                    to_destination: self.guards[self.class(gap.direction, distance)],
+                }
+            }
+        }
+    }
+
+    /// Whether the gap may be filled at all.
+    pub fn admits(&self, latency: Duration) -> bool {
+        match self.caution {
+            Caution::Fixed { near_miss, .. } => latency + near_miss <= self.period,
+            Caution::Learned { .. } => true,
+        }
+    }
+
+    /// How much later the foreground command is expected to end because of the plan.
+    pub fn expected_loss(&self, gap: &Gap, latency: Duration, plan: &Plan) -> Duration {
+        if let Caution::Fixed { .. } = self.caution {
+            return Duration::ZERO;
+        }
+        let distance = gap
+            .source
+            .cylinder
+            .abs_diff(gap.destination.position.cylinder);
+        let chance =
+            |direction, slack: i64| self.lateness[self.class(direction, distance)].chance(slack);
+        let mut late = 0.0;
+        for stop in plan.stops().filter(|stop| stop.kind != Kind::Source) {
+            late += chance(Direction::Read, stop.slack.as_nanos() as i64);
+        }
+        if plan.stops().all(|stop| stop.kind != Kind::Merged) {
+            late += chance(gap.direction, plan.slack.as_nanos() as i64);
+        }
+        // The seek might just have made it, and the plan takes that away.
+        let short_of_turn = latency.as_nanos() as i64 - self.period.as_nanos() as i64;
+        late += 1.0 - chance(gap.direction, short_of_turn);
+        Duration::from_nanos((late * self.period.as_nanos() as f64) as u64)
+    }
+
+    /// Whether reading for `reading` is worth an expected loss.
+    pub fn pays(&self, reading: Duration, loss: Duration) -> bool {
+        match self.caution {
+            Caution::Fixed { .. } => true,
+            Caution::Learned { .. } => {
+                reading.as_nanos() as f64 >= self.price * loss.as_nanos() as f64
+            }
+        }
+    }
+
+    /// A command ended: it was believed to wait so long for its sector, after a seek over so many
+    /// cylinders, and took so many revolutions more than believed.
+    pub fn observe(
+        &mut self,
+        direction: Direction,
+        distance: u32,
+        wait: Duration,
+        revolutions: i64,
+    ) {
+        let class = self.class(direction, distance);
+        self.lateness[class].observe(wait, self.period, revolutions);
+    }
+
+    /// A foreground request ended after `response`; a plan before it made it and those that waited
+    /// behind it, `delayed` in all, later by `lost` nanoseconds (negative: earlier).
+    pub fn finished(&mut self, response: Duration, lost: i64, delayed: usize) {
+        self.responses += response.as_nanos() as f64;
+        self.lost += lost as f64 * delayed as f64;
+        self.unsettled += 1;
+        if self.unsettled >= SETTLE_EVERY {
+            self.unsettled = 0;
+            self.settle();
+        }
+    }
+
+    /// The present guards, by direction and for short and long seeks.
+    pub fn guards(&self) -> [Duration; 4] {
+        self.guards
+    }
+
+    /// The share of the mean response time that the foreground is measured to lose, over the last
+    /// few thousand requests.
+    pub fn impact(&self) -> f64 {
+        if self.responses > 0.0 {
+            self.lost / self.responses
+        } else {
+            0.0
+        }
+    }
+
+    fn settle(&mut self) {
+        let Caution::Learned { impact_ppm } = self.caution else {
+            return;
+        };
+        let budget = f64::from(impact_ppm.max(1)) / 1e6;
+        let over = (self.impact() / budget - 1.0).clamp(-1.0, 1.0);
+        self.price = (self.price * (1.0 + STEP * over)).clamp(*PRICES.start(), *PRICES.end());
+        self.lost *= MEMORY;
+        self.responses *= MEMORY;
+        for lateness in &mut self.lateness {
+            lateness.learn();
+        }
+        self.set_guards();
+    }
+
+    fn set_guards(&mut self) {
+        self.guards = match self.caution {
+            Caution::Fixed { guard, .. } => [guard; 4],
+            Caution::Learned { .. } => {
+                let price = self.price * self.period.as_nanos() as f64;
+                std::array::from_fn(|class| self.lateness[class].guard(price))
+            }
+        };
+    }
+
+    fn class(&self, direction: Direction, distance: u32) -> usize {
+        let long = usize::from(distance > self.short);
+        match direction {
+            Direction::Read => long,
+            Direction::Write => 2 + long,
+        }
+    }
+}

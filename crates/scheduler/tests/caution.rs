@@ -1,0 +1,191 @@
+//! Guards: what is learned from missed sectors, and what it is worth.
+
+use block::{Direction, Duration, Extent, Instant, Lba, Sectors};
+use drive::{Angle, Position, Target};
+use scheduler::freeblock::{Caution, Conservatism, Gap, Kind, Lateness, Plan, Stop};
+
+/// A 10,000 rpm drive's revolution.
+const PERIOD: Duration = Duration::from_micros(6_000);
+
+/// A sequence of numbers below `below`, the same in every run (Knuth's MMIX constants).
+struct Dice(u64);
+
+impl Dice {
+    fn below(&mut self, below: u64) -> u64 {
+        self.0 = self
+            .0
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % below
+    }
+
+    /// About normal: the sum of twelve uniform numbers, in nanoseconds.
+    fn noise(&mut self, sigma: u64) -> i64 {
+        let sum: u64 = (0..12).map(|_| self.below(1_000)).sum();
+        (sum as i64 - 6_000) * sigma as i64 / 1_000
+    }
+}
+
+/// How many revolutions a command loses that is believed to wait `wait` and is `late`.
+fn lost(wait: u64, late: i64) -> i64 {
+    let period = PERIOD.as_nanos() as i64;
+    let left = wait as i64 - late;
+    (wait as i64 - left.rem_euclid(period) - late).div_euclid(-period)
+}
+
+fn taught(seed: u64, observations: usize, noise: impl Fn(&mut Dice) -> i64) -> Lateness {
+    let mut dice = Dice(seed);
+    let mut lateness = Lateness::default();
+    for _ in 0..observations {
+        let wait = dice.below(PERIOD.as_nanos());
+        let late = noise(&mut dice);
+        lateness.observe(Duration::from_nanos(wait), PERIOD, lost(wait, late));
+    }
+    lateness.learn();
+    lateness
+}
+
+#[test]
+fn a_command_loses_a_revolution_exactly_if_it_is_later_than_its_wait() {
+    for (wait, late, revolutions) in [
+        (1_000_000, 999_999, 0),
+        (1_000_000, 1_000_001, 1),
+        (1_000_000, -4_000_000, 0),
+        (5_990_000, -20_000, -1),
+        (5_990_000, -5_000, 0),
+    ] {
+        assert_eq!(lost(wait, late), revolutions, "{wait} {late}");
+    }
+}
+
+#[test]
+fn the_chance_of_being_late_is_learned_from_lost_revolutions_alone() {
+    let lateness = taught(1, 200_000, |dice| dice.noise(60_000));
+    // The normal distribution's tail beyond 0, 1, 2 and 3 sigma; a bin is 16 us wide.
+    for (slack, low, high) in [
+        (-120_000, 0.95, 1.0),
+        (0, 0.35, 0.55),
+        (60_000, 0.09, 0.20),
+        (120_000, 0.01, 0.05),
+        (240_000, 0.0, 0.006),
+    ] {
+        let chance = lateness.chance(slack);
+        assert!((low..=high).contains(&chance), "{slack}: {chance}");
+    }
+}
+
+#[test]
+fn more_slack_is_never_more_dangerous() {
+    for seed in 0..50 {
+        let lateness = taught(seed, 300, |dice| dice.noise(200_000));
+        let chances = (-600_000..1_700_000).step_by(8_000);
+        let chances: Vec<f64> = chances.map(|slack| lateness.chance(slack)).collect();
+        assert!(chances.windows(2).all(|pair| pair[0] >= pair[1]));
+    }
+}
+
+#[test]
+fn a_drive_that_keeps_its_times_needs_no_guard() {
+    let lateness = taught(3, 100_000, |_| 0);
+    assert!(lateness.guard(PERIOD.as_nanos() as f64) <= Duration::from_micros(16));
+}
+
+#[test]
+fn a_dearer_foreground_asks_for_more_guard() {
+    let lateness = taught(4, 100_000, |dice| dice.noise(60_000));
+    let period = PERIOD.as_nanos() as f64;
+    let guards = [0.1, 0.5, 2.0, 8.0].map(|price| lateness.guard(price * period));
+    assert!(guards.is_sorted(), "{guards:?}");
+    assert!(guards[0] < guards[3], "{guards:?}");
+}
+
+#[test]
+fn rare_long_delays_do_not_drive_the_guard_away() {
+    let late = |dice: &mut Dice| {
+        let settle = if dice.below(100) == 0 { 1_500_000 } else { 0 };
+        dice.noise(60_000) + settle
+    };
+    let lateness = taught(5, 200_000, late);
+    // A guard of 1.5 ms would be safe and leave nothing of most gaps.
+    assert!(lateness.guard(0.6 * PERIOD.as_nanos() as f64) < Duration::from_micros(400));
+}
+
+fn gap() -> Gap {
+    Gap {
+        source: Position::default(),
+        departs: Instant::ZERO,
+        leaves: Instant::ZERO,
+        follows: Instant::ZERO,
+        destination: Target {
+            position: Position {
+                cylinder: 500,
+                head: 0,
+            },
+            angle: Angle::ZERO,
+        },
+        direction: Direction::Read,
+        extent: Extent::block(Lba(0)),
+        begins: Instant::ZERO + Duration::from_millis(6),
+    }
+}
+
+fn plan(slack: Duration) -> Plan {
+    let extent = Extent::new(Lba(100), Sectors(8)).expect("a valid extent");
+    let stop = Stop {
+        kind: Kind::Detour,
+        extent,
+        wanted: 8,
+        slack,
+        ends: Instant::ZERO,
+    };
+    Plan::of(stop, slack)
+}
+
+#[test]
+fn a_fixed_guard_is_the_constant_and_leaves_near_misses_alone() {
+    let caution = Caution::Fixed {
+        guard: Duration::from_micros(300),
+        near_miss: Duration::from_micros(100),
+    };
+    let fixed = Conservatism::new(caution, PERIOD, 1_000);
+    let guard = fixed.guard(&gap());
+    assert_eq!(guard.to_free, Duration::from_micros(300));
+    assert_eq!(guard.to_destination, Duration::from_micros(300));
+    assert!(fixed.admits(Duration::from_micros(5_900)));
+    assert!(!fixed.admits(Duration::from_micros(5_901)));
+}
+
+#[test]
+fn the_price_follows_the_impact_budget() {
+    let learned = |lost| {
+        let caution = Caution::Learned { impact_ppm: 10_000 };
+        let mut state = Conservatism::new(caution, PERIOD, 1_000);
+        for _ in 0..20_000 {
+            state.finished(Duration::from_millis(60), lost, 1);
+        }
+        state
+    };
+    // A plan whose slack leaves a real chance of being late.
+    let (reading, slack) = (Duration::from_micros(400), Duration::from_micros(100));
+    let latency = Duration::from_millis(3);
+    let worth = |state: &Conservatism| {
+        let loss = state.expected_loss(&gap(), latency, &plan(slack));
+        state.pays(reading, loss)
+    };
+    let (within, over) = (learned(0), learned(1_200_000));
+    assert!(worth(&within), "nothing is lost, and the plan is left out");
+    assert!(!worth(&over), "2 % are lost, and the plan is carried out");
+    assert!((over.impact() - 0.02).abs() < 1e-6, "{}", over.impact());
+    assert!(over.guards()[0] > within.guards()[0]);
+}
+
+#[test]
+fn less_slack_and_a_nearly_missed_sector_are_dearer() {
+    let state = Conservatism::new(Caution::default(), PERIOD, 1_000);
+    let loss = |slack, latency| {
+        let (slack, latency) = (Duration::from_micros(slack), Duration::from_micros(latency));
+        state.expected_loss(&gap(), latency, &plan(slack))
+    };
+    assert!(loss(50, 3_000) > loss(400, 3_000));
+    assert!(loss(400, 5_980) > loss(400, 3_000));
+}

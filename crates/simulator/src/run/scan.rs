@@ -1,0 +1,91 @@
+//! A background task in a run: how far it has come, and when the run is over.
+
+use block::{Instant, Sectors};
+use engine::{Engine, Gaps};
+use scheduler::background::{Account, State, TaskId};
+
+/// The task that is watched, and how long the run lasts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Scan {
+    /// The task.
+    pub task: TaskId,
+    /// Once so many hundredths of its blocks were read, no more requests arrive; 100 for all.
+    pub hundredths: u32,
+    /// What happens when the load has ended before.
+    pub after_load: AfterLoad,
+}
+
+/// What happens when the load has ended and the task has not.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum AfterLoad {
+    /// The run is over.
+    #[default]
+    Stop,
+    /// It goes on in idle time.
+    Finish,
+}
+
+/// A moment of a scan.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Point {
+    /// Hundredths of the blocks that were read.
+    pub hundredths: u32,
+    /// When.
+    pub at: Instant,
+    /// What was read by then, by what paid for it.
+    pub account: Account,
+    /// Foreground requests that had ended.
+    pub requests: u64,
+    /// What had come of the gaps.
+    pub gaps: Gaps,
+}
+
+/// A scan that is watched.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Watched {
+    scan: Scan,
+    /// The hundredth that is reported next.
+    next: u32,
+}
+
+impl Watched {
+    pub(super) fn new(scan: Scan) -> Self {
+        Watched { scan, next: 1 }
+    }
+
+    /// Reports the hundredths that were read since; whether the load should end.
+    pub(super) fn look(
+        &mut self,
+        engine: &Engine,
+        now: Instant,
+        requests: u64,
+        mut report: impl FnMut(&Point),
+    ) -> bool {
+        let Some(progress) = engine.task(self.scan.task) else {
+            return true;
+        };
+        let Sectors(asked) = progress.asked;
+        let read = u128::from(progress.account.blocks().0) * 100;
+        while self.next <= 100 && read >= u128::from(self.next) * u128::from(asked) {
+            report(&Point {
+                hundredths: self.next,
+                at: now,
+                account: engine.background_account(),
+                requests,
+                gaps: engine.gaps(),
+            });
+            self.next += 1;
+        }
+        self.next > self.scan.hundredths || is_ended(progress.state)
+    }
+
+    /// Whether the run need not go on for the task's sake.
+    pub(super) fn is_done(&self, engine: &Engine) -> bool {
+        let ended = |progress: scheduler::background::Progress| is_ended(progress.state);
+        self.scan.after_load == AfterLoad::Stop || engine.task(self.scan.task).is_none_or(ended)
+    }
+}
+
+fn is_ended(state: State) -> bool {
+    matches!(state, State::Finished | State::Aborted)
+}

@@ -1,0 +1,206 @@
+//! One run and all that it needs: a drive as it is, a drive as it is believed to be, a policy, and
+//! perhaps a background task.
+//!
+//! Every command that simulates something says what in these terms, so that `simulate`,
+//! `experiment` and `paper` cannot differ in how they run it.
+
+use std::sync::Arc;
+
+use block::{Duration, Instant};
+use drive::{Imperfections, Profile, VirtualDrive};
+use engine::{Engine, Gaps, Limits, Rules};
+use scheduler::policy::NamedPolicy;
+use scheduler::background::{Order, Progress, TaskRefused};
+use scheduler::freeblock::Wanted;
+
+use crate::ledger::Ledger;
+use crate::run::{self, AfterLoad, Load, Options, Point, Ran, RunError, Scan, Watch};
+
+/// What is run.
+#[derive(Clone, Debug)]
+pub struct Scenario {
+    /// What the scheduler believes.
+    pub belief: Arc<Profile>,
+    /// What the drive is.
+    pub truth: Arc<Profile>,
+    /// What it is besides.
+    pub imperfections: Imperfections,
+    /// The seed of the drive's dice.
+    pub seed: u64,
+    /// Who chooses.
+    pub policy: NamedPolicy,
+    /// The engine's bounds.
+    pub limits: Limits,
+    /// What is read in the background.
+    pub background: Option<Background>,
+}
+
+/// A background task of a run.
+#[derive(Clone, Debug)]
+pub struct Background {
+    /// How its reads are fitted in.
+    pub rules: Rules,
+    /// What it reads.
+    pub wanted: Wanted,
+    /// When it should be done.
+    pub deadline: Option<Instant>,
+    /// Once so many hundredths were read, no more requests arrive.
+    pub hundredths: u32,
+    /// What happens when the load ends before.
+    pub after_load: AfterLoad,
+}
+
+/// What a run came to.
+#[derive(Clone, Debug)]
+pub struct Played {
+    /// The run.
+    pub ran: Ran,
+    /// Its requests.
+    pub ledger: Ledger,
+    /// Its background task.
+    pub scan: Option<Scanned>,
+}
+
+/// What a background task came to.
+#[derive(Clone, Debug)]
+pub struct Scanned {
+    /// The moments at which another hundredth was read.
+    pub points: Vec<Point>,
+    /// How far it came.
+    pub progress: Progress,
+    /// What came of the gaps.
+    pub gaps: Gaps,
+    /// The last guards: of reads after short and long seeks, then of writes.
+    pub guards: [Duration; 4],
+    /// The share of the mean response time that the scheduler believes to have cost, over its
+    /// last few thousand requests.
+    pub impact: f64,
+    /// When the run ended.
+    pub end: Instant,
+}
+
+/// Why a scenario could not be run to its end.
+#[derive(Debug, thiserror::Error)]
+pub enum ScenarioError {
+    /// The load or the drive.
+    #[error(transparent)]
+    Run(#[from] RunError),
+    /// The background task.
+    #[error(transparent)]
+    Task(#[from] TaskRefused),
+}
+
+impl Scenario {
+    /// Whether the scheduler knows all that there is to know: its results are then *in-firmware*,
+    /// otherwise *external*.
+    pub fn is_in_firmware(&self) -> bool {
+        Arc::ptr_eq(&self.belief, &self.truth) && self.imperfections == Imperfections::default()
+    }
+
+    /// The same without its background task, for as long as it took.
+    pub fn baseline(&self) -> Scenario {
+        Scenario {
+            background: None,
+            ..self.clone()
+        }
+    }
+
+    /// Runs it from the beginning.
+    ///
+    /// # Errors
+    /// If the load is bad or does not fit the drive, the watcher cannot write, or the background
+    /// task is refused.
+    pub fn play<L: Load + ?Sized, W: Watch + ?Sized>(
+        &self,
+        load: &mut L,
+        options: &Options,
+        watch: &mut W,
+    ) -> Result<Played, ScenarioError> {
+        let belief = Arc::clone(&self.belief);
+        let mut engine = Engine::new(belief, self.policy.make(), self.limits);
+        let truth = Arc::clone(&self.truth);
+        let mut drive = VirtualDrive::imperfect(truth, self.imperfections.clone(), self.seed);
+        let mut ledger = Ledger::new(self.truth.block_bytes, self.truth.actuators);
+        let mut options = *options;
+        if let Some(background) = &self.background {
+            engine = engine.with_background(background.rules);
+            let order = Order {
+                wanted: background.wanted.clone(),
+                priority: 0,
+                deadline: background.deadline,
+            };
+            options.scan = Some(Scan {
+                task: engine.begin_task(Instant::ZERO, order)?,
+                hundredths: background.hundredths,
+                after_load: background.after_load,
+            });
+        }
+        let mut watch = Points {
+            watch,
+            points: Vec::new(),
+        };
+        let ran = run::run(
+            &mut engine,
+            &mut drive,
+            load,
+            &options,
+            &mut ledger,
+            &mut watch,
+        )?;
+        let scan = options.scan.and_then(|scan| {
+            Some(Scanned {
+                points: watch.points,
+                progress: engine.task(scan.task)?,
+                gaps: engine.gaps(),
+                guards: engine.guards(),
+                impact: engine.impact(),
+                end: ran.end,
+            })
+        });
+        Ok(Played { ran, ledger, scan })
+    }
+}
+
+impl Scanned {
+    /// Wanted blocks a second by each means, in MB/s of `block_bytes`, until so many hundredths
+    /// were read, or the end of the run: free, idle, paid.
+    pub fn rates(&self, hundredths: u32, block_bytes: u32) -> [f64; 3] {
+        let point = self.points.iter().find(|p| p.hundredths >= hundredths);
+        let (account, at) = match point {
+            Some(point) => (point.account, point.at),
+            None => (self.progress.account, self.end),
+        };
+        let rate = |blocks: block::Sectors| match at.as_nanos() {
+            0 => 0.0,
+            _ => blocks.0 as f64 * f64::from(block_bytes) / 1e6 / at.as_secs_f64(),
+        };
+        [account.free, account.idle, account.paid].map(|moved| rate(moved.blocks))
+    }
+
+    /// When so many hundredths were read.
+    pub fn reached(&self, hundredths: u32) -> Option<Instant> {
+        let point = self.points.iter().find(|p| p.hundredths >= hundredths)?;
+        Some(point.at)
+    }
+}
+
+/// Keeps the points of a scan beside what another watcher sees.
+struct Points<'a, W: ?Sized> {
+    watch: &'a mut W,
+    points: Vec<Point>,
+}
+
+impl<W: Watch + ?Sized> Watch for Points<'_, W> {
+    fn finished(&mut self, finished: &block::Finished) -> std::io::Result<()> {
+        self.watch.finished(finished)
+    }
+
+    fn progress(&mut self, progress: run::Progress) {
+        self.watch.progress(progress);
+    }
+
+    fn scanned(&mut self, point: &Point) {
+        self.points.push(*point);
+        self.watch.scanned(point);
+    }
+}
