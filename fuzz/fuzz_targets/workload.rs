@@ -20,6 +20,9 @@ fuzz_target!(|text: &str| {
             let (_, extent) = requests.request();
             assert!(extent.end().0 <= capacity);
             requests.gap();
+            if let Some((_, next)) = requests.after(extent) {
+                assert!(next.end().0 <= capacity);
+            }
         }
     }
 });

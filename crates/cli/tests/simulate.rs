@@ -157,7 +157,7 @@ fn unknown_names_are_answered_with_near_ones() {
     assert_eq!(
         scene.refuses(&format!("{ON_CHEETAH} --workload olpt")),
         "no built-in load is called \"olpt\": expected one of oltp, random, uniform-4k, zipf, \
-         sequential, streams, mixed; did you mean \"oltp\"?"
+         sequential, streams, mixed, modern, small-files, random-256k, local-small; did you mean \"oltp\"?"
     );
     let said = scene.refuses(&format!("{ON_CHEETAH} --trace nowhere.csv"));
     assert!(said.starts_with("nowhere.csv"), "{said}");

@@ -13,9 +13,9 @@
 //! think_ms = 30                 # think = "constant" or "exponential"
 //! [size]                        # or: kind = "fixed", kib = 4
 //! kind = "exponential"          # or: kind = "choice", choices = [{ kib = 4, weight = 3 }, ...]
-//! mean_kib = 8
+//! mean_kib = 8                  # or: kind = "uniform", from_kib = 4, to_kib = 64
 //! multiple_kib = 4
-//! [placement]                   # uniform, zipf, sequential, streams, local
+//! [placement]                   # uniform, zipf, sequential, streams, local, small-files
 //! kind = "uniform"
 //! ```
 
@@ -25,6 +25,7 @@ mod parse;
 pub mod placement;
 pub(crate) mod section;
 pub mod size;
+pub mod small_files;
 pub mod synthetic;
 
 use std::fmt;
@@ -35,6 +36,7 @@ pub use generator::Generator;
 pub use placement::Placement;
 pub use section::SpecError;
 pub use size::{SizeOption, Sizes};
+pub use small_files::SmallFiles;
 pub use synthetic::Synthetic;
 
 use section::Origin;
@@ -137,6 +139,19 @@ pub const ALL: &[BuiltIn] = &[
     ),
     built_in("streams", include_str!("../../../workloads/streams.toml")),
     built_in("mixed", include_str!("../../../workloads/mixed.toml")),
+    built_in("modern", include_str!("../../../workloads/modern.toml")),
+    built_in(
+        "small-files",
+        include_str!("../../../workloads/small-files.toml"),
+    ),
+    built_in(
+        "random-256k",
+        include_str!("../../../workloads/random-256k.toml"),
+    ),
+    built_in(
+        "local-small",
+        include_str!("../../../workloads/local-small.toml"),
+    ),
 ];
 
 const fn built_in(name: &'static str, text: &'static str) -> BuiltIn {
@@ -236,27 +251,62 @@ impl Workload {
                 self.range("arrivals.per_second", per_second, LOWEST_RATE, HIGHEST_RATE)?;
             }
         }
-        if let Sizes::Exponential {
-            mean_bytes,
-            multiple_bytes,
-        } = self.sizes
-            && mean_bytes < multiple_bytes
-        {
-            let problem = format!(
-                "{} KiB: expected at least multiple_kib, {} KiB",
-                mean_bytes as f64 / 1024.0,
-                multiple_bytes as f64 / 1024.0
-            );
-            return Err(self.origin.complain("size.mean_kib", problem));
-        }
+        self.check_sizes()?;
         match self.placement {
             Placement::Zipf { theta, .. } => self.range("placement.theta", theta, 0.0, 10.0),
             Placement::Sequential { mean_run } => {
                 self.range("placement.mean_run", mean_run, 1.0, 1e9)
             }
             Placement::Local { share, .. } => self.range("placement.share", share, 0.0, 1.0),
+            Placement::SmallFiles(_) => self.check_files(),
             Placement::Uniform | Placement::Streams { .. } => Ok(()),
         }
+    }
+
+    fn check_sizes(&self) -> Result<(), SpecError> {
+        let kib = |bytes: u64| bytes as f64 / 1024.0;
+        match self.sizes {
+            Sizes::Exponential {
+                mean_bytes,
+                multiple_bytes,
+            } if mean_bytes < multiple_bytes => {
+                let (mean, multiple) = (kib(mean_bytes), kib(multiple_bytes));
+                let problem = format!("{mean} KiB: expected at least multiple_kib, {multiple} KiB");
+                Err(self.origin.complain("size.mean_kib", problem))
+            }
+            Sizes::Uniform {
+                from_bytes,
+                to_bytes,
+                multiple_bytes,
+            } => {
+                let whole = |bytes: u64| bytes.is_multiple_of(multiple_bytes);
+                let (key, bytes, least) = match (whole(from_bytes), whole(to_bytes)) {
+                    (false, _) => ("size.from_kib", from_bytes, multiple_bytes),
+                    (_, whole) if !whole || to_bytes < from_bytes => {
+                        ("size.to_kib", to_bytes, from_bytes)
+                    }
+                    _ => return Ok(()),
+                };
+                let (bytes, multiple, least) = (kib(bytes), kib(multiple_bytes), kib(least));
+                let problem =
+                    format!("{bytes} KiB: expected a multiple of {multiple} KiB, at least {least}");
+                Err(self.origin.complain(key, problem))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether the load is one of files.
+    fn check_files(&self) -> Result<(), SpecError> {
+        if !matches!(self.sizes, Sizes::Fixed { .. }) {
+            let problem = "expected \"fixed\", the size of every file, with placement small-files";
+            return Err(self.origin.complain("size.kind", problem));
+        }
+        if self.align_bytes.is_some() {
+            let problem = "expected none with small-files, which keep to fs_block_kib";
+            return Err(self.origin.complain("placement.align_kib", problem));
+        }
+        Ok(())
     }
 
     fn range(&self, key: &str, value: f64, low: f64, high: f64) -> Result<(), SpecError> {

@@ -4,22 +4,34 @@ use block::{Direction, Duration, Extent, Lba, Sectors};
 
 use super::dice::{Chance, Dice, Outcome};
 use super::placement::{Ground, Placer};
+use super::small_files::{Layout, Reader};
 use super::{Arrivals, Placement, Sizes, SpecError, Spread, Workload};
 
 /// Draws the requests of a load. Each of directions, sizes, places and times has a sequence of
 /// chance of its own.
 #[derive(Clone, Debug)]
 pub struct Generator {
-    sizes: Sizes,
-    placer: Placer,
-    ground: Ground,
-    block_bytes: u64,
+    aim: Aim,
     reads: Chance,
     gap: Gap,
     direction_dice: Dice,
     size_dice: Dice,
     place_dice: Dice,
     gap_dice: Dice,
+}
+
+/// What requests are for.
+#[derive(Clone, Debug)]
+enum Aim {
+    /// Blocks.
+    Blocks {
+        sizes: Sizes,
+        placer: Placer,
+        ground: Ground,
+        block_bytes: u64,
+    },
+    /// Files, which take several requests each.
+    Files(Box<Reader>),
 }
 
 /// The times between requests, or of thinking.
@@ -37,8 +49,6 @@ impl Generator {
     /// # Errors
     /// If they do not fit on it: too large, not whole blocks, more shares than there is room for.
     pub fn new(workload: &Workload, block_bytes: u32, capacity: u64) -> Result<Self, SpecError> {
-        let block_bytes = u64::from(block_bytes);
-        let ground = workload.fit(block_bytes, capacity)?;
         let seed = workload.seed;
         let (mean_nanos, spread) = match workload.arrivals {
             Arrivals::Closed {
@@ -47,10 +57,7 @@ impl Generator {
             Arrivals::Open { per_second, gaps } => (1e9 / per_second, gaps),
         };
         Ok(Generator {
-            sizes: workload.sizes.clone(),
-            placer: Placer::new(&workload.placement, ground, block_bytes, seed),
-            ground,
-            block_bytes,
+            aim: Aim::new(workload, u64::from(block_bytes), capacity)?,
             reads: Chance::new(workload.read_fraction),
             gap: Gap {
                 mean_nanos,
@@ -64,17 +71,35 @@ impl Generator {
         })
     }
 
-    /// The next request.
+    /// The next request of a client that is done with the one before.
     pub fn request(&mut self) -> (Direction, Extent) {
         let direction = match self.direction_dice.happens(self.reads) {
             Outcome::Yes => Direction::Read,
             Outcome::No => Direction::Write,
         };
-        let blocks = self.sizes.draw(&mut self.size_dice) / self.block_bytes;
-        let start = self.placer.place(self.ground, blocks, &mut self.place_dice);
+        let (sizes, placer, ground, block_bytes) = match &mut self.aim {
+            Aim::Files(reader) => return reader.open(direction, &mut self.place_dice),
+            Aim::Blocks {
+                sizes,
+                placer,
+                ground,
+                block_bytes,
+            } => (sizes, placer, *ground, *block_bytes),
+        };
+        let blocks = sizes.draw(&mut self.size_dice) / block_bytes;
+        let start = placer.place(ground, blocks, &mut self.place_dice);
         let extent = Extent::new(Lba(start), Sectors(blocks))
             .expect("sizes and places were found to fit the drive");
         (direction, extent)
+    }
+
+    /// What a client asks for at once when a request for `ended` has, if it is not done with it:
+    /// files take several requests, each after the one before.
+    pub fn after(&mut self, ended: Extent) -> Option<(Direction, Extent)> {
+        match &mut self.aim {
+            Aim::Blocks { .. } => None,
+            Aim::Files(reader) => reader.after(ended),
+        }
     }
 
     /// The next time of thinking (closed loads), or between arrivals (open ones).
@@ -90,14 +115,43 @@ impl Generator {
     }
 }
 
+impl Aim {
+    fn new(workload: &Workload, block_bytes: u64, capacity: u64) -> Result<Self, SpecError> {
+        if let (Placement::SmallFiles(files), Sizes::Fixed { bytes }) =
+            (&workload.placement, &workload.sizes)
+        {
+            let layout =
+                Layout::new(files, *bytes, block_bytes, capacity).map_err(|(key, problem)| {
+                    let drive = drive(block_bytes, capacity);
+                    workload.origin.complain(key, format!("{problem}: {drive}"))
+                })?;
+            let reader = Reader::new(layout, files.cached_blocks);
+            return Ok(Aim::Files(Box::new(reader)));
+        }
+        let ground = workload.fit(block_bytes, capacity)?;
+        Ok(Aim::Blocks {
+            sizes: workload.sizes.clone(),
+            placer: Placer::new(&workload.placement, ground, block_bytes, workload.seed),
+            ground,
+            block_bytes,
+        })
+    }
+}
+
+/// A drive in complaints.
+fn drive(block_bytes: u64, capacity: u64) -> String {
+    format!("the drive has {capacity} blocks of {block_bytes} bytes")
+}
+
 impl Workload {
     /// The drive as placement sees it, if the load fits on it.
     fn fit(&self, block_bytes: u64, capacity: u64) -> Result<Ground, SpecError> {
-        let drive = format!("the drive has {capacity} blocks of {block_bytes} bytes");
+        let drive = drive(block_bytes, capacity);
         let size_key = match self.sizes {
             Sizes::Fixed { .. } => "size.kib",
             Sizes::Choice { .. } => "size.choices",
             Sizes::Exponential { .. } => "size.mean_kib",
+            Sizes::Uniform { .. } => "size.to_kib",
         };
         if let Some(bytes) = self.sizes.not_multiple_of(block_bytes) {
             let problem = format!("{bytes} bytes: expected whole blocks: {drive}");
@@ -168,7 +222,7 @@ impl Workload {
                     return Err(("placement.group_kib", problem));
                 }
             }
-            Placement::Uniform | Placement::Sequential { .. } => {}
+            Placement::Uniform | Placement::Sequential { .. } | Placement::SmallFiles(_) => {}
         }
         Ok(())
     }

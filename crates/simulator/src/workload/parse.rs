@@ -4,7 +4,8 @@ use toml_edit::Document;
 
 use super::section::{Origin, Section, SpecError, line_of};
 use super::{
-    Arrivals, LARGEST_BYTES, LARGEST_COUNT, Placement, SizeOption, Sizes, Spread, Workload,
+    Arrivals, LARGEST_BYTES, LARGEST_COUNT, Placement, SizeOption, Sizes, SmallFiles, Spread,
+    Workload,
 };
 
 impl Workload {
@@ -70,7 +71,7 @@ fn read_arrivals(origin: &mut Origin, mut from: Section<'_>) -> Result<Arrivals,
 }
 
 fn read_sizes(origin: &mut Origin, mut from: Section<'_>) -> Result<Sizes, SpecError> {
-    let kinds = "\"fixed\", \"choice\" or \"exponential\"";
+    let kinds = "\"fixed\", \"choice\", \"exponential\" or \"uniform\"";
     let kind = from.text(origin, "kind", None, kinds)?;
     let sizes = match kind.as_str() {
         "fixed" => Sizes::Fixed {
@@ -95,6 +96,11 @@ fn read_sizes(origin: &mut Origin, mut from: Section<'_>) -> Result<Sizes, SpecE
             mean_bytes: kib(origin, &mut from, "mean_kib", "size.mean_kib")?,
             multiple_bytes: kib(origin, &mut from, "multiple_kib", "size.multiple_kib")?,
         },
+        "uniform" => Sizes::Uniform {
+            from_bytes: kib(origin, &mut from, "from_kib", "size.from_kib")?,
+            to_bytes: kib(origin, &mut from, "to_kib", "size.to_kib")?,
+            multiple_bytes: kib(origin, &mut from, "multiple_kib", "size.multiple_kib")?,
+        },
         other => {
             let problem = format!("\"{other}\": expected {kinds}");
             return Err(origin.complain("size.kind", problem));
@@ -108,7 +114,7 @@ fn read_placement(
     origin: &mut Origin,
     mut from: Section<'_>,
 ) -> Result<(Placement, Option<u64>), SpecError> {
-    let kinds = "\"uniform\", \"zipf\", \"sequential\", \"streams\" or \"local\"";
+    let kinds = "\"uniform\", \"zipf\", \"sequential\", \"streams\", \"local\" or \"small-files\"";
     let kind = from.text(origin, "kind", None, kinds)?;
     let align = from.number(origin, "align_kib", Some(0.0), "KiB")?;
     let align_bytes = match align {
@@ -131,6 +137,7 @@ fn read_placement(
             share: from.number(origin, "share", None, FRACTION)?,
             group_bytes: kib(origin, &mut from, "group_kib", "placement.group_kib")?,
         },
+        "small-files" => Placement::SmallFiles(read_files(origin, &mut from)?),
         other => {
             let problem = format!("\"{other}\": expected {kinds}");
             return Err(origin.complain("placement.kind", problem));
@@ -138,6 +145,19 @@ fn read_placement(
     };
     from.finish(origin)?;
     Ok((placement, align_bytes))
+}
+
+fn read_files(origin: &mut Origin, from: &mut Section<'_>) -> Result<SmallFiles, SpecError> {
+    let files_per_directory = "placement.files_per_directory";
+    Ok(SmallFiles {
+        directories: count(origin, from, "directories", "placement.directories")?,
+        files_per_directory: count(origin, from, "files_per_directory", files_per_directory)?,
+        fs_block_bytes: kib(origin, from, "fs_block_kib", "placement.fs_block_kib")?,
+        group_bytes: kib(origin, from, "group_kib", "placement.group_kib")?,
+        inode_bytes: count(origin, from, "inode_bytes", "placement.inode_bytes")?.into(),
+        inode_every_bytes: kib(origin, from, "inode_every_kib", "placement.inode_every_kib")?,
+        cached_blocks: count(origin, from, "cached_blocks", "placement.cached_blocks")?,
+    })
 }
 
 fn spread(

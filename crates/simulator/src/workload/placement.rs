@@ -4,6 +4,7 @@ use std::fmt;
 
 use serde::Serialize;
 
+use super::SmallFiles;
 use super::dice::{Chance, Dice, Outcome};
 
 /// The rule by which places are chosen.
@@ -40,6 +41,8 @@ pub enum Placement {
         /// The size of a group (a group of cylinders, say).
         group_bytes: u64,
     },
+    /// Files of a file system, any one with the same chance; sizes are those of the files.
+    SmallFiles(SmallFiles),
 }
 
 impl fmt::Display for Placement {
@@ -57,6 +60,7 @@ impl fmt::Display for Placement {
                 share * 100.0,
                 group_bytes as f64 / f64::from(1 << 20)
             ),
+            Placement::SmallFiles(files) => files.fmt(f),
         }
     }
 }
@@ -84,7 +88,8 @@ impl Placer {
     /// A placer for a placement that was found to fit the ground.
     pub(super) fn new(placement: &Placement, ground: Ground, block_bytes: u64, seed: u64) -> Self {
         match *placement {
-            Placement::Uniform => Placer::Uniform,
+            // What a load of files asks for is decided by its reader.
+            Placement::Uniform | Placement::SmallFiles(_) => Placer::Uniform,
             Placement::Zipf { theta, regions } => Placer::Zipf(Zipf::new(theta, regions, seed)),
             Placement::Sequential { mean_run } => Placer::Sequential {
                 next: ground.capacity,

@@ -28,6 +28,15 @@ pub enum Sizes {
         /// The unit.
         multiple_bytes: u64,
     },
+    /// All multiples of a unit within bounds, equally likely.
+    Uniform {
+        /// The smallest, a multiple of the unit.
+        from_bytes: u64,
+        /// The largest, a multiple of the unit.
+        to_bytes: u64,
+        /// The unit.
+        multiple_bytes: u64,
+    },
 }
 
 /// One size of a choice.
@@ -49,6 +58,7 @@ impl Sizes {
                 mean_bytes,
                 multiple_bytes,
             } => (mean_bytes.saturating_mul(TAIL_MEANS) / multiple_bytes) * multiple_bytes,
+            Sizes::Uniform { to_bytes, .. } => *to_bytes,
         }
     }
 
@@ -65,6 +75,11 @@ impl Sizes {
                     / total as f64
             }
             Sizes::Exponential { mean_bytes, .. } => *mean_bytes as f64,
+            Sizes::Uniform {
+                from_bytes,
+                to_bytes,
+                ..
+            } => (*from_bytes as f64 + *to_bytes as f64) / 2.0,
         }
     }
 
@@ -74,7 +89,9 @@ impl Sizes {
         match self {
             Sizes::Fixed { bytes } => Some(*bytes).filter(broken),
             Sizes::Choice { options } => options.iter().map(|o| o.bytes).find(broken),
-            Sizes::Exponential { multiple_bytes, .. } => Some(*multiple_bytes).filter(broken),
+            Sizes::Exponential { multiple_bytes, .. } | Sizes::Uniform { multiple_bytes, .. } => {
+                Some(*multiple_bytes).filter(broken)
+            }
         }
     }
 
@@ -104,6 +121,14 @@ impl Sizes {
                     .saturating_mul(*multiple_bytes)
                     .min(self.largest())
             }
+            Sizes::Uniform {
+                from_bytes,
+                to_bytes,
+                multiple_bytes,
+            } => {
+                let steps = (to_bytes - from_bytes) / multiple_bytes;
+                from_bytes + dice.below(steps + 1) * multiple_bytes
+            }
         }
     }
 }
@@ -131,6 +156,14 @@ impl fmt::Display for Sizes {
             } => {
                 let (mean, multiple) = (kib(*mean_bytes), kib(*multiple_bytes));
                 write!(f, "{mean} KiB on average in multiples of {multiple}")
+            }
+            Sizes::Uniform {
+                from_bytes,
+                to_bytes,
+                multiple_bytes,
+            } => {
+                let (from, to, multiple) = (kib(*from_bytes), kib(*to_bytes), kib(*multiple_bytes));
+                write!(f, "{from} to {to} KiB in multiples of {multiple}")
             }
         }
     }
@@ -181,6 +214,28 @@ mod tests {
         };
         let mut dice = Dice::new(9, 2);
         assert!((0..1000).all(|_| sizes.draw(&mut dice) == 4096));
+    }
+
+    #[test]
+    fn between_bounds_all_multiples_are_equally_likely() {
+        let sizes = Sizes::Uniform {
+            from_bytes: 4096,
+            to_bytes: 65536,
+            multiple_bytes: 4096,
+        };
+        let mut dice = Dice::new(4, 2);
+        let mut counts = [0u32; 16];
+        for _ in 0..160_000 {
+            let size = sizes.draw(&mut dice);
+            assert!(size.is_multiple_of(4096));
+            counts[(size / 4096 - 1) as usize] += 1;
+        }
+        // Five standard deviations.
+        let even = |count: &u32| (9_500..10_500).contains(count);
+        assert!(counts.iter().all(even), "{counts:?}");
+        assert_eq!((sizes.mean(), sizes.largest()), (34816.0, 65536));
+        assert!((mean_of(&sizes, 100_000) / 34816.0 - 1.0).abs() < 0.01);
+        assert_eq!(sizes.not_multiple_of(8192), Some(4096));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! A synthetic load as a source of requests for a run.
 
-use block::{Class, Finished, Instant};
+use block::{Class, Direction, Extent, Finished, Instant};
 
 use super::generator::Generator;
 use super::{Arrivals, SpecError, Workload};
@@ -40,15 +40,7 @@ impl Synthetic {
     }
 
     fn arrival(&mut self, at: Instant) -> Arrival {
-        let (direction, extent) = self.generator.request();
-        Arrival {
-            at,
-            demand: Demand {
-                direction,
-                extent,
-                class: Class::default(),
-            },
-        }
+        arrival(at, self.generator.request())
     }
 
     fn answered(&mut self, now: Instant) -> Option<Arrival> {
@@ -81,11 +73,29 @@ impl Load for Synthetic {
         Ok(Some(self.arrival(at)))
     }
 
-    fn on_finished(&mut self, now: Instant, _: &Finished) -> Result<Option<Arrival>, LoadError> {
-        Ok(self.answered(now))
+    fn on_finished(
+        &mut self,
+        now: Instant,
+        finished: &Finished,
+    ) -> Result<Option<Arrival>, LoadError> {
+        Ok(match self.generator.after(finished.request.extent) {
+            Some(step) => Some(arrival(now, step)),
+            None => self.answered(now),
+        })
     }
 
     fn on_skipped(&mut self, now: Instant, _: &Arrival) -> Result<Option<Arrival>, LoadError> {
         Ok(self.answered(now))
+    }
+}
+
+fn arrival(at: Instant, (direction, extent): (Direction, Extent)) -> Arrival {
+    Arrival {
+        at,
+        demand: Demand {
+            direction,
+            extent,
+            class: Class::default(),
+        },
     }
 }

@@ -1,10 +1,12 @@
 //! Whole loads: the built-in ones, properties of any, and what is refused.
 
-use block::{Direction, Instant};
+use block::{Class, Direction, Duration, Finished, Instant, Request, RequestId, Status};
 use proptest::prelude::*;
 
 use super::*;
 use crate::run::Load;
+
+mod refused;
 
 const BLOCKS: u64 = 17_783_240;
 
@@ -133,71 +135,53 @@ fn a_closed_load_begins_with_its_tasks_and_goes_on_with_answers() {
 }
 
 #[test]
-fn what_makes_no_sense_is_refused_with_file_line_key_and_expectation() {
-    for (old, new, complaint) in REFUSED {
-        let text = ALL[0].text.replace(old, new);
-        assert_ne!(text, ALL[0].text, "{old} is not in the file");
-        let error = Workload::parse("load.toml", &text).expect_err(new);
-        assert_eq!(error.to_string(), *complaint);
-    }
-}
-
-#[test]
-fn what_does_not_fit_the_drive_is_refused() {
-    for (old, new, block_bytes, capacity, complaint) in UNFIT {
-        let text = ALL[0].text.replace(old, new);
-        let load = Workload::parse("load.toml", &text).expect("sensible in itself");
-        let error = Generator::new(&load, *block_bytes, *capacity).expect_err(new);
-        assert_eq!(error.to_string(), *complaint);
-    }
-}
-
-#[test]
-fn complaints_about_flags_name_the_flag() {
-    let flags = |flags: Overrides| oltp().with(&flags).expect_err("senseless").to_string();
-    assert_eq!(
-        flags(Overrides {
-            read_fraction: Some(1.5),
-            ..Overrides::default()
-        }),
-        "command line: --read-fraction: 1.5: expected a number from 0 to 1"
-    );
-    assert_eq!(
-        flags(Overrides {
-            tasks: Some(0),
-            ..Overrides::default()
-        }),
-        "command line: --tasks: 0: expected a number from 1 to 65536"
-    );
-    assert_eq!(
-        flags(Overrides {
-            tasks: Some(3),
-            rate: Some(3.0),
-            ..Overrides::default()
-        }),
-        "command line: --rate: a load is open (--rate) or closed (--tasks, --think-ms), not both"
-    );
-    let flags = Overrides {
-        size_kib: Some(7.5),
-        ..Overrides::default()
+fn a_closed_load_of_files_thinks_between_files_only() {
+    let load = BuiltIn::find("small-files").and_then(|load| load.workload().ok());
+    let mut load = load.expect("a built-in load");
+    load.arrivals = Arrivals::Closed {
+        tasks: 1,
+        think_ms: 5.0,
+        think: Spread::Constant,
     };
-    let load = oltp().with(&flags).expect("sensible in itself");
-    let error = Generator::new(&load, 4096, 1000).expect_err("not whole blocks");
-    assert_eq!(
-        error.to_string(),
-        "command line: --size-kib: 7680 bytes: expected whole blocks: \
-         the drive has 1000 blocks of 4096 bytes"
-    );
+    let mut load = Synthetic::new(&load, 512, BLOCKS).expect("it fits");
+    let first = load.next_arrival().expect("no file").expect("one task");
+    assert_eq!(load.next_arrival().expect("no file"), None);
+    let mut extent = first.demand.extent;
+    let mut gaps = Vec::new();
+    for at in 0..6 {
+        let now = Instant::from_nanos(at);
+        let finished = Finished {
+            request: Request {
+                id: RequestId(0),
+                direction: Direction::Read,
+                extent,
+                class: Class::default(),
+            },
+            submitted: now,
+            at: now,
+            status: Status::Good,
+            waited: Duration::ZERO,
+            account: None,
+        };
+        let next = load.on_finished(now, &finished).expect("no file");
+        let next = next.expect("a closed load goes on");
+        gaps.push(next.at.since(now).as_nanos());
+        extent = next.demand.extent;
+    }
+    // Entry, inode, contents; nothing is in memory at the beginning.
+    assert_eq!(gaps, [0, 0, 5_000_000, 0, 0, 5_000_000]);
 }
 
 prop_compose! {
     fn any_sizes()(
-        kind in 0..3, unit in prop::sample::select(vec![0.5, 4.0, 7.5, 64.0]), times in 1u32..20,
+        kind in 0..4, unit in prop::sample::select(vec![0.5, 4.0, 7.5, 64.0]), times in 1u32..20,
     ) -> String {
         let more = unit * f64::from(times);
         match kind {
             0 => format!("kind = \"fixed\"\nkib = {more}"),
             1 => format!("kind = \"exponential\"\nmean_kib = {more}\nmultiple_kib = {unit}"),
+            2 => format!("kind = \"uniform\"\nfrom_kib = {unit}\nto_kib = {more}\n\
+                multiple_kib = {unit}"),
             _ => format!("kind = \"choice\"\nchoices = [\
                 {{ kib = {unit}, weight = 9 }}, {{ kib = {more}, weight = {times} }}]"),
         }
@@ -245,155 +229,48 @@ proptest! {
     }
 
     #[test]
+    fn files_keep_to_the_drive_the_blocks_of_their_system_and_the_seed(
+        (directories, files, cached) in (1..300u32, 1..100u32, 1..200u32),
+        (kib, block_kib) in (1..40u32, prop::sample::select(vec![0.5, 4.0, 16.0])),
+        (group_kib, every) in (64..40_000u32, 1..64u32),
+        (seed, capacity, tasks) in (any::<u32>(), 1u64..3_000_000, 1usize..5),
+    ) {
+        let text = format!(
+            "name = \"any\"\nseed = {seed}\nread_fraction = 0.5\n\
+             [arrivals]\nmodel = \"closed\"\ntasks = 1\n[size]\nkind = \"fixed\"\nkib = {kib}\n\
+             [placement]\nkind = \"small-files\"\ndirectories = {directories}\n\
+             files_per_directory = {files}\nfs_block_kib = {block_kib:.1}\n\
+             group_kib = {}\ninode_bytes = 128\ninode_every_kib = {every}\n\
+             cached_blocks = {cached}\n",
+            group_kib * 16
+        );
+        let load = Workload::parse("any.toml", &text).expect("sensible in itself");
+        let (first, again) =
+            (Generator::new(&load, 512, capacity), Generator::new(&load, 512, capacity));
+        prop_assert_eq!(first.is_ok(), again.is_ok());
+        let (Ok(mut first), Ok(mut again)) = (first, again) else { return Ok(()) };
+        let unit = (block_kib * 2.0) as u64;
+        let mut asked = std::collections::VecDeque::new();
+        for _ in 0..300 {
+            if asked.len() < tasks {
+                let request = first.request();
+                prop_assert_eq!(request, again.request());
+                asked.push_back(request.1);
+            }
+            let ended = asked.pop_front().expect("at least one was asked for");
+            prop_assert!(ended.end().0 <= capacity);
+            prop_assert_eq!((ended.start().0 % unit, ended.length().0 % unit), (0, 0));
+            let step = first.after(ended);
+            prop_assert_eq!(step, again.after(ended));
+            asked.extend(step.map(|(_, extent)| extent));
+        }
+    }
+
+    #[test]
     fn no_text_makes_the_parser_panic(text in "[a-z_\\[\\]{}=\", \n0-9.-]{0,200}") {
         let _ = Workload::parse("any.toml", &text);
     }
 }
-
-const REFUSED: &[(&str, &str, &str)] = &[
-    (
-        "tasks = 10",
-        "tasks = 0",
-        "load.toml:10: arrivals.tasks: 0: expected a whole number from 1 to 65536",
-    ),
-    (
-        "tasks = 10",
-        "tusks = 10",
-        "load.toml:10: arrivals.tusks: unknown key; did you mean tasks?",
-    ),
-    (
-        "tasks = 10",
-        "",
-        "load.toml:8: arrivals.tasks: missing: expected a whole number from 1 to 65536",
-    ),
-    (
-        "think_ms = 30",
-        "think_ms = -1",
-        "load.toml:11: arrivals.think_ms: -1: expected a number from 0 to 86400000",
-    ),
-    (
-        "think_ms = 30",
-        "think_ms = nan",
-        "load.toml:11: arrivals.think_ms: NaN: expected a number from 0 to 86400000",
-    ),
-    (
-        "think_ms = 30",
-        "think_ms = \"long\"",
-        "load.toml:11: arrivals.think_ms: \"long\": expected milliseconds",
-    ),
-    (
-        "think_ms = 30",
-        "think = \"deep\"",
-        "load.toml:11: arrivals.think: \"deep\": expected \"constant\" or \"exponential\"",
-    ),
-    (
-        "think_ms = 30",
-        "think_ms = 30\nthinks = 1",
-        "load.toml:12: arrivals.thinks: unknown key: expected one of model, tasks, think_ms, think; did you mean think?",
-    ),
-    (
-        "read_fraction = 0.6667",
-        "read_fraction = 66.67",
-        "load.toml:6: read_fraction: 66.67: expected a number from 0 to 1",
-    ),
-    (
-        "mean_kib = 8",
-        "mean_kib = 2",
-        "load.toml:15: size.mean_kib: 2 KiB: expected at least multiple_kib, 4 KiB",
-    ),
-    (
-        "mean_kib = 8",
-        "mean_kib = 0.0001",
-        "load.toml:15: size.mean_kib: 0.0001 KiB: expected a whole number of bytes, at least 1, at most 1073741824 KiB",
-    ),
-    (
-        "kind = \"uniform\"",
-        "kind = \"everywhere\"",
-        "load.toml:19: placement.kind: \"everywhere\": expected \"uniform\", \"zipf\", \"sequential\", \"streams\" or \"local\"",
-    ),
-    (
-        "[placement]",
-        "[place]",
-        "load.toml: placement: missing: expected a table [placement]",
-    ),
-    (
-        "[placement]",
-        "[placement",
-        "load.toml:18: not TOML: unclosed table, expected `]`",
-    ),
-    (
-        "[arrivals]",
-        "arrivals = 3\n[other]",
-        "load.toml:8: arrivals: 3: expected a table [arrivals]",
-    ),
-    (
-        "kind = \"exponential\"\nmean_kib = 8\nmultiple_kib = 4",
-        "kind = \"choice\"\nchoices = [4, 8]",
-        "load.toml:15: size.choices: 4: expected a list such as [{ kib = 4, weight = 3 }, { kib = 64, weight = 1 }]",
-    ),
-    (
-        "kind = \"exponential\"\nmean_kib = 8\nmultiple_kib = 4",
-        "kind = \"choice\"\nchoices = []",
-        "load.toml:15: size.choices: empty: expected a list such as [{ kib = 4, weight = 3 }, { kib = 64, weight = 1 }]",
-    ),
-    (
-        "kind = \"exponential\"\nmean_kib = 8\nmultiple_kib = 4",
-        "kind = \"choice\"\nchoices = [{ kib = 4, weight = 0 }]",
-        "load.toml:15: size.choices.weight: 0: expected a whole number from 1 to 65536",
-    ),
-];
-
-const UNFIT: &[(&str, &str, u32, u64, &str)] = &[
-    (
-        "mean_kib = 8",
-        "mean_kib = 8",
-        512,
-        1000,
-        "load.toml:15: size.mean_kib: requests of up to 1024 blocks do not fit: the drive has 1000 blocks of 512 bytes",
-    ),
-    (
-        "multiple_kib = 4",
-        "multiple_kib = 2",
-        4096,
-        1 << 20,
-        "load.toml:15: size.mean_kib: 2048 bytes: expected whole blocks: the drive has 1048576 blocks of 4096 bytes",
-    ),
-    (
-        "kind = \"uniform\"",
-        "kind = \"uniform\"\nalign_kib = 0.75",
-        512,
-        1 << 20,
-        "load.toml:20: placement.align_kib: 768 bytes: expected whole blocks: the drive has 1048576 blocks of 512 bytes",
-    ),
-    (
-        "kind = \"uniform\"",
-        "kind = \"streams\"\nstreams = 2000",
-        512,
-        1 << 20,
-        "load.toml:20: placement.streams: 2000 shares, some too small for a request of 1024 blocks: the drive has 1048576 blocks of 512 bytes",
-    ),
-    (
-        "kind = \"uniform\"",
-        "kind = \"zipf\"\ntheta = 1\nregions = 60000\nalign_kib = 512",
-        512,
-        1 << 20,
-        "load.toml:21: placement.regions: 60000 regions, some without a place in them: the drive has 1048576 blocks of 512 bytes",
-    ),
-    (
-        "kind = \"uniform\"",
-        "kind = \"local\"\nshare = 0.5\ngroup_kib = 1.25",
-        512,
-        1 << 20,
-        "load.toml:21: placement.group_kib: groups of 1280 bytes: expected a multiple of 512 bytes, at most the drive: the drive has 1048576 blocks of 512 bytes",
-    ),
-    (
-        "kind = \"uniform\"",
-        "kind = \"sequential\"\nmean_run = 4\nalign_kib = 8",
-        512,
-        1 << 20,
-        "load.toml:21: placement.align_kib: requests of 4096 bytes do not keep to 8192 bytes: the drive has 1048576 blocks of 512 bytes",
-    ),
-];
 
 const SAID: &str = "\
 10 tasks thinking 30 ms; 66.67 % reads; 8 KiB on average in multiples of 4; anywhere
@@ -403,7 +280,12 @@ const SAID: &str = "\
 1 always outstanding; 100 % reads; 64 KiB; runs of 64 on average
 8 always outstanding; 100 % reads; 256 KiB; 8 streams in turn
 16 tasks thinking 10 ms on average; 60 % reads; 50 x 4 KiB, 25 x 16 KiB, 20 x 64 KiB, 5 x 256 KiB; \
-70 % within the 64 MiB of the last one";
+70 % within the 64 MiB of the last one
+16 always outstanding; 66.67 % reads; 4 to 64 KiB in multiples of 4; anywhere
+1 always outstanding; 100 % reads; 3 KiB; files in 2000 directories of 50, groups of 128 MiB, \
+1024 blocks of metadata in memory
+1 always outstanding; 66.67 % reads; 256 KiB; anywhere
+1 always outstanding; 66.67 % reads; 8 KiB; 70 % within the 16 MiB of the last one";
 
 const GOLDEN: &str = "\
 oltp Read 8122802+8 15775298+16 30000000\n\
@@ -412,4 +294,8 @@ uniform-4k Read 8122800+8 15775304+8 0\n\
 zipf Read 8629160+8 7173912+8 10614409\n\
 sequential Read 15775200+128 15775328+128 0\n\
 streams Read 0+512 2222912+512 0\n\
-mixed Read 116272+32 1607432+8 6368645";
+mixed Read 116272+32 1607432+8 6368645\n\
+modern Read 8122768+88 15775272+48 0\n\
+small-files Read 11019480+8 8403344+8 0\n\
+random-256k Read 8122568+512 15774864+512 0\n\
+local-small Read 29064+16 1607432+16 0";
