@@ -9,11 +9,15 @@
 //!
 //! A measurement is a file here and a line in [`ALL`]: which claims it answers, and how.
 
+mod depth;
 mod finding;
+mod head_times;
 mod latency_share;
+mod prediction;
 mod report;
 mod scene;
 
+use std::fs;
 use std::path::PathBuf;
 
 use clap::Args;
@@ -59,7 +63,11 @@ pub struct Measurement {
 }
 
 /// The measurements, in the order of their papers' claims.
-const ALL: &[Measurement] = &[latency_share::MEASUREMENT];
+const ALL: &[Measurement] = &[
+    latency_share::MEASUREMENT,
+    prediction::MEASUREMENT,
+    depth::MEASUREMENT,
+];
 
 /// What a measurement comes back with.
 #[derive(Debug, Default)]
@@ -101,6 +109,11 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let paper = paper(&arguments.paper)?;
     let wanted = wanted(&paper, &arguments.ids)?;
     let extent = arguments.extent();
+    if let Some(folder) = &arguments.svg_dir {
+        // What cannot be written to is better known before than after.
+        let made = fs::create_dir_all(folder);
+        made.map_err(|error| Failure::input(format!("{}: {error}", folder.display())))?;
+    }
     let bench = Bench::new(extent);
     let (mut findings, mut drawings) = (Vec::new(), Vec::new());
     for measurement in ALL {
@@ -271,3 +284,38 @@ Papers:\n",
 
 /// Fewer say nothing at all. A choice.
 const LEAST_REQUESTS: u64 = 100;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_measured_claim_is_one_of_a_paper_and_is_measured_once() {
+        let papers: Vec<Paper> = claims::ALL
+            .iter()
+            .map(|built_in| built_in.paper().expect("a good file"))
+            .collect();
+        let mut seen = Vec::new();
+        for id in ALL.iter().flat_map(|measurement| measurement.claims) {
+            assert!(papers.iter().any(|paper| paper.claim(id).is_some()), "{id}");
+            assert!(!seen.contains(id), "{id} is measured twice");
+            seen.push(*id);
+        }
+    }
+
+    #[test]
+    fn a_claim_is_asked_for_by_its_id_or_by_how_it_begins() {
+        let paper = paper("freeblock").expect("built in");
+        let asked = |ids: &[&str]| {
+            let ids: Vec<String> = ids.iter().map(|id| (*id).to_owned()).collect();
+            wanted(&paper, &ids).map(|found| found.len())
+        };
+        let all = asked(&[]).expect("all");
+        assert_eq!(asked(&["fb"]).ok(), Some(all));
+        assert_eq!(asked(&["fb.latency-share"]).ok(), Some(5));
+        assert_eq!(asked(&["fb.latency-share.sptf", "fb.sptf"]).ok(), Some(2));
+        for wrong in ["fb.latency", "fb.", "", "fb.latency-share.sptf.x"] {
+            assert!(asked(&[wrong]).is_err(), "{wrong}");
+        }
+    }
+}

@@ -9,9 +9,9 @@ use std::sync::Arc;
 use block::{Duration, Instant};
 use drive::{Imperfections, Profile, VirtualDrive};
 use engine::{Engine, Gaps, Limits, Rules};
-use scheduler::policy::NamedPolicy;
 use scheduler::background::{Order, Progress, TaskRefused};
 use scheduler::freeblock::Wanted;
+use scheduler::policy::NamedPolicy;
 
 use crate::ledger::Ledger;
 use crate::run::{self, AfterLoad, Load, Options, Point, Ran, RunError, Scan, Watch};

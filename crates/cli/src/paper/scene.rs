@@ -9,15 +9,14 @@ use std::fmt;
 use std::sync::Arc;
 
 use block::Duration;
-use drive::firmware::WriteBack;
-use drive::imperfection::Imperfections;
-use drive::{Profile, VirtualDrive, catalog};
-use engine::{Engine, Limits};
-use scheduler::PolicyEntry;
-use scheduler::policy::Depth;
-use simulator::ledger::{Ledger, Report};
-use simulator::run::{self, Options};
-use simulator::workload::{Synthetic, Workload};
+use drive::firmware::{QueueOrder, WriteBack};
+use drive::imperfection::Chance;
+use drive::{Imperfections, Profile, VirtualDrive, catalog};
+use engine::Limits;
+use simulator::ledger::Report;
+use simulator::run::{Options, Watch};
+use simulator::scenario::Scenario;
+use simulator::workload::{BuiltIn, Overrides, Synthetic, Workload};
 
 use super::finding::Mode;
 use crate::output::Failure;
@@ -46,7 +45,16 @@ pub struct Scene {
     mode: Mode,
     truth: Arc<Profile>,
     belief: Arc<Profile>,
-    seek_noise: Duration,
+    noise: Noise,
+}
+
+/// How seeks differ from what they should take. Nothing else of the truth is noisy.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Noise {
+    /// The standard deviation of a seek's duration.
+    pub sigma: Duration,
+    /// Seeks that settle badly, and how much longer each of them takes.
+    pub late: Chance,
 }
 
 /// A load, and how it is served.
@@ -71,22 +79,21 @@ impl Scene {
             mode: Mode::InFirmware,
             belief: Arc::clone(&truth),
             truth,
-            seek_noise: Duration::ZERO,
+            noise: Noise::default(),
         })
     }
 
-    /// Of a scheduler that knows what was published of the drive, whose seeks have a standard
-    /// deviation of `seek_noise`.
+    /// Of a scheduler that knows what was published of the drive, and not the noise of its seeks.
     ///
     /// # Errors
     /// If the drive is not shipped.
-    pub fn external(model: Model, seek_noise: Duration) -> Result<Scene, Failure> {
+    pub fn external(model: Model, noise: Noise) -> Result<Scene, Failure> {
         let truth = model.profile()?;
         Ok(Scene {
             mode: Mode::External,
             belief: Arc::new(model.as_in_paper(truth.published())),
             truth: Arc::new(truth),
-            seek_noise,
+            noise,
         })
     }
 
@@ -95,18 +102,9 @@ impl Scene {
         &self.belief
     }
 
-    /// In-firmware or external.
-    pub fn mode(&self) -> Mode {
-        self.mode
-    }
-
     /// The drive.
     pub fn drive(&self) -> VirtualDrive {
-        let imperfections = Imperfections {
-            seek_noise: self.seek_noise,
-            ..Imperfections::default()
-        };
-        VirtualDrive::imperfect(Arc::clone(&self.truth), imperfections, SEED)
+        VirtualDrive::imperfect(Arc::clone(&self.truth), self.imperfections(), SEED)
     }
 
     /// The load on the drive.
@@ -118,43 +116,38 @@ impl Scene {
         Synthetic::new(load, self.truth.block_bytes, capacity).map_err(Failure::failed)
     }
 
-    /// Serves a load.
+    /// Serves a load. A policy has two commands at the drive, as in the paper; the drive's own
+    /// queue has all.
     ///
     /// # Errors
     /// If there is no such policy, or the load does not fit on the drive.
-    pub fn run(&self, asked: &Asked<'_>) -> Result<Report, Failure> {
+    pub fn run(&self, asked: &Asked<'_>, watch: &mut dyn Watch) -> Result<Report, Failure> {
         let policy = scheduler::policy::find(asked.policy).map_err(Failure::failed)?;
-        let mut load = self.begin(asked.load)?;
-        let mut engine = self.engine(policy);
-        let mut drive = self.drive();
-        let mut ledger = Ledger::new(self.truth.block_bytes, self.truth.actuators);
+        let scenario = Scenario {
+            belief: Arc::clone(&self.belief),
+            truth: Arc::clone(&self.truth),
+            imperfections: self.imperfections(),
+            seed: SEED,
+            limits: Limits::suited_to(policy, &self.belief),
+            policy,
+            background: None,
+        };
         let options = Options {
             requests: Some(asked.requests),
             ..Options::default()
         };
-        let ran = run::run(
-            &mut engine,
-            &mut drive,
-            &mut load,
-            &options,
-            &mut ledger,
-            &mut (),
-        )
-        .map_err(Failure::failed)?;
-        Ok(ledger.report(&ran))
+        let mut load = self.begin(asked.load)?;
+        let played = scenario.play(&mut load, &options, watch);
+        let played = played.map_err(Failure::failed)?;
+        Ok(played.ledger.report(&played.ran))
     }
 
-    /// A scheduler outside of the drive has two commands at it, as in the paper; the drive's own
-    /// has all.
-    pub fn engine(&self, policy: &PolicyEntry) -> Engine {
-        let limits = Limits {
-            commands_at_drive: match policy.depth {
-                Depth::JustInTime => OUTSTANDING,
-                Depth::DriveQueue => self.truth.queue.depth as usize,
-            },
-            ..Limits::default()
-        };
-        Engine::new(Arc::clone(&self.belief), (policy.new)(), limits)
+    fn imperfections(&self) -> Imperfections {
+        Imperfections {
+            seek_noise: self.noise.sigma,
+            settle_retry: self.noise.late,
+            ..Imperfections::default()
+        }
     }
 }
 
@@ -177,6 +170,7 @@ impl Model {
         profile.bus.read_block = BUS_BLOCK;
         profile.bus.write_block = BUS_BLOCK;
         profile.buffer.write_back = WriteBack::None;
+        profile.queue.order = QueueOrder::Sptf;
         if self == Model::Atlas10k(HeadSwitch::Paper) {
             profile.head_switch = HEAD_SWITCH;
         }
@@ -189,45 +183,52 @@ impl fmt::Display for Scene {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "{}, head switch {} ms, bus 80 MB/s, write cache off, ",
-            self.truth.name,
-            self.truth.head_switch.as_millis_f64(),
+            "{}, head switch {}, bus 80 MB/s, write cache off, ",
+            self.truth.name, self.truth.head_switch,
         )?;
         match self.mode {
             Mode::InFirmware => write!(f, "belief = truth"),
-            Mode::External => write!(
-                f,
-                "belief as published, seek noise sigma {} ms",
-                self.seek_noise.as_millis_f64()
-            ),
+            Mode::External => write!(f, "belief as published, seek noise {}", self.noise),
         }
     }
 }
 
-/// A load whose requests are always there, so many of them: two reads to one write, as in the
-/// paper's OLTP.
-///
-/// # Errors
-/// If `size` or `placement` are not what a load's file has there.
-pub fn never_idle(depth: u32, size: &str, placement: &str) -> Result<Workload, Failure> {
-    load(depth, 0.6667, size, placement)
+impl Noise {
+    /// Of a standard deviation, and nothing besides.
+    pub const fn sigma(sigma: Duration) -> Noise {
+        Noise {
+            sigma,
+            late: Chance {
+                per_million: 0,
+                costs: Duration::ZERO,
+            },
+        }
+    }
 }
 
-/// The same with reads alone.
-///
-/// # Errors
-/// As [`never_idle`].
-pub fn never_idle_reads(depth: u32, size: &str, placement: &str) -> Result<Workload, Failure> {
-    load(depth, 1.0, size, placement)
+impl fmt::Display for Noise {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "sigma {}", self.sigma)?;
+        let Chance { per_million, costs } = self.late;
+        match per_million {
+            0 => Ok(()),
+            _ => {
+                let percent = f64::from(per_million) / 1e4;
+                write!(f, " and {percent} % of the seeks {costs} late")
+            }
+        }
+    }
 }
 
-fn load(depth: u32, reads: f64, size: &str, placement: &str) -> Result<Workload, Failure> {
-    let text = format!(
-        "name = \"paper\"\nseed = {SEED}\nread_fraction = {reads}\n\
-         [arrivals]\nmodel = \"closed\"\ntasks = {depth}\n\
-         [size]\n{size}\n[placement]\n{placement}\nalign_kib = 4\n"
-    );
-    Workload::parse("paper", &text).map_err(Failure::failed)
+/// A built-in load with some of its values replaced.
+///
+/// # Errors
+/// If there is none of this name, or the values make no sense.
+pub fn load(name: &str, flags: &Overrides) -> Result<Workload, Failure> {
+    let built_in = BuiltIn::find(name);
+    let built_in = built_in.ok_or_else(|| Failure::failed(format!("no load is called {name}")))?;
+    let load = built_in.workload().and_then(|load| load.with(flags));
+    load.map_err(Failure::failed)
 }
 
 /// One block over a bus of 80 MB/s, Ultra2 SCSI: both drives had it. The times in the Atlas 10K's
@@ -238,8 +239,5 @@ const BUS_BLOCK: Duration = Duration::from_nanos(6_400);
 /// Lumb et al., FAST 2002, Table 1, of the Atlas 10K.
 const HEAD_SWITCH: Duration = Duration::from_micros(800);
 
-/// Commands at the drive: Lumb et al., FAST 2002, 4.1.
-const OUTSTANDING: usize = 2;
-
-/// The seed of loads and noise. A choice.
+/// The seed of the noise. A choice.
 const SEED: u64 = 1;
