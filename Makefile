@@ -57,6 +57,7 @@ fuzz: setup $(FUZZ) ## Look for inputs that break a parser, SECONDS_PER_TARGET e
 	  case $$target in \
 	    profile) seeds=drives; longest=32768 ;; \
 	    workload) seeds=workloads; longest=4096 ;; \
+	    experiment) seeds=experiments; longest=4096 ;; \
 	    *) seeds=fuzz/seeds/$$target; longest=4096 ;; \
 	  esac; \
 	  mkdir -p fuzz/corpus/$$target; \

@@ -16,6 +16,7 @@ use simulator::workload::{BuiltIn, Overrides};
 
 use crate::output::{Failure, NewFile, print};
 use crate::shared;
+use crate::simulate::truth::Truth;
 use crate::simulate::{self, Progress, Setup, panels, policy, profile};
 use crate::workload::Source;
 
@@ -97,12 +98,14 @@ fn setup(drive: &str, source: Source, requests: Option<u64>) -> Result<Setup, Fa
     let policies = ["fcfs", "c-look", "sptf"].map(policy);
     Ok(Setup {
         drive: Arc::new(profile(drive)?),
+        truth: Truth::default(),
         source,
         policies: policies.into_iter().collect::<Result<_, _>>()?,
         depth: None,
         requests,
         until: None,
         past_end: PastEnd::Stop,
+        scan: None,
     })
 }
 

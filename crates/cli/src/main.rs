@@ -3,6 +3,7 @@
 mod bench;
 mod demo;
 mod drives;
+mod experiment;
 mod fit;
 mod output;
 mod paper;
@@ -34,6 +35,8 @@ enum Command {
     Demo(demo::Arguments),
     /// The drives that are known: list them, draw one, or ask where a block is.
     Drives(drives::DrivesArgs),
+    /// Run a sweep from an experiment file on all cores: a table, JSON, a plot.
+    Experiment(experiment::Arguments),
     /// Fit a drive's unpublished constants to a measured trace, and judge them on its other half.
     Fit(fit::Arguments),
     /// What papers claim, measured again: theirs beside ours.
@@ -55,6 +58,7 @@ fn main() -> ExitCode {
         Command::Bench(arguments) => bench::run(&arguments),
         Command::Demo(arguments) => demo::run(&arguments),
         Command::Drives(arguments) => drives::print(&arguments),
+        Command::Experiment(arguments) => experiment::run(&arguments),
         Command::Fit(arguments) => fit::run(&arguments),
         Command::Paper(arguments) => paper::run(&arguments),
         Command::Simulate(arguments) => simulate::run(&arguments),

@@ -2,7 +2,9 @@
 
 mod figures;
 mod progress;
+pub mod scan;
 mod terminal;
+pub mod truth;
 
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -10,32 +12,38 @@ use std::sync::Arc;
 
 use block::Instant;
 use clap::Args;
-use drive::{Profile, VirtualDrive, catalog};
-use engine::{Engine, Limits};
+use drive::{Profile, catalog};
+use engine::Limits;
 use scheduler::NamedPolicy;
 use scheduler::policy::UnknownPolicy;
-use simulator::ledger::Ledger;
 use simulator::plot;
 use simulator::replay::Fit;
-use simulator::run::{self, Options, PastEnd, RunError};
+use simulator::run::{Options, PastEnd, RunError, Watch};
+use simulator::scenario::{Played, Scenario, ScenarioError};
 use simulator::workload;
 
 use crate::output::{Failure, NewFile, print, read_file, unknown};
-use crate::workload::{LoadArguments, Source};
+use crate::workload::{LoadArguments, Source, TraceCounts};
 
 pub use figures::{PolicyRun, panels};
 pub use progress::Progress;
-pub use terminal::report;
+use scan::{ScanArguments, ScanFigures, ScanPlan};
+pub use terminal::{report, short};
+use truth::{Truth, TruthArguments};
 
 /// How to call it.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Default, Args)]
 #[command(after_help = examples(), allow_negative_numbers = true)]
 pub struct Arguments {
     /// The drive: a name from `headtime drives`, or a profile file
     #[arg(long, value_name = "NAME|FILE")]
-    drive: String,
+    pub drive: String,
     #[command(flatten)]
-    load: LoadArguments,
+    pub load: LoadArguments,
+    #[command(flatten)]
+    pub truth: TruthArguments,
+    #[command(flatten)]
+    pub scan: ScanArguments,
     /// The policies to compare, from the list below
     #[arg(
         long,
@@ -43,16 +51,16 @@ pub struct Arguments {
         value_delimiter = ',',
         default_value = "sptf"
     )]
-    policy: Vec<String>,
+    pub policy: Vec<String>,
     /// Commands at the drive at once; otherwise 2, or what the drive holds for its own queue
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
-    depth: Option<u32>,
+    pub depth: Option<u32>,
     /// Stop after so many requests; without a bound, a synthetic load stops after 10,000
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
-    requests: Option<u64>,
+    pub requests: Option<u64>,
     /// Stop taking requests after so many virtual seconds
     #[arg(long, value_name = "S")]
-    seconds: Option<f64>,
+    pub seconds: Option<f64>,
     /// Write every request's account: CSV, or JSON lines if the name ends in .jsonl; see below
     #[arg(long, value_name = "FILE")]
     requests_out: Option<PathBuf>,
@@ -70,6 +78,10 @@ fn examples() -> String {
         "Examples:
   headtime simulate --drive seagate-cheetah-9lp --workload oltp --policy fcfs,c-look,sptf
   headtime simulate --drive quantum-atlas-10k --workload random --tasks 32 --policy sptf,drive
+  headtime simulate --drive quantum-atlas-10k --workload oltp --think-ms 0 --seek-noise-us 60 \
+    --write-cache off --bus-mb-s 80
+  headtime simulate --drive modern-20tb --workload modern --write-cache off --policy sptf-sw60 \
+    --scan --seconds 600
   headtime simulate --drive seagate-cheetah-15k5 --trace websearch.csv.zst --device 0 --svg out.svg
 
 Built-in loads:\n",
@@ -92,15 +104,17 @@ Built-in loads:\n",
         }
     }
     text.push_str(COLUMNS);
-    text.push_str("\nThe scheduler knows the drive exactly: belief = truth (in-firmware).");
+    text.push_str(MODES);
     text
 }
 
 /// Everything that a comparison needs.
 #[derive(Clone, Debug)]
 pub struct Setup {
-    /// The drive: belief and truth.
+    /// The drive as it is believed to be.
     pub drive: Arc<Profile>,
+    /// How it differs from that.
+    pub truth: Truth,
     /// What is asked of it.
     pub source: Source,
     /// Under which policies, one after the other.
@@ -113,6 +127,8 @@ pub struct Setup {
     pub until: Option<Instant>,
     /// What becomes of requests past the end of the drive.
     pub past_end: PastEnd,
+    /// What is read in the background.
+    pub scan: Option<ScanPlan>,
 }
 
 /// Runs the command.
@@ -142,7 +158,12 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
 }
 
 impl Arguments {
-    fn setup(&self) -> Result<Setup, Failure> {
+    /// What the flags mean; nothing is run yet.
+    ///
+    /// # Errors
+    /// The flag that makes no sense, or the name that nothing has.
+    pub fn setup(&self) -> Result<Setup, Failure> {
+        self.check_seed()?;
         let source = self.load.source()?;
         let until = match self.seconds {
             None => None,
@@ -155,8 +176,12 @@ impl Arguments {
                 return Err(Failure::input(problem));
             }
         };
+        let seed = self.load.seed_of(&source);
+        let truth = self.truth.truth(seed).map_err(truth::refused)?;
+        let drive = Arc::new(truth.belief(&profile(&self.drive)?));
+        let scan = self.scan.plan(&drive)?;
         let requests = match (&source, self.requests, until) {
-            (Source::Synthetic(_), None, None) => Some(DEFAULT_REQUESTS),
+            (Source::Synthetic(_), None, None) if scan.is_none() => Some(DEFAULT_REQUESTS),
             (_, requests, _) => requests,
         };
         let policies = self.policy.iter().map(|name| policy(name));
@@ -169,14 +194,27 @@ impl Arguments {
             }
         }
         Ok(Setup {
-            drive: Arc::new(profile(&self.drive)?),
+            drive,
+            truth,
             source,
             policies,
             depth: self.depth,
             requests,
             until,
             past_end: self.load.past_end(),
+            scan,
         })
+    }
+
+    /// Whether there is something that a seed decides.
+    fn check_seed(&self) -> Result<(), Failure> {
+        match self.load.is_seeded_trace() && !self.truth.is_chance() {
+            true => Err(Failure::input(
+                "--seed with --trace: nothing happens by chance: expected --seek-noise-us or \
+                 --late-seeks",
+            )),
+            false => Ok(()),
+        }
     }
 
     /// Whether what is written leaves alone what is read, and what is read again can be.
@@ -188,6 +226,7 @@ impl Arguments {
         let written = [
             ("--requests-out", self.requests_out.as_deref()),
             ("--svg", self.svg.as_deref()),
+            ("--scan-left", setup.scan.as_ref().and_then(ScanPlan::file)),
         ];
         let drive = is_file_name(&self.drive).then(|| Path::new(&self.drive));
         let mut taken: Vec<PathBuf> = self
@@ -247,35 +286,72 @@ impl Setup {
     ///
     /// # Errors
     /// If the load is bad or does not fit the drive, or what happens cannot be written down.
-    pub fn run(&self, policy: NamedPolicy, progress: &mut Progress) -> Result<PolicyRun, Failure> {
-        let limits = self.limits(policy)?;
-        let capacity = self.drive.geometry.sectors().0;
-        let mut load = self.source.begin(self.drive.block_bytes, capacity)?;
-        let mut engine = Engine::new(Arc::clone(&self.drive), policy.make(), limits);
-        let mut drive = VirtualDrive::new(Arc::clone(&self.drive));
-        let mut ledger = Ledger::new(self.drive.block_bytes, self.drive.actuators);
+    pub fn run(&self, policy: NamedPolicy, watch: &mut dyn Watch) -> Result<PolicyRun, Failure> {
+        let scenario = self.scenario(policy)?;
         let options = Options {
             requests: self.requests,
             until: self.until,
             past_end: self.past_end,
             ..Options::default()
         };
-        let ran = run::run(
-            &mut engine,
-            &mut drive,
-            &mut load,
-            &options,
-            &mut ledger,
-            progress,
-        )
-        .map_err(|error| self.failure(&error))?;
-        if ran.requests == 0 {
-            return Err(self.nothing_served(ran.skipped));
+        let (played, counts) = self.play(&scenario, &options, watch)?;
+        let Played { ran, ledger, .. } = &played;
+        let mut run = PolicyRun::new(policy, scenario.limits, ledger, ran, counts);
+        if let (Some(plan), Some(scanned)) = (&self.scan, &played.scan) {
+            let options = Options {
+                until: Some(self.until.map_or(ran.end, |until| until.min(ran.end))),
+                ..options
+            };
+            let (without, _) = self.play(&scenario.baseline(), &options, &mut ())?;
+            let bytes = self.drive.block_bytes;
+            let figures = ScanFigures::new(plan, bytes, &run.report, scanned, &without);
+            plan.keep(scanned)?;
+            run.scan = Some(figures);
         }
-        Ok(PolicyRun::new(policy, limits, &ledger, &ran, load.counts()))
+        Ok(run)
     }
 
-    fn limits(&self, policy: NamedPolicy) -> Result<Limits, Failure> {
+    /// The run of one policy.
+    ///
+    /// # Errors
+    /// If the drive does not hold as many commands as it should be given.
+    pub fn scenario(&self, policy: NamedPolicy) -> Result<Scenario, Failure> {
+        Ok(Scenario {
+            belief: Arc::clone(&self.drive),
+            truth: Arc::clone(&self.drive),
+            imperfections: self.truth.imperfections().clone(),
+            seed: self.truth.seed(),
+            policy,
+            limits: self.limits(policy)?,
+            background: self.scan.as_ref().map(|scan| scan.background().clone()),
+        })
+    }
+
+    /// Plays the load, from its beginning.
+    fn play(
+        &self,
+        scenario: &Scenario,
+        options: &Options,
+        watch: &mut dyn Watch,
+    ) -> Result<(Played, Option<TraceCounts>), Failure> {
+        let capacity = self.drive.geometry.sectors().0;
+        let mut load = self.source.begin(self.drive.block_bytes, capacity)?;
+        let played = scenario.play(&mut load, options, watch);
+        let played = played.map_err(|error| match error {
+            ScenarioError::Run(error) => self.failure(&error),
+            ScenarioError::Task(refused) => Failure::input(refused),
+        })?;
+        match played.ran.requests {
+            0 => Err(self.nothing_served(played.ran.skipped)),
+            _ => Ok((played, load.counts())),
+        }
+    }
+
+    /// The engine's bounds under a policy.
+    ///
+    /// # Errors
+    /// If the drive does not hold as many commands as it should be given.
+    pub fn limits(&self, policy: NamedPolicy) -> Result<Limits, Failure> {
         let suited = Limits::suited_to(policy, &self.drive);
         let Some(depth) = self.depth else {
             return Ok(suited);
@@ -353,6 +429,11 @@ Columns of --requests-out, a line for every request in the order of their ends:
                in the drive; with waited_ns they add up to response_ns
   hit          what the drive's buffer held of it: miss, partial or full
 ";
+
+/// What the label of a report means.
+const MODES: &str = "
+The scheduler knows the drive exactly, belief = truth (in-firmware), unless --seek-noise-us or
+--late-seeks make the drive differ from what is believed of it (external).";
 
 /// Requests of a synthetic load that nobody bounded: the mean is then good to about a percent.
 const DEFAULT_REQUESTS: u64 = 10_000;

@@ -14,38 +14,38 @@ use simulator::workload::{self, BuiltIn, Overrides, Synthetic, Workload};
 use crate::output::{Failure, read_file, unknown};
 
 /// What is asked of the drive.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Default, Args)]
 pub struct LoadArguments {
     /// A synthetic load: a built-in name, or a TOML file
     #[arg(long, value_name = "NAME|FILE", required_unless_present = "trace")]
-    workload: Option<String>,
+    pub workload: Option<String>,
     /// A trace, in any of the formats that `headtime trace` reads
     #[arg(long, value_name = "FILE", conflicts_with = "workload")]
-    trace: Option<PathBuf>,
-    /// The seed of a synthetic load
-    #[arg(long, value_name = "N", conflicts_with = "trace")]
-    seed: Option<u64>,
+    pub trace: Option<PathBuf>,
+    /// The seed of a synthetic load, and of what happens to the drive by chance
+    #[arg(long, value_name = "N")]
+    pub seed: Option<u64>,
     /// The share of requests that read, 0 to 1
     #[arg(long, value_name = "SHARE", conflicts_with = "trace")]
-    read_fraction: Option<f64>,
+    pub read_fraction: Option<f64>,
     /// Requests always asked for or thought about; makes the load closed
     #[arg(long, value_name = "N", conflicts_with = "trace")]
-    tasks: Option<u32>,
+    pub tasks: Option<u32>,
     /// The mean time from an answer to the next request
     #[arg(long, value_name = "MS", conflicts_with = "trace")]
-    think_ms: Option<f64>,
+    pub think_ms: Option<f64>,
     /// One size for all requests
     #[arg(long, value_name = "KIB", conflicts_with = "trace")]
-    size_kib: Option<f64>,
+    pub size_kib: Option<f64>,
     /// Requests per second, whether or not they are answered; makes the load open
     #[arg(long, value_name = "PER_SECOND", conflicts_with = "trace")]
-    rate: Option<f64>,
+    pub rate: Option<f64>,
     /// Replay the requests of this device of the trace, or of "all" as if they were one
     #[arg(long, value_name = "NAME", conflicts_with = "workload")]
-    device: Option<String>,
+    pub device: Option<String>,
     /// The trace's format, if its first lines do not tell
     #[arg(long, value_name = "FORMAT", conflicts_with = "workload")]
-    format: Option<String>,
+    pub format: Option<String>,
     /// Replay the trace not at its own times but with N requests always asked for
     #[arg(
         long,
@@ -56,16 +56,16 @@ pub struct LoadArguments {
         conflicts_with = "workload",
         value_parser = clap::value_parser!(u32).range(1..=65_536)
     )]
-    closed: Option<u32>,
+    pub closed: Option<u32>,
     /// Multiply the trace's times: 0.5 is twice as fast
     #[arg(long, value_name = "F", conflicts_with_all = ["workload", "closed"])]
-    scale_time: Option<f64>,
+    pub scale_time: Option<f64>,
     /// How addresses past the end of the drive are brought onto it
     #[arg(long, value_enum, conflicts_with = "workload")]
-    fit: Option<FitName>,
+    pub fit: Option<FitName>,
     /// Leave out bad lines and requests past the end of the drive, and count them
     #[arg(long, conflicts_with = "workload")]
-    skip_bad: bool,
+    pub skip_bad: bool,
 }
 
 /// Names for [`Fit`].
@@ -123,6 +123,20 @@ impl LoadArguments {
                 .map_err(Failure::input),
             (None, None) => Err(Failure::input("expected --workload or --trace")),
         }
+    }
+
+    /// The seed of what happens to the drive by chance.
+    pub fn seed_of(&self, source: &Source) -> u64 {
+        match (self.seed, source) {
+            (Some(seed), _) => seed,
+            (None, Source::Synthetic(workload)) => workload.seed,
+            (None, Source::Trace(_)) => DEFAULT_SEED,
+        }
+    }
+
+    /// Whether a seed was given to a trace, which itself has no use for one.
+    pub fn is_seeded_trace(&self) -> bool {
+        self.seed.is_some() && self.trace.is_some()
     }
 
     /// The file that is read, if it is one.
@@ -293,3 +307,6 @@ impl Load for UnderWay {
 
 /// The bound of `--scale-time` on either side. A choice: a week in less than a second.
 const SLOWEST: f64 = 1e-6;
+
+/// The seed of a drive under a trace. A choice, the same as that of loads.
+const DEFAULT_SEED: u64 = 1;

@@ -19,10 +19,10 @@ mod layout;
 
 use std::sync::Arc;
 
-use block::{Duration, Sectors};
+use block::{Duration, Sectors, Switch};
 
 use crate::angle::Spindle;
-use crate::firmware::{BufferRules, Bus, Overheads, QueueRules};
+use crate::firmware::{BufferRules, Bus, LookAhead, Overheads, QueueRules, WriteBack};
 use crate::geometry::Geometry;
 use crate::seek::SeekCurve;
 pub use document::ProfileError;
@@ -143,6 +143,21 @@ impl Profile {
     /// Whether some of its numbers were fitted to measurements.
     pub fn is_fitted(&self) -> bool {
         self.unfitted.is_some()
+    }
+
+    /// The drive after the host has switched its look-ahead and its write cache: off takes away
+    /// what the drive has, on leaves it as it is.
+    pub fn switched(&self, look_ahead: Switch, write_cache: Switch) -> Profile {
+        let mut switched = self.clone();
+        if look_ahead == Switch::Off {
+            switched.buffer.look_ahead = LookAhead::None;
+        }
+        if write_cache == Switch::Off {
+            switched.buffer.write_back = WriteBack::None;
+        }
+        let unfitted = self.unfitted.as_ref();
+        switched.unfitted = unfitted.map(|drive| Arc::new(drive.switched(look_ahead, write_cache)));
+        switched
     }
 
     /// How many bytes the drive holds.

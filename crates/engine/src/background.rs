@@ -10,7 +10,7 @@
 
 use std::sync::Arc;
 
-use block::{Direction, Duration, Extent, Instant};
+use block::{Direction, Duration, Extent, Instant, Sectors};
 use drive::Profile;
 use scheduler::background::{Account, Means, Served, Tasks};
 use scheduler::freeblock::{
@@ -241,7 +241,7 @@ impl Background {
             rules,
             ..
         } = self;
-        let most = rules.idle_blocks;
+        let most = Sectors(u64::from(rules.idle_blocks));
         tasks
             .wanted()
             .find_map(|wanted| planner.idle(wanted, head.position, leaves, most))

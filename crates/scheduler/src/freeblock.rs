@@ -8,7 +8,7 @@
 //! Lumb, Schindler, Ganger, "Freeblock Scheduling Outside of Disk Firmware", FAST 2002; Lumb et
 //! al., "Towards Higher Disk Head Utilization", OSDI 2000. The gap before a foreground request is
 //! a [`Gap`]; what may be read in it is a [`Plan`]; which blocks are worth reading is a set of
-//! wanted blocks.
+//! [`Wanted`] ones.
 
 pub mod conservatism;
 pub mod gap;
@@ -22,4 +22,4 @@ pub use gap::{Gap, Guard, Ranges, Reach, SameTrack};
 pub use lateness::Lateness;
 pub use plan::{Kind, Plan, Stop};
 pub use planner::Planner;
-pub use wanted::Wanted;
+pub use wanted::{DecodeError, PastEnd, Wanted};

@@ -1,6 +1,7 @@
 //! Runs engines in virtual time: traces, workloads, validation, claims, reports.
 
 pub mod claims;
+pub mod experiment;
 pub mod fit;
 pub mod ledger;
 pub mod plot;

@@ -77,6 +77,8 @@ pub struct Scanned {
     pub impact: f64,
     /// When the run ended.
     pub end: Instant,
+    /// The blocks that are left.
+    pub left: Wanted,
 }
 
 /// Why a scenario could not be run to its end.
@@ -155,6 +157,7 @@ impl Scenario {
                 guards: engine.guards(),
                 impact: engine.impact(),
                 end: ran.end,
+                left: engine.task_left(scan.task)?.clone(),
             })
         });
         Ok(Played { ran, ledger, scan })

@@ -12,6 +12,8 @@ use simulator::run::Ran;
 use simulator::workload::Workload;
 
 use super::Setup;
+use super::scan::ScanFigures;
+use super::truth::{Mode, Stated};
 use crate::output::Failure;
 use crate::workload::{Source, TraceCounts};
 
@@ -28,6 +30,8 @@ pub struct PolicyRun {
     pub distribution: Vec<(Duration, u64)>,
     /// What became of the trace, if there was one.
     pub trace: Option<TraceCounts>,
+    /// What the scan in the background came to, if there was one.
+    pub scan: Option<ScanFigures>,
 }
 
 impl PolicyRun {
@@ -50,6 +54,7 @@ impl PolicyRun {
             report: ledger.report(ran),
             distribution,
             trace,
+            scan: None,
         }
     }
 
@@ -125,7 +130,7 @@ pub fn panels(setup: &Setup, runs: &[PolicyRun]) -> Vec<Panel> {
     vec![
         Panel::Cdf {
             title: format!("{subject}: response times"),
-            x_label: "response time, ms; belief = truth (in-firmware)".to_owned(),
+            x_label: format!("response time, ms; {}", setup.truth.label()),
             curves: curves.collect(),
         },
         Panel::Bars {
@@ -161,11 +166,15 @@ const FINEST_SHARE: f64 = 0.001;
 /// What `--json` prints.
 #[derive(Serialize)]
 struct Comparison<'a> {
-    mode: &'static str,
+    mode: Mode,
     drive: Drive<'a>,
+    truth: Stated,
     load: Load<'a>,
     seed: Option<u64>,
     bounds: Bounds,
+    /// The scan of a single policy, at hand.
+    #[serde(flatten)]
+    scan: Option<&'a ScanFigures>,
     results: Vec<Figures<'a>>,
 }
 
@@ -208,6 +217,8 @@ struct Figures<'a> {
     depth: usize,
     #[serde(skip_serializing_if = "Option::is_none")]
     trace: Option<&'a TraceCounts>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    scan: Option<&'a ScanFigures>,
     #[serde(flatten)]
     report: &'a Report,
 }
@@ -215,7 +226,8 @@ struct Figures<'a> {
 /// The comparison as JSON: the same seed gives the same bytes.
 pub fn json(setup: &Setup, runs: &[PolicyRun]) -> Result<String, Failure> {
     let comparison = Comparison {
-        mode: "in-firmware",
+        mode: setup.truth.mode(),
+        truth: setup.truth.stated(),
         drive: Drive {
             name: &setup.drive.name,
             model: &setup.drive.model,
@@ -232,6 +244,10 @@ pub fn json(setup: &Setup, runs: &[PolicyRun]) -> Result<String, Failure> {
             requests: setup.requests,
             seconds: setup.until.map(|until| until.as_secs_f64()),
         },
+        scan: match runs {
+            [run] => run.scan.as_ref(),
+            _ => None,
+        },
         results: runs
             .iter()
             .map(|run| Figures {
@@ -239,6 +255,7 @@ pub fn json(setup: &Setup, runs: &[PolicyRun]) -> Result<String, Failure> {
                 chosen_by: run.chosen_by(),
                 depth: run.limits.commands_at_drive,
                 trace: run.trace.as_ref(),
+                scan: run.scan.as_ref(),
                 report: &run.report,
             })
             .collect(),

@@ -34,6 +34,13 @@ pub fn report(setup: &Setup, runs: &[PolicyRun]) -> String {
     text.push('\n');
     text.push_str(&head_time(runs));
     text.push('\n');
+    for run in runs {
+        if let Some(scan) = &run.scan {
+            let _ = writeln!(text, "  in the background of {}", run.policy.name());
+            text.push_str(&scan.text());
+            text.push('\n');
+        }
+    }
     text.push_str(&accounts(runs));
     text.push('\n');
     text.push_str(&histograms(runs));
@@ -55,7 +62,10 @@ fn heading(setup: &Setup, runs: &[PolicyRun]) -> String {
         drive.rpm(),
         drive.provenance.name()
     );
-    let _ = writeln!(text, "  mode    belief = truth (in-firmware)");
+    if let Some(switches) = setup.truth.switches() {
+        let _ = writeln!(text, "          {switches}");
+    }
+    let _ = writeln!(text, "  mode    {}", setup.truth.label());
     let width = name_width(runs);
     for run in runs {
         let depth = run.limits.commands_at_drive;
@@ -311,7 +321,7 @@ fn remarks_on(run: &PolicyRun) -> String {
 }
 
 /// A number in at most eight characters, with the digits that mean something.
-fn short(value: f64) -> String {
+pub fn short(value: f64) -> String {
     match value {
         v if v >= 10_000.0 => grouped(v.round() as u64),
         v if v >= 1_000.0 => format!("{v:.0}"),

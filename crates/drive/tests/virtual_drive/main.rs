@@ -11,4 +11,5 @@ mod power;
 mod properties;
 mod queue;
 mod small;
+mod switched;
 mod two_arms;

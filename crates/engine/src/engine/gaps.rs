@@ -2,7 +2,7 @@
 
 use block::{CommandId, Direction, Duration, Extent, Instant, Status};
 use scheduler::background::{Account, Means, Order, Progress, TaskId, TaskRefused, UnknownTask};
-use scheduler::freeblock::{Gap, Kind};
+use scheduler::freeblock::{Gap, Kind, Wanted};
 
 use super::Engine;
 use crate::background::{Background, Decision, Gaps, Rules, counted};
@@ -84,6 +84,11 @@ impl Engine {
     /// How far a task has come; `None` if it is unknown, or ended before another was begun.
     pub fn task(&self, id: TaskId) -> Option<Progress> {
         self.background.as_ref()?.tasks.progress(id)
+    }
+
+    /// The blocks of which no read for the task has been given to the drive yet.
+    pub fn task_left(&self, id: TaskId) -> Option<&Wanted> {
+        self.background.as_ref()?.tasks.left(id)
     }
 
     /// What background reads brought, by what paid for them.

@@ -147,7 +147,7 @@ impl Tasks {
                 now_ns: now.as_nanos(),
             });
         }
-        let (set, drive) = (order.wanted.capacity(), geometry.sectors().0);
+        let (set, drive) = (order.wanted.geometry().sectors().0, geometry.sectors().0);
         if set != drive {
             return Err(TaskRefused::OtherDrive { set, drive });
         }
@@ -223,6 +223,11 @@ impl Tasks {
         })
     }
 
+    /// The blocks of which no read for the task has been given to the drive yet.
+    pub fn left(&self, id: TaskId) -> Option<&Wanted> {
+        Some(&self.tasks[self.place(id)?].wanted)
+    }
+
     /// All tasks that are known.
     pub fn ids(&self) -> impl Iterator<Item = TaskId> {
         self.tasks.iter().map(|task| task.id)
@@ -266,7 +271,7 @@ impl Tasks {
                 *each = Some((task.id, blocks));
                 task.in_flight += 1;
                 served.blocks = served.blocks.max(blocks);
-                emptied |= task.wanted.is_empty();
+                emptied |= task.wanted.left() == 0;
             }
         }
         for level in &mut self.levels {
@@ -296,7 +301,7 @@ impl Tasks {
     /// A task that wants nothing and waits for nothing is finished.
     fn end_if_done(&mut self, place: usize, now: Instant) {
         let task = &mut self.tasks[place];
-        if task.is_under_way() && task.in_flight == 0 && task.wanted.is_empty() {
+        if task.is_under_way() && task.in_flight == 0 && task.wanted.left() == 0 {
             task.state = State::Finished;
             task.ended = Some(now);
         }
@@ -324,7 +329,7 @@ impl Tasks {
         self.levels.clear();
         let active = |place: &usize| {
             let task = &self.tasks[*place];
-            task.state == State::Active && !task.wanted.is_empty()
+            task.state == State::Active && task.wanted.left() > 0
         };
         let mut places: Vec<usize> = (0..self.tasks.len()).filter(active).collect();
         let rank = |place: usize| {

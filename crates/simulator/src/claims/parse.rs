@@ -2,11 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use toml_edit::Document;
-
 use super::{Claim, Figure, Paper, Theirs};
 use crate::workload::SpecError;
-use crate::workload::section::{Origin, Section, line_of};
+use crate::workload::section::{self, Origin, Section};
 
 impl Paper {
     /// The paper that `text` describes; `file` is its name in complaints.
@@ -15,11 +13,7 @@ impl Paper {
     /// If it is not TOML, a key is missing, unknown, or has a value that makes no sense.
     pub fn parse(file: &str, text: &str) -> Result<Paper, SpecError> {
         let mut origin = Origin::new(file);
-        let document = Document::parse(text).map_err(|error| SpecError {
-            place: origin.at(error.span().map(|span| line_of(text, span.start))),
-            key: "not TOML".to_owned(),
-            problem: one_line(error.message()),
-        })?;
+        let document = section::parse(&origin, text)?;
         let mut root = Section::root(text, document.as_table());
         let mut word = |root: &mut Section<'_>, key, what| root.text(&mut origin, key, None, what);
         let name = word(&mut root, "paper", "the name of the paper")?;
@@ -132,10 +126,6 @@ fn read_theirs(origin: &mut Origin, from: &mut Section<'_>) -> Result<Theirs, Sp
         }
         _ => number("value").map(Theirs::Exact),
     }
-}
-
-fn one_line(message: &str) -> String {
-    message.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// What a figure has to be.

@@ -1,8 +1,6 @@
 //! From the text of a load file to a load.
 
-use toml_edit::Document;
-
-use super::section::{Origin, Section, SpecError, line_of};
+use super::section::{Origin, Section, SpecError, parse};
 use super::{
     Arrivals, LARGEST_BYTES, LARGEST_COUNT, Placement, SizeOption, Sizes, SmallFiles, Spread,
     Workload,
@@ -15,11 +13,7 @@ impl Workload {
     /// If it is not TOML, a key is missing, unknown, or has a value that makes no sense.
     pub fn parse(file: &str, text: &str) -> Result<Workload, SpecError> {
         let mut origin = Origin::new(file);
-        let document = Document::parse(text).map_err(|error| SpecError {
-            place: origin.at(error.span().map(|span| line_of(text, span.start))),
-            key: "not TOML".to_owned(),
-            problem: one_line(error.message()),
-        })?;
+        let document = parse(&origin, text)?;
         let mut root = Section::root(text, document.as_table());
         let name = root.text(&mut origin, "name", None, "the name of the load")?;
         let summary = root.text(&mut origin, "summary", Some(String::new()), "one sentence")?;
@@ -209,10 +203,6 @@ pub(super) fn kib_to_bytes(origin: &Origin, path: &str, kib: f64) -> Result<u64,
     let problem =
         format!("{kib} KiB: expected a whole number of bytes, at least 1, at most {most} KiB");
     Err(origin.complain(path, problem))
-}
-
-fn one_line(message: &str) -> String {
-    message.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// What a share has to be.

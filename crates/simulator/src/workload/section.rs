@@ -1,9 +1,9 @@
-//! Reads one table of a load file key by key, so that every complaint names the line and the key,
+//! Reads one table of a load or experiment file key by key, so that every complaint names the line and the key,
 //! and what was expected there.
 
 use std::collections::BTreeMap;
 
-use toml_edit::{Item, Table, TableLike};
+use toml_edit::{Document, Item, Table, TableLike};
 
 /// What is wrong with a load, and where.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -72,6 +72,19 @@ impl Origin {
     }
 }
 
+/// The text as TOML.
+pub(crate) fn parse<'t>(origin: &Origin, text: &'t str) -> Result<Document<&'t str>, SpecError> {
+    Document::parse(text).map_err(|error| SpecError {
+        place: origin.at(error.span().map(|span| line_of(text, span.start))),
+        key: "not TOML".to_owned(),
+        problem: error
+            .message()
+            .split_whitespace()
+            .collect::<Vec<_>>()
+            .join(" "),
+    })
+}
+
 /// One table; `finish` complains about keys that nobody asked for.
 pub(crate) struct Section<'a> {
     text: &'a str,
@@ -114,6 +127,21 @@ impl<'a> Section<'a> {
             line: None,
             asked: Vec::new(),
         })
+    }
+
+    /// The table under `key`, if it is there.
+    pub(crate) fn optional_section(
+        &mut self,
+        origin: &mut Origin,
+        key: &'static str,
+    ) -> Result<Option<Section<'a>>, SpecError> {
+        match self.table.contains_key(key) {
+            true => self.section(origin, key).map(Some),
+            false => {
+                self.asked.push(key);
+                Ok(None)
+            }
+        }
     }
 
     /// The inline tables of the list under `key`.
@@ -282,7 +310,8 @@ impl<'a> Section<'a> {
         }
     }
 
-    fn item(&mut self, origin: &mut Origin, key: &'static str) -> Option<&'a Item> {
+    /// What stands under `key`, if anything does.
+    pub(crate) fn item(&mut self, origin: &mut Origin, key: &'static str) -> Option<&'a Item> {
         self.asked.push(key);
         let (name, item) = self.table.get_key_value(key)?;
         if let Some(span) = name.span() {
@@ -319,7 +348,7 @@ fn nearest<'k>(key: &str, keys: impl Iterator<Item = &'k str>) -> Option<&'k str
 const SIMILAR: f64 = 0.6;
 
 /// A value as it stands in the file, in one line and not too long.
-fn shown(item: &Item) -> String {
+pub(crate) fn shown(item: &Item) -> String {
     if item.is_table() || item.is_array_of_tables() {
         return "a table".to_owned();
     }

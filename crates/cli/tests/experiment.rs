@@ -1,0 +1,322 @@
+//! `headtime experiment` as a whole binary: the same figures whatever the number of threads, the
+//! same as `headtime simulate`, and what is wrong is said in one line with its place.
+
+use std::path::{Path, PathBuf};
+use std::process::Output;
+
+use assert_cmd::Command;
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// A directory with one experiment in it, and the binary run in it.
+struct Scene {
+    directory: TempDir,
+}
+
+impl Scene {
+    fn with(text: &str) -> Self {
+        let directory = tempfile::tempdir().expect("a directory");
+        std::fs::write(directory.path().join("try.toml"), text).expect("written");
+        Scene { directory }
+    }
+
+    fn run(&self, arguments: &str) -> Output {
+        Command::new(assert_cmd::cargo::cargo_bin!("headtime"))
+            .current_dir(self.directory.path())
+            .args(arguments.split_whitespace())
+            .output()
+            .expect("it ran")
+    }
+
+    fn prints(&self, arguments: &str) -> String {
+        let output = self.run(arguments);
+        assert!(output.status.success(), "{arguments}: {output:?}");
+        String::from_utf8(output.stdout).expect("text")
+    }
+
+    fn json(&self, arguments: &str) -> Value {
+        serde_json::from_str(&self.prints(&format!("{arguments} --json"))).expect("JSON")
+    }
+
+    fn refuses(&self, arguments: &str) -> String {
+        let output = self.run(arguments);
+        let said = String::from_utf8(output.stderr).expect("text");
+        assert_eq!(output.status.code(), Some(2), "{arguments}: {said}");
+        assert!(output.stdout.is_empty(), "nothing on standard output");
+        assert_eq!(said.lines().count(), 1, "one line: {said}");
+        let said = said.trim_end().strip_prefix("error: ").expect("an error");
+        said.into()
+    }
+}
+
+const GOOD: &str = "\
+# A small one.
+name = \"small\"
+summary = \"throughput over depth\"
+drive = \"quantum-atlas-10k\"
+workload = \"oltp\"
+requests = 300
+repeat = 2
+[load]
+think_ms = 0
+[truth]
+write_cache = \"off\"
+bus_mb_s = 80
+[sweep]
+policy = [\"fcfs\", \"sptf\"]
+tasks = [1, 8]
+[figure]
+x = \"tasks\"
+y = [\"requests_per_second\", \"p99_ms\"]
+";
+
+#[test]
+fn one_thread_and_two_and_a_second_time_give_the_same_bytes() {
+    let scene = Scene::with(GOOD);
+    for form in ["", "--json", "--svg plot.svg"] {
+        let one = scene.prints(&format!("experiment try.toml --threads 1 {form}"));
+        let two = scene.prints(&format!("experiment try.toml --threads 2 {form}"));
+        assert_eq!(one, two, "{form}");
+    }
+    let plot = std::fs::read_to_string(scene.directory.path().join("plot.svg"));
+    let plot = plot.expect("a plot");
+    assert!(plot.contains("sptf") && plot.trim_end().ends_with("</svg>"));
+}
+
+#[test]
+fn the_table_has_a_row_for_each_value_and_a_column_for_each_policy() {
+    let text = Scene::with(GOOD).prints("experiment try.toml");
+    for part in [
+        "small: throughput over depth",
+        "truth.bus_mb_s        80",
+        "belief = truth (in-firmware)",
+        "  requests/s\n  tasks",
+        "99 % answered within, ms",
+        "±",
+    ] {
+        assert!(text.contains(part), "{part} is not in\n{text}");
+    }
+    let rows: Vec<&str> = text
+        .lines()
+        .filter(|line| line.starts_with("  1 ") || line.starts_with("  8 "))
+        .collect();
+    assert_eq!(rows.len(), 4, "{text}");
+}
+
+#[test]
+fn a_point_is_what_simulate_says_with_the_same_flags() {
+    let scene = Scene::with(&GOOD.replace("repeat = 2", "repeat = 1\nseed = 5"));
+    let points = scene.json("experiment try.toml");
+    let point = &points["points"][3];
+    assert_eq!(point["settings"]["policy"], "sptf");
+    assert_eq!(point["settings"]["tasks"], 8);
+    assert_eq!(point["seeds"], serde_json::json!([5]));
+    let flags = "--drive quantum-atlas-10k --workload oltp --think-ms 0 --requests 300 --tasks 8 \
+                 --write-cache off --bus-mb-s 80 --seed 5 --policy sptf";
+    let alone = scene.json(&format!("simulate {flags}"));
+    let alone = &alone["results"][0];
+    let of = |name: &str| point["measures"][name]["mean"].as_f64();
+    assert_eq!(
+        of("requests_per_second"),
+        alone["requests_per_second"].as_f64()
+    );
+    assert_eq!(of("p99_ms"), alone["all"]["response"]["p99_ms"].as_f64());
+}
+
+#[test]
+fn seeds_follow_each_other_and_their_mean_is_between_them() {
+    let both = Scene::with(GOOD).json("experiment try.toml");
+    let single = |seed: u32| {
+        let text = GOOD.replace("repeat = 2", &format!("seed = {seed}"));
+        Scene::with(&text).json("experiment try.toml")
+    };
+    let (first, second) = (single(1), single(2));
+    for place in 0..4 {
+        assert_eq!(both["points"][place]["seeds"], serde_json::json!([1, 2]));
+        let of = |json: &Value| {
+            let figure = &json["points"][place]["measures"]["mean_ms"]["mean"];
+            figure.as_f64().expect("a figure")
+        };
+        assert!((of(&both) - (of(&first) + of(&second)) / 2.0).abs() < 1e-9);
+        assert_ne!(of(&first), of(&second));
+    }
+}
+
+#[test]
+fn in_firmware_and_external_results_have_columns_of_their_own() {
+    let text = GOOD
+        .replace("tasks = [1, 8]", "seek_noise_us = [0, 60]")
+        .replace("x = \"tasks\"", "x = \"seek_noise_us\"");
+    let scene = Scene::with(&text);
+    let table = scene.prints("experiment try.toml");
+    for part in ["sptf, in-firmware", "sptf, external", "–"] {
+        assert!(table.contains(part), "{part} is not in\n{table}");
+    }
+    let json = scene.json("experiment try.toml");
+    let modes: Vec<_> = (0..4)
+        .map(|at| json["points"][at]["mode"].clone())
+        .collect();
+    assert_eq!(
+        modes,
+        ["in-firmware", "external", "in-firmware", "external"]
+    );
+}
+
+#[test]
+fn a_trace_is_replayed_again_and_again() {
+    let text = GOOD
+        .replace("workload = \"oltp\"", "trace = \"t.csv\"")
+        .replace("repeat = 2\n[load]\nthink_ms = 0\n", "")
+        .replace("tasks = [1, 8]", "closed = [1, 4]")
+        .replace("x = \"tasks\"", "x = \"closed\"");
+    let scene = Scene::with(&text);
+    let lines: String = (0..200)
+        .map(|n| format!("{n},0,R,{},4096\n", n * 7_919 % 1000 * 1_048_576))
+        .collect();
+    std::fs::write(scene.directory.path().join("t.csv"), lines).expect("written");
+    let json = scene.json("experiment try.toml");
+    let rate = |at: usize| {
+        let rate = &json["points"][at]["measures"]["requests_per_second"]["mean"];
+        rate.as_f64().expect("a rate")
+    };
+    assert!(rate(3) > rate(2), "four pending are more than one: {json}");
+    let again = text.replace("requests = 300", "requests = 300\nrepeat = 2");
+    std::fs::write(scene.directory.path().join("try.toml"), again).expect("written");
+    assert_eq!(
+        scene.refuses("experiment try.toml"),
+        "try.toml:7: repeat: with --trace: nothing happens by chance: expected --seek-noise-us or \
+         --late-seeks"
+    );
+}
+
+#[test]
+fn what_is_wrong_is_said_with_file_line_key_and_expectation() {
+    for (old, new, said) in REFUSED {
+        let text = GOOD.replacen(old, new, 1);
+        assert_ne!(text, GOOD, "{old} is not in the file");
+        let refused = Scene::with(&text).refuses("experiment try.toml");
+        assert!(refused.starts_with(said), "{refused}\nnot\n{said}");
+    }
+    let scene = Scene::with(GOOD);
+    assert!(
+        scene
+            .refuses("experiment nowhere.toml")
+            .starts_with("nowhere.toml: ")
+    );
+    let said = scene.refuses("experiment try.toml --svg try.toml");
+    assert!(
+        said.starts_with("--svg try.toml: the experiment itself"),
+        "{said}"
+    );
+    let words = GOOD.replace("x = \"tasks\"", "x = \"policy\"");
+    assert_eq!(
+        Scene::with(&words).refuses("experiment try.toml --svg plot.svg"),
+        "try.toml:17: figure.x: words cannot be drawn along an axis: expected numbers, or no --svg"
+    );
+    for threads in ["0", "many", "1025"] {
+        let output = scene.run(&format!("experiment try.toml --threads {threads}"));
+        assert_eq!(output.status.code(), Some(2), "{threads}");
+    }
+}
+
+#[test]
+fn the_experiments_that_we_ship_say_what_they_show_and_run() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../experiments");
+    let mut files: Vec<PathBuf> = std::fs::read_dir(folder)
+        .expect("experiments")
+        .map(|entry| entry.expect("an entry").path())
+        .collect();
+    files.sort();
+    assert!(files.len() >= 3, "{files:?}");
+    for file in files {
+        let text = std::fs::read_to_string(&file).expect("text");
+        assert!(
+            text.starts_with("# "),
+            "{file:?} does not say what it shows"
+        );
+        let short: String = text
+            .lines()
+            .map(|line| match line.split_once(" = ") {
+                Some(("requests", _)) => "requests = 30\n".to_owned(),
+                Some(("repeat", _)) => "repeat = 1\n".to_owned(),
+                _ => format!("{line}\n"),
+            })
+            .collect();
+        let name = file.file_stem().and_then(|stem| stem.to_str());
+        let json = Scene::with(&short).json("experiment try.toml");
+        assert_eq!(
+            json["experiment"].as_str(),
+            name,
+            "bears the name of its file"
+        );
+    }
+}
+
+/// What is changed into what, and how the complaint begins.
+const REFUSED: &[(&str, &str, &str)] = &[
+    (
+        "quantum-atlas-10k",
+        "quantum-atlas-11k",
+        "try.toml:4: drive: no drive is called \"quantum-atlas-11k\"",
+    ),
+    (
+        "\"sptf\"]",
+        "\"sptff\"]",
+        "try.toml:14: sweep.policy: no policy is called \"sptff\": expected one of ",
+    ),
+    (
+        "\"oltp\"",
+        "\"olpt\"",
+        "try.toml:5: workload: no built-in load is called \"olpt\"",
+    ),
+    (
+        "think_ms = 0",
+        "think_ms = -1",
+        "try.toml:9: load.think_ms: -1: expected a number from 0 to 86400000",
+    ),
+    (
+        "think_ms = 0",
+        "rate = 5",
+        "try.toml:9: load.rate: a load is open (--rate) or closed (--tasks, --think-ms), not both",
+    ),
+    (
+        "think_ms = 0",
+        "fit = \"wrap\"",
+        "try.toml:9: load.fit: means nothing to a synthetic load: expected none",
+    ),
+    (
+        "write_cache = \"off\"",
+        "write_cache = \"of\"",
+        "try.toml:11: truth.write_cache: \"of\": expected \"on\" or \"off\"",
+    ),
+    (
+        "write_cache = \"off\"",
+        "late_seeks = \"10\"",
+        "try.toml:11: truth.late_seeks: \"10\": expected PERMILLE:MS, such as 10:1.5",
+    ),
+    (
+        "bus_mb_s = 80",
+        "bus_mb_s = 0",
+        "try.toml:12: truth.bus_mb_s: 0: expected a number from 0.1 to 1000000",
+    ),
+    (
+        "requests = 300",
+        "requests = 300\ndepth = 1000",
+        "try.toml:7: depth: 1000: expected at most 64, which quantum-atlas-10k holds",
+    ),
+    (
+        "\"p99_ms\"]",
+        "\"p98_ms\"]",
+        "try.toml:18: figure.y: no measure is called \"p98_ms\": expected one of ",
+    ),
+    (
+        "requests = 300",
+        "seconds = -3",
+        "try.toml:6: seconds: -3: expected more than 0",
+    ),
+    (
+        "[sweep]",
+        "[swoop]",
+        "try.toml:13: swoop: unknown key; did you mean sweep?",
+    ),
+];

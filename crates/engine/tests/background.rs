@@ -1,0 +1,416 @@
+//! Background tasks in an engine: what is read, for whom, at whose cost.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use block::{
+    Action, Class, Command, Direction, Duration, Extent, Instant, Lba, Request, RequestId, Sectors,
+};
+use engine::{Engine, Limits, Rules};
+use proptest::prelude::*;
+use scheduler::background::{Order, State, TaskId, TaskRefused};
+use scheduler::freeblock::{Caution, Wanted};
+use scheduler::policy::find;
+
+#[path = "../../scheduler/tests/drives/invented.rs"]
+mod invented;
+#[path = "drives/simple.rs"]
+mod simple;
+
+use simple::SimpleDrive;
+
+fn extent(start: u64, length: u64) -> Extent {
+    Extent::new(Lba(start), Sectors(length)).expect("a valid extent")
+}
+
+/// An engine and its drive, in virtual time, and what happened.
+struct Scene {
+    engine: Engine,
+    drive: SimpleDrive,
+    now: Instant,
+    submitted: u64,
+    ended: BTreeSet<u64>,
+    /// Background reads and merged commands as the drive saw them.
+    reads: Vec<Extent>,
+}
+
+/// A foreground of at most so many requests at once, and how many in all.
+struct Foreground {
+    at_once: u64,
+    requests: u64,
+}
+
+impl Scene {
+    fn new(rules: Rules) -> Self {
+        let profile = Arc::new(invented::profile());
+        let policy = find("sptf").expect("a policy of the table");
+        let engine = Engine::new(Arc::clone(&profile), policy.make(), Limits::default());
+        Scene {
+            engine: engine.with_background(rules),
+            drive: SimpleDrive::new(invented::profile()),
+            now: Instant::ZERO,
+            submitted: 0,
+            ended: BTreeSet::new(),
+            reads: Vec::new(),
+        }
+    }
+
+    fn capacity(&self) -> u64 {
+        self.engine.belief().geometry.sectors().0
+    }
+
+    fn order(&self, extents: &[Extent], priority: u8) -> Order {
+        let mut wanted = Wanted::none(&self.engine.belief().geometry);
+        for &extent in extents {
+            wanted.add(extent).expect("blocks of the drive");
+        }
+        Order {
+            wanted,
+            priority,
+            deadline: None,
+        }
+    }
+
+    fn begin(&mut self, extents: &[Extent], priority: u8) -> TaskId {
+        let order = self.order(extents, priority);
+        self.engine.begin_task(self.now, order).expect("a task")
+    }
+
+    fn submit(&mut self) {
+        // A walk over the disk that repeats itself late: multiplication by a prime.
+        let at = self.submitted.wrapping_mul(2_654_435_761) % (self.capacity() - 8);
+        let direction = match self.submitted % 3 {
+            0 => Direction::Write,
+            _ => Direction::Read,
+        };
+        let request = Request {
+            id: RequestId(self.submitted),
+            direction,
+            extent: extent(at, 1 + self.submitted % 8),
+            class: Class::default(),
+        };
+        self.submitted += 1;
+        self.engine.submit(self.now, request).expect("room");
+    }
+
+    fn hear(&mut self, command: &Command) {
+        let Action::Read { extent, .. } = command.action else {
+            return;
+        };
+        self.reads.push(extent);
+    }
+
+    /// Runs until the foreground has ended and nothing moves, or `stop` says so.
+    fn run(&mut self, foreground: &Foreground, mut stop: impl FnMut(&Scene) -> bool) {
+        let last = self.submitted + foreground.requests;
+        loop {
+            while let Some(outcome) = self.drive.poll(self.now) {
+                self.engine.complete(self.now, outcome.id, outcome);
+            }
+            while let Some(finished) = self.engine.poll_finished() {
+                assert!(self.ended.insert(finished.request.id.0), "ended twice");
+            }
+            while self.submitted < last && (self.engine.held() as u64) < foreground.at_once {
+                self.submit();
+            }
+            while let Some(command) = self.engine.poll(self.now) {
+                self.hear(&command);
+                self.drive.submit(self.now, command).expect("room");
+            }
+            if stop(self) {
+                return;
+            }
+            let next = [self.drive.next_wakeup(), self.engine.next_wakeup()];
+            let Some(next) = next.into_iter().flatten().min() else {
+                return;
+            };
+            assert!(next > self.now, "a stale wakeup");
+            self.now = next;
+        }
+    }
+
+    fn state(&self, task: TaskId) -> State {
+        self.engine.task(task).expect("a known task").state
+    }
+
+    fn left(&self, task: TaskId) -> u64 {
+        self.engine.task(task).expect("a known task").left.0
+    }
+}
+
+fn never(_: &Scene) -> bool {
+    false
+}
+
+/// Belief = truth, no guard.
+fn exact() -> Rules {
+    Rules {
+        caution: Caution::Fixed {
+            guard: Duration::ZERO,
+            near_miss: Duration::ZERO,
+        },
+        ..Rules::default()
+    }
+}
+
+const BUSY: Foreground = Foreground {
+    at_once: 4,
+    requests: 2_000,
+};
+
+const QUIET: Foreground = Foreground {
+    at_once: 1,
+    requests: 0,
+};
+
+#[test]
+fn a_busy_disk_is_scanned_in_its_gaps_and_no_request_is_later_for_it() {
+    let mut scene = Scene::new(Rules {
+        idle_after: None,
+        ..exact()
+    });
+    let task = scene.begin(&[extent(0, scene.capacity())], 0);
+    scene.run(&BUSY, never);
+    let progress = scene.engine.task(task).expect("a known task");
+    assert!(progress.account.free.blocks.0 > progress.asked.0 / 2);
+    assert_eq!(progress.account.idle.reads + progress.account.paid.reads, 0);
+    assert_eq!(scene.engine.gaps().mispredicted, 0);
+    assert_eq!(scene.ended.len() as u64, BUSY.requests);
+}
+
+#[test]
+fn an_idle_disk_is_read_to_the_end_and_then_left_alone() {
+    let mut scene = Scene::new(exact());
+    let wanted = [extent(100, 300), extent(2_000, 17)];
+    let task = scene.begin(&wanted, 0);
+    scene.run(&QUIET, never);
+    assert_eq!(scene.state(task), State::Finished);
+    let account = scene.engine.background_account();
+    assert_eq!(account.idle.blocks.0, 317);
+    assert_eq!(account.free.blocks.0, 0);
+    let read: BTreeSet<u64> = scene
+        .reads
+        .iter()
+        .flat_map(|read| read.start().0..read.end().0)
+        .collect();
+    for extent in wanted {
+        assert!((extent.start().0..extent.end().0).all(|lba| read.contains(&lba)));
+    }
+}
+
+#[test]
+fn idle_reads_wait_until_the_disk_has_been_idle_for_long_enough() {
+    let mut scene = Scene::new(exact());
+    scene.run(
+        &Foreground {
+            at_once: 1,
+            requests: 1,
+        },
+        never,
+    );
+    let idle_since = scene.now;
+    scene.begin(&[extent(0, 8)], 0);
+    scene.run(&QUIET, |scene| scene.engine.at_drive() > 0);
+    let after = exact().idle_after.expect("an idle time");
+    assert_eq!(scene.now, idle_since + after);
+}
+
+#[test]
+fn one_read_serves_every_task_that_wants_its_blocks() {
+    let mut scene = Scene::new(exact());
+    let first = scene.begin(&[extent(0, 400)], 1);
+    let second = scene.begin(&[extent(200, 400)], 1);
+    scene.run(&QUIET, never);
+    for task in [first, second] {
+        let progress = scene.engine.task(task).expect("a known task");
+        assert_eq!(progress.state, State::Finished);
+        assert_eq!(progress.account.blocks().0, 400);
+    }
+    // Each block once, although 200 were asked for twice.
+    assert_eq!(scene.engine.background_account().blocks().0, 600);
+}
+
+#[test]
+fn the_higher_priority_is_read_first_until_another_is_promoted() {
+    let mut scene = Scene::new(exact());
+    let late = scene.begin(&[extent(2_000, 600)], 2);
+    let first = scene.begin(&[extent(0, 600)], 1);
+    scene.run(&QUIET, |scene| scene.left(first) < 300);
+    assert_eq!(scene.left(late), 600);
+    scene
+        .engine
+        .promote_task(scene.now, late, 0)
+        .expect("under way");
+    let left = scene.left(first);
+    scene.run(&QUIET, |scene| scene.left(late) == 0);
+    assert_eq!(scene.left(first), left);
+    scene.run(&QUIET, never);
+    assert_eq!(scene.state(first), State::Finished);
+}
+
+#[test]
+fn the_earlier_deadline_is_read_first_among_equals() {
+    let mut scene = Scene::new(exact());
+    let mut begin = |at: u64, seconds: Option<u64>| {
+        let order = Order {
+            deadline: seconds.map(|seconds| Instant::ZERO + Duration::from_secs(seconds)),
+            ..scene.order(&[extent(at, 200)], 1)
+        };
+        scene.engine.begin_task(scene.now, order).expect("a task")
+    };
+    let (none, late, soon) = (
+        begin(0, None),
+        begin(1_000, Some(60)),
+        begin(2_000, Some(30)),
+    );
+    scene.run(&QUIET, |scene| scene.left(soon) == 0);
+    assert_eq!((scene.left(late), scene.left(none)), (200, 200));
+    scene.run(&QUIET, |scene| scene.left(late) == 0);
+    assert_eq!(scene.left(none), 200);
+}
+
+#[test]
+fn a_suspended_task_is_not_looked_for_but_taken_along() {
+    let mut scene = Scene::new(exact());
+    let task = scene.begin(&[extent(0, 400)], 0);
+    scene
+        .engine
+        .suspend_task(scene.now, task)
+        .expect("under way");
+    scene.run(&QUIET, never);
+    assert_eq!(scene.left(task), 400);
+    let other = scene.begin(&[extent(0, 100)], 0);
+    scene.run(&QUIET, never);
+    assert_eq!(scene.state(other), State::Finished);
+    assert!(scene.left(task) <= 300);
+    scene
+        .engine
+        .resume_task(scene.now, task)
+        .expect("under way");
+    scene.run(&QUIET, never);
+    assert_eq!(scene.state(task), State::Finished);
+}
+
+#[test]
+fn an_aborted_task_is_read_no_further_and_cannot_be_resumed() {
+    let mut scene = Scene::new(exact());
+    let task = scene.begin(&[extent(0, 2_000)], 0);
+    scene.run(&QUIET, |scene| scene.left(task) < 1_500);
+    scene.engine.abort_task(scene.now, task).expect("under way");
+    let left = scene.left(task);
+    scene.run(&QUIET, never);
+    assert_eq!(scene.left(task), left);
+    assert_eq!(scene.state(task), State::Aborted);
+    let unknown = scene.engine.resume_task(scene.now, task);
+    assert_eq!(
+        unknown.expect_err("aborted").to_string(),
+        "no task 0 is under way"
+    );
+}
+
+#[test]
+fn what_cannot_be_done_is_refused() {
+    let mut scene = Scene::new(exact());
+    scene.run(
+        &Foreground {
+            at_once: 1,
+            requests: 3,
+        },
+        never,
+    );
+    let late = Order {
+        deadline: Some(Instant::ZERO),
+        ..scene.order(&[extent(0, 8)], 0)
+    };
+    let refused = scene.engine.begin_task(scene.now, late);
+    assert!(matches!(refused, Err(TaskRefused::Late { .. })));
+    let past_end = extent(scene.capacity() - 1, 2);
+    let mut wanted = Wanted::none(&scene.engine.belief().geometry);
+    assert!(wanted.add(past_end).is_err());
+    for _ in 0..8 {
+        scene.begin(&[extent(0, 8)], 0);
+    }
+    let order = scene.order(&[extent(0, 8)], 0);
+    let refused = scene.engine.begin_task(scene.now, order);
+    assert_eq!(refused, Err(TaskRefused::Full));
+}
+
+#[test]
+fn granted_head_time_is_spent_and_not_overspent() {
+    let paid = |paid_ppm| {
+        let mut scene = Scene::new(Rules {
+            idle_after: None,
+            paid_ppm,
+            ..exact()
+        });
+        let task = scene.begin(&[extent(0, scene.capacity())], 0);
+        scene.run(&BUSY, |scene| scene.left(task) == 0);
+        let reads = scene.engine.background_account().paid.reads;
+        (reads, scene.now.since(Instant::ZERO))
+    };
+    assert_eq!(paid(0).0, 0);
+    let (reads, took) = paid(50_000);
+    let revolutions = took.as_nanos() / 6_000_000;
+    assert!(reads > 0, "nothing was paid for");
+    assert!(reads <= revolutions / 20 + 1, "{reads} of {revolutions}");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn tasks_and_requests_all_end_whatever_is_done_to_them(
+        actions in prop::collection::vec((0u8..7, 0u64..2_200, 1u64..600), 1..40),
+        misses in prop::option::of(2u64..20),
+        learned in prop::bool::ANY,
+    ) {
+        let rules = Rules {
+            caution: if learned { Caution::default() } else { exact().caution },
+            paid_ppm: if learned { 100_000 } else { 0 },
+            ..exact()
+        };
+        let mut scene = Scene::new(rules);
+        scene.drive.misses_every = misses;
+        let mut tasks = Vec::new();
+        for (action, at, length) in actions {
+            let chosen = tasks.get(at as usize % tasks.len().max(1)).copied();
+            let now = scene.now;
+            match (action, chosen) {
+                (0 | 1, _) => {
+                    let order = scene.order(&[extent(at, length)], (length % 3) as u8);
+                    tasks.extend(scene.engine.begin_task(now, order).ok());
+                }
+                (2, Some(task)) => {
+                    let _ = scene.engine.suspend_task(now, task);
+                },
+                (3, Some(task)) => {
+                    let _ = scene.engine.resume_task(now, task);
+                },
+                (4, Some(task)) => {
+                    let _ = scene.engine.abort_task(now, task);
+                },
+                (5, Some(task)) => {
+                    let _ = scene.engine.promote_task(now, task, 0);
+                },
+                _ => {}
+            }
+            let foreground = Foreground { at_once: 1 + at % 6, requests: length % 30 };
+            scene.run(&foreground, |scene| scene.now > now + Duration::from_millis(200));
+        }
+        for &task in &tasks {
+            {
+                    let _ = scene.engine.resume_task(scene.now, task);
+                };
+        }
+        scene.run(&QUIET, never);
+        prop_assert_eq!(scene.ended.len() as u64, scene.submitted);
+        for task in tasks {
+            if let Some(progress) = scene.engine.task(task) {
+                prop_assert!(matches!(progress.state, State::Finished | State::Aborted));
+                if progress.state == State::Finished {
+                    prop_assert_eq!(progress.account.blocks(), progress.asked);
+                }
+            }
+        }
+    }
+}

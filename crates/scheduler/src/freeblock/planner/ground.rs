@@ -1,0 +1,148 @@
+//! What bounds the search of a drive: the least time of all seeks over a distance or more, and the
+//! densest track of a place or of all that lie ahead.
+
+use std::sync::Arc;
+
+use block::{Direction, Duration};
+use drive::Profile;
+
+use crate::freeblock::wanted::Grain;
+
+/// What does not change while the profile does not.
+#[derive(Clone, Debug)]
+pub(super) struct Ground {
+    envelope: Envelope,
+    /// The most sectors of a track, for each region, from each region on upwards, and downwards.
+    dense: [Arc<[u32]>; 3],
+}
+
+impl Ground {
+    pub fn new(profile: &Profile) -> Self {
+        let dense = densities(profile);
+        let mut most = 0;
+        let mut so_far = |dense: &u32| {
+            most = most.max(*dense);
+            most
+        };
+        let downwards = dense.iter().map(&mut so_far).collect();
+        most = 0;
+        let mut upwards: Vec<u32> = Vec::with_capacity(dense.len());
+        for dense in dense.iter().rev() {
+            most = most.max(*dense);
+            upwards.push(most);
+        }
+        upwards.reverse();
+        Ground {
+            envelope: Envelope::new(profile),
+            dense: [dense.into(), upwards.into(), downwards],
+        }
+    }
+
+    /// The most sectors that a track of a region has.
+    #[inline]
+    pub fn dense(&self, region: usize) -> u32 {
+        self.dense[0][region]
+    }
+
+    /// The most sectors that a track has of a region or of those after it in a direction.
+    #[inline]
+    pub fn ahead(&self, region: usize, step: i64) -> u32 {
+        self.dense[if step > 0 { 1 } else { 2 }][region]
+    }
+
+    /// Not more than any seek over `distance` cylinders or more takes.
+    #[inline]
+    pub fn least(&self, direction: Direction, distance: u32) -> Duration {
+        self.envelope.least(direction, distance)
+    }
+}
+
+/// The most sectors of a track of each region.
+///
+/// Every track of a drive with fewer than `COUNTED` tracks is looked at. Of a larger drive, those of
+/// each region's first cylinder and of the next region's: no layout that we know has narrower zones.
+fn densities(profile: &Profile) -> Vec<u32> {
+    let geometry = &profile.geometry;
+    let grain = Grain::new(geometry);
+    let on = |cylinder: u32| {
+        let heads = 0..geometry.surfaces();
+        let tracks = heads.filter_map(|head| geometry.track_at(cylinder, head));
+        tracks.map(|track| track.sectors).max().unwrap_or(0)
+    };
+    let most = |cylinders: &mut dyn Iterator<Item = u32>| cylinders.map(on).max().unwrap_or(0);
+    let regions = 0..grain.regions();
+    if geometry.surfaces() * geometry.cylinders() < COUNTED {
+        return regions
+            .map(|region| most(&mut grain.cylinders_of(region)).max(1))
+            .collect();
+    }
+    let mut firsts: Vec<u32> = regions
+        .map(|region| on(grain.cylinders_of(region).start))
+        .collect();
+    firsts.push(on(geometry.cylinders() - 1));
+    firsts
+        .windows(2)
+        .map(|pair| pair[0].max(pair[1]).max(1))
+        .collect()
+}
+
+/// Looking at so many tracks takes a tenth of a second.
+const COUNTED: u32 = 1 << 20;
+
+/// The monotone lower envelopes of a drive's seek tables.
+///
+/// Measured tables go up and down. A search that goes outward may only stop where no farther track
+/// can be reached sooner, which the least of all farther times tells.
+#[derive(Clone, Debug)]
+pub(super) struct Envelope {
+    read: Arc<[u32]>,
+    write: Arc<[u32]>,
+}
+
+impl Envelope {
+    pub fn new(profile: &Profile) -> Self {
+        let cylinders = profile.geometry.cylinders();
+        let lowest = |direction| {
+            let mut least = u32::MAX;
+            let mut times: Vec<u32> = (1..cylinders.max(2))
+                .rev()
+                .map(|distance| {
+                    let time = sole(profile, direction, distance).as_nanos();
+                    least = least.min(u32::try_from(time).unwrap_or(u32::MAX));
+                    least
+                })
+                .collect();
+            times.push(0);
+            times.reverse();
+            times.into()
+        };
+        Envelope {
+            read: lowest(Direction::Read),
+            write: lowest(Direction::Write),
+        }
+    }
+
+    /// Not more than any seek over `distance` cylinders or more takes.
+    #[inline]
+    pub fn least(&self, direction: Direction, distance: u32) -> Duration {
+        let times = match direction {
+            Direction::Read => &self.read,
+            Direction::Write => &self.write,
+        };
+        let last = times.len() - 1;
+        Duration::from_nanos(u64::from(times[(distance as usize).min(last)]))
+    }
+}
+
+/// A seek over `distance` cylinders to the same surface; another one does not take less.
+#[inline]
+pub(super) fn sole(profile: &Profile, direction: Direction, distance: u32) -> Duration {
+    match (direction, distance) {
+        (_, 0) => Duration::ZERO,
+        (Direction::Read, distance) => profile.seek.read().time(distance),
+        (Direction::Write, distance) => {
+            let time = profile.seek.write().time(distance);
+            time.adjusted(profile.write_settle_nanos)
+        }
+    }
+}

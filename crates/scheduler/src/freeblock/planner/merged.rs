@@ -1,0 +1,103 @@
+//! The wanted blocks just before a request, read in one command with it.
+
+use block::{Direction, Duration, Instant, Lba};
+use drive::{Position, Profile, Target};
+
+use super::turning::Turning;
+use super::visit::{blocks_of, only_run};
+use crate::freeblock::wanted::Wanted;
+use crate::freeblock::{Kind, Stop};
+
+/// How a request is come to.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Approach {
+    /// The track before.
+    pub from: Position,
+    /// When its positioning begins.
+    pub departs: Instant,
+    /// What is left between arriving and the first sector.
+    pub guard: Duration,
+    /// Where the request begins.
+    pub target: Target,
+    /// The request's first block.
+    pub first: Lba,
+    /// When its first sector comes.
+    pub begins: Instant,
+}
+
+/// The most wanted blocks before the request's first, and when the first of them comes.
+///
+/// ```text
+///   on track   guard                              begins
+///      |---------'.....[ free ][    ][ free ][ ]----[ B ]
+///                      ^ the first wanted slice that comes after the guard
+/// ```
+pub(super) fn merged(
+    (profile, wanted): (&Profile, &Wanted),
+    approach: &Approach,
+) -> Option<(Stop, Instant)> {
+    let to = approach.target.position;
+    let arrives = approach.departs + profile.reposition(approach.from, to, Direction::Read);
+    let turning = Turning::new(&profile.spindle, arrives + approach.guard, approach.begins)?;
+    let track = profile.geometry.track_at(to.cylinder, to.head)?;
+    if approach.first <= track.first || approach.first > track.last {
+        return None;
+    }
+    let slices = wanted.slices(&track)?;
+    let way = turning.last_pass(approach.target.angle)?;
+    let before = (approach.first.0 - track.first.0) as u32;
+    let width = u128::from(track.width.raw()).max(1);
+    let (mut first, sector) = reachable(profile, &track, before, way / width)?;
+    loop {
+        let inside = slices.inside(first..before);
+        let slice = slices.first(inside.clone())?;
+        let start = slices.blocks_of(slice..slice + 1).start;
+        // Up to the request itself, without a gap but for slipped sectors.
+        let run = only_run(profile, blocks_of(&track, start..before + 1));
+        if run.is_none_or(|run| run.cylinder != to.cylinder || run.head != to.head) {
+            first = start + 1;
+            continue;
+        }
+        let begins = profile
+            .geometry
+            .locate(Lba(track.first.0 + u64::from(start)))?;
+        let back = width * u128::from(sector.checked_sub(begins.sector)?);
+        let comes = turning.at(way.checked_sub(back)?);
+        let stop = Stop {
+            kind: Kind::Merged,
+            extent: blocks_of(&track, start..before),
+            wanted: slices.wanted(slice..inside.end),
+            slack: comes.since(arrives),
+            ends: turning.at(way),
+        };
+        return Some((stop, comes));
+    }
+}
+
+/// The first block of the track whose sector is at most `sectors` before that of block `before`;
+/// and that sector.
+fn reachable(
+    profile: &Profile,
+    track: &drive::geometry::Track,
+    before: u32,
+    sectors: u128,
+) -> Option<(u32, u32)> {
+    let place = |block: u32| {
+        profile
+            .geometry
+            .locate(Lba(track.first.0 + u64::from(block)))
+    };
+    let sector = place(before)?.sector;
+    let lowest = u128::from(sector).saturating_sub(sectors) as u32;
+    let (mut low, mut high) = (before - before.min(sector - lowest), before);
+    // Slipped sectors lie between: fewer blocks than sectors are in reach.
+    while low < high {
+        let middle = low + (high - low) / 2;
+        if place(middle)?.sector < lowest {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    Some((low, sector))
+}

@@ -1,0 +1,200 @@
+//! A way from A to B with reads on it, to which further reads are added where they gain most.
+
+use block::{Direction, Duration, Instant};
+use drive::{Position, Profile};
+
+use super::ground::Ground;
+use super::merged::{Approach, merged};
+use super::search::{Quest, Search};
+use super::visit::{Leg, Visit};
+use crate::freeblock::plan::MOST_STOPS;
+use crate::freeblock::{Gap, Plan, Ranges, Reach, SameTrack, Stop, Wanted};
+
+/// Some reads between A and B, in their order.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Route {
+    visits: Vec<Visit>,
+    /// The read in one command with B, and when it begins.
+    merged: Option<(Stop, Instant)>,
+}
+
+/// What a route may gain, and where.
+enum Gain {
+    Visit(usize, Visit),
+    Merged(Stop, Instant),
+}
+
+/// What all steps of one plan have in common.
+pub(super) struct Planning<'a> {
+    pub profile: &'a Profile,
+    pub ground: &'a Ground,
+    pub wanted: &'a Wanted,
+    pub gap: &'a Gap,
+    pub reach: &'a Reach,
+    /// How many more tracks may be looked at.
+    pub left: u32,
+}
+
+impl Planning<'_> {
+    /// The best plan of one visit, or merged; then more visits where they gain most, while there
+    /// is room.
+    pub fn best(&mut self) -> Route {
+        let mut route = Route::default();
+        let stops = usize::from(self.reach.stops).clamp(1, MOST_STOPS);
+        for _ in 0..stops {
+            match self.next(&route) {
+                Some(Gain::Visit(place, visit)) => route.visits.insert(place, visit),
+                Some(Gain::Merged(stop, begins)) => route.merged = Some((stop, begins)),
+                None => break,
+            }
+        }
+        route
+    }
+
+    /// The plan that a route is; `None` if it reads nothing.
+    pub fn plan(&self, route: &Route) -> Option<Plan> {
+        let slack = match route.merged {
+            Some((stop, _)) => stop.slack,
+            None => {
+                let last = route.visits.last()?;
+                let back = (last.position, self.gap.destination.position);
+                let seek = self.profile.reposition(back.0, back.1, self.gap.direction);
+                let leaves = last.last()?.ends.max(self.gap.follows);
+                self.gap.begins.since(leaves + seek)
+            }
+        };
+        let stops = route.visits.iter().flat_map(|visit| visit.stops);
+        let merged = route.merged.map(|(stop, _)| stop);
+        let mut stops = stops.flatten().chain(merged);
+        let first = Plan::of(stops.next()?, slack);
+        Some(stops.fold(first, |plan, stop| plan.and(stop, slack)))
+    }
+
+    /// What gains most.
+    fn next(&mut self, route: &Route) -> Option<Gain> {
+        let commands = route.commands();
+        if commands >= MOST_STOPS {
+            return None;
+        }
+        let mut than = 0;
+        let mut gain = None;
+        if let Some((stop, begins)) = self.merged(route) {
+            than = stop.wanted;
+            gain = Some(Gain::Merged(stop, begins));
+        }
+        let taken: Vec<Position> = route.visits.iter().map(|visit| visit.position).collect();
+        let gap = self.gap;
+        let allowed = self.reach.same_track == SameTrack::Allowed;
+        let closed = [
+            (!allowed).then_some(gap.source),
+            (!allowed || route.merged.is_some()).then_some(gap.destination.position),
+        ];
+        for place in 0..=route.visits.len() {
+            let quest = Quest {
+                wanted: self.wanted,
+                leg: self.leg(route, place),
+                // Two ranges are two commands.
+                ranges: if commands + 1 < MOST_STOPS {
+                    self.reach.ranges
+                } else {
+                    Ranges::One
+                },
+                closed,
+                taken: &taken,
+                source: gap.source,
+                destination: gap.destination.position,
+            };
+            let found = Search::best(self.profile, self.ground, &quest, than, &mut self.left);
+            if let Some(found) = found {
+                than = found.wanted;
+                gain = Some(Gain::Visit(place, found));
+            }
+        }
+        gain
+    }
+
+    /// The way before the visit with that number, or to B.
+    fn leg(&self, route: &Route, place: usize) -> Leg {
+        let (gap, guard) = (self.gap, self.reach.guard);
+        let (from, leaves) = match place
+            .checked_sub(1)
+            .and_then(|before| route.visits.get(before))
+        {
+            Some(visit) => (
+                visit.position,
+                visit.last().map_or(visit.begins, |stop| stop.ends),
+            ),
+            None => (gap.source, gap.leaves),
+        };
+        let leg = Leg {
+            from,
+            leaves,
+            follows: gap.follows,
+            to: gap.destination.position,
+            direction: gap.direction,
+            latest: earlier(gap.begins, guard.to_destination),
+            to_free: guard.to_free,
+        };
+        match (route.visits.get(place), route.merged) {
+            (Some(next), _) => Leg {
+                // The drive has it queued: nothing has to be waited for.
+                follows: Instant::ZERO,
+                to: next.position,
+                direction: Direction::Read,
+                latest: earlier(next.begins, guard.to_free),
+                ..leg
+            },
+            (None, Some((_, begins))) => Leg {
+                direction: Direction::Read,
+                latest: earlier(begins, guard.to_free.max(guard.to_destination)),
+                ..leg
+            },
+            (None, None) => leg,
+        }
+    }
+
+    /// The best read in one command with B after a route that has none yet.
+    fn merged(&self, route: &Route) -> Option<(Stop, Instant)> {
+        let (gap, guard) = (self.gap, self.reach.guard);
+        let at_destination = |visit: &Visit| visit.position == gap.destination.position;
+        if gap.direction == Direction::Write
+            || route.merged.is_some()
+            || route.visits.iter().any(at_destination)
+        {
+            return None;
+        }
+        let last = route.visits.last();
+        let (from, departs, guard) = match last {
+            None => (gap.source, gap.departs, guard.to_free),
+            Some(last) => (
+                last.position,
+                last.last()?.ends.max(gap.follows),
+                guard.to_free.max(guard.to_destination),
+            ),
+        };
+        let approach = Approach {
+            from,
+            departs,
+            guard,
+            target: gap.destination,
+            first: gap.extent.start(),
+            begins: gap.begins,
+        };
+        merged((self.profile, self.wanted), &approach)
+    }
+}
+
+impl Route {
+    fn commands(&self) -> usize {
+        let visits = self
+            .visits
+            .iter()
+            .map(|visit| visit.stops.iter().flatten().count());
+        visits.sum::<usize>() + usize::from(self.merged.is_some())
+    }
+}
+
+/// A moment less a length, not before the beginning.
+fn earlier(moment: Instant, by: Duration) -> Instant {
+    Instant::from_nanos(moment.as_nanos().saturating_sub(by.as_nanos()))
+}

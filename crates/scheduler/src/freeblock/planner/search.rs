@@ -1,0 +1,330 @@
+//! The search for the best track: from both ends of a way outward, and inward between them.
+//!
+//! ```text
+//!   cylinders  <---- 1 ----[ A ]---- 2 ---->  <---- 3 ----[ B ]---- 4 ---->
+//! ```
+//!
+//! The four go on in the order of their distance. A place is left out when its bound is not
+//! above the best so far: the time that the two seeks leave, and the wanted blocks that its
+//! region's tracks have at most.
+
+use block::{Direction, Duration};
+use drive::{Position, Profile};
+
+use super::ground::{Ground, sole};
+use super::visit::{Leg, Visit, visit};
+use crate::freeblock::wanted::Wanted;
+use crate::freeblock::{Kind, Ranges};
+
+/// What is looked for.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Quest<'a> {
+    pub wanted: &'a Wanted,
+    pub leg: Leg,
+    pub ranges: Ranges,
+    /// The tracks of the commands before and after where no command of its own may read.
+    pub closed: [Option<Position>; 2],
+    /// Tracks that are read already.
+    pub taken: &'a [Position],
+    /// The track of the command before.
+    pub source: Position,
+    /// The track of the command after.
+    pub destination: Position,
+}
+
+/// One of the four.
+#[derive(Clone, Copy, Debug)]
+struct Cursor {
+    /// The next cylinder.
+    at: i64,
+    step: i64,
+    /// The cylinder at which it stops.
+    stop: i64,
+    /// The cylinder where it began.
+    anchor: i64,
+    /// How far the two ends are from each other.
+    across: u32,
+    course: Course,
+    /// Which end it began at.
+    end: End,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Course {
+    /// Away from both ends.
+    Outward,
+    /// From one end towards the middle.
+    Inward,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum End {
+    From,
+    To,
+}
+
+/// A search under way.
+pub(super) struct Search<'a> {
+    profile: &'a Profile,
+    ground: &'a Ground,
+    quest: &'a Quest<'a>,
+    /// Time for seeks and reading.
+    time: Duration,
+    /// How many more tracks may be looked at.
+    left: &'a mut u32,
+    /// What has to be exceeded.
+    than: u32,
+    best: Option<Visit>,
+}
+
+impl<'a> Search<'a> {
+    /// The best visit with more than `than` wanted blocks; looks at `left` tracks at most.
+    pub fn best(
+        profile: &'a Profile,
+        ground: &'a Ground,
+        quest: &'a Quest<'a>,
+        than: u32,
+        left: &'a mut u32,
+    ) -> Option<Visit> {
+        let leg = &quest.leg;
+        let until = leg.latest.as_nanos();
+        let from = (leg.leaves + leg.to_free).as_nanos();
+        let time = Duration::from_nanos(until.checked_sub(from)?);
+        let mut search = Search {
+            profile,
+            ground,
+            quest,
+            time,
+            left,
+            than,
+            best: None,
+        };
+        search.run();
+        search.best
+    }
+
+    fn run(&mut self) {
+        let leg = &self.quest.leg;
+        let (from, to) = (leg.from.cylinder, leg.to.cylinder);
+        self.cylinder(to);
+        if from != to {
+            self.cylinder(from);
+        }
+        let mut cursors = cursors(from, to, self.profile.geometry.cylinders());
+        while *self.left > 0 {
+            let nearest = cursors
+                .iter_mut()
+                .filter(|cursor| cursor.at != cursor.stop)
+                .min_by_key(|cursor| cursor.distance());
+            let Some(cursor) = nearest else {
+                return;
+            };
+            self.advance(cursor);
+        }
+    }
+
+    /// Looks at the cylinders of a cursor's region, or moves it over places where nothing better
+    /// can be, or ends it.
+    fn advance(&mut self, cursor: &mut Cursor) {
+        let quest = self.quest;
+        let region = quest.wanted.grain().region(cursor.at as u32);
+        *self.left -= 1;
+        if quest.wanted.most(region) <= self.than {
+            cursor.skip(quest.wanted, region, self.than);
+            return;
+        }
+        let ahead = self.ground.ahead(region, cursor.step);
+        let here = cursor.until(quest.wanted.grain().cylinders_of(region));
+        let rest = cursor.stop.abs_diff(cursor.at) as u32;
+        let spans = [
+            (rest, ahead),
+            (rest / 8, ahead),
+            (LEAP, ahead),
+            (here, self.ground.dense(region)),
+        ];
+        for (length, dense) in spans {
+            let length = length.min(rest);
+            if self.gain(self.time_of(cursor, length), dense) <= self.than {
+                cursor.at += cursor.step * i64::from(length.max(1));
+                return;
+            }
+        }
+        for _ in 0..here {
+            if *self.left == 0 {
+                return;
+            }
+            if quest.wanted.may_have(cursor.at as u32, self.than) {
+                self.cylinder(cursor.at as u32);
+            }
+            cursor.at += cursor.step;
+        }
+    }
+
+    /// Not less than the time for reading at any of the next `length` cylinders of a cursor.
+    fn time_of(&self, cursor: &Cursor, length: u32) -> Duration {
+        let near = cursor.at.abs_diff(cursor.anchor) as u32;
+        let far = match cursor.course {
+            Course::Outward => cursor.across + near,
+            Course::Inward => cursor.across.saturating_sub(near + length - length.min(1)),
+        };
+        let (from, to) = match cursor.end {
+            End::From => (near, far),
+            End::To => (far, near),
+        };
+        let there = self.ground.least(Direction::Read, from);
+        let back = self.ground.least(self.quest.leg.direction, to);
+        self.time.saturating_sub(there + back)
+    }
+
+    /// Looks at the tracks of a cylinder.
+    fn cylinder(&mut self, cylinder: u32) {
+        let quest = self.quest;
+        let leg = &quest.leg;
+        let [there, back] = [(Direction::Read, leg.from), (leg.direction, leg.to)]
+            .map(|(direction, end)| sole(self.profile, direction, end.cylinder.abs_diff(cylinder)));
+        let time = self.time.saturating_sub(there + back);
+        let dense = self.ground.dense(quest.wanted.grain().region(cylinder));
+        // Tracks that take equally long have the same bound.
+        let mut bound = (time, self.gain(time, dense));
+        if bound.1 <= self.than {
+            return;
+        }
+        let Some(tracks) = quest.wanted.cylinder(cylinder, dense) else {
+            return;
+        };
+        for head in 0..self.profile.geometry.surfaces() {
+            if *self.left == 0 {
+                return;
+            }
+            *self.left -= 1;
+            if tracks.most(head) <= self.than {
+                continue;
+            }
+            let position = Position { cylinder, head };
+            if quest.closed.contains(&Some(position)) || quest.taken.contains(&position) {
+                continue;
+            }
+            let time = self.time_at(position);
+            if bound.0 != time {
+                bound = (time, self.gain(time, dense));
+            }
+            if bound.1 > self.than {
+                self.track(position);
+            }
+        }
+    }
+
+    /// What the two seeks leave for a track.
+    fn time_at(&self, position: Position) -> Duration {
+        let leg = &self.quest.leg;
+        let there = self.profile.reposition(leg.from, position, Direction::Read);
+        let back = self.profile.reposition(position, leg.to, leg.direction);
+        self.time.saturating_sub(there + back)
+    }
+
+    fn track(&mut self, position: Position) {
+        let quest = self.quest;
+        let kind = if position == quest.destination {
+            Kind::Destination
+        } else if position == quest.source {
+            Kind::Source
+        } else {
+            Kind::Detour
+        };
+        let found = visit(
+            (self.profile, quest.wanted),
+            &quest.leg,
+            (position, kind),
+            quest.ranges,
+            self.than,
+        );
+        if let Some(found) = found {
+            self.than = found.wanted;
+            self.best = Some(found);
+        }
+    }
+
+    /// How many blocks pass in a stretch of time, at most, with so many sectors a track.
+    ///
+    /// A sector's width is rounded down to a whole fraction of a revolution, by less than one
+    /// part in 2^47: one part in 2^30 is added.
+    #[inline]
+    fn gain(&self, time: Duration, sectors: u32) -> u32 {
+        let picos = time.as_nanos().saturating_mul(1000).saturating_add(1);
+        let ways = picos.saturating_mul(u64::from(sectors));
+        let ways = ways.saturating_add((ways >> 30) + 1);
+        let blocks = ways / self.profile.spindle.period_ps();
+        u32::try_from(blocks).unwrap_or(u32::MAX)
+    }
+}
+
+impl Cursor {
+    fn distance(&self) -> u32 {
+        self.at.abs_diff(self.anchor) as u32
+    }
+
+    /// How many of a region's cylinders are still to come.
+    fn until(&self, region: std::ops::Range<u32>) -> u32 {
+        let end = if self.step > 0 {
+            i64::from(region.end).min(self.stop)
+        } else {
+            (i64::from(region.start) - 1).max(self.stop)
+        };
+        end.abs_diff(self.at) as u32
+    }
+
+    /// Moves on to the next region where a track may have more than `than` wanted blocks.
+    fn skip(&mut self, wanted: &Wanted, region: usize, than: u32) {
+        let grain = wanted.grain();
+        let next = if self.step > 0 {
+            let next = wanted.above(region + 1, than);
+            next.map(|region| i64::from(grain.cylinders_of(region).start))
+        } else {
+            let next = region
+                .checked_sub(1)
+                .and_then(|region| wanted.below(region, than));
+            next.map(|region| i64::from(grain.cylinders_of(region).end) - 1)
+        };
+        self.at = match next {
+            Some(next) if self.step > 0 => next.min(self.stop),
+            Some(next) => next.max(self.stop),
+            None => self.stop,
+        };
+    }
+}
+
+/// The four, for a way between two cylinders.
+fn cursors(from: u32, to: u32, cylinders: u32) -> [Cursor; 4] {
+    let (low, high) = (i64::from(from.min(to)), i64::from(from.max(to)));
+    let (low_end, high_end) = if from <= to {
+        (End::From, End::To)
+    } else {
+        (End::To, End::From)
+    };
+    let middle = low + (high - low) / 2;
+    let cursor = |anchor: i64, step: i64, stop: i64, end, (course, across)| Cursor {
+        // A cursor without a way has stopped.
+        at: if (stop - anchor) * step > 0 {
+            anchor + step
+        } else {
+            stop
+        },
+        step,
+        stop,
+        anchor,
+        across,
+        course,
+        end,
+    };
+    let outward = (Course::Outward, (high - low) as u32);
+    let inward = (Course::Inward, (high - low) as u32);
+    [
+        cursor(low, -1, -1, low_end, outward),
+        cursor(low, 1, (middle + 1).min(high), low_end, inward),
+        cursor(high, -1, middle, high_end, inward),
+        cursor(high, 1, i64::from(cylinders), high_end, outward),
+    ]
+}
+
+/// How many cylinders are skipped at once, if the bound of a longer way does not tell. A choice.
+const LEAP: u32 = 512;

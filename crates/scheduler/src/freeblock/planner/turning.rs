@@ -1,0 +1,162 @@
+//! Which sectors of a track pass under a head in a stretch of time.
+//!
+//! ```text
+//!            from                                         until
+//!   time  ----|---------------------------------------------|----
+//!   track     [ s6 ][ s7 ][ s8 ][ s0 ][ s1 ][ s2 ][ s3 ]    ' s4
+//!              \_ upper _______/ \_ lower _____________/
+//! ```
+//!
+//! Angles are compared as they are, so that no rounding of times adds up: a sector passes in
+//! time if the way from the head at `from` to its end takes no longer than `until`.
+
+use block::{Duration, Instant};
+use drive::geometry::Track;
+use drive::{Angle, Spindle};
+
+/// A stretch of time during which a head is on a track.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Turning {
+    from: Instant,
+    /// The angle under the head at `from`.
+    there: Angle,
+    /// The stretch.
+    picos: u128,
+    period_ps: u64,
+    /// About how far the platter turns in the stretch, as raw angle.
+    about: u128,
+}
+
+/// The sectors of a track that pass.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Sectors {
+    /// The first sector that passes first.
+    pub upper: u32,
+    /// Those from `upper` to here, excluded, pass before sector 0 does.
+    pub upper_end: u32,
+    /// Those from 0 to here, excluded, pass from the first time that sector 0 does.
+    pub lower_end: u32,
+    /// The way from the head to where sector 0 is when `upper` passes (negative), and then.
+    bases: [i128; 2],
+    width: u64,
+}
+
+/// In which of the two sweeps a sector passes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Sweep {
+    /// Before sector 0 does.
+    Upper,
+    /// With sector 0 or after it.
+    Lower,
+}
+
+impl Turning {
+    /// The stretch between two moments; `None` if it is empty.
+    #[inline]
+    pub fn new(spindle: &Spindle, from: Instant, until: Instant) -> Option<Self> {
+        if from >= until {
+            return None;
+        }
+        let nanos = u128::from(until.since(from).as_nanos());
+        let period_ps = spindle.period_ps();
+        let nano = spindle.angle_at(Instant::from_nanos(1)) - spindle.phase();
+        Some(Turning {
+            from,
+            there: spindle.angle_at(from),
+            picos: nanos * 1000,
+            period_ps,
+            about: nanos * u128::from(nano.raw()),
+        })
+    }
+
+    /// The sectors of a track that pass from their beginning to their end.
+    #[inline]
+    pub fn sectors(&self, track: &Track) -> Sectors {
+        let first = (track.start - self.there).raw();
+        let width = track.width.raw();
+        let upper = if first == 0 {
+            track.sectors
+        } else {
+            let gone = first.wrapping_neg().div_ceil(width.max(1));
+            gone.min(u64::from(track.sectors)) as u32
+        };
+        let bases = [i128::from(first) - REVOLUTION, i128::from(first)];
+        let [upper_end, lower_end] = bases.map(|base| self.end(base, width, track.sectors));
+        Sectors {
+            upper,
+            upper_end: upper_end.max(upper),
+            lower_end,
+            bases,
+            width,
+        }
+    }
+
+    /// How far (in raw angle) `angle` is behind the head at `from` when it passes last; `None` if
+    /// it does not pass.
+    pub fn last_pass(&self, angle: Angle) -> Option<u128> {
+        let mut way = u128::from((angle - self.there).raw());
+        if !self.has(way) {
+            return None;
+        }
+        while self.has(way + REVOLUTION as u128) {
+            way += REVOLUTION as u128;
+        }
+        Some(way)
+    }
+
+    /// When the platter has turned by `way` since the beginning.
+    #[inline]
+    pub fn at(&self, way: u128) -> Instant {
+        self.from + self.time_of(way)
+    }
+
+    /// How long the platter takes for `way`, rounded up to whole nanoseconds.
+    #[inline]
+    fn time_of(&self, way: u128) -> Duration {
+        let picos = (way * u128::from(self.period_ps)) >> 64;
+        Duration::from_nanos((picos as u64).div_ceil(1000))
+    }
+
+    /// Whether the platter turns by `way` in the stretch.
+    #[inline]
+    fn has(&self, way: u128) -> bool {
+        (way * u128::from(self.period_ps)) >> 64 <= self.picos
+    }
+
+    /// How many sectors from sector 0 on, which is at `base`, have passed at the end.
+    #[inline]
+    fn end(&self, base: i128, width: u64, sectors: u32) -> u32 {
+        let way = |sectors: u32| base + i128::from(width) * i128::from(sectors);
+        let has = |sectors| way(sectors) <= 0 || self.has(way(sectors) as u128);
+        let room = self.about as i128 - base;
+        // A guess that is right but for rounding.
+        let guess = (room.max(0) >> 16) as u64 / (width >> 16).max(1);
+        let mut end = guess.min(u64::from(sectors)) as u32;
+        while end > 0 && !has(end) {
+            end -= 1;
+        }
+        while end < sectors && has(end + 1) {
+            end += 1;
+        }
+        end
+    }
+}
+
+impl Sectors {
+    /// The way to the beginning of a sector.
+    #[inline]
+    pub fn way(&self, sweep: Sweep, sector: u32) -> u128 {
+        let way = self.bases[sweep as usize] + i128::from(self.width) * i128::from(sector);
+        way.max(0) as u128
+    }
+
+    /// The first sector of the lower sweep that does not pass before `way`.
+    pub fn lower_from(&self, way: u128) -> u32 {
+        let behind = (way as i128 - self.bases[1]).max(0) as u128;
+        let sector = behind.div_ceil(u128::from(self.width.max(1)));
+        u32::try_from(sector).unwrap_or(u32::MAX)
+    }
+}
+
+/// A whole turn, as raw angle.
+const REVOLUTION: i128 = 1 << 64;

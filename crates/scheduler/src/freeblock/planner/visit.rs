@@ -1,0 +1,334 @@
+//! What can be read of one track on the way from one place to another.
+
+use std::ops::Range;
+
+use block::{Direction, Duration, Extent, Instant, Lba, Sectors as Blocks};
+use drive::geometry::{Run, Track};
+use drive::{Position, Profile};
+
+use super::turning::{Sectors, Sweep, Turning};
+use crate::freeblock::wanted::{Slices, Wanted};
+use crate::freeblock::{Kind, Ranges, Stop};
+
+/// A way from one track to another with time to spare.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Leg {
+    /// The track that is left.
+    pub from: Position,
+    /// When it can be left.
+    pub leaves: Instant,
+    /// The earliest moment at which the way to `to` can begin.
+    pub follows: Instant,
+    /// The track at the end.
+    pub to: Position,
+    /// Which way the bytes go there.
+    pub direction: Direction,
+    /// When the head has to be there.
+    pub latest: Instant,
+    /// What is left between arriving on a track on the way and its first sector.
+    pub to_free: Duration,
+}
+
+/// What is read on one track.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Visit {
+    /// The track.
+    pub position: Position,
+    /// One or two ranges.
+    pub stops: [Option<Stop>; 2],
+    /// When the first block comes.
+    pub begins: Instant,
+    /// Wanted blocks.
+    pub wanted: u32,
+}
+
+/// Some blocks of a track, in the order of their sectors.
+#[derive(Clone, Copy, Debug)]
+struct Piece {
+    /// The first block, counted from the track's first.
+    first: u32,
+    blocks: u32,
+    /// Its sector.
+    sector: u32,
+    /// Whether the others are on the sectors that follow, without gaps.
+    order: Order,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Order {
+    Straight,
+    Slipped,
+}
+
+/// A track that is visited in a stretch of time.
+struct Visiting<'a> {
+    profile: &'a Profile,
+    track: Track,
+    slices: Slices<'a>,
+    turning: Turning,
+    sectors: Sectors,
+    /// When the head is on the track.
+    arrives: Instant,
+    kind: Kind,
+    leg: &'a Leg,
+}
+
+/// Wanted slices, from the first to the last, in one sweep.
+#[derive(Clone, Copy, Debug)]
+struct Swept {
+    blocks: (u32, u32),
+    wanted: u32,
+    /// The way to the first block, and to the end of the last.
+    ways: (u128, u128),
+}
+
+impl Visit {
+    /// The last of the reads.
+    pub fn last(&self) -> Option<&Stop> {
+        self.stops.iter().flatten().last()
+    }
+}
+
+/// The most wanted blocks that can be read of a track on a leg, if they are more than `than`.
+pub(super) fn visit(
+    (profile, wanted): (&Profile, &Wanted),
+    leg: &Leg,
+    (position, kind): (Position, Kind),
+    ranges: Ranges,
+    than: u32,
+) -> Option<Visit> {
+    let arrives = leg.leaves + profile.reposition(leg.from, position, Direction::Read);
+    let back = profile.reposition(position, leg.to, leg.direction);
+    let until = leg.latest.as_nanos().checked_sub(back.as_nanos())?;
+    let until = Instant::from_nanos(until);
+    if until < leg.follows {
+        return None;
+    }
+    let turning = Turning::new(&profile.spindle, arrives + leg.to_free, until)?;
+    let track = profile
+        .geometry
+        .track_at(position.cylinder, position.head)?;
+    let visiting = Visiting {
+        profile,
+        track,
+        slices: wanted.slices(&track)?,
+        turning,
+        sectors: turning.sectors(&track),
+        arrives,
+        kind,
+        leg,
+    };
+    visiting.best(ranges, than)
+}
+
+impl Visiting<'_> {
+    /// The best of the whole track. If that is torn apart by remapped blocks, the best of what
+    /// lies between them.
+    fn best(&self, ranges: Ranges, than: u32) -> Option<Visit> {
+        let whole = whole(self.profile, &self.track);
+        if let Some(whole) = whole {
+            let best = self.of_piece(&whole, ranges, than)?;
+            let mut stops = best.stops.iter().flatten();
+            if stops.all(|stop| self.is_where_expected(&whole, stop.extent)) {
+                return Some(best);
+            }
+        }
+        let mut best = None;
+        let mut than = than;
+        for piece in pieces(self.profile, &self.track) {
+            if let Some(found) = self.of_piece(&piece, ranges, than) {
+                than = found.wanted;
+                best = Some(found);
+            }
+        }
+        best
+    }
+
+    /// The best of one piece.
+    fn of_piece(&self, piece: &Piece, ranges: Ranges, than: u32) -> Option<Visit> {
+        let sectors = &self.sectors;
+        let upper = self.index(piece, sectors.upper);
+        let upper_end = self.index(piece, sectors.upper_end).max(upper);
+        let lower_end = self.index(piece, sectors.lower_end);
+        let upper_swept = self.swept(piece, Sweep::Upper, upper..upper_end);
+        let lower_swept = self.swept(piece, Sweep::Lower, 0..lower_end);
+        let count = |swept: Option<Swept>| swept.map_or(0, |swept| swept.wanted);
+        let one = if count(upper_swept) >= count(lower_swept) {
+            upper_swept
+        } else {
+            lower_swept
+        };
+        if let (Ranges::Two, Some(first)) = (ranges, upper_swept) {
+            let pause = self
+                .profile
+                .spindle
+                .angle_at(Instant::ZERO + self.leg.to_free)
+                - self.profile.spindle.phase();
+            let from = sectors.lower_from(first.ways.1 + u128::from(pause.raw()));
+            let end = lower_end.min(first.blocks.0 - piece.first);
+            let from = self.index(piece, from).min(end);
+            let second = self.swept(piece, Sweep::Lower, from..end);
+            let both = first.wanted + count(second);
+            if let (true, Some(second)) = (both > count(one).max(than), second) {
+                return Some(self.visit(&[first, second]));
+            }
+        }
+        let one = one.filter(|one| one.wanted > than)?;
+        Some(self.visit(&[one]))
+    }
+
+    /// The wanted slices that lie in some blocks of a piece (counted from its first).
+    fn swept(&self, piece: &Piece, sweep: Sweep, blocks: Range<u32>) -> Option<Swept> {
+        if blocks.is_empty() {
+            return None;
+        }
+        let blocks = piece.first + blocks.start..piece.first + blocks.end;
+        let inside = self.slices.inside(blocks);
+        let first = self.slices.first(inside.clone())?;
+        let last = self.slices.last(inside)?;
+        let read = self.slices.blocks_of(first..last + 1);
+        let begins = self.sector(piece, read.start);
+        let ends = self.sector(piece, read.end - 1) + 1;
+        Some(Swept {
+            blocks: (read.start, read.end),
+            wanted: self.slices.wanted(first..last + 1),
+            ways: (
+                self.sectors.way(sweep, begins),
+                self.sectors.way(sweep, ends),
+            ),
+        })
+    }
+
+    /// Whether none of the blocks was remapped.
+    fn is_where_expected(&self, piece: &Piece, extent: Extent) -> bool {
+        let block = (extent.start().0 - self.track.first.0) as u32;
+        let sector = self.sector(piece, block);
+        let start = self.track.start + self.track.width.times(u64::from(sector));
+        only_run(self.profile, extent).is_some_and(|run| {
+            run.start == start && run.cylinder == self.track.cylinder && run.head == self.track.head
+        })
+    }
+
+    /// How many blocks of a piece are on sectors below `sector`.
+    #[inline]
+    fn index(&self, piece: &Piece, sector: u32) -> u32 {
+        if piece.order == Order::Straight {
+            return sector.saturating_sub(piece.sector).min(piece.blocks);
+        }
+        let (mut low, mut high) = (0, piece.blocks);
+        while low < high {
+            let middle = low + (high - low) / 2;
+            if self.sector(piece, piece.first + middle) < sector {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        low
+    }
+
+    /// The sector of a block of a piece, counted from the track's first block.
+    #[inline]
+    fn sector(&self, piece: &Piece, block: u32) -> u32 {
+        if piece.order == Order::Straight {
+            return piece.sector + (block - piece.first);
+        }
+        let lba = Lba(self.track.first.0 + u64::from(block));
+        let place = self.profile.geometry.locate(lba);
+        place.map_or(u32::MAX, |place| place.sector)
+    }
+
+    /// The ranges as stops.
+    fn visit(&self, swept: &[Swept]) -> Visit {
+        let mut visit = Visit {
+            position: Position {
+                cylinder: self.track.cylinder,
+                head: self.track.head,
+            },
+            stops: [None; 2],
+            begins: self.turning.at(swept[0].ways.0),
+            wanted: 0,
+        };
+        let mut there = self.arrives;
+        for (place, swept) in visit.stops.iter_mut().zip(swept) {
+            let ends = self.turning.at(swept.ways.1);
+            *place = Some(Stop {
+                kind: self.kind,
+                extent: blocks_of(&self.track, swept.blocks.0..swept.blocks.1),
+                wanted: swept.wanted,
+                slack: self.turning.at(swept.ways.0).since(there),
+                ends,
+            });
+            there = ends;
+            visit.wanted += swept.wanted;
+        }
+        visit
+    }
+}
+
+/// Some blocks of a track, counted from its first.
+///
+/// # Panics
+/// If they are none.
+pub(super) fn blocks_of(track: &Track, blocks: Range<u32>) -> Extent {
+    let first = Lba(track.first.0 + u64::from(blocks.start));
+    let length = Blocks(u64::from(blocks.end - blocks.start));
+    Extent::new(first, length).expect("blocks of a track")
+}
+
+/// The blocks as one sweep of the head, if it passes them in one.
+pub(super) fn only_run(profile: &Profile, extent: Extent) -> Option<Run> {
+    let first = profile.geometry.runs(extent).next()?;
+    (u64::from(first.blocks) == extent.length().0).then_some(first)
+}
+
+/// All blocks of a track as one piece, unless its first or last one was remapped.
+fn whole(profile: &Profile, track: &Track) -> Option<Piece> {
+    let blocks = (track.last.0 - track.first.0 + 1) as u32;
+    let mut piece = Piece {
+        first: 0,
+        blocks,
+        sector: 0,
+        order: Order::Straight,
+    };
+    if blocks == track.sectors {
+        return Some(piece);
+    }
+    let place = |lba| {
+        let place = profile.geometry.locate(lba)?;
+        (place.cylinder == track.cylinder && place.head == track.head).then_some(place.sector)
+    };
+    let (first, last) = (place(track.first)?, place(track.last)?);
+    piece.sector = first;
+    if last.checked_sub(first)? + 1 != blocks {
+        piece.order = Order::Slipped;
+    }
+    Some(piece)
+}
+
+/// The blocks of a track between those that were remapped.
+fn pieces(profile: &Profile, track: &Track) -> Vec<Piece> {
+    let blocks = (track.last.0 - track.first.0 + 1) as u32;
+    let runs = profile.geometry.runs(blocks_of(track, 0..blocks));
+    let here = runs.filter(|run| run.cylinder == track.cylinder && run.head == track.head);
+    here.filter_map(|run| {
+        let first = (run.first.0 - track.first.0) as u32;
+        let sector = |lba| Some(profile.geometry.locate(Lba(lba))?.sector);
+        let (begins, last) = (
+            sector(run.first.0)?,
+            sector(run.first.0 + u64::from(run.blocks) - 1)?,
+        );
+        let straight = last - begins + 1 == run.blocks;
+        Some(Piece {
+            first,
+            blocks: run.blocks,
+            sector: begins,
+            order: if straight {
+                Order::Straight
+            } else {
+                Order::Slipped
+            },
+        })
+    })
+    .collect()
+}

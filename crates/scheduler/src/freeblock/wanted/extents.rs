@@ -1,0 +1,90 @@
+//! The wanted blocks as extents, in the order of the blocks.
+
+use block::{Extent, Lba, Sectors};
+use drive::geometry::Track;
+
+use super::Wanted;
+use super::home::home;
+
+/// The wanted extents; see [`Wanted::extents`].
+#[derive(Clone, Debug)]
+pub struct Extents<'a> {
+    wanted: &'a Wanted,
+    next: u64,
+    /// Wanted blocks from `next` on.
+    left: u64,
+    /// The track of `next`, if it was looked up.
+    track: Option<Track>,
+}
+
+/// What a search through the blocks looks for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Sought {
+    Wanted,
+    Unwanted,
+}
+
+impl<'a> Extents<'a> {
+    pub(super) fn new(wanted: &'a Wanted) -> Self {
+        Extents {
+            wanted,
+            next: 0,
+            left: wanted.left(),
+            track: None,
+        }
+    }
+
+    /// Moves `next` on to the first block that is as sought, or to the end of the drive.
+    fn seek(&mut self, sought: Sought) {
+        let geometry = self.wanted.geometry();
+        while self.next < geometry.sectors().0 {
+            let here = self.track.filter(|track| track.last.0 >= self.next);
+            let Some(track) = here.or_else(|| home(geometry, Lba(self.next))) else {
+                return;
+            };
+            self.track = Some(track);
+            let within = (self.next - track.first.0) as u32;
+            let found = match (self.wanted.slices(&track), sought) {
+                (None, Sought::Wanted) => None,
+                (None, Sought::Unwanted) => return,
+                (Some(slices), sought) => {
+                    let range = slices.touched(within..within + 1).start..slices.count();
+                    let slice = match sought {
+                        Sought::Wanted => slices.first(range),
+                        Sought::Unwanted => slices.first_unwanted(range),
+                    };
+                    slice.map(|slice| slices.blocks_of(slice..slice + 1).start)
+                }
+            };
+            match found {
+                Some(block) => {
+                    self.next = self.next.max(track.first.0 + u64::from(block));
+                    return;
+                }
+                None => self.next = track.last.0 + 1,
+            }
+        }
+    }
+}
+
+impl Iterator for Extents<'_> {
+    type Item = Extent;
+
+    fn next(&mut self) -> Option<Extent> {
+        if self.left == 0 {
+            return None;
+        }
+        // Everything is wanted: no track needs to be looked at.
+        let all = self.wanted.geometry().sectors();
+        if self.left == all.0 {
+            self.left = 0;
+            return Extent::new(Lba(0), all).ok();
+        }
+        self.seek(Sought::Wanted);
+        let start = self.next;
+        self.seek(Sought::Unwanted);
+        let length = self.next - start;
+        self.left -= length;
+        Extent::new(Lba(start), Sectors(length)).ok()
+    }
+}

@@ -1,0 +1,99 @@
+//! How finely a set of wanted blocks tells blocks apart, and where the bits of a track are.
+//!
+//! ```text
+//!   blocks of a track    0 1 2 3 4 5 6 7 8 9 10 ... 578 579 580 581 582 583 584 585
+//!   slices of 11 blocks  |---------- 0 ---------|   |--------- 53 (shorter) -------|
+//! ```
+
+use drive::{Geometry, Position};
+
+use super::home::densest;
+
+/// The cut of a drive into regions of tracks, and of tracks into slices.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::freeblock) struct Grain {
+    /// Surfaces of the drive.
+    pub surfaces: u32,
+    /// Cylinders of the drive.
+    pub cylinders: u32,
+    /// Bytes for the slices of one track.
+    pub stride: usize,
+    /// Cylinders of a region.
+    pub region_cylinders: u32,
+}
+
+impl Grain {
+    /// One block a slice where the budget allows it.
+    pub fn new(geometry: &Geometry) -> Self {
+        let (surfaces, cylinders) = (geometry.surfaces(), geometry.cylinders());
+        let exact = (densest(geometry) as usize).div_ceil(8);
+        let tracks = surfaces as usize * cylinders as usize;
+        let allowed = (BUDGET_BYTES / tracks).max(LEAST_STRIDE);
+        Grain {
+            surfaces,
+            cylinders,
+            stride: exact.min(allowed),
+            region_cylinders: (REGION_TRACKS / surfaces).max(1),
+        }
+    }
+
+    /// How many blocks a slice has on a track of so many blocks.
+    #[inline]
+    pub fn slice(&self, track_blocks: u32) -> u32 {
+        let slices = self.stride as u32 * 8;
+        if track_blocks <= slices {
+            1
+        } else {
+            track_blocks.div_ceil(slices)
+        }
+    }
+
+    /// The region of a cylinder.
+    #[inline]
+    pub fn region(&self, cylinder: u32) -> usize {
+        (cylinder / self.region_cylinders) as usize
+    }
+
+    /// How many regions there are.
+    pub fn regions(&self) -> usize {
+        self.cylinders.div_ceil(self.region_cylinders) as usize
+    }
+
+    /// The cylinders of a region.
+    pub fn cylinders_of(&self, region: usize) -> std::ops::Range<u32> {
+        let first = region as u32 * self.region_cylinders;
+        first..(first + self.region_cylinders).min(self.cylinders)
+    }
+
+    /// The tracks of a region.
+    pub fn tracks_of(&self, region: usize) -> impl Iterator<Item = Position> + use<> {
+        let surfaces = self.surfaces;
+        self.cylinders_of(region)
+            .flat_map(move |cylinder| (0..surfaces).map(move |head| Position { cylinder, head }))
+    }
+
+    /// Where the bits of a track begin among those of its region.
+    #[inline]
+    pub fn offset(&self, position: Position) -> usize {
+        let cylinder = position.cylinder % self.region_cylinders;
+        (cylinder * self.surfaces + position.head) as usize * self.stride
+    }
+
+    /// Bytes for the slices of a region: eight more than are used, so that the last track's can
+    /// be read as whole words.
+    pub fn region_bytes(&self) -> usize {
+        (self.region_cylinders * self.surfaces) as usize * self.stride + 8
+    }
+}
+
+/// What a set may take before slices have more than one block. A choice: every drive below
+/// 100 GB is exact.
+const BUDGET_BYTES: usize = 32 << 20;
+
+/// At least how many bytes a track gets: 3.7 MiB for each TB of a drive of 20 TB, where the goal is
+/// 4 MiB.
+const LEAST_STRIDE: usize = 7;
+
+/// Tracks of a region, about. A choice: searching them costs less than a microsecond, and what a
+/// region needs besides its bits is 2 % of them at 20 TB.
+const REGION_TRACKS: u32 = 256;

@@ -1,0 +1,194 @@
+//! The slices of one track: which are wanted, counted and searched a word at a time.
+
+use std::ops::Range;
+
+/// The slices of one track.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::freeblock) struct Slices<'a> {
+    /// The track's bits and those after it up to a whole word; `None` if all are wanted.
+    bytes: Option<&'a [u8]>,
+    /// Blocks of the track.
+    blocks: u32,
+    /// Blocks of a slice.
+    slice: u32,
+}
+
+impl<'a> Slices<'a> {
+    /// The slices of a track of `blocks` blocks, in slices of `slice` blocks.
+    #[inline]
+    pub fn new(bytes: Option<&'a [u8]>, blocks: u32, slice: u32) -> Self {
+        Slices {
+            bytes,
+            blocks,
+            slice,
+        }
+    }
+
+    /// How many slices the track has.
+    #[inline]
+    pub fn count(&self) -> u32 {
+        if self.slice == 1 {
+            self.blocks
+        } else {
+            self.blocks.div_ceil(self.slice)
+        }
+    }
+
+    /// The slices that lie wholly in a range of blocks (counted from the track's first).
+    #[inline]
+    pub fn inside(&self, blocks: Range<u32>) -> Range<u32> {
+        if self.slice == 1 {
+            return blocks;
+        }
+        let end = if blocks.end >= self.blocks {
+            self.count()
+        } else {
+            blocks.end / self.slice
+        };
+        blocks.start.div_ceil(self.slice)..end
+    }
+
+    /// The slices that have a block of a range that is not empty.
+    pub fn touched(&self, blocks: Range<u32>) -> Range<u32> {
+        blocks.start / self.slice..blocks.end.div_ceil(self.slice)
+    }
+
+    /// The blocks of a range of slices.
+    #[inline]
+    pub fn blocks_of(&self, slices: Range<u32>) -> Range<u32> {
+        slices.start * self.slice..(slices.end * self.slice).min(self.blocks)
+    }
+
+    /// Whether a slice is wanted.
+    pub fn is_wanted(&self, slice: u32) -> bool {
+        self.word(slice / 64) >> (slice % 64) & 1 == 1
+    }
+
+    /// How many wanted blocks a range of slices has.
+    #[inline]
+    pub fn wanted(&self, slices: Range<u32>) -> u32 {
+        if slices.is_empty() {
+            return 0;
+        }
+        if self.bytes.is_none() {
+            let blocks = self.blocks_of(slices);
+            return blocks.end - blocks.start;
+        }
+        let words = slices.start / 64..=(slices.end - 1) / 64;
+        let set: u32 = words
+            .map(|word| (self.word(word) & mask(word, &slices)).count_ones())
+            .sum();
+        let last = self.count() - 1;
+        let short = (last + 1) * self.slice - self.blocks;
+        if short > 0 && slices.contains(&last) && self.is_wanted(last) {
+            return set * self.slice - short;
+        }
+        set * self.slice
+    }
+
+    /// Whether any of the slices is wanted whose bits are the first `bytes` bytes.
+    pub fn has_any(&self, bytes: usize) -> bool {
+        self.bytes
+            .is_none_or(|bits| bits[..bytes].iter().any(|&byte| byte != 0))
+    }
+
+    /// The first wanted slice of a range.
+    #[inline]
+    pub fn first(&self, slices: Range<u32>) -> Option<u32> {
+        if slices.is_empty() {
+            return None;
+        }
+        let mut words = slices.start / 64..=(slices.end - 1) / 64;
+        words.find_map(|word| {
+            let set = self.word(word) & mask(word, &slices);
+            (set != 0).then(|| word * 64 + set.trailing_zeros())
+        })
+    }
+
+    /// The last wanted slice of a range.
+    #[inline]
+    pub fn last(&self, slices: Range<u32>) -> Option<u32> {
+        if slices.is_empty() {
+            return None;
+        }
+        let mut words = (slices.start / 64..=(slices.end - 1) / 64).rev();
+        words.find_map(|word| {
+            let set = self.word(word) & mask(word, &slices);
+            (set != 0).then(|| word * 64 + 63 - set.leading_zeros())
+        })
+    }
+
+    /// The first slice of a range that is not wanted.
+    pub fn first_unwanted(&self, slices: Range<u32>) -> Option<u32> {
+        if slices.is_empty() {
+            return None;
+        }
+        let mut words = slices.start / 64..=(slices.end - 1) / 64;
+        words.find_map(|word| {
+            let clear = !self.word(word) & mask(word, &slices);
+            (clear != 0).then(|| word * 64 + clear.trailing_zeros())
+        })
+    }
+
+    /// Sixty-four slices; those of the next track may follow.
+    #[inline]
+    fn word(&self, word: u32) -> u64 {
+        match self.bytes {
+            None => u64::MAX,
+            Some(bytes) => word_at(bytes, word),
+        }
+    }
+}
+
+/// The bits of a cylinder's tracks.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::freeblock) struct Cylinder<'a> {
+    /// Those of the first track, and all that follow; `None` if everything is wanted.
+    bytes: Option<&'a [u8]>,
+    /// Bytes of a track.
+    stride: usize,
+    /// Blocks of a track at most, and of a slice.
+    blocks: (u32, u32),
+}
+
+impl<'a> Cylinder<'a> {
+    /// The bits of tracks of at most so many blocks, in slices of so many.
+    pub fn new(bytes: Option<&'a [u8]>, stride: usize, blocks: (u32, u32)) -> Self {
+        Cylinder {
+            bytes,
+            stride,
+            blocks,
+        }
+    }
+
+    /// Not less than the wanted blocks of a track.
+    #[inline]
+    pub fn most(&self, head: u32) -> u32 {
+        let Some(bytes) = self.bytes else {
+            return self.blocks.0;
+        };
+        let track = &bytes[head as usize * self.stride..];
+        let slices = 0..self.stride as u32 * 8;
+        let words = 0..=(slices.end - 1) / 64;
+        let set: u32 = words
+            .map(|word| (word_at(track, word) & mask(word, &slices)).count_ones())
+            .sum();
+        set * self.blocks.1
+    }
+}
+
+/// The `word`-th eight bytes.
+#[inline]
+pub(super) fn word_at(bytes: &[u8], word: u32) -> u64 {
+    let from = word as usize * 8;
+    let eight = bytes[from..from + 8].try_into();
+    u64::from_le_bytes(eight.expect("a slice of eight bytes"))
+}
+
+/// The bits of a range of slices that is not empty, in one of its words.
+#[inline]
+pub(super) fn mask(word: u32, slices: &Range<u32>) -> u64 {
+    let from = slices.start.saturating_sub(word * 64);
+    let until = (slices.end - word * 64).min(64);
+    (u64::MAX << from) & (u64::MAX >> (64 - until))
+}

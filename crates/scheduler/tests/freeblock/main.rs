@@ -1,0 +1,8 @@
+//! Free blocks: the set of wanted blocks, and the planner, on small random drives.
+
+mod brute_force;
+mod drives;
+mod execution;
+mod memory;
+mod planner;
+mod wanted;

@@ -1,0 +1,138 @@
+//! The planner against brute force.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use block::{Direction, Duration, Instant, Lba};
+use drive::{Position, Profile, Target};
+use proptest::prelude::*;
+use scheduler::freeblock::{Gap, Guard, Planner, Ranges, Reach, SameTrack, Wanted};
+
+use crate::brute_force;
+use crate::drives::{Moved, blocks, extent, profile};
+
+/// What a case is made of, besides the drive.
+#[derive(Clone, Debug)]
+pub struct Situation {
+    pub profile: Arc<Profile>,
+    pub wanted: BTreeSet<u64>,
+    pub gap: Gap,
+    pub guard: Guard,
+    pub same_track: SameTrack,
+}
+
+impl Situation {
+    pub fn set(&self) -> Wanted {
+        let mut set = Wanted::none(&self.profile.geometry);
+        for &block in &self.wanted {
+            set.add(extent(block, 1)).expect("a block of the drive");
+        }
+        set
+    }
+
+    pub fn reach(&self) -> Reach {
+        Reach {
+            guard: self.guard,
+            same_track: self.same_track,
+            ..Reach::default()
+        }
+    }
+}
+
+/// Whether B is paid for with a revolution.
+const PAID: [u64; 4] = [0, 0, 0, 1];
+
+prop_compose! {
+    fn times()(
+        leaves in 0u64..20_000_000,
+        later in 0u64..400_000,
+        overhead in 0u64..400_000,
+        write in any::<bool>(),
+        paid in proptest::sample::select(PAID.to_vec()),
+        guards in prop_oneof![2 => Just((0u64, 0u64)), 1 => (0u64..400, 0u64..400)],
+        allowed in any::<bool>(),
+    ) -> (Instant, [Duration; 2], Direction, u64, Guard, SameTrack) {
+        let guard = Guard {
+            to_free: Duration::from_micros(guards.0),
+            to_destination: Duration::from_micros(guards.1),
+        };
+        (
+            Instant::from_nanos(leaves),
+            [later, overhead].map(Duration::from_nanos),
+            if write { Direction::Write } else { Direction::Read },
+            paid,
+            guard,
+            if allowed { SameTrack::Allowed } else { SameTrack::Never },
+        )
+    }
+}
+
+prop_compose! {
+    /// A drive, what is wanted of it, and a gap on it.
+    pub fn situation(moved: Moved)(profile in profile(moved))(
+        wanted in blocks(profile.geometry.sectors().0),
+        source in (0..profile.geometry.cylinders(), 0..profile.geometry.surfaces()),
+        first in 0..profile.geometry.sectors().0,
+        times in times(),
+        profile in Just(profile),
+    ) -> Situation {
+        let (leaves, [later, overhead], direction, paid, guard, same_track) = times;
+        let place = profile.geometry.locate(Lba(first)).expect("a block");
+        let destination = Target::from(&place);
+        let source = Position { cylinder: source.0, head: source.1 };
+        let departs = leaves + later;
+        let way = profile.positioning(source, departs, &destination, direction);
+        let turns = profile.spindle.period() * paid;
+        let gap = Gap {
+            source,
+            departs,
+            leaves,
+            follows: leaves + overhead,
+            destination,
+            direction,
+            extent: extent(first, 1),
+            begins: departs + way.total() + turns,
+        };
+        Situation { profile, wanted, gap, guard, same_track }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(4000))]
+
+    #[test]
+    fn no_plan_of_one_stop_has_more(situation in situation(Moved::None)) {
+        let Situation { profile, wanted, gap, .. } = &situation;
+        let reach = situation.reach();
+        let best = brute_force::best(profile, wanted, gap, &reach);
+        let plan = Planner::new(Arc::clone(profile)).plan(&situation.set(), gap, &reach);
+        prop_assert_eq!(plan.map_or(0, |plan| plan.wanted() as usize), best, "{:?}", plan);
+        if let Some(plan) = plan {
+            prop_assert_eq!(plan.stops().count(), 1);
+            let stop = plan.stops().next().expect("a stop");
+            let range = stop.extent.start().0..stop.extent.end().0;
+            prop_assert_eq!(wanted.range(range).count(), stop.wanted as usize);
+        }
+    }
+
+    #[test]
+    fn more_freedom_never_gives_less(
+        situation in situation(Moved::Some),
+        stops in 2u8..5,
+        tracks in 1u32..60,
+    ) {
+        let Situation { profile, gap, .. } = &situation;
+        let wanted = situation.set();
+        let mut planner = Planner::new(Arc::clone(profile));
+        let mut count = |reach: &Reach| {
+            planner.plan(&wanted, gap, reach).map_or(0, |plan| plan.wanted())
+        };
+        let one = situation.reach();
+        let bounded = Reach { tracks, ..one };
+        prop_assert!(count(&bounded) <= count(&one));
+        let two = Reach { ranges: Ranges::Two, ..one };
+        prop_assert!(count(&one) <= count(&two));
+        let more = Reach { stops, ..one };
+        prop_assert!(count(&one) <= count(&more));
+    }
+}

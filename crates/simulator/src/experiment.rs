@@ -1,0 +1,157 @@
+//! Experiment files: one load on one drive, again and again, with some settings varied.
+//!
+//! A setting has one value, in its place, or several, under its name in `[sweep]`; all combinations
+//! are run. What there is to set is in [`SETTINGS`], where the command line has the same by flags.
+//!
+//! ```toml
+//! # What this shows: throughput grows with the queue, and faster under SPTF.
+//! name = "example"
+//! summary = "throughput over queue depth"
+//! drive = "quantum-atlas-10k"
+//! workload = "oltp"             # or: trace = "FILE"
+//! requests = 10_000             # or: seconds = 60
+//! repeat = 3                    # so many seeds, one after the other; means are printed
+//! [load]
+//! think_ms = 0
+//! [truth]
+//! write_cache = "off"
+//! [sweep]
+//! policy = ["sstf", "sptf"]
+//! tasks = [1, 4, 16]
+//! [figure]
+//! x = "tasks"                   # the other swept settings tell the lines apart
+//! y = ["requests_per_second", "mean_ms"]
+//! ```
+
+mod parse;
+mod settings;
+
+use std::fmt;
+
+use serde::Serialize;
+
+use crate::workload::SpecError;
+use crate::workload::section::Origin;
+
+pub use settings::{Kind, SETTINGS, Setting};
+
+/// What an experiment file says.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Experiment {
+    /// What it is called.
+    pub name: String,
+    /// What it shows, in a sentence.
+    pub summary: String,
+    /// How many seeds each combination is run with.
+    pub repeat: u32,
+    /// The settings that have one value.
+    pub fixed: Vec<(&'static Setting, Value)>,
+    /// The settings that have several.
+    pub axes: Vec<Axis>,
+    /// What is printed and drawn.
+    pub figure: Figure,
+    origin: Origin,
+}
+
+/// A setting with several values.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Axis {
+    /// Which.
+    pub setting: &'static Setting,
+    /// Its values, all different.
+    pub values: Vec<Value>,
+}
+
+/// What is printed and drawn.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Figure {
+    /// The place of the axis along which there is a row for each value.
+    pub x: usize,
+    /// The names of the measures, at least one, in the order of their tables.
+    pub y: Vec<String>,
+}
+
+/// The value of a setting.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(untagged)]
+pub enum Value {
+    /// A count.
+    Whole(u64),
+    /// A number.
+    Number(f64),
+    /// A word.
+    Text(String),
+}
+
+impl Value {
+    /// As a number, if it is one.
+    pub fn number(&self) -> Option<f64> {
+        match self {
+            Value::Whole(whole) => Some(*whole as f64),
+            Value::Number(number) => Some(*number),
+            Value::Text(_) => None,
+        }
+    }
+}
+
+impl fmt::Display for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Value::Whole(whole) => whole.fmt(f),
+            Value::Number(number) => number.fmt(f),
+            Value::Text(text) => text.fmt(f),
+        }
+    }
+}
+
+impl Experiment {
+    /// Every combination of the values of the axes, the last axis varying fastest.
+    pub fn points(&self) -> Vec<Vec<Value>> {
+        let mut points = vec![Vec::new()];
+        for axis in &self.axes {
+            let longer = points.iter().flat_map(|point| {
+                axis.values.iter().map(|value| {
+                    let mut point: Vec<Value> = point.clone();
+                    point.push(value.clone());
+                    point
+                })
+            });
+            points = longer.collect();
+        }
+        points
+    }
+
+    /// All settings of one combination that the file has.
+    pub fn values<'a>(
+        &'a self,
+        point: &'a [Value],
+    ) -> impl Iterator<Item = (&'static Setting, &'a Value)> {
+        let fixed = self.fixed.iter().map(|(setting, value)| (*setting, value));
+        let varied = self.axes.iter().map(|axis| axis.setting).zip(point);
+        fixed.chain(varied)
+    }
+
+    /// Whether the file sets this.
+    pub fn sets(&self, name: &str) -> bool {
+        let fixed = self.fixed.iter().map(|(setting, _)| *setting);
+        let mut all = fixed.chain(self.axes.iter().map(|axis| axis.setting));
+        all.any(|setting| setting.name == name)
+    }
+
+    /// A complaint about a setting, or another key, which names its line.
+    pub fn complain(&self, name: &str, problem: impl Into<String>) -> SpecError {
+        let swept = self.axes.iter().any(|axis| axis.setting.name == name);
+        let path = match SETTINGS.iter().find(|setting| setting.name == name) {
+            Some(_) if swept => format!("sweep.{name}"),
+            Some(setting) => setting.path(),
+            None => name.to_owned(),
+        };
+        self.origin.complain(&path, problem)
+    }
+}
+
+/// The largest number of runs of one experiment: at a second each, three hours. A choice.
+pub const MOST_RUNS: u64 = 10_000;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,131 @@
+//! What an experiment may set.
+
+/// One thing that an experiment may set.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Setting {
+    /// The key.
+    pub name: &'static str,
+    /// The table in which it stands if it has one value; empty for the top of the file.
+    pub table: &'static str,
+    /// What its values are.
+    pub kind: Kind,
+    /// What it does.
+    pub what: &'static str,
+}
+
+/// What the values of a setting are. What they may be besides is for those to say who use them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Whole numbers from this one to that one.
+    Whole(u64, u64),
+    /// Numbers.
+    Number,
+    /// Words.
+    Text,
+}
+
+impl Setting {
+    /// The path of its key in the file.
+    pub fn path(&self) -> String {
+        match self.table {
+            "" => self.name.to_owned(),
+            table => format!("{table}.{}", self.name),
+        }
+    }
+}
+
+impl Kind {
+    /// What a value of it should have been.
+    pub fn expected(self) -> String {
+        match self {
+            Kind::Whole(low, u64::MAX) => format!("a whole number from {low}"),
+            Kind::Whole(low, high) => format!("a whole number from {low} to {high}"),
+            Kind::Number => "a number".to_owned(),
+            Kind::Text => "a text".to_owned(),
+        }
+    }
+}
+
+/// Everything that an experiment may set, one line each. Parser, help and tests are made from it.
+pub const SETTINGS: &[Setting] = &[
+    top("drive", Kind::Text, "the drive: a name, or a profile file"),
+    top("policy", Kind::Text, "the policy"),
+    top(
+        "workload",
+        Kind::Text,
+        "a synthetic load: a name, or a file",
+    ),
+    top("trace", Kind::Text, "a trace instead"),
+    top(
+        "depth",
+        Kind::Whole(1, u32::MAX as u64),
+        "commands at the drive at once",
+    ),
+    top("requests", Kind::Whole(1, u64::MAX), "how many are served"),
+    top(
+        "seconds",
+        Kind::Number,
+        "the last arrival, in virtual seconds",
+    ),
+    top("seed", Kind::Whole(0, u64::MAX), "the first seed"),
+    load("tasks", COUNT, "clients of a closed load"),
+    load("think_ms", Kind::Number, "their mean time of thinking"),
+    load("size_kib", Kind::Number, "one size for all requests"),
+    load("rate", Kind::Number, "requests a second, an open load"),
+    load("read_fraction", Kind::Number, "the share that reads"),
+    load("device", Kind::Text, "a trace's device, or \"all\""),
+    load("format", Kind::Text, "a trace's format"),
+    load(
+        "closed",
+        COUNT,
+        "a trace replayed with so many requests pending",
+    ),
+    load("scale_time", Kind::Number, "multiplies a trace's times"),
+    load(
+        "fit",
+        Kind::Text,
+        "brings a trace onto the drive: \"wrap\", \"scale\"",
+    ),
+    truth(
+        "seek_noise_us",
+        Kind::Number,
+        "a seek's standard deviation, unknown to the belief",
+    ),
+    truth(
+        "late_seeks",
+        Kind::Text,
+        "\"PERMILLE:MS\", unknown to the belief",
+    ),
+    truth("look_ahead", Kind::Text, "\"on\" or \"off\""),
+    truth("write_cache", Kind::Text, "\"on\" or \"off\""),
+    truth("bus_mb_s", Kind::Number, "the speed of the host's bus"),
+];
+
+/// As for the tasks of a load.
+const COUNT: Kind = Kind::Whole(1, crate::workload::LARGEST_COUNT as u64);
+
+const fn top(name: &'static str, kind: Kind, what: &'static str) -> Setting {
+    within("", name, kind, what)
+}
+
+const fn load(name: &'static str, kind: Kind, what: &'static str) -> Setting {
+    within("load", name, kind, what)
+}
+
+const fn truth(name: &'static str, kind: Kind, what: &'static str) -> Setting {
+    within("truth", name, kind, what)
+}
+
+const fn within(
+    table: &'static str,
+    name: &'static str,
+    kind: Kind,
+    what: &'static str,
+) -> Setting {
+    Setting {
+        name,
+        table,
+        kind,
+        what,
+    }
+}
