@@ -9,6 +9,7 @@
 //!
 //! A measurement is a file here and a line in [`ALL`]: which claims it answers, and how.
 
+mod cpu;
 mod depth;
 mod finding;
 mod head_times;
@@ -67,6 +68,7 @@ const ALL: &[Measurement] = &[
     latency_share::MEASUREMENT,
     prediction::MEASUREMENT,
     depth::MEASUREMENT,
+    cpu::MEASUREMENT,
 ];
 
 /// What a measurement comes back with.

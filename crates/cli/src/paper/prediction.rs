@@ -293,13 +293,13 @@ fn curve(name: &str, run: &Run, time: fn(&HeadTime) -> Duration) -> Curve {
 pub const ATLAS: Noise = Noise {
     sigma: Duration::from_micros(105),
     late: Chance {
-        per_million: 44_000,
+        per_million: 41_000,
         costs: Duration::from_micros(1_500),
     },
 };
 
 /// The noise of the paper's Cheetah 18LP, by its rotations: 0.7 % lost and won together.
-pub const CHEETAH: Noise = Noise::sigma(Duration::from_micros(50));
+pub const CHEETAH: Noise = Noise::sigma(Duration::from_micros(55));
 
 /// Other noises, to see what it changes; 0.15 ms alone have the right sum of rotations.
 const SIGMAS: [Duration; 4] = [
@@ -314,5 +314,6 @@ const SIGMAS: [Duration; 4] = [
 /// beginning has the rest of it early.
 const TURN_MICROS: u64 = 300;
 
-/// Requests in a run. Lumb et al., FAST 2002, 5.2: 10,000 files.
-const REQUESTS: u64 = 10_000;
+/// Requests in a run. Theirs had 10,000; with so many the 0.7 % of rotations won vary by an eighth of
+/// themselves from seed to seed, with ours by a twenty-fifth.
+const REQUESTS: u64 = 100_000;

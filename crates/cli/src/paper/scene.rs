@@ -122,16 +122,7 @@ impl Scene {
     /// # Errors
     /// If there is no such policy, or the load does not fit on the drive.
     pub fn run(&self, asked: &Asked<'_>, watch: &mut dyn Watch) -> Result<Report, Failure> {
-        let policy = scheduler::policy::find(asked.policy).map_err(Failure::failed)?;
-        let scenario = Scenario {
-            belief: Arc::clone(&self.belief),
-            truth: Arc::clone(&self.truth),
-            imperfections: self.imperfections(),
-            seed: SEED,
-            limits: Limits::suited_to(policy, &self.belief),
-            policy,
-            background: None,
-        };
+        let scenario = self.scenario(asked.policy)?;
         let options = Options {
             requests: Some(asked.requests),
             ..Options::default()
@@ -140,6 +131,23 @@ impl Scene {
         let played = scenario.play(&mut load, &options, watch);
         let played = played.map_err(Failure::failed)?;
         Ok(played.ledger.report(&played.ran))
+    }
+
+    /// The scene under a policy, without background.
+    ///
+    /// # Errors
+    /// If there is no such policy.
+    pub fn scenario(&self, policy: &str) -> Result<Scenario, Failure> {
+        let policy = scheduler::policy::find(policy).map_err(Failure::failed)?;
+        Ok(Scenario {
+            belief: Arc::clone(&self.belief),
+            truth: Arc::clone(&self.truth),
+            imperfections: self.imperfections(),
+            seed: SEED,
+            limits: Limits::suited_to(policy, &self.belief),
+            policy,
+            background: None,
+        })
     }
 
     fn imperfections(&self) -> Imperfections {
