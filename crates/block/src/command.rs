@@ -120,6 +120,9 @@ pub enum Status {
         /// Where the next write of the zone has to begin.
         expected: Lba,
     },
+    /// Not done: the request was taken back by its client before its command was given to the
+    /// drive. A drive never says so.
+    Aborted,
 }
 
 /// How much of a command the buffer answered.

@@ -65,6 +65,9 @@ pub struct Finished {
     pub status: Status,
     /// Waiting outside the drive, before its command was given to the drive.
     pub waited: Duration,
+    /// The part of `waited` in which it could not have been given: it was behind earlier requests
+    /// with common blocks, or behind a barrier.
+    pub waited_order: Duration,
     /// Where the time in the drive went, if the drive is a simulated one.
     pub account: Option<Account>,
 }
@@ -92,5 +95,11 @@ pub enum Refused {
         extent: Extent,
         /// Blocks of the drive.
         capacity: u64,
+    },
+    /// There is no such best-effort priority.
+    #[error("best-effort priority {priority}: expected 0 (most urgent) to 6")]
+    Priority {
+        /// What was asked for.
+        priority: u8,
     },
 }

@@ -122,7 +122,7 @@ fn cpu_time_of(case: &Case, requests: u64) -> Result<Duration, Failure> {
         ..Limits::default()
     };
     let begin = cpu_time();
-    let mut engine = Engine::new(Arc::clone(&profile), policy.make(), limits);
+    let mut engine = Engine::new(Arc::clone(&profile), &|| policy.make(), limits);
     let mut drive =
         VirtualDrive::new(Arc::clone(&profile)).with_queue(OUTSTANDING as u32, case.order);
     let mut ledger = Ledger::new(profile.block_bytes, profile.actuators);

@@ -78,10 +78,8 @@ fn examples() -> String {
         "Examples:
   headtime simulate --drive seagate-cheetah-9lp --workload oltp --policy fcfs,c-look,sptf
   headtime simulate --drive quantum-atlas-10k --workload random --tasks 32 --policy sptf,drive
-  headtime simulate --drive quantum-atlas-10k --workload oltp --think-ms 0 --seek-noise-us 60 \
-    --write-cache off --bus-mb-s 80
-  headtime simulate --drive modern-20tb --workload modern --write-cache off --policy sptf-sw60 \
-    --scan --seconds 600
+  headtime simulate --drive quantum-atlas-10k --workload random --seek-noise-us 60 --write-cache off
+  headtime simulate --drive modern-20tb --workload modern --policy sptf-sw60 --scan --seconds 600
   headtime simulate --drive seagate-cheetah-15k5 --trace websearch.csv.zst --device 0 --svg out.svg
 
 Built-in loads:\n",

@@ -10,7 +10,7 @@
 
 use std::sync::Arc;
 
-use block::{Direction, Duration, Extent, Instant, Sectors};
+use block::{Direction, Duration, Extent, Instant, Sectors, Status};
 use drive::Profile;
 use scheduler::background::{Account, Means, Served, Tasks};
 use scheduler::freeblock::{
@@ -134,7 +134,7 @@ impl Background {
         now: Instant,
         gap: &Gap,
         latency: Duration,
-        busy: Option<Extent>,
+        is_being_written: impl Fn(Extent) -> bool,
     ) -> Option<Decision> {
         self.grant(belief, now);
         self.gaps.seen += 1;
@@ -147,7 +147,13 @@ impl Background {
             tracks: self.rules.tracks,
         };
         let free = self.free(belief, gap, latency, &reach);
-        let free = free.filter(|plan| is_clear(plan, gap, busy));
+        let is_clear = |plan: &Plan| {
+            plan.stops().all(|stop| {
+                let own = gap.direction == Direction::Write && stop.extent.overlaps(gap.extent);
+                !own && !is_being_written(stop.extent)
+            })
+        };
+        let free = free.filter(is_clear);
         let paid = self.paid(
             belief,
             now,
@@ -155,7 +161,7 @@ impl Background {
             &reach,
             free.map_or(0, |plan| plan.wanted()),
         );
-        if let Some(plan) = paid.filter(|plan| is_clear(plan, gap, busy)) {
+        if let Some(plan) = paid.filter(is_clear) {
             self.credit -= belief.spindle.period().as_nanos();
             let means = Means::Paid;
             return Some(Decision { plan, means });
@@ -258,10 +264,15 @@ impl Background {
         self.tasks.give(extent)
     }
 
-    /// They were read.
-    pub(crate) fn deliver(&mut self, now: Instant, served: &Served, means: Means) {
-        self.account.count(means, u64::from(served.blocks));
-        self.tasks.deliver(now, served, means);
+    /// The read has ended.
+    pub(crate) fn deliver(&mut self, now: Instant, served: &Served, means: Means, status: Status) {
+        match status {
+            Status::Good => {
+                self.account.count(means, u64::from(served.blocks));
+                self.tasks.deliver(now, served, means);
+            }
+            _ => self.tasks.fail(now, served),
+        }
     }
 
     /// Head time goes by, and a share of it is granted.
@@ -289,16 +300,6 @@ fn reading(belief: &Profile, stop: &Stop) -> Duration {
         }
         None => Duration::ZERO,
     }
-}
-
-/// Whether a plan leaves alone what is being written: `busy`, at the drive, and the gap's own
-/// blocks.
-fn is_clear(plan: &Plan, gap: &Gap, busy: Option<Extent>) -> bool {
-    plan.stops().all(|stop| {
-        let own = gap.direction == Direction::Write && stop.extent.overlaps(gap.extent);
-        let other = busy.is_some_and(|busy| stop.extent.overlaps(busy));
-        !own && !other
-    })
 }
 
 /// Where a kind is counted.

@@ -1,6 +1,7 @@
 //! One drive, a belief and a policy: requests in, commands out, outcomes in, ends out.
 //!
-//! Inputs are [`Engine::submit`] and [`Engine::complete`]. After any input, or at
+//! Inputs are [`Engine::submit`] and [`Engine::complete`], and what clients change:
+//! [`Engine::barrier`], [`Engine::upgrade`], [`Engine::abort`]. After any input, or at
 //! [`Engine::next_wakeup`]: [`Engine::poll`] until `None`, [`Engine::poll_finished`] until `None`;
 //! then the next wakeup lies in the future. A call too many is harmless. `now` never goes
 //! backwards. Every accepted request comes back exactly once.
@@ -9,66 +10,67 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use block::{
-    Action, Command, CommandId, Direction, Durability, Finished, Instant, Outcome, Refused,
-    Request, Sectors,
+    Action, Class, Command, CommandId, Direction, Durability, Finished, Instant, Outcome, Refused,
+    Request, Sectors, Status,
 };
 use drive::{Angle, Position, Profile, Target};
-use scheduler::{Choice, Pending, Policy, Sight, Ticket};
+use scheduler::ordering::{Drive, Level, Newcomer, Next};
+use scheduler::{Ordering, Policy, Sight};
 
 use crate::background::Background;
 use crate::forecast::{Head, Route};
-use crate::lifecycle::State;
 use crate::limits::Limits;
 use crate::sent::{Purpose, Sent, Step};
-use crate::slots::Slots;
+use crate::slots::{End, Parts, Slots};
 
 mod gaps;
 
 /// The state machine between clients and one drive.
 pub struct Engine {
-    belief: Arc<Profile>,
+    pub(crate) belief: Arc<Profile>,
     capacity: Sectors,
-    policy: Box<dyn Policy>,
     limits: Limits,
     now: Instant,
-    slots: Slots,
-    /// By slot, where the policy looks at the head; of slots that are free, anything.
-    routes: Vec<Route>,
+    pub(crate) slots: Slots,
+    /// The pieces of the requests that wait or are at the drive.
+    pub(crate) ordering: Ordering,
+    /// By piece, where somebody looks at the head; of pieces that are gone, anything.
+    pub(crate) routes: Vec<Route>,
     /// The head after the command that ended last.
     head: Head,
     /// In the order in which the drive was given them.
     at_drive: VecDeque<Sent>,
-    /// Chosen, and given to the drive as soon as it may have more.
+    /// Chosen, and given to the drive as soon as it may have more: at most one piece, the last.
     way: VecDeque<Step>,
     background: Option<Box<Background>>,
     /// When a request was last here.
     busy: Instant,
-    ended: VecDeque<u32>,
-    /// The policy wants nothing served; it is not asked again before an input or the wakeup.
-    settled: bool,
-    /// Until when the policy idles on purpose.
+    pub(crate) ended: VecDeque<u32>,
+    /// Nothing is to be given; nobody is asked again before an input or the wakeup.
+    pub(crate) settled: bool,
+    /// Until when the policy idles on purpose, or somebody is out of patience.
     wakeup: Option<Instant>,
     given: u64,
-    overruled: u64,
+    retried: u64,
+    /// The pieces of a request that a client names.
+    pub(crate) found: Vec<u32>,
 }
 
 impl Engine {
-    /// An engine with nothing to do, on a drive of which `belief` is believed.
+    /// An engine with nothing to do, on a drive of which `belief` is believed. Each level of
+    /// urgency gets a policy of its own from `policy`.
     ///
     /// # Panics
-    /// If a limit is zero: nothing could ever be served.
-    pub fn new(belief: Arc<Profile>, policy: Box<dyn Policy>, limits: Limits) -> Self {
-        assert!(
-            limits.requests > 0 && limits.commands_at_drive > 0,
-            "{limits:?}: expected at least one of each"
-        );
+    /// If the limits are such that nothing could ever be served.
+    pub fn new(belief: Arc<Profile>, policy: &dyn Fn() -> Box<dyn Policy>, limits: Limits) -> Self {
+        limits.check();
         Engine {
             capacity: belief.geometry.sectors(),
             belief,
-            policy,
             limits,
             now: Instant::ZERO,
-            slots: Slots::new(),
+            slots: Slots::default(),
+            ordering: Ordering::new(policy, limits.rules()),
             routes: Vec::new(),
             head: Head::UNKNOWN,
             at_drive: VecDeque::new(),
@@ -79,7 +81,8 @@ impl Engine {
             settled: false,
             wakeup: None,
             given: 0,
-            overruled: 0,
+            retried: 0,
+            found: Vec::new(),
         }
     }
 
@@ -98,9 +101,14 @@ impl Engine {
         self.slots.held()
     }
 
-    /// Requests whose command has not been given to the drive yet.
+    /// Whether a request of this class would be accepted, if its extent is on the drive.
+    pub fn has_room(&self, class: Class) -> bool {
+        self.slots.held() < self.limits.open_to(class)
+    }
+
+    /// Pieces of requests that wait: they are not at the drive, and not on the way to it.
     pub fn waiting(&self) -> usize {
-        self.slots.waiting()
+        self.ordering.waiting()
     }
 
     /// Commands at the drive.
@@ -108,43 +116,66 @@ impl Engine {
         self.at_drive.len()
     }
 
-    /// How often the policy answered what cannot be: a request that is not waiting, a wait that
-    /// was over, or nothing while the drive stood idle. The oldest request was served instead.
+    /// How often a policy answered what cannot be: a request that may not be served, a wait that
+    /// was over, or nothing while the drive stood idle. Another request was served instead.
     pub fn overruled(&self) -> u64 {
-        self.overruled
+        self.ordering.overruled()
+    }
+
+    /// How often a command that the drive gave back undone was given to it again.
+    pub fn retried(&self) -> u64 {
+        self.retried
+    }
+
+    /// The request of which a command at the drive is a piece; `None` for a background read.
+    ///
+    /// # Panics
+    /// If the command is not at the drive.
+    pub fn request_of(&self, id: CommandId) -> Option<Request> {
+        let sent = self.at_drive.iter().find(|sent| sent.id == id);
+        let sent = sent.unwrap_or_else(|| panic!("{id:?} is not at the drive"));
+        let piece = sent.purpose.piece()?;
+        Some(self.slots.get(self.ordering.owner(piece)).request)
     }
 
     /// A client asks for something.
     ///
     /// # Errors
-    /// If as many requests are held as may be, or the extent is not on the drive.
+    /// If as many requests are held as may be, the extent is not on the drive, or the class does
+    /// not exist.
     pub fn submit(&mut self, now: Instant, request: Request) -> Result<(), Refused> {
         self.reach(now);
-        if request.extent.end().0 > self.capacity.0 {
+        let Request {
+            direction,
+            extent,
+            class,
+            ..
+        } = request;
+        if extent.end().0 > self.capacity.0 {
             return Err(self.past_end(request));
         }
-        if self.slots.held() >= self.limits.requests {
+        let level = match (Level::of(class), class) {
+            (Some(level), _) => level,
+            (None, Class::BestEffort(priority)) => return Err(Refused::Priority { priority }),
+            (None, _) => panic!("{class:?} has no level"),
+        };
+        if !self.has_room(class) {
             return Err(Refused::Full {
-                limit: self.limits.requests,
+                limit: self.limits.open_to(class),
             });
         }
-        let route = match self.looks_at_head() {
-            false => None,
-            true => Some(
-                Route::new(&self.belief, request.extent, request.direction)
-                    .ok_or_else(|| self.past_end(request))?,
-            ),
+        let route = Route::seen(self.sight(), &self.belief, extent, direction)
+            .ok_or_else(|| self.past_end(request))?;
+        let newcomer = Newcomer {
+            owner: self.slots.accept(now, request),
+            direction,
+            extent,
+            level,
+            target: target(route.as_ref()),
         };
-        let slot = self.slots.accept(now, request);
+        let piece = self.ordering.enter(now, newcomer);
+        keep(&mut self.routes, piece, route);
         self.busy = now;
-        if let Some(route) = route {
-            match self.routes.get_mut(slot as usize) {
-                Some(place) => *place = route,
-                None => self.routes.push(route),
-            }
-        }
-        let pending = self.pending(slot);
-        self.policy.add(&pending);
         self.settled = false;
         Ok(())
     }
@@ -155,6 +186,11 @@ impl Engine {
         if self.at_drive.len() >= self.limits.commands_at_drive {
             return None;
         }
+        if self.is_starved_in_drive(now) {
+            self.wakeup = None;
+            return None;
+        }
+        self.let_real_time_pass();
         if let Some(step) = self.way.pop_front() {
             return Some(self.give(now, step));
         }
@@ -162,15 +198,14 @@ impl Engine {
             return None;
         }
         self.wakeup = None;
-        if self.slots.waiting() == 0 {
+        if self.ordering.waiting() == 0 {
             return self.poll_idle(now);
         }
-        let Some(slot) = self.choose(now) else {
+        let Some(piece) = self.choose(now) else {
             self.settled = true;
             return None;
         };
-        self.slots.give(slot, now);
-        self.plan(now, slot);
+        self.plan(now, piece);
         let step = self.way.pop_front()?;
         Some(self.give(now, step))
     }
@@ -188,29 +223,47 @@ impl Engine {
             .position(|sent| sent.id == id)
             .unwrap_or_else(|| panic!("{id:?} ended, which is not at the drive"));
         let sent = self.at_drive.remove(place).expect("a place in the queue");
-        if let Some(route) = sent.route {
-            self.resync(now, &sent, &route);
-        }
-        let slot = self.account_for(now, &sent, outcome.status);
         self.settled = false;
-        if let Some(slot) = slot {
-            self.slots.complete(slot, outcome);
+        if let Some(route) = &sent.route {
+            self.resync(now, &sent, route);
+        }
+        let lost = self.account_for(now, &sent, &outcome);
+        let Some(piece) = sent.purpose.piece() else {
+            return;
+        };
+        self.busy = now;
+        if self.is_tried_again(piece, &sent, outcome.status) {
+            self.retried += 1;
+            self.ordering.requeue(piece);
+            return;
+        }
+        let waited = self.ordering.waited(piece);
+        let slot = self.ordering.owner(piece);
+        self.ordering.end(now, piece);
+        self.feel(now, slot, lost);
+        let end = End {
+            at: outcome.at,
+            status: outcome.status,
+            waited: waited.all,
+            waited_order: waited.order,
+            account: outcome.account,
+        };
+        if self.slots.part_ended(slot, end) == Parts::All {
             self.ended.push_back(slot);
-            self.busy = now;
         }
     }
 
     /// The next request that has ended.
     pub fn poll_finished(&mut self) -> Option<Finished> {
         let slot = self.slots.give_back(self.ended.pop_front()?);
-        let outcome = slot.outcome.expect("an ended request has an outcome");
         Some(Finished {
             request: slot.request,
             submitted: slot.submitted,
-            at: outcome.at,
-            status: outcome.status,
-            waited: slot.given.since(slot.submitted),
-            account: outcome.account,
+            at: slot.end.at,
+            status: slot.end.status,
+            waited: slot.end.waited,
+            waited_order: slot.end.waited_order,
+            account: slot.end.account,
         })
     }
 
@@ -219,25 +272,23 @@ impl Engine {
         self.wakeup
     }
 
-    /// Asks the policy, and checks the answer: a policy may make us slow, never wrong.
+    /// Which piece is next. It must be given or put back.
     fn choose(&mut self, now: Instant) -> Option<u32> {
         let head = self.expected_head();
-        match self.policy.select(&head.view(&self.belief, now)) {
-            Choice::Serve(Ticket(slot)) if self.slots.state(slot) == State::Waiting => {
-                return Some(slot);
+        let drive = match self.at_drive.is_empty() {
+            true => Drive::Idle,
+            false => Drive::Busy,
+        };
+        match self
+            .ordering
+            .choose(now, &head.view(&self.belief, now), drive)
+        {
+            Next::Piece(piece) => Some(piece),
+            Next::Nothing(until) => {
+                self.wakeup = until;
+                None
             }
-            Choice::WaitUntil(then) if then > now => {
-                self.wakeup = Some(then);
-                return None;
-            }
-            Choice::Nothing if !self.at_drive.is_empty() => return None,
-            Choice::Serve(_) | Choice::WaitUntil(_) | Choice::Nothing => {}
         }
-        self.overruled += 1;
-        let slot = self.slots.oldest()?;
-        let pending = self.pending(slot);
-        self.policy.withdraw(&pending);
-        Some(slot)
     }
 
     /// Hands the next step to the drive.
@@ -245,15 +296,17 @@ impl Engine {
         let id = CommandId(self.given);
         self.given += 1;
         let (purpose, direction, extent) = self.purpose(now, step);
-        let route = match (step, self.looks_at_head()) {
-            (_, false) => None,
+        let route = match (step, self.sight()) {
+            (_, Sight::Order) => None,
             (
                 Step::Request {
-                    slot, merged: None, ..
+                    piece,
+                    merged: None,
+                    ..
                 },
-                true,
-            ) => Some(self.routes[slot as usize]),
-            (_, true) => Route::new(&self.belief, extent, direction),
+                Sight::Head,
+            ) => Some(self.routes[piece as usize]),
+            (_, Sight::Head) => Route::new(&self.belief, extent, direction),
         };
         self.at_drive.push_back(Sent {
             id,
@@ -267,6 +320,14 @@ impl Engine {
             Direction::Write => Action::Write { extent, durability },
         };
         Command::new(id, action)
+    }
+
+    /// Whether a command is given again that failed: the drive gave it back undone, or what failed
+    /// may have been the free blocks that were merged with it.
+    fn is_tried_again(&self, piece: u32, sent: &Sent, status: Status) -> bool {
+        let is_merged = matches!(sent.purpose, Purpose::Merged { .. });
+        let is_undone = status == Status::TimedOut || (is_merged && status != Status::Good);
+        is_undone && self.ordering.requeued(piece) < RETRIES
     }
 
     /// The head is known again: the last sector of the command has just passed under it.
@@ -291,38 +352,29 @@ impl Engine {
     }
 
     /// Whether somebody wants to know where the head is.
-    fn looks_at_head(&self) -> bool {
-        self.background.is_some() || self.policy.sight() == Sight::Head
+    pub(crate) fn sight(&self) -> Sight {
+        match self.background {
+            Some(_) => Sight::Head,
+            None => self.ordering.sight(),
+        }
+    }
+
+    /// Whether the drive keeps a command for so long that it must not be tempted by another.
+    fn is_starved_in_drive(&self, now: Instant) -> bool {
+        self.at_drive
+            .front()
+            .is_some_and(|sent| sent.given + self.limits.patience <= now)
     }
 
     /// The head when all commands at the drive will have ended.
     fn expected_head(&self) -> Head {
-        if !self.looks_at_head() {
+        if self.sight() == Sight::Order {
             return self.head;
         }
         self.at_drive.iter().fold(self.head, |head, sent| {
             let after = sent.route.as_ref();
             after.map_or(head, |route| head.after(&self.belief, sent.given, route))
         })
-    }
-
-    /// What the policy is told of a request.
-    fn pending(&self, slot: u32) -> Pending {
-        let entry = self.slots.get(slot);
-        let target = match self.looks_at_head() {
-            true => self.routes[slot as usize].target(),
-            false => Target {
-                position: Position::default(),
-                angle: Angle::ZERO,
-            },
-        };
-        Pending {
-            ticket: Ticket(slot),
-            order: entry.order,
-            direction: entry.request.direction,
-            extent: entry.request.extent,
-            target,
-        }
     }
 
     fn past_end(&self, request: Request) -> Refused {
@@ -332,7 +384,7 @@ impl Engine {
         }
     }
 
-    fn reach(&mut self, now: Instant) {
+    pub(crate) fn reach(&mut self, now: Instant) {
         assert!(
             now >= self.now,
             "time went back from {:?} to {now:?}",
@@ -341,3 +393,30 @@ impl Engine {
         self.now = now;
     }
 }
+
+/// Notes the route of a piece, if there is one; the answer is what a policy is told of it.
+pub(crate) fn keep(routes: &mut Vec<Route>, piece: u32, route: Option<Route>) -> Target {
+    let target = target(route.as_ref());
+    if let Some(route) = route {
+        match routes.get_mut(piece as usize) {
+            Some(place) => *place = route,
+            None => routes.push(route),
+        }
+    }
+    target
+}
+
+/// Where a piece begins; the beginning of the disk if nobody looks.
+fn target(route: Option<&Route>) -> Target {
+    route.map_or(
+        Target {
+            position: Position::default(),
+            angle: Angle::ZERO,
+        },
+        Route::target,
+    )
+}
+
+/// How often a command is given again that the drive gave back undone. A choice: once shows whether
+/// it was bad luck.
+const RETRIES: u8 = 1;

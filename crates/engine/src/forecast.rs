@@ -11,7 +11,7 @@ use block::{Direction, Duration, Extent, Instant};
 use drive::geometry::Run;
 use drive::mechanics::Pass;
 use drive::{Position, Profile, Target};
-use scheduler::View;
+use scheduler::{Sight, View};
 
 /// The head between two commands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -189,6 +189,19 @@ impl Route {
     /// Which way its bytes go.
     pub fn direction(&self) -> Direction {
         self.direction
+    }
+
+    /// The route, for a policy that looks at the head; `Some(None)` for one that does not.
+    pub fn seen(
+        sight: Sight,
+        belief: &Profile,
+        extent: Extent,
+        direction: Direction,
+    ) -> Option<Option<Route>> {
+        match sight {
+            Sight::Order => Some(None),
+            Sight::Head => Route::new(belief, extent, direction).map(Some),
+        }
     }
 
     /// Where it begins.

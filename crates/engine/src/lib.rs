@@ -3,13 +3,15 @@
 //! ```text
 //!   submit(now, request)                                     poll_finished()
 //!        |                                                        ^
-//!        v                                                        |
-//!     waiting --- policy chooses ---> at the drive ---------> ended
-//!                        |                  ^
-//!                   poll(now)        complete(now, id, outcome)
+//!        v        choose          gap        give                 |
+//!     waiting -----------> chosen -----> on the way --> at the drive --> ended
+//!        ^    order, level, policy            |             |  ^
+//!        '--- overtaken by real-time ---------'             |  complete(now, id, outcome)
+//!        '--- given back by the drive ----------------------'
 //! ```
 
 pub mod background;
+pub mod changes;
 pub mod engine;
 pub mod forecast;
 pub mod lifecycle;
@@ -18,5 +20,6 @@ mod sent;
 mod slots;
 
 pub use crate::background::{Gaps, Rules};
+pub use crate::changes::Unchanged;
 pub use crate::engine::Engine;
 pub use crate::limits::Limits;

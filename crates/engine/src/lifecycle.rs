@@ -1,8 +1,11 @@
-//! The life of a request inside the engine: which step may follow which.
+//! The life of a request inside the engine: which step may follow which. Its pieces have lives of
+//! their own in between (`scheduler::ordering`).
 //!
 //! ```text
-//!            accept           give              complete          return
-//!   (free) ---------> waiting -------> at drive ---------> ended -------> (free)
+//!            accept         finish            return
+//!   (free) ---------> held ---------> ended ---------> (free)
+//!                     |  ^
+//!                     '--' a piece ends, others have not
 //! ```
 //!
 //! An illegal step would lose a request or end it twice. It is a bug of the engine or of its
@@ -14,11 +17,9 @@ pub enum State {
     /// The slot holds no request.
     #[default]
     Free,
-    /// Known to the policy.
-    Waiting,
-    /// Its command is at the drive.
-    AtDrive,
-    /// Its command has ended; nobody has been told.
+    /// Pieces of it wait or are at the drive.
+    Held,
+    /// All of its pieces have ended; nobody has been told.
     Ended,
 }
 
@@ -27,19 +28,19 @@ pub enum State {
 pub enum Step {
     /// It is taken from a client.
     Accept,
-    /// Its command is given to the drive.
-    Give,
-    /// The drive reports the end of its command.
-    Complete,
+    /// A piece of it has ended, and others have not.
+    Part,
+    /// Its last piece has ended.
+    Finish,
     /// The client is told.
     Return,
 }
 
 /// All legal steps.
 pub const LEGAL: &[(State, Step, State)] = &[
-    (State::Free, Step::Accept, State::Waiting),
-    (State::Waiting, Step::Give, State::AtDrive),
-    (State::AtDrive, Step::Complete, State::Ended),
+    (State::Free, Step::Accept, State::Held),
+    (State::Held, Step::Part, State::Held),
+    (State::Held, Step::Finish, State::Ended),
     (State::Ended, Step::Return, State::Free),
 ];
 
@@ -61,8 +62,8 @@ impl State {
 mod tests {
     use super::*;
 
-    const STATES: [State; 4] = [State::Free, State::Waiting, State::AtDrive, State::Ended];
-    const STEPS: [Step; 4] = [Step::Accept, Step::Give, Step::Complete, Step::Return];
+    const STATES: [State; 3] = [State::Free, State::Held, State::Ended];
+    const STEPS: [Step; 4] = [Step::Accept, Step::Part, Step::Finish, Step::Return];
 
     #[test]
     fn every_pair_outside_the_table_stops_the_program() {

@@ -9,15 +9,15 @@ use crate::forecast::Route;
 /// What a command is for.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Purpose {
-    /// A request.
+    /// A piece of a request.
     Request {
-        slot: u32,
+        piece: u32,
         /// The end of it that was expected without the plan before it.
         without: Option<Without>,
     },
-    /// A request, and before its blocks free ones of the same track.
+    /// A piece of a request, and before its blocks free ones of the same track.
     Merged {
-        slot: u32,
+        piece: u32,
         without: Option<Without>,
         read: Read,
     },
@@ -61,9 +61,9 @@ pub(crate) struct Sent {
 pub(crate) enum Step {
     /// A background read.
     Read(Stop, Means),
-    /// A request, with the free blocks before it that are merged with it.
+    /// A piece of a request, with the free blocks before it that are merged with it.
     Request {
-        slot: u32,
+        piece: u32,
         merged: Option<(Stop, Means)>,
         without: Option<Without>,
     },
@@ -91,10 +91,10 @@ impl Purpose {
         }
     }
 
-    /// The request that it serves.
-    pub(crate) fn slot(&self) -> Option<u32> {
+    /// The piece of a request that it serves.
+    pub(crate) fn piece(&self) -> Option<u32> {
         match *self {
-            Purpose::Request { slot, .. } | Purpose::Merged { slot, .. } => Some(slot),
+            Purpose::Request { piece, .. } | Purpose::Merged { piece, .. } => Some(piece),
             Purpose::Background(_) => None,
         }
     }

@@ -1,95 +1,71 @@
-//! The requests that an engine holds, in places that are used again, and the order in which the
-//! waiting ones came.
+//! The requests that an engine holds, in places that are used again.
 //!
 //! ```text
-//!   slots    [ r7 ][ free ][ r5 ][ r9 ][ free ]
-//!   arrival  oldest -> r5 <-> r7 <-> r9 <- newest
+//!   slots    [ r7: 1 piece ][ free ][ r5: 3 pieces ][ r9: 1 piece ][ free ]
+//!   names    r5, r7, r9      from the first time that a client names one
 //! ```
 
-use block::{Instant, Outcome, Request};
+use std::collections::BTreeSet;
+
+use block::{Account, Duration, Instant, Request, RequestId, Status};
 
 use crate::lifecycle::{State, Step};
-
-/// No slot: the end of a list.
-const NONE: u32 = u32::MAX;
 
 /// One request and where it stands.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Slot {
     pub(crate) request: Request,
     pub(crate) submitted: Instant,
-    /// The number of its arrival.
-    pub(crate) order: u64,
-    /// When its command was given to the drive.
-    pub(crate) given: Instant,
-    /// How its command ended.
-    pub(crate) outcome: Option<Outcome>,
+    /// How it ended; of one that has not, how those of its pieces ended that have.
+    pub(crate) end: End,
     state: State,
-    /// The neighbours among the waiting.
-    older: u32,
-    newer: u32,
+    /// Its pieces that have not ended.
+    pieces: u32,
+}
+
+/// How a piece ended.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct End {
+    pub(crate) at: Instant,
+    pub(crate) status: Status,
+    pub(crate) waited: Duration,
+    pub(crate) waited_order: Duration,
+    pub(crate) account: Option<Account>,
 }
 
 /// All slots of an engine.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Slots {
     slots: Vec<Slot>,
     free: Vec<u32>,
-    oldest: u32,
-    newest: u32,
-    waiting: usize,
-    arrived: u64,
+    /// The held by name. A client that never names one does not pay for it.
+    names: Option<BTreeSet<(RequestId, u32)>>,
 }
 
 impl Slots {
-    pub(crate) fn new() -> Self {
-        Slots {
-            slots: Vec::new(),
-            free: Vec::new(),
-            oldest: NONE,
-            newest: NONE,
-            waiting: 0,
-            arrived: 0,
-        }
-    }
-
     /// How many requests are held.
     pub(crate) fn held(&self) -> usize {
         self.slots.len() - self.free.len()
-    }
-
-    /// How many of them wait for their command.
-    pub(crate) fn waiting(&self) -> usize {
-        self.waiting
-    }
-
-    /// The waiting request that came first.
-    pub(crate) fn oldest(&self) -> Option<u32> {
-        (self.oldest != NONE).then_some(self.oldest)
-    }
-
-    /// The state of a slot; one that was never used is free.
-    pub(crate) fn state(&self, slot: u32) -> State {
-        self.slots
-            .get(slot as usize)
-            .map_or(State::Free, |slot| slot.state)
     }
 
     pub(crate) fn get(&self, slot: u32) -> &Slot {
         &self.slots[slot as usize]
     }
 
-    /// Takes a request in; it waits.
+    /// Takes a request in, of one piece.
     pub(crate) fn accept(&mut self, now: Instant, request: Request) -> u32 {
         let entry = Slot {
             request,
             submitted: now,
-            order: self.arrived,
-            given: now,
-            outcome: None,
+            end: End {
+                at: now,
+                status: Status::Good,
+                waited: Duration::ZERO,
+                waited_order: Duration::ZERO,
+                account: None,
+            },
             state: State::Free.after(Step::Accept),
-            older: self.newest,
-            newer: NONE,
+            pieces: 1,
         };
         let slot = match self.free.pop() {
             Some(slot) => {
@@ -103,52 +79,67 @@ impl Slots {
                 self.slots.len() as u32 - 1
             }
         };
-        match self.newest {
-            NONE => self.oldest = slot,
-            newest => self.slots[newest as usize].newer = slot,
+        if let Some(names) = &mut self.names {
+            names.insert((request.id, slot));
         }
-        self.newest = slot;
-        self.waiting += 1;
-        self.arrived += 1;
         slot
     }
 
-    /// Its command is given to the drive.
-    pub(crate) fn give(&mut self, slot: u32, now: Instant) {
-        let entry = self.step(slot, Step::Give);
-        entry.given = now;
-        let (older, newer) = (entry.older, entry.newer);
-        match older {
-            NONE => self.oldest = newer,
-            older => self.slots[older as usize].newer = newer,
-        }
-        match newer {
-            NONE => self.newest = older,
-            newer => self.slots[newer as usize].older = older,
-        }
-        self.waiting -= 1;
+    /// The request has more pieces.
+    pub(crate) fn divided(&mut self, slot: u32, more: u32) {
+        self.slots[slot as usize].pieces += more;
     }
 
-    /// Its command, which waited for a free read before it, is given to the drive.
-    pub(crate) fn set_given(&mut self, slot: u32, now: Instant) {
-        self.slots[slot as usize].given = now;
-    }
-
-    /// Its command has ended.
-    pub(crate) fn complete(&mut self, slot: u32, outcome: Outcome) {
-        self.step(slot, Step::Complete).outcome = Some(outcome);
+    /// A piece has ended; the answer says whether all have. Times and account of the request are
+    /// those of the piece that ends last, its status is the first that is not good.
+    pub(crate) fn part_ended(&mut self, slot: u32, end: End) -> Parts {
+        let entry = &mut self.slots[slot as usize];
+        entry.pieces -= 1;
+        let status = entry.end.status;
+        entry.end = end;
+        if status != Status::Good {
+            entry.end.status = status;
+        }
+        let (step, parts) = match entry.pieces {
+            0 => (Step::Finish, Parts::All),
+            _ => (Step::Part, Parts::Some),
+        };
+        entry.state = entry.state.after(step);
+        parts
     }
 
     /// The client is told: the slot is free again, and what it held is the answer.
-    pub(crate) fn give_back(&mut self, slot: u32) -> Slot {
-        let entry = *self.step(slot, Step::Return);
+    pub(crate) fn give_back(&mut self, slot: u32) -> &Slot {
+        let entry = &mut self.slots[slot as usize];
+        entry.state = entry.state.after(Step::Return);
         self.free.push(slot);
+        if let Some(names) = &mut self.names {
+            names.remove(&(entry.request.id, slot));
+        }
         entry
     }
 
-    fn step(&mut self, slot: u32, step: Step) -> &mut Slot {
-        let entry = &mut self.slots[slot as usize];
-        entry.state = entry.state.after(step);
-        entry
+    /// The request of this name; the one in the first slot, if clients use a name twice.
+    pub(crate) fn find(&mut self, id: RequestId) -> Option<u32> {
+        let slots = &self.slots;
+        let names = self.names.get_or_insert_with(|| {
+            let held = slots.iter().enumerate();
+            held.filter(|(_, slot)| slot.state != State::Free)
+                .map(|(place, slot)| (slot.request.id, place as u32))
+                .collect()
+        });
+        names
+            .range((id, 0)..=(id, u32::MAX))
+            .next()
+            .map(|&(_, slot)| slot)
     }
+}
+
+/// Which pieces of a request have ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Parts {
+    /// Not all.
+    Some,
+    /// All.
+    All,
 }

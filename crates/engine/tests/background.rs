@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use block::{
-    Action, Class, Command, Direction, Duration, Extent, Instant, Lba, Request, RequestId, Sectors,
+    Action, Class, Command, CommandId, Direction, Duration, Extent, Instant, Lba, Request,
+    RequestId, Sectors,
 };
 use engine::{Engine, Limits, Rules};
 use proptest::prelude::*;
@@ -32,6 +33,8 @@ struct Scene {
     ended: BTreeSet<u64>,
     /// Background reads and merged commands as the drive saw them.
     reads: Vec<Extent>,
+    /// The command that the drive was given last.
+    last: Option<CommandId>,
 }
 
 /// A foreground of at most so many requests at once, and how many in all.
@@ -44,7 +47,7 @@ impl Scene {
     fn new(rules: Rules) -> Self {
         let profile = Arc::new(invented::profile());
         let policy = find("sptf").expect("a policy of the table");
-        let engine = Engine::new(Arc::clone(&profile), policy.make(), Limits::default());
+        let engine = Engine::new(Arc::clone(&profile), &|| policy.make(), Limits::default());
         Scene {
             engine: engine.with_background(rules),
             drive: SimpleDrive::new(invented::profile()),
@@ -52,6 +55,7 @@ impl Scene {
             submitted: 0,
             ended: BTreeSet::new(),
             reads: Vec::new(),
+            last: None,
         }
     }
 
@@ -94,6 +98,7 @@ impl Scene {
     }
 
     fn hear(&mut self, command: &Command) {
+        self.last = Some(command.id);
         let Action::Read { extent, .. } = command.action else {
             return;
         };
@@ -413,4 +418,47 @@ proptest! {
             }
         }
     }
+}
+
+#[test]
+fn a_real_time_request_overtakes_one_that_was_chosen_and_not_given() {
+    let mut scene = Scene::new(Rules {
+        idle_after: None,
+        ..exact()
+    });
+    scene.begin(&[extent(0, scene.capacity())], 0);
+    scene.run(&BUSY, |scene| {
+        let background = scene.last.filter(|&id| scene.engine.is_background(id));
+        scene.submitted > 100 && scene.engine.at_drive() == 2 && background.is_some()
+    });
+    // A request was chosen, and the drive was given what comes before it.
+    let waiting = scene.engine.waiting();
+    let urgent = Request {
+        id: RequestId(1_000_000),
+        direction: Direction::Read,
+        extent: extent(scene.capacity() - 1, 1),
+        class: Class::RealTime {
+            deadline: Instant::ZERO,
+        },
+    };
+    scene.engine.submit(scene.now, urgent).expect("room");
+    let mut next = None;
+    while next.is_none() {
+        scene.now = scene.drive.next_wakeup().expect("commands at the drive");
+        while let Some(outcome) = scene.drive.poll(scene.now) {
+            scene.engine.complete(scene.now, outcome.id, outcome);
+        }
+        while let Some(command) = scene.engine.poll(scene.now) {
+            next = next.or(scene.engine.request_of(command.id));
+            scene.hear(&command);
+            scene.drive.submit(scene.now, command).expect("room");
+        }
+    }
+    assert_eq!(next, Some(urgent));
+    assert!(
+        scene.engine.waiting() > waiting,
+        "the other one waits again"
+    );
+    scene.run(&QUIET, never);
+    assert_eq!(scene.engine.held(), 0);
 }

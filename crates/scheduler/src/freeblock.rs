@@ -21,5 +21,5 @@ pub use conservatism::{Caution, Conservatism};
 pub use gap::{Gap, Guard, Ranges, Reach, SameTrack};
 pub use lateness::Lateness;
 pub use plan::{Kind, Plan, Stop};
-pub use planner::Planner;
+pub use planner::{ANYTIME_TRACKS, Planner};
 pub use wanted::{DecodeError, PastEnd, Wanted};

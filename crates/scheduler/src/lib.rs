@@ -5,8 +5,10 @@
 
 pub mod background;
 pub mod freeblock;
+pub mod ordering;
 pub mod policy;
 
+pub use ordering::Ordering;
 pub use policy::{
     Choice, NamedPolicy, Pending, Policy, PolicyEntry, Sight, Ticket, UnknownPolicy, View,
 };

@@ -47,7 +47,7 @@ fn serve<D: Device>(profile: &Arc<Profile>, policy: &str, commands: usize, mut d
         commands_at_drive: commands,
         ..Limits::default()
     };
-    let mut engine = Engine::new(Arc::clone(profile), policy.make(), limits);
+    let mut engine = Engine::new(Arc::clone(profile), &|| policy.make(), limits);
     let mut ledger = Ledger::new(profile.block_bytes, profile.actuators);
     let options = Options {
         requests: Some(REQUESTS),

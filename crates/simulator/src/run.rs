@@ -11,7 +11,7 @@
 
 use std::io;
 
-use block::{Duration, Finished, Instant, Refused, Request, RequestId};
+use block::{Class, Duration, Finished, Instant, Refused, Request, RequestId};
 use engine::Engine;
 
 use crate::ledger::Ledger;
@@ -305,7 +305,7 @@ impl<L: Load + ?Sized> Course<'_, L> {
 
     /// Gives the engine what is due, until it is full.
     fn submit(&mut self, engine: &mut Engine) -> Result<(), RunError> {
-        while engine.held() < engine.limits().requests
+        while engine.has_room(Class::default())
             && self.arrivals.due().is_some_and(|due| due <= self.now)
         {
             let Some((number, arrival)) = self.arrivals.take()? else {

@@ -119,7 +119,7 @@ impl Scenario {
         watch: &mut W,
     ) -> Result<Played, ScenarioError> {
         let belief = Arc::clone(&self.belief);
-        let mut engine = Engine::new(belief, self.policy.make(), self.limits);
+        let mut engine = Engine::new(belief, &|| self.policy.make(), self.limits);
         let truth = Arc::clone(&self.truth);
         let mut drive = VirtualDrive::imperfect(truth, self.imperfections.clone(), self.seed);
         let mut ledger = Ledger::new(self.truth.block_bytes, self.truth.actuators);

@@ -19,6 +19,7 @@ fn finished(number: u64, direction: Direction, submitted: u64, waited: u64, seek
         submitted: Instant::from_nanos(submitted),
         at: Instant::from_nanos(submitted + waited + seek),
         status: Status::Good,
+        waited_order: Duration::ZERO,
         waited: Duration::from_nanos(waited),
         account: Some(Account {
             seek: Duration::from_nanos(seek),

@@ -129,7 +129,7 @@ impl Watch for Record {
 
 fn engine(policy: &str, limits: Limits) -> Engine {
     let entry = find(policy).expect("a policy of the table");
-    Engine::new(Arc::new(invented::profile()), entry.make(), limits)
+    Engine::new(Arc::new(invented::profile()), &|| entry.make(), limits)
 }
 
 fn ledger() -> Ledger {
@@ -139,7 +139,9 @@ fn ledger() -> Ledger {
 fn limits(requests: usize, commands_at_drive: usize) -> Limits {
     Limits {
         requests,
+        reserved_for_real_time: 0,
         commands_at_drive,
+        ..Limits::default()
     }
 }
 
@@ -409,7 +411,7 @@ impl Policy for Dawdler {
 #[test]
 fn a_policy_that_waits_is_woken_in_time() {
     let belief = Arc::new(invented::profile());
-    let mut engine = Engine::new(belief, Box::new(Dawdler::default()), limits(9, 1));
+    let mut engine = Engine::new(belief, &|| Box::new(Dawdler::default()), limits(9, 1));
     let mut drive = SimpleDrive::new(invented::profile());
     let mut record = Record::default();
     let mut load = Listed::new(vec![arrival(0, 0, 8), arrival(90_000_000, 8, 8)]);
@@ -439,7 +441,7 @@ fn virtually(policy: &str, depth: usize) -> (Report, Vec<u8>) {
     let profile = Arc::new(profile);
     let entry = find(policy).expect("a policy of the table");
     let limits = limits(64, depth);
-    let mut engine = Engine::new(Arc::clone(&profile), entry.make(), limits);
+    let mut engine = Engine::new(Arc::clone(&profile), &|| entry.make(), limits);
     let mut drive = VirtualDrive::new(profile);
     let mut file = RequestsFile::new(Vec::new(), Format::JsonLines).expect("memory suffices");
     let mut ledger = ledger();

@@ -120,7 +120,8 @@ fn cost(
 fn engine(scene: &Scene, policy: &str, background: Background) -> Result<Engine, Failure> {
     let scenario = scene.scenario(policy)?;
     let belief = Arc::clone(&scenario.belief);
-    let mut engine = Engine::new(belief, scenario.policy.make(), scenario.limits);
+    let policy = scenario.policy;
+    let mut engine = Engine::new(belief, &|| policy.make(), scenario.limits);
     if background == Background::Scan {
         engine = engine.with_background(Rules::default());
         let order = Order {

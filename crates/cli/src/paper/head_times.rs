@@ -153,6 +153,7 @@ impl Follower<'_> {
             at: now,
             status: outcome.status,
             waited: Duration::ZERO,
+            waited_order: Duration::ZERO,
             account: outcome.account,
         };
         match self

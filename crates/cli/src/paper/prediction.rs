@@ -180,7 +180,9 @@ fn reads(id: &str) -> &'static str {
              ends up to 0.5 ms later than the belief has it, and the next one is shorter by that"
         }
         FILES => {
-            "the belief overlaps the bus with the medium as the drive does, and the load's files              are less often in the drive's buffer than theirs, whose layout is not published:              fewer surprises"
+            "single blocks of 4 KiB leave little to mispredict in the overlap with the bus, and few \
+             of them are still in the drive's buffer: their layout of files is not published, ours \
+             surprises less"
         }
         _ => "a rotation means one to 0.3 ms, because of what is read from the middle",
     }

@@ -9,7 +9,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use block::Duration;
-use drive::firmware::{QueueOrder, WriteBack};
+use drive::firmware::{LookAhead, QueueOrder, WriteBack};
 use drive::imperfection::Chance;
 use drive::{Imperfections, Profile, VirtualDrive, catalog};
 use engine::Limits;
@@ -189,9 +189,13 @@ impl Model {
 impl fmt::Display for Scene {
     /// What a reader of a figure has to know of it.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let ahead = match self.truth.buffer.look_ahead {
+            LookAhead::None => "off",
+            _ => "on",
+        };
         write!(
             f,
-            "{}, head switch {}, bus 80 MB/s, write cache off, ",
+            "{}, head switch {}, bus 80 MB/s, write cache off, look-ahead {ahead}, ",
             self.truth.name, self.truth.head_switch,
         )?;
         match self.mode {

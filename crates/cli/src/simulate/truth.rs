@@ -16,22 +16,21 @@ use crate::output::Failure;
 
 /// How the drive is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Args)]
-#[command(next_help_heading = "The drive as it is")]
 pub struct TruthArguments {
     /// Standard deviation of a seek's duration, which the belief does not know
-    #[arg(long, value_name = "US")]
+    #[arg(long, help_heading = HEADING, value_name = "US")]
     pub seek_noise_us: Option<f64>,
     /// Of 1,000 seeks so many settle late by so many milliseconds, such as 10:1.5
-    #[arg(long, value_name = "PERMILLE:MS", value_parser = late_seeks)]
+    #[arg(long, help_heading = HEADING, value_name = "PERMILLE:MS", value_parser = late_seeks)]
     pub late_seeks: Option<LateSeeks>,
     /// The drive's look-ahead, if it has one
-    #[arg(long, value_enum, value_name = "on|off")]
+    #[arg(long, help_heading = HEADING, value_enum, hide_possible_values = true, value_name = "on|off")]
     pub look_ahead: Option<OnOff>,
     /// The drive's write cache, if it has one
-    #[arg(long, value_enum, value_name = "on|off")]
+    #[arg(long, help_heading = HEADING, value_enum, hide_possible_values = true, value_name = "on|off")]
     pub write_cache: Option<OnOff>,
     /// The speed of the host's bus, if not that of the system on which the drive was measured
-    #[arg(long, value_name = "N")]
+    #[arg(long, help_heading = HEADING, value_name = "N")]
     pub bus_mb_s: Option<f64>,
 }
 
@@ -266,6 +265,9 @@ pub fn late_seeks(text: &str) -> Result<LateSeeks, String> {
         None => Err("expected PERMILLE:MS, such as 10:1.5".to_owned()),
     }
 }
+
+/// Over these flags in the help.
+const HEADING: &str = "The drive as it is";
 
 /// The largest seek noise, 10 ms: as long as the longest seeks of the drives of which we know.
 const MOST_NOISE_US: f64 = 10_000.0;

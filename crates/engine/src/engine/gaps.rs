@@ -1,6 +1,6 @@
 //! The engine's gaps: what comes before a chosen request, and what goes by itself.
 
-use block::{CommandId, Direction, Duration, Extent, Instant, Status};
+use block::{Command, CommandId, Direction, Duration, Extent, Instant, Outcome, Sectors};
 use scheduler::background::{Account, Means, Order, Progress, TaskId, TaskRefused, UnknownTask};
 use scheduler::freeblock::{Gap, Kind, Wanted};
 
@@ -123,12 +123,16 @@ impl Engine {
         &mut background.expect("an engine with background tasks").tasks
     }
 
-    /// Puts the chosen request on the way, and what fits into the gap before it.
-    pub(super) fn plan(&mut self, now: Instant, slot: u32) {
-        let decided = self.decide(now, slot);
+    /// Puts the chosen piece on the way, and what fits into the gap before it.
+    pub(super) fn plan(&mut self, now: Instant, piece: u32) {
+        // The drive may fail again where it failed before: then by itself.
+        let decided = match self.ordering.requeued(piece) {
+            0 => self.decide(now, piece),
+            _ => None,
+        };
         let Some((decision, mut without)) = decided else {
             self.way.push_back(Step::Request {
-                slot,
+                piece,
                 merged: None,
                 without: None,
             });
@@ -147,18 +151,43 @@ impl Engine {
             }
         }
         self.way.push_back(Step::Request {
-            slot,
+            piece,
             merged,
             without: Some(without),
         });
     }
 
-    fn decide(&mut self, now: Instant, slot: u32) -> Option<(Decision, Without)> {
+    /// The chosen piece, while it waits for the free reads before it.
+    fn on_the_way(&self) -> Option<u32> {
+        match self.way.back() {
+            Some(&Step::Request { piece, .. }) => Some(piece),
+            Some(Step::Read(..)) | None => None,
+        }
+    }
+
+    /// A real-time piece that came since another was chosen goes first.
+    pub(super) fn let_real_time_pass(&mut self) {
+        let chosen = self.on_the_way();
+        if chosen.is_some_and(|piece| self.ordering.overtakes(piece)) {
+            self.turn_back();
+        }
+    }
+
+    /// The way is given up: the chosen piece waits again, and what came before it is not read.
+    pub(crate) fn turn_back(&mut self) {
+        if let Some(piece) = self.on_the_way() {
+            self.ordering.put_back(piece);
+            self.way.clear();
+            self.settled = false;
+        }
+    }
+
+    fn decide(&mut self, now: Instant, piece: u32) -> Option<(Decision, Without)> {
         if !self.background.as_ref()?.tasks.is_any_active() {
             return None;
         }
         let head = self.expected_head();
-        let route = self.routes[slot as usize];
+        let route = self.routes[piece as usize];
         let course = head.course(&self.belief, now, &route);
         // A head that lands inside the request's blocks takes the rest of them first, and there is
         // no gap.
@@ -166,21 +195,24 @@ impl Engine {
             return None;
         }
         let latency = course.pass.rotation;
-        let request = self.slots.get(slot).request;
+        let (direction, extent) = self.ordering.blocks(piece);
         let gap = Gap {
             source: head.position,
             departs: course.start,
             leaves: head.view(&self.belief, now).start(Direction::Read),
-            follows: self.follows(now, &head, request.direction),
+            follows: self.follows(now, &head, direction),
             destination: route.target(),
-            direction: request.direction,
-            extent: request.extent,
+            direction,
+            extent,
             begins: course.start + course.pass.seek + latency,
         };
-        let busy = self.being_written();
         let last = self.at_drive.back().map(|sent| (sent.id, head.free));
-        let background = self.background.as_mut()?;
-        let decision = background.decide(&self.belief, now, &gap, latency, busy)?;
+        let mut background = self.background.take()?;
+        let decision = background.decide(&self.belief, now, &gap, latency, |extent| {
+            self.is_being_written(extent)
+        });
+        self.background = Some(background);
+        let decision = decision?;
         let without = Without {
             end: course.head.free,
             after: last,
@@ -211,17 +243,19 @@ impl Engine {
         given + overhead
     }
 
-    /// Blocks that a command at the drive writes.
-    fn being_written(&self) -> Option<Extent> {
-        self.at_drive.iter().find_map(|sent| {
-            let slot = sent.purpose.slot()?;
-            let request = self.slots.get(slot).request;
-            (request.direction == Direction::Write).then_some(request.extent)
+    /// Whether a command at the drive writes some of these blocks.
+    fn is_being_written(&self, extent: Extent) -> bool {
+        self.at_drive.iter().any(|sent| {
+            let piece = sent.purpose.piece();
+            piece.is_some_and(|piece| {
+                let (direction, blocks) = self.ordering.blocks(piece);
+                direction == Direction::Write && blocks.overlaps(extent)
+            })
         })
     }
 
     /// A background read by itself, if no request has been here for long enough.
-    pub(super) fn poll_idle(&mut self, now: Instant) -> Option<block::Command> {
+    pub(super) fn poll_idle(&mut self, now: Instant) -> Option<Command> {
         if !self.at_drive.is_empty() || self.held() > 0 {
             return None;
         }
@@ -241,26 +275,25 @@ impl Engine {
     pub(super) fn purpose(&mut self, now: Instant, step: Step) -> (Purpose, Direction, Extent) {
         match step {
             Step::Request {
-                slot,
+                piece,
                 merged,
                 without,
             } => {
-                let request = self.slots.get(slot).request;
-                self.slots.set_given(slot, now);
+                self.ordering.give(now, piece);
+                let (direction, extent) = self.ordering.blocks(piece);
                 let Some((stop, means)) = merged else {
-                    let purpose = Purpose::Request { slot, without };
-                    return (purpose, request.direction, request.extent);
+                    return (Purpose::Request { piece, without }, direction, extent);
                 };
                 let read = self.take(stop.extent, stop.kind, means);
                 let purpose = Purpose::Merged {
-                    slot,
+                    piece,
                     without,
                     read,
                 };
                 let start = stop.extent.start();
-                let blocks = block::Sectors(request.extent.end().0 - start.0);
-                let extent = Extent::new(start, blocks).unwrap_or(request.extent);
-                (purpose, request.direction, extent)
+                let blocks = Sectors(extent.end().0 - start.0);
+                let both = Extent::new(start, blocks).unwrap_or(extent);
+                (purpose, direction, both)
             }
             Step::Read(stop, means) => {
                 let read = self.take(stop.extent, stop.kind, means);
@@ -277,42 +310,37 @@ impl Engine {
         Read { served, means }
     }
 
-    /// A command has ended: whose it was, and what came of the plan before it.
-    pub(super) fn account_for(
-        &mut self,
-        now: Instant,
-        sent: &Sent,
-        _status: Status,
-    ) -> Option<u32> {
-        let (slot, without, read) = match sent.purpose {
-            Purpose::Request { slot, without } => (Some(slot), without, None),
-            Purpose::Merged {
-                slot,
-                without,
-                read,
-            } => (Some(slot), without, Some(read)),
-            Purpose::Background(read) => (None, None, Some(read)),
+    /// A command has ended: its background blocks are delivered. The answer is by how many
+    /// nanoseconds a request was later than without the plan before it; negative: earlier.
+    pub(super) fn account_for(&mut self, now: Instant, sent: &Sent, outcome: &Outcome) -> i64 {
+        let (without, read) = match sent.purpose {
+            Purpose::Request { without, .. } => (without, None),
+            Purpose::Merged { without, read, .. } => (without, Some(read)),
+            Purpose::Background(read) => (None, Some(read)),
         };
         let Some(background) = self.background.as_mut() else {
-            return slot;
+            return 0;
         };
         if let Some(Read { served, means }) = read {
-            background.deliver(now, &served, means);
+            background.deliver(now, &served, means, outcome.status);
         }
-        let Some(slot) = slot else { return None };
+        let Some(without) = without else { return 0 };
         let period = self.belief.spindle.period().as_nanos();
-        let mut lost = 0;
-        if let Some(without) = without {
-            let end = without.end.as_nanos() + without.paid * period;
-            lost = self.head.free.as_nanos() as i64 - end as i64;
-            background.gaps.mispredicted += u64::from(2 * lost > period as i64);
-        }
+        let end = without.end.as_nanos() + without.paid * period;
+        let lost = self.head.free.as_nanos() as i64 - end as i64;
+        background.gaps.mispredicted += u64::from(2 * lost > period as i64);
+        lost
+    }
+
+    /// A request has ended that a plan made later by `lost` nanoseconds, and all behind it.
+    pub(super) fn feel(&mut self, now: Instant, slot: u32, lost: i64) {
         let response = now.since(self.slots.get(slot).submitted);
-        let delayed = 1 + self.slots.waiting();
-        background
-            .conservatism_mut()
-            .finished(response, lost, delayed);
-        Some(slot)
+        let delayed = 1 + self.ordering.waiting();
+        if let Some(background) = self.background.as_mut() {
+            background
+                .conservatism_mut()
+                .finished(response, lost, delayed);
+        }
     }
 
     /// What the end of a command tells of the belief.

@@ -49,6 +49,8 @@ pub struct Progress {
     pub left: Sectors,
     /// What was read for it, and what paid for it.
     pub account: Account,
+    /// Blocks of reads that failed: at least one of the blocks of each could not be read.
+    pub failed: Sectors,
     /// When it was begun.
     pub began: Instant,
     /// When it was finished or aborted.
@@ -102,6 +104,7 @@ struct Task {
     deadline: Option<Instant>,
     asked: Sectors,
     account: Account,
+    failed: Sectors,
     began: Instant,
     state: State,
     ended: Option<Instant>,
@@ -162,6 +165,7 @@ impl Tasks {
             priority: order.priority,
             deadline: order.deadline,
             account: Account::default(),
+            failed: Sectors(0),
             began: now,
             state: State::Active,
             ended: None,
@@ -218,6 +222,7 @@ impl Tasks {
             asked: task.asked,
             left: Sectors(task.wanted.left()),
             account: task.account,
+            failed: task.failed,
             began: task.began,
             ended: task.ended,
         })
@@ -294,6 +299,19 @@ impl Tasks {
             let task = &mut self.tasks[place];
             task.in_flight -= 1;
             task.account.count(means, u64::from(blocks));
+            self.end_if_done(place, now);
+        }
+    }
+
+    /// The read has failed: its blocks are not read again, and counted.
+    pub fn fail(&mut self, now: Instant, served: &Served) {
+        for &(id, blocks) in served.each.iter().flatten() {
+            let Some(place) = self.place(id) else {
+                continue;
+            };
+            let task = &mut self.tasks[place];
+            task.in_flight -= 1;
+            task.failed.0 += u64::from(blocks);
             self.end_if_done(place, now);
         }
     }

@@ -58,9 +58,24 @@ pub struct PastEnd {
 }
 
 impl Wanted {
-    /// Nothing is wanted.
+    /// Nothing is wanted. Slices are as fine as a budget of memory allows: single blocks on drives
+    /// below about 100 GB, 54 or so a track at 20 TB.
     pub fn none(geometry: &Geometry) -> Self {
+        Self::of(geometry, Grain::new(geometry))
+    }
+
+    /// Nothing is wanted, and no track is cut into more than eight slices for each of `bytes`.
+    ///
+    /// # Panics
+    /// If `bytes` is zero.
+    pub fn coarse(geometry: &Geometry, bytes: usize) -> Self {
+        assert!(bytes > 0, "no bits for a track: expected at least a byte");
         let grain = Grain::new(geometry);
+        let stride = grain.stride.min(bytes);
+        Self::of(geometry, Grain { stride, ..grain })
+    }
+
+    fn of(geometry: &Geometry, grain: Grain) -> Self {
         Wanted {
             geometry: geometry.clone(),
             grain,

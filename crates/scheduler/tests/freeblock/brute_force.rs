@@ -7,8 +7,15 @@ use drive::geometry::Run;
 use drive::{Position, Profile, Target};
 use scheduler::freeblock::{Gap, Reach, SameTrack};
 
+/// Blocks that are wanted in slices: at most so many on each track.
+#[derive(Clone, Copy)]
+pub struct Sliced<'a> {
+    pub blocks: &'a BTreeSet<u64>,
+    pub slices: u64,
+}
+
 /// How many wanted blocks the best plan of one stop and one range has.
-pub fn best(profile: &Profile, wanted: &BTreeSet<u64>, gap: &Gap, reach: &Reach) -> usize {
+pub fn best(profile: &Profile, wanted: Sliced, gap: &Gap, reach: &Reach) -> usize {
     let geometry = &profile.geometry;
     let mut best = merged(profile, wanted, gap, reach);
     for cylinder in 0..geometry.cylinders() {
@@ -18,8 +25,8 @@ pub fn best(profile: &Profile, wanted: &BTreeSet<u64>, gap: &Gap, reach: &Reach)
             if own && reach.same_track == SameTrack::Never {
                 continue;
             }
-            for extent in runs_of(profile, here) {
-                let count = count(wanted, extent);
+            for extent in runs_of(profile, here, wanted.blocks) {
+                let count = count(profile, wanted, here, extent);
                 if count > best && in_time(profile, gap, reach, here, extent) {
                     best = count;
                 }
@@ -29,12 +36,15 @@ pub fn best(profile: &Profile, wanted: &BTreeSet<u64>, gap: &Gap, reach: &Reach)
     best
 }
 
-/// Every range of a track's blocks that the head passes in one sweep.
-fn runs_of(profile: &Profile, place: Position) -> Vec<Extent> {
+/// Every range of a track's blocks that the head passes in one sweep, if any of them is wanted.
+fn runs_of(profile: &Profile, place: Position, wanted: &BTreeSet<u64>) -> Vec<Extent> {
     let geometry = &profile.geometry;
     let Some(track) = geometry.track_at(place.cylinder, place.head) else {
         return Vec::new();
     };
+    if wanted.range(track.first.0..=track.last.0).next().is_none() {
+        return Vec::new();
+    }
     let mut found = Vec::new();
     for first in track.first.0..=track.last.0 {
         for last in first..=track.last.0 {
@@ -55,8 +65,19 @@ fn only_run(profile: &Profile, extent: Extent) -> Option<Run> {
     runs.next().is_none().then_some(run)
 }
 
-fn count(wanted: &BTreeSet<u64>, extent: Extent) -> usize {
-    wanted.range(extent.start().0..extent.end().0).count()
+/// How many wanted blocks of a track are in an extent with all other blocks of their slices.
+fn count(profile: &Profile, wanted: Sliced, place: Position, extent: Extent) -> usize {
+    let track = profile.geometry.track_at(place.cylinder, place.head);
+    let track = track.expect("a track with blocks");
+    let blocks = track.last.0 - track.first.0 + 1;
+    let slice = blocks.div_ceil(wanted.slices).max(1);
+    let counts = |block: &&u64| {
+        let begins = track.first.0 + (**block - track.first.0) / slice * slice;
+        let ends = (begins + slice).min(track.last.0 + 1);
+        extent.start().0 <= begins && ends <= extent.end().0
+    };
+    let inside = wanted.blocks.range(extent.start().0..extent.end().0);
+    inside.filter(counts).count()
 }
 
 /// Picoseconds until a head that is at a run's track at `from` has passed the run.
@@ -76,7 +97,7 @@ fn in_time(profile: &Profile, gap: &Gap, reach: &Reach, here: Position, extent: 
 }
 
 /// The most blocks before B in one command with it.
-fn merged(profile: &Profile, wanted: &BTreeSet<u64>, gap: &Gap, reach: &Reach) -> usize {
+fn merged(profile: &Profile, wanted: Sliced, gap: &Gap, reach: &Reach) -> usize {
     let (geometry, to) = (&profile.geometry, gap.destination.position);
     let first = gap.extent.start().0;
     let track = geometry.track_at(to.cylinder, to.head);
@@ -102,7 +123,7 @@ fn merged(profile: &Profile, wanted: &BTreeSet<u64>, gap: &Gap, reach: &Reach) -
         let passed = passes(profile, from, &begin);
         if from < gap.begins && passed <= u128::from(gap.begins.since(from).as_nanos()) * 1000 {
             let free = Extent::new(Lba(start), Sectors(first - start)).expect("an extent");
-            best = best.max(count(wanted, free));
+            best = best.max(count(profile, wanted, to, free));
         }
     }
     best

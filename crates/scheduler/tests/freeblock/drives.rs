@@ -220,9 +220,54 @@ pub fn geometry(moved: Moved) -> impl Strategy<Value = Geometry> {
 }
 
 prop_compose! {
-    /// A drive whose seek times go up and down.
-    pub fn profile(moved: Moved)(
-        geometry in geometry(moved),
+    /// Hundreds of cylinders with few sectors: the regions of the set are several.
+    fn many_cylinders()(
+        surfaces in 3u32..6,
+        bands in proptest::collection::vec((60u32..300, 4u32..9), 2..4),
+        skew in 0u64..9,
+    ) -> Geometry {
+        let mut next = 0;
+        let zones = bands.into_iter().map(|(cylinders, sectors_per_track)| {
+            let first_cylinder = next;
+            next += cylinders;
+            ZoneDescription {
+                first_cylinder,
+                last_cylinder: next - 1,
+                sectors_per_track,
+                track_skew: Angle::fraction(skew, 9),
+                cylinder_skew: Angle::fraction(skew, 7),
+                ..ZoneDescription::default()
+            }
+        });
+        let zones: Vec<_> = zones.collect();
+        let tracks = |zone: &ZoneDescription| {
+            (zone.last_cylinder - zone.first_cylinder + 1) * surfaces * zone.sectors_per_track
+        };
+        Geometry::zoned(&Description {
+            surfaces,
+            cylinders: next,
+            blocks: zones.iter().map(tracks).sum::<u32>().into(),
+            zones,
+            ..Description::default()
+        })
+        .expect("a layout")
+    }
+}
+
+/// A small drive of few cylinders.
+pub fn profile(moved: Moved) -> impl Strategy<Value = Arc<Profile>> {
+    profile_of(geometry(moved), [1, 2, 5, 9])
+}
+
+/// A drive of many cylinders, where a search may leap.
+pub fn wide_profile() -> impl Strategy<Value = Arc<Profile>> {
+    profile_of(many_cylinders(), [1, 30, 200, 600])
+}
+
+prop_compose! {
+    /// A drive whose seek times go up and down between these distances.
+    fn profile_of(geometry: impl Strategy<Value = Geometry>, distances: [u32; 4])(
+        geometry in geometry,
         revolution in 4_000_000u64..12_000_000,
         round in any::<bool>(),
         read in proptest::collection::vec(100u64..3_000, 4),
@@ -239,7 +284,10 @@ prop_compose! {
         let period = if round { 6_000_000_000 } else { revolution * 1_000 + 7 };
         profile.spindle = Spindle::from_period_ps(period).with_phase(Angle::fraction(3, 17));
         let cylinders = geometry.cylinders();
-        profile.seek = SeekCurve::new(seek(read, cylinders), seek(write, cylinders));
+        profile.seek = SeekCurve::new(
+            seek(distances, read, cylinders),
+            seek(distances, write, cylinders),
+        );
         profile.head_switch = Duration::from_micros(switch);
         profile.write_settle_nanos = settle * 1_000;
         profile.geometry = Arc::new(geometry);
@@ -251,8 +299,8 @@ prop_compose! {
     }
 }
 
-fn seek(micros: Vec<u64>, cylinders: u32) -> SeekTable {
-    let points = [1, 2, 5, 9].into_iter().zip(micros);
+fn seek(distances: [u32; 4], micros: Vec<u64>, cylinders: u32) -> SeekTable {
+    let points = distances.into_iter().zip(micros);
     let points = points.map(|(distance, micros)| (distance, Duration::from_micros(micros)));
     SeekTable::new(points.collect(), cylinders).expect("a seek table")
 }
@@ -267,7 +315,8 @@ pub fn blocks(blocks: u64) -> impl Strategy<Value = BTreeSet<u64>> {
         Just(500),
         Just(1000)
     ];
-    (share, 1u64..12, any::<u64>()).prop_map(move |(permille, cluster, seed)| {
+    let cluster = prop_oneof![4 => 1u64..12, 1 => 100u64..2_000];
+    (share, cluster, any::<u64>()).prop_map(move |(permille, cluster, seed)| {
         let chosen = |block: &u64| {
             // Knuth's multiplicative hashing: any spread of the clusters will do.
             let mixed = (block / cluster + 1)

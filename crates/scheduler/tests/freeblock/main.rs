@@ -3,6 +3,7 @@
 mod brute_force;
 mod drives;
 mod execution;
+mod idle;
 mod memory;
 mod planner;
 mod wanted;

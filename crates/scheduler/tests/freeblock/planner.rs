@@ -8,8 +8,8 @@ use drive::{Position, Profile, Target};
 use proptest::prelude::*;
 use scheduler::freeblock::{Gap, Guard, Planner, Ranges, Reach, SameTrack, Wanted};
 
-use crate::brute_force;
-use crate::drives::{Moved, blocks, extent, profile};
+use crate::brute_force::{self, Sliced};
+use crate::drives::{Moved, blocks, extent, profile, wide_profile};
 
 /// What a case is made of, besides the drive.
 #[derive(Clone, Debug)]
@@ -46,7 +46,7 @@ prop_compose! {
     fn times()(
         leaves in 0u64..20_000_000,
         later in 0u64..400_000,
-        overhead in 0u64..400_000,
+        overhead in prop_oneof![3 => 0u64..400_000, 1 => 0u64..6_000_000],
         write in any::<bool>(),
         paid in proptest::sample::select(PAID.to_vec()),
         guards in prop_oneof![2 => Just((0u64, 0u64)), 1 => (0u64..400, 0u64..400)],
@@ -68,8 +68,8 @@ prop_compose! {
 }
 
 prop_compose! {
-    /// A drive, what is wanted of it, and a gap on it.
-    pub fn situation(moved: Moved)(profile in profile(moved))(
+    /// What is wanted of a drive, and a gap on it.
+    fn situation_on(profile: impl Strategy<Value = Arc<Profile>>)(profile in profile)(
         wanted in blocks(profile.geometry.sectors().0),
         source in (0..profile.geometry.cylinders(), 0..profile.geometry.surfaces()),
         first in 0..profile.geometry.sectors().0,
@@ -97,6 +97,26 @@ prop_compose! {
     }
 }
 
+/// A small drive, what is wanted of it, and a gap on it.
+pub fn situation(moved: Moved) -> impl Strategy<Value = Situation> {
+    situation_on(profile(moved))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+
+    /// On drives where the set has several regions, so that the search leaps over some.
+    #[test]
+    fn no_plan_far_away_has_more(situation in situation_on(wide_profile())) {
+        let Situation { profile, wanted, gap, .. } = &situation;
+        let reach = situation.reach();
+        let blocks = Sliced { blocks: wanted, slices: u64::MAX };
+        let best = brute_force::best(profile, blocks, gap, &reach);
+        let plan = Planner::new(Arc::clone(profile)).plan(&situation.set(), gap, &reach);
+        prop_assert_eq!(plan.map_or(0, |plan| plan.wanted() as usize), best, "{:?}", plan);
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(4000))]
 
@@ -104,7 +124,8 @@ proptest! {
     fn no_plan_of_one_stop_has_more(situation in situation(Moved::None)) {
         let Situation { profile, wanted, gap, .. } = &situation;
         let reach = situation.reach();
-        let best = brute_force::best(profile, wanted, gap, &reach);
+        let blocks = Sliced { blocks: wanted, slices: u64::MAX };
+        let best = brute_force::best(profile, blocks, gap, &reach);
         let plan = Planner::new(Arc::clone(profile)).plan(&situation.set(), gap, &reach);
         prop_assert_eq!(plan.map_or(0, |plan| plan.wanted() as usize), best, "{:?}", plan);
         if let Some(plan) = plan {
@@ -112,6 +133,27 @@ proptest! {
             let stop = plan.stops().next().expect("a stop");
             let range = stop.extent.start().0..stop.extent.end().0;
             prop_assert_eq!(wanted.range(range).count(), stop.wanted as usize);
+        }
+    }
+
+    /// With tracks of up to 19 blocks in up to 8 slices.
+    #[test]
+    fn no_plan_of_one_stop_has_more_slices(situation in situation(Moved::None)) {
+        let Situation { profile, wanted, gap, .. } = &situation;
+        let reach = situation.reach();
+        let mut set = Wanted::coarse(&profile.geometry, 1);
+        for &block in wanted {
+            set.add(extent(block, 1)).expect("a block of the drive");
+        }
+        let rounded = (0..profile.geometry.sectors().0).filter(|&block| set.contains(Lba(block)));
+        let rounded: BTreeSet<u64> = rounded.collect();
+        prop_assert!(rounded.is_superset(wanted));
+        let blocks = Sliced { blocks: &rounded, slices: 8 };
+        let best = brute_force::best(profile, blocks, gap, &reach);
+        let plan = Planner::new(Arc::clone(profile)).plan(&set, gap, &reach);
+        prop_assert_eq!(plan.map_or(0, |plan| plan.wanted() as usize), best, "{:?}", plan);
+        for stop in plan.iter().flat_map(|plan| plan.stops()) {
+            prop_assert_eq!(set.remove(stop.extent), u64::from(stop.wanted));
         }
     }
 

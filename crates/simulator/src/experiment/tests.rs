@@ -143,9 +143,9 @@ const REFUSED: &[(&str, &str, &str)] = &[
     ),
     (
         "write_cache = \"off\"",
-        "write_cash = \"off\"depth.toml:11: truth.write_cash: unknown key: expected one of seek_noise_us, late_seeks, \
+        "write_cash = \"off\"",
+        "depth.toml:11: truth.write_cash: unknown key: expected one of seek_noise_us, late_seeks, \
          look_ahead, write_cache, bus_mb_s; did you mean write_cache?",
-        "",
     ),
     (
         "drive = \"quantum-atlas-10k\"\n",

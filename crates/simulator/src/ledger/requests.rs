@@ -134,6 +134,7 @@ impl From<&Finished> for Line {
                 Status::MediumError { .. } => "medium-error",
                 Status::TimedOut => "timed-out",
                 Status::WritePointer { .. } => "write-pointer",
+                Status::Aborted => "aborted",
             },
             waited_ns: finished.waited.as_nanos(),
             queue_ns: account.map(|a| a.queue.as_nanos()),

@@ -161,6 +161,7 @@ fn a_closed_load_of_files_thinks_between_files_only() {
             at: now,
             status: Status::Good,
             waited: Duration::ZERO,
+            waited_order: Duration::ZERO,
             account: None,
         };
         let next = load.on_finished(now, &finished).expect("no file");

@@ -36,7 +36,7 @@ impl Wanted {
         let before = self.left;
         if other.left == other.geometry.sectors().0 {
             self.assert_like(other);
-            *self = Wanted::none(&self.geometry);
+            *self = Wanted::of(&self.geometry, self.grain);
             return before;
         }
         self.each_difference(other, |set, here, blocks, theirs| {

@@ -38,7 +38,7 @@ impl<'a> Slices<'a> {
     #[inline]
     pub fn inside(&self, blocks: Range<u32>) -> Range<u32> {
         if self.slice == 1 {
-            return blocks;
+            return blocks.start..blocks.end.min(self.blocks);
         }
         let end = if blocks.end >= self.blocks {
             self.count()
@@ -74,7 +74,7 @@ impl<'a> Slices<'a> {
             let blocks = self.blocks_of(slices);
             return blocks.end - blocks.start;
         }
-        let words = slices.start / 64..=(slices.end - 1) / 64;
+        let words = slices.start / 64..slices.end.div_ceil(64);
         let set: u32 = words
             .map(|word| (self.word(word) & mask(word, &slices)).count_ones())
             .sum();
@@ -98,7 +98,7 @@ impl<'a> Slices<'a> {
         if slices.is_empty() {
             return None;
         }
-        let mut words = slices.start / 64..=(slices.end - 1) / 64;
+        let mut words = slices.start / 64..slices.end.div_ceil(64);
         words.find_map(|word| {
             let set = self.word(word) & mask(word, &slices);
             (set != 0).then(|| word * 64 + set.trailing_zeros())
@@ -111,7 +111,7 @@ impl<'a> Slices<'a> {
         if slices.is_empty() {
             return None;
         }
-        let mut words = (slices.start / 64..=(slices.end - 1) / 64).rev();
+        let mut words = (slices.start / 64..slices.end.div_ceil(64)).rev();
         words.find_map(|word| {
             let set = self.word(word) & mask(word, &slices);
             (set != 0).then(|| word * 64 + 63 - set.leading_zeros())
@@ -123,7 +123,7 @@ impl<'a> Slices<'a> {
         if slices.is_empty() {
             return None;
         }
-        let mut words = slices.start / 64..=(slices.end - 1) / 64;
+        let mut words = slices.start / 64..slices.end.div_ceil(64);
         words.find_map(|word| {
             let clear = !self.word(word) & mask(word, &slices);
             (clear != 0).then(|| word * 64 + clear.trailing_zeros())
@@ -168,10 +168,14 @@ impl<'a> Cylinder<'a> {
             return self.blocks.0;
         };
         let track = &bytes[head as usize * self.stride..];
-        let slices = 0..self.stride as u32 * 8;
-        let words = 0..=(slices.end - 1) / 64;
+        let slices = self.stride as u32 * 8;
+        if slices <= 64 {
+            let set = word_at(track, 0) & (u64::MAX >> (64 - slices));
+            return set.count_ones() * self.blocks.1;
+        }
+        let words = 0..slices.div_ceil(64);
         let set: u32 = words
-            .map(|word| (word_at(track, word) & mask(word, &slices)).count_ones())
+            .map(|word| (word_at(track, word) & mask(word, &(0..slices))).count_ones())
             .sum();
         set * self.blocks.1
     }

@@ -1,0 +1,100 @@
+//! Footprints in the order of their blocks, in short sorted rows: one binary search over the rows
+//! and one in a row find a neighbour, and what moves when one comes or goes is less than a row.
+//! Twice as fast as a B-tree of the library for the ten or hundred that mostly wait, and rows that
+//! became empty are used again.
+
+use crate::ordering::piece::List;
+
+/// One combined request.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Footprint {
+    /// Its first block.
+    pub(super) start: u64,
+    /// The block after its last.
+    pub(super) end: u64,
+    /// In the order of arrival.
+    pub(super) members: List,
+    pub(super) count: u32,
+    /// Members that ended since it was taken apart last.
+    pub(super) ended: u32,
+}
+
+/// Disjoint footprints.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Footprints {
+    /// None is empty.
+    rows: Vec<Vec<Footprint>>,
+    spare: Vec<Vec<Footprint>>,
+}
+
+/// Where a footprint is, until one comes or goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Place {
+    row: usize,
+    index: usize,
+}
+
+impl Footprints {
+    /// The last that starts before `block`.
+    pub(super) fn last_before(&self, block: u64) -> Option<Place> {
+        let row = match self.rows.len() {
+            1 => 0,
+            _ => {
+                let after = self.rows.partition_point(|row| row[0].start < block);
+                after.checked_sub(1)?
+            }
+        };
+        let after = self.rows[row].partition_point(|footprint| footprint.start < block);
+        Some(Place {
+            row,
+            index: after.checked_sub(1)?,
+        })
+    }
+
+    pub(super) fn get(&self, place: Place) -> &Footprint {
+        &self.rows[place.row][place.index]
+    }
+
+    pub(super) fn get_mut(&mut self, place: Place) -> &mut Footprint {
+        &mut self.rows[place.row][place.index]
+    }
+
+    /// Puts one in after its left neighbour.
+    pub(super) fn insert_after(&mut self, left: Option<Place>, footprint: Footprint) {
+        let Place { row, index } = match left {
+            Some(Place { row, index }) => Place {
+                row,
+                index: index + 1,
+            },
+            None => {
+                if self.rows.is_empty() {
+                    let row = self.spare.pop().unwrap_or_default();
+                    self.rows.push(row);
+                }
+                Place { row: 0, index: 0 }
+            }
+        };
+        self.rows[row].insert(index, footprint);
+        if self.rows[row].len() > LONGEST {
+            let mut half = self.spare.pop().unwrap_or_default();
+            half.extend(self.rows[row].drain(LONGEST / 2..));
+            self.rows.insert(row + 1, half);
+        }
+    }
+
+    /// Puts one in.
+    pub(super) fn insert(&mut self, footprint: Footprint) {
+        self.insert_after(self.last_before(footprint.start), footprint);
+    }
+
+    pub(super) fn remove(&mut self, place: Place) -> Footprint {
+        let removed = self.rows[place.row].remove(place.index);
+        if self.rows[place.row].is_empty() {
+            self.spare.push(self.rows.remove(place.row));
+        }
+        removed
+    }
+}
+
+/// Footprints in a row. A choice: 2 KiB, half of which move at most for one that comes or goes.
+const LONGEST: usize = 64;

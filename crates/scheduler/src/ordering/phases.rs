@@ -1,0 +1,144 @@
+//! Which area is served, where reads and writes do not share their queues (ABISS 3.6).
+//!
+//! ```text
+//!   |------ reads, 2 s ------|-- writes --|------ reads ------ no writes: goes on ----|- writes -|
+//!                             no more: ends early
+//! ```
+
+use block::{Direction, Duration, Instant};
+
+/// How reads and writes share the drive.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Phases {
+    /// Both areas of one level share one policy: rotation picks among reads and writes.
+    #[default]
+    Mixed,
+    /// Each area has policies of its own, and they take turns. A turn ends early when its area has
+    /// nothing to serve, and goes on while the other has nothing. Real-time requests do not wait
+    /// for a turn, and background requests take turns among themselves.
+    Alternate {
+        /// How long reads are served.
+        read: Duration,
+        /// How long writes are.
+        write: Duration,
+    },
+}
+
+/// Whose turn it is.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Turn {
+    area: Direction,
+    since: Instant,
+}
+
+impl Phases {
+    /// Turns as long as in ABISS, 3.6: 2 s for reads, 30 ms for writes.
+    pub const ABISS: Phases = Phases::Alternate {
+        read: Duration::from_secs(2),
+        write: Duration::from_millis(30),
+    };
+
+    /// In which area's queues requests of this direction wait.
+    pub(super) fn area(self, direction: Direction) -> usize {
+        match (self, direction) {
+            (Phases::Mixed, _) | (Phases::Alternate { .. }, Direction::Read) => READS,
+            (Phases::Alternate { .. }, Direction::Write) => WRITES,
+        }
+    }
+
+    /// How many areas have queues.
+    pub(super) fn areas(self) -> usize {
+        match self {
+            Phases::Mixed => 1,
+            Phases::Alternate { .. } => 2,
+        }
+    }
+}
+
+impl Turn {
+    /// Reads begin.
+    pub(super) const FIRST: Turn = Turn {
+        area: Direction::Read,
+        since: Instant::ZERO,
+    };
+
+    /// The area that is served now; `work` says which of the two have something to serve, and one
+    /// has.
+    pub(super) fn area(&mut self, phases: Phases, now: Instant, work: [Work; 2]) -> usize {
+        let Phases::Alternate { .. } = phases else {
+            return READS;
+        };
+        let mine = phases.area(self.area);
+        let is_over = self.ends(phases).is_none_or(|end| end <= now);
+        if work[1 - mine] == Work::Some && (is_over || work[mine] == Work::None) {
+            self.area = match self.area {
+                Direction::Read => Direction::Write,
+                Direction::Write => Direction::Read,
+            };
+            self.since = now;
+        }
+        phases.area(self.area)
+    }
+
+    /// When the turn is over, if the other area then has something to serve.
+    pub(super) fn ends(&self, phases: Phases) -> Option<Instant> {
+        match (phases, self.area) {
+            (Phases::Mixed, _) => None,
+            (Phases::Alternate { read, .. }, Direction::Read) => Some(self.since + read),
+            (Phases::Alternate { write, .. }, Direction::Write) => Some(self.since + write),
+        }
+    }
+}
+
+/// Whether an area has something to serve.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Work {
+    None,
+    Some,
+}
+
+/// The area of reads; of everything, where both share their queues.
+const READS: usize = 0;
+
+/// The area of writes.
+const WRITES: usize = 1;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(millis: u64) -> Instant {
+        Instant::ZERO + Duration::from_millis(millis)
+    }
+
+    #[test]
+    fn a_turn_ends_in_time_or_early_and_goes_on_alone() {
+        use Work::{None, Some};
+        let mut turn = Turn::FIRST;
+        for (millis, work, area) in [
+            (0, [Some, Some], READS),
+            (1999, [Some, Some], READS),
+            (2000, [Some, Some], WRITES),
+            (2029, [Some, Some], WRITES),
+            (2030, [Some, Some], READS),
+            // Nothing to read: the turn ends early.
+            (2100, [None, Some], WRITES),
+            // Nothing to read: the turn goes on.
+            (2500, [None, Some], WRITES),
+            (2501, [Some, Some], READS),
+            (9000, [Some, None], READS),
+            (9001, [Some, Some], WRITES),
+        ] {
+            assert_eq!(turn.area(Phases::ABISS, at(millis), work), area, "{millis}");
+        }
+    }
+
+    #[test]
+    fn mixed_areas_share_their_queues() {
+        let mut turn = Turn::FIRST;
+        assert_eq!(Phases::Mixed.areas(), 1);
+        assert_eq!(Phases::Mixed.area(Direction::Write), READS);
+        let work = [Work::None, Work::Some];
+        assert_eq!(turn.area(Phases::Mixed, at(5000), work), READS);
+    }
+}

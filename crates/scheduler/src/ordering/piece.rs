@@ -1,0 +1,327 @@
+//! The pieces of requests that a drive is given one by one, where they stand, and the lists in
+//! which they are threaded. Nothing is allocated while no more pieces are held than before.
+//!
+//! ```text
+//!               enter            choose           give            end
+//!   (free) ----------> waiting ---------> chosen ------> at drive ----> (free)
+//!                       |  ^ ^  put back    |               |
+//!              withdraw |  | '--------------'               |
+//!   (free) <------------'  '--------------- requeue --------'
+//! ```
+
+use block::{Direction, Duration, Instant};
+
+use super::level::Level;
+use crate::policy::Pending;
+
+/// No piece: the end of a list.
+pub(super) const NONE: u32 = u32::MAX;
+
+/// Where a piece stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stage {
+    /// The place holds no piece.
+    Free,
+    /// It waits: behind others, or in a queue.
+    Waiting,
+    /// It is next, and not given to the drive yet.
+    Chosen,
+    /// Its command is at the drive.
+    AtDrive,
+}
+
+/// What happens to a piece.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Step {
+    Enter,
+    Withdraw,
+    Choose,
+    PutBack,
+    Give,
+    Requeue,
+    End,
+}
+
+/// All legal steps.
+pub(super) const LEGAL: &[(Stage, Step, Stage)] = &[
+    (Stage::Free, Step::Enter, Stage::Waiting),
+    (Stage::Waiting, Step::Choose, Stage::Chosen),
+    (Stage::Chosen, Step::Give, Stage::AtDrive),
+    (Stage::AtDrive, Step::End, Stage::Free),
+    (Stage::Chosen, Step::PutBack, Stage::Waiting),
+    (Stage::AtDrive, Step::Requeue, Stage::Waiting),
+    (Stage::Waiting, Step::Withdraw, Stage::Free),
+];
+
+/// The same by stage and step.
+const AFTER: [[Option<Stage>; 7]; 4] = {
+    let mut after = [[None; 7]; 4];
+    let mut row = 0;
+    while row < LEGAL.len() {
+        let (from, step, to) = LEGAL[row];
+        after[from as usize][step as usize] = Some(to);
+        row += 1;
+    }
+    after
+};
+
+/// In which part of a queue a piece is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Part {
+    /// In none: it waits behind others or is not waiting.
+    Out,
+    /// Given back, by the drive or before it got there; the last one goes first.
+    Requeued,
+    /// Released from behind an overlapping one; the first one goes first.
+    Bound,
+    /// With the policy.
+    Sorted,
+}
+
+/// Who threads pieces into a list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Thread {
+    /// Those that go before a policy's.
+    Queue,
+    /// Those with patience.
+    Age,
+    /// A combined request.
+    Combined,
+    /// The waiting writes between two barriers.
+    Epoch,
+}
+
+/// A piece of a request.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Piece {
+    /// What a policy is told of it; the ticket is its place.
+    pub(super) pending: Pending,
+    /// Whose piece it is.
+    pub(super) owner: u32,
+    pub(super) level: Level,
+    pub(super) stage: Stage,
+    pub(super) part: Part,
+    /// Whether it is threaded by age.
+    pub(super) is_patient: bool,
+    /// How often it was requeued.
+    pub(super) requeued: u8,
+    /// Earlier pieces that overlap it, with a write among the two, and have not ended.
+    pub(super) conflicts: u32,
+    /// Between which barriers, if it is a write.
+    pub(super) epoch: u64,
+    pub(super) entered: Instant,
+    /// Since when its patience counts.
+    pub(super) since: Instant,
+    pub(super) given: Instant,
+    /// How long it waited behind others.
+    pub(super) ordered: Duration,
+    links: [Link; 4],
+}
+
+/// The neighbours in a list.
+#[derive(Clone, Copy, Debug)]
+struct Link {
+    older: u32,
+    newer: u32,
+}
+
+/// The ends of a list.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct List {
+    pub(super) oldest: u32,
+    pub(super) newest: u32,
+}
+
+/// All pieces.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Pieces {
+    pieces: Vec<Piece>,
+    free: Vec<u32>,
+}
+
+impl Stage {
+    /// Where `step` leads from here.
+    ///
+    /// # Panics
+    /// If the step is not in [`LEGAL`]: a piece would be lost, or end twice.
+    pub(super) fn after(self, step: Step) -> Stage {
+        AFTER[self as usize][step as usize]
+            .unwrap_or_else(|| panic!("a piece that is {self:?} cannot {step:?}"))
+    }
+}
+
+impl Piece {
+    pub(super) fn new(pending: Pending, owner: u32, level: Level, now: Instant) -> Self {
+        Piece {
+            pending,
+            owner,
+            level,
+            stage: Stage::Free,
+            part: Part::Out,
+            is_patient: false,
+            requeued: 0,
+            conflicts: 0,
+            epoch: 0,
+            entered: now,
+            since: now,
+            given: now,
+            ordered: Duration::ZERO,
+            links: [Link::NOWHERE; 4],
+        }
+    }
+
+    /// A piece like this one, for other blocks, that has not entered and is in no list.
+    pub(super) fn anew(&self, pending: Pending) -> Self {
+        Piece {
+            pending,
+            stage: Stage::Free,
+            part: Part::Out,
+            conflicts: 0,
+            links: [Link::NOWHERE; 4],
+            ..*self
+        }
+    }
+
+    pub(super) fn is_write(&self) -> bool {
+        self.pending.direction == Direction::Write
+    }
+
+    /// Whether the two may not be at the drive at once.
+    pub(super) fn conflicts_with(&self, other: &Piece) -> bool {
+        (self.is_write() || other.is_write()) && self.pending.extent.overlaps(other.pending.extent)
+    }
+
+    pub(super) fn older(&self, thread: Thread) -> u32 {
+        self.links[thread as usize].older
+    }
+
+    pub(super) fn newer(&self, thread: Thread) -> u32 {
+        self.links[thread as usize].newer
+    }
+}
+
+impl Link {
+    const NOWHERE: Link = Link {
+        older: NONE,
+        newer: NONE,
+    };
+}
+
+impl List {
+    pub(super) const EMPTY: List = List {
+        oldest: NONE,
+        newest: NONE,
+    };
+
+    pub(super) fn is_empty(self) -> bool {
+        self.oldest == NONE
+    }
+}
+
+impl Pieces {
+    /// How many there are.
+    pub(super) fn held(&self) -> usize {
+        self.pieces.len() - self.free.len()
+    }
+
+    /// The stage of a place; one that was never used is free.
+    pub(super) fn stage(&self, piece: u32) -> Stage {
+        self.pieces
+            .get(piece as usize)
+            .map_or(Stage::Free, |piece| piece.stage)
+    }
+
+    pub(super) fn get(&self, piece: u32) -> &Piece {
+        &self.pieces[piece as usize]
+    }
+
+    pub(super) fn get_mut(&mut self, piece: u32) -> &mut Piece {
+        &mut self.pieces[piece as usize]
+    }
+
+    /// Takes a piece in; it gets a place, which is its ticket.
+    pub(super) fn enter(&mut self, piece: Piece) -> u32 {
+        let place = match self.free.pop() {
+            Some(place) => {
+                self.pieces[place as usize] = piece;
+                place
+            }
+            None => {
+                self.pieces.push(piece);
+                self.pieces.len() as u32 - 1
+            }
+        };
+        let entry = self.get_mut(place);
+        entry.pending.ticket.0 = place;
+        entry.stage = entry.stage.after(Step::Enter);
+        place
+    }
+
+    /// Whether a policy knows the piece and may serve it; any number may be asked for.
+    pub(super) fn is_sorted(&self, piece: u32) -> bool {
+        let piece = self.pieces.get(piece as usize);
+        piece.is_some_and(|piece| piece.part == Part::Sorted)
+    }
+
+    /// Of those with a policy for which `is_there` holds, the one that arrived first.
+    pub(super) fn first_sorted(&self, is_there: impl Fn(&Piece) -> bool) -> Option<u32> {
+        self.pieces
+            .iter()
+            .filter(|piece| piece.part == Part::Sorted && is_there(piece))
+            .map(|piece| (piece.pending.order, piece.pending.ticket.0))
+            .min()
+            .map(|(_, piece)| piece)
+    }
+
+    pub(super) fn step(&mut self, piece: u32, step: Step) {
+        let entry = &mut self.pieces[piece as usize];
+        entry.stage = entry.stage.after(step);
+        if entry.stage == Stage::Free {
+            self.free.push(piece);
+        }
+    }
+
+    /// Threads a piece into a list as its newest.
+    pub(super) fn push(&mut self, list: &mut List, thread: Thread, piece: u32) {
+        let newest = list.newest;
+        self.get_mut(piece).links[thread as usize] = Link {
+            older: newest,
+            newer: NONE,
+        };
+        match newest {
+            NONE => list.oldest = piece,
+            newest => self.get_mut(newest).links[thread as usize].newer = piece,
+        }
+        list.newest = piece;
+    }
+
+    /// Threads a piece into a list, next to `older`; before all others if that is [`NONE`].
+    pub(super) fn insert(&mut self, list: &mut List, thread: Thread, piece: u32, older: u32) {
+        let newer = match older {
+            NONE => list.oldest,
+            older => self.get(older).newer(thread),
+        };
+        if newer == NONE {
+            return self.push(list, thread, piece);
+        }
+        self.get_mut(piece).links[thread as usize] = Link { older, newer };
+        self.get_mut(newer).links[thread as usize].older = piece;
+        match older {
+            NONE => list.oldest = piece,
+            older => self.get_mut(older).links[thread as usize].newer = piece,
+        }
+    }
+
+    /// Takes a piece out of a list.
+    pub(super) fn unlink(&mut self, list: &mut List, thread: Thread, piece: u32) {
+        let Link { older, newer } = self.get(piece).links[thread as usize];
+        match older {
+            NONE => list.oldest = newer,
+            older => self.get_mut(older).links[thread as usize].newer = newer,
+        }
+        match newer {
+            NONE => list.newest = older,
+            newer => self.get_mut(newer).links[thread as usize].older = older,
+        }
+    }
+}

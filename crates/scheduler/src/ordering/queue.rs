@@ -1,0 +1,77 @@
+//! The queue of one level: what was given back, what was released from behind another, and what the
+//! policy sorts, in this order.
+
+use super::piece::{List, NONE, Part, Pieces, Thread};
+use crate::policy::{Choice, Policy, View};
+
+/// What may be served at one level of one area.
+pub(super) struct Queue {
+    requeued: List,
+    bound: List,
+    /// How many the policy knows.
+    sorted: u32,
+    policy: Box<dyn Policy>,
+}
+
+impl Queue {
+    pub(super) fn new(policy: Box<dyn Policy>) -> Self {
+        Queue {
+            requeued: List::EMPTY,
+            bound: List::EMPTY,
+            sorted: 0,
+            policy,
+        }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.requeued.is_empty() && self.bound.is_empty() && self.sorted == 0
+    }
+
+    /// A piece may be served from now on.
+    pub(super) fn add(&mut self, pieces: &mut Pieces, piece: u32, part: Part) {
+        pieces.get_mut(piece).part = part;
+        match part {
+            Part::Sorted => {
+                self.sorted += 1;
+                self.policy.add(&pieces.get(piece).pending);
+            }
+            _ => pieces.push(self.list(part), Thread::Queue, piece),
+        }
+    }
+
+    /// A piece is taken out that the policy, if it is with the policy, has not chosen.
+    pub(super) fn withdraw(&mut self, pieces: &mut Pieces, piece: u32) {
+        if pieces.get(piece).part == Part::Sorted {
+            self.policy.withdraw(&pieces.get(piece).pending);
+        }
+        self.forget(pieces, piece);
+    }
+
+    /// A piece is taken out that the policy has forgotten.
+    pub(super) fn forget(&mut self, pieces: &mut Pieces, piece: u32) {
+        match std::mem::replace(&mut pieces.get_mut(piece).part, Part::Out) {
+            Part::Sorted => self.sorted -= 1,
+            part => pieces.unlink(self.list(part), Thread::Queue, piece),
+        }
+    }
+
+    /// What goes before the policy's.
+    pub(super) fn first(&self) -> Option<u32> {
+        [self.requeued.newest, self.bound.oldest]
+            .into_iter()
+            .find(|&piece| piece != NONE)
+    }
+
+    /// Asks the policy.
+    pub(super) fn select(&mut self, view: &View) -> Choice {
+        self.policy.select(view)
+    }
+
+    fn list(&mut self, part: Part) -> &mut List {
+        match part {
+            Part::Requeued => &mut self.requeued,
+            Part::Bound => &mut self.bound,
+            Part::Out | Part::Sorted => panic!("what is {part:?} is in no list of a queue"),
+        }
+    }
+}

@@ -1,0 +1,314 @@
+//! The order against a naive one that compares everything with everything.
+
+use block::{Lba, Sectors};
+use drive::{Angle, Position};
+use proptest::prelude::*;
+
+use super::piece::LEGAL;
+use super::*;
+use crate::policy::find;
+
+/// What happens to a random piece.
+#[derive(Clone, Copy, Debug)]
+enum Act {
+    Enter(Direction, u64, u64, u8),
+    Barrier,
+    /// The n-th of those that may be served goes to the drive, and ends later.
+    Give(usize),
+    /// The n-th of those at the drive ends.
+    End(usize),
+    /// The n-th of those at the drive is given back.
+    Requeue(usize),
+    Withdraw(usize),
+    Raise(usize, u8),
+    Divide(usize, u64, u64),
+}
+
+/// A piece as the naive order knows it.
+#[derive(Clone, Copy, Debug)]
+struct Known {
+    piece: u32,
+    owner: u32,
+    direction: Direction,
+    extent: Extent,
+    barriers: u32,
+}
+
+struct Both {
+    ordering: Ordering,
+    known: Vec<Known>,
+    barriers: u32,
+    owners: u32,
+}
+
+const BLOCKS: u64 = 4_000;
+
+const TARGET: Target = Target {
+    position: Position {
+        cylinder: 0,
+        head: 0,
+    },
+    angle: Angle::ZERO,
+};
+
+impl Both {
+    fn new() -> Self {
+        let policy = find("c-look").expect("a policy of the table");
+        let rules = Rules {
+            phases: Phases::Mixed,
+            patience: Duration::from_secs(1),
+            pieces: 10_000,
+        };
+        Both {
+            ordering: Ordering::new(&|| policy.make(), rules),
+            known: Vec::new(),
+            barriers: 0,
+            owners: 0,
+        }
+    }
+
+    fn act(&mut self, act: Act) {
+        let now = Instant::ZERO;
+        match act {
+            Act::Enter(direction, start, length, level) => {
+                let newcomer = Newcomer {
+                    owner: self.owners,
+                    direction,
+                    extent: blocks(start, length),
+                    level: level_of(level),
+                    target: TARGET,
+                };
+                self.owners += 1;
+                let piece = self.ordering.enter(now, newcomer);
+                self.know(piece, newcomer, self.barriers);
+            }
+            Act::Barrier => {
+                self.ordering.barrier();
+                self.barriers += 1;
+            }
+            Act::Give(n) => {
+                if let Some(piece) = self.nth_queued(n) {
+                    self.ordering.withdraw_from_queue(piece);
+                    self.ordering.no_longer_waits(piece);
+                    self.ordering.pieces.step(piece, Step::Choose);
+                    self.ordering.give(now, piece);
+                }
+            }
+            Act::End(n) => {
+                if let Some(piece) = self.nth(n, Stage::AtDrive) {
+                    self.ordering.end(now, piece);
+                    self.known.retain(|known| known.piece != piece);
+                }
+            }
+            Act::Requeue(n) => {
+                if let Some(piece) = self.nth(n, Stage::AtDrive) {
+                    self.ordering.requeue(piece);
+                }
+            }
+            Act::Withdraw(n) => {
+                if let Some(piece) = self.nth(n, Stage::Waiting) {
+                    self.ordering.withdraw(now, piece);
+                    self.known.retain(|known| known.piece != piece);
+                }
+            }
+            Act::Raise(n, level) => {
+                if let Some(piece) = self.nth(n, Stage::Waiting) {
+                    self.ordering.raise(now, piece, level_of(level));
+                }
+            }
+            Act::Divide(n, start, length) => {
+                if let Some(piece) = self.nth(n, Stage::Waiting) {
+                    self.divide(piece, start, length);
+                }
+            }
+        }
+    }
+
+    fn divide(&mut self, piece: u32, start: u64, length: u64) {
+        let place = self.known.iter().position(|known| known.piece == piece);
+        let place = place.expect("a known piece");
+        let whole = self.known[place];
+        let wanted = blocks(whole.extent.start().0 + start, length);
+        if !whole.extent.overlaps(wanted) {
+            return;
+        }
+        let cut = self
+            .ordering
+            .divide(Instant::ZERO, piece, wanted, &mut |_, _, _| TARGET);
+        self.known[place].extent = self.ordering.blocks(piece).1;
+        for part in cut.into_iter().flatten() {
+            let extent = self.ordering.blocks(part).1;
+            assert_eq!(self.ordering.owner(part), whole.owner);
+            let known = Known {
+                piece: part,
+                extent,
+                ..whole
+            };
+            // With the piece from which it was cut: order is the order of arrival.
+            self.known.insert(place + 1, known);
+        }
+    }
+
+    fn know(&mut self, piece: u32, newcomer: Newcomer, barriers: u32) {
+        self.known.push(Known {
+            piece,
+            owner: newcomer.owner,
+            direction: newcomer.direction,
+            extent: newcomer.extent,
+            barriers,
+        });
+    }
+
+    /// One of those at this stage.
+    fn nth(&self, n: usize, stage: Stage) -> Option<u32> {
+        self.one_of(n, |known| self.ordering.stage(known.piece) == stage)
+    }
+
+    /// One of those that wait and are in a queue.
+    fn nth_queued(&self, n: usize) -> Option<u32> {
+        self.one_of(n, |known| {
+            self.ordering.pieces.get(known.piece).part != Part::Out
+        })
+    }
+
+    fn one_of(&self, n: usize, is_one: impl Fn(&&Known) -> bool) -> Option<u32> {
+        let all: Vec<&Known> = self.known.iter().filter(is_one).collect();
+        (!all.is_empty()).then(|| all[n % all.len()].piece)
+    }
+
+    /// As the rules say, word by word.
+    fn may_be_served(&self, place: usize) -> bool {
+        let piece = &self.known[place];
+        let write = |known: &Known| known.direction == Direction::Write;
+        self.known[..place].iter().all(|earlier| {
+            let conflict = (write(piece) || write(earlier))
+                && piece.extent.overlaps(earlier.extent)
+                && piece.owner != earlier.owner;
+            let barred = write(piece) && write(earlier) && earlier.barriers < piece.barriers;
+            !conflict && !barred
+        })
+    }
+
+    fn check(&self) {
+        for (place, known) in self.known.iter().enumerate() {
+            let entry = self.ordering.pieces.get(known.piece);
+            if entry.stage == Stage::Waiting {
+                let is_queued = entry.part != Part::Out;
+                assert_eq!(is_queued, self.may_be_served(place), "{known:?}");
+            }
+            // Nothing waits for something less urgent.
+            for earlier in &self.known[..place] {
+                let other = self.ordering.pieces.get(earlier.piece);
+                let barred = entry.is_write()
+                    && other.is_write()
+                    && earlier.barriers < known.barriers
+                    && other.stage == Stage::Waiting;
+                if other.conflicts_with(entry) || barred {
+                    assert!(other.level <= entry.level, "{earlier:?} before {known:?}");
+                }
+            }
+        }
+    }
+}
+
+fn blocks(start: u64, length: u64) -> Extent {
+    Extent::new(Lba(start), Sectors(length)).expect("a valid extent")
+}
+
+fn level_of(level: u8) -> Level {
+    let class = match level {
+        0 => block::Class::RealTime {
+            deadline: Instant::ZERO,
+        },
+        1..8 => block::Class::BestEffort(level - 1),
+        _ => block::Class::Background,
+    };
+    Level::of(class).expect("a class")
+}
+
+fn act(entering: u32) -> impl Strategy<Value = Act> {
+    let direction = prop_oneof![Just(Direction::Read), Just(Direction::Write)];
+    // Most overlap few others, some overlap many.
+    let length = prop_oneof![4 => 1..20u64, 1 => 1..200u64];
+    prop_oneof![
+        entering => (direction, 0..BLOCKS, length, 0..9u8)
+            .prop_map(|(d, start, length, level)| Act::Enter(d, start, length, level)),
+        1 => Just(Act::Barrier),
+        12 => any::<usize>().prop_map(Act::Give),
+        10 => any::<usize>().prop_map(Act::End),
+        1 => any::<usize>().prop_map(Act::Requeue),
+        2 => any::<usize>().prop_map(Act::Withdraw),
+        2 => (any::<usize>(), 0..9u8).prop_map(|(n, level)| Act::Raise(n, level)),
+        3 => (any::<usize>(), 0..30u64, 1..30u64).prop_map(|(n, s, l)| Act::Divide(n, s, l)),
+    ]
+}
+
+fn compare(before: u64, acts: &[Act]) {
+    let mut both = Both::new();
+    // Reads far from each other: more footprints than a row of the index has.
+    for number in 0..before {
+        let start = number * 7_919 % BLOCKS;
+        both.act(Act::Enter(Direction::Read, start, 1, 5));
+    }
+    for &act in acts {
+        both.act(act);
+        both.check();
+    }
+    while let Some(piece) = both.nth(0, Stage::AtDrive) {
+        both.ordering.end(Instant::ZERO, piece);
+        both.known.retain(|known| known.piece != piece);
+    }
+    // Whatever waits can be served to the end.
+    while !both.known.is_empty() {
+        both.act(Act::Give(0));
+        both.act(Act::End(0));
+    }
+    assert_eq!(
+        (both.ordering.waiting(), both.ordering.pieces.held()),
+        (0, 0)
+    );
+    assert_eq!(both.ordering.ready, [0; 2]);
+    assert!(both.ordering.ages.is_empty());
+}
+
+proptest! {
+    #[test]
+    fn what_may_be_served_is_what_the_rules_say(
+        acts in prop::collection::vec(act(20), 0..120),
+    ) {
+        compare(0, &acts);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    #[test]
+    fn what_may_be_served_among_many_is_what_the_rules_say(
+        before in 100..400u64,
+        acts in prop::collection::vec(act(12), 0..60),
+    ) {
+        compare(before, &acts);
+    }
+}
+
+#[test]
+fn every_step_outside_the_table_stops_the_program() {
+    let stages = [Stage::Free, Stage::Waiting, Stage::Chosen, Stage::AtDrive];
+    let steps = [
+        Step::Enter,
+        Step::Withdraw,
+        Step::Choose,
+        Step::PutBack,
+        Step::Give,
+        Step::Requeue,
+        Step::End,
+    ];
+    for stage in stages {
+        for step in steps {
+            let legal = LEGAL.iter().find(|row| row.0 == stage && row.1 == step);
+            let led = std::panic::catch_unwind(|| stage.after(step)).ok();
+            assert_eq!(led, legal.map(|row| row.2), "{stage:?} {step:?}");
+        }
+    }
+}
