@@ -151,7 +151,7 @@ fn cpu_time_of(case: &Case, requests: u64) -> Result<Duration, Failure> {
 }
 
 /// The CPU time of this process so far.
-fn cpu_time() -> Duration {
+pub fn cpu_time() -> Duration {
     let now = clock_gettime(ClockId::ProcessCPUTime);
     Duration::new(now.tv_sec.unsigned_abs(), now.tv_nsec.unsigned_abs() as u32)
 }

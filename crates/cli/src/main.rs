@@ -6,6 +6,7 @@ mod drives;
 mod experiment;
 mod fit;
 mod output;
+mod paper;
 mod shared;
 mod simulate;
 mod trace;
@@ -38,6 +39,8 @@ enum Command {
     Experiment(experiment::Arguments),
     /// Fit a drive's unpublished constants to a measured trace, and judge them on its other half.
     Fit(fit::Arguments),
+    /// What papers claim, measured again: theirs beside ours.
+    Paper(paper::Arguments),
     /// Run a load or a trace on a drive under one policy or several, in virtual time.
     Simulate(Box<simulate::Arguments>),
     /// Look into a trace of block requests, or convert it.
@@ -57,6 +60,7 @@ fn main() -> ExitCode {
         Command::Drives(arguments) => drives::print(&arguments),
         Command::Experiment(arguments) => experiment::run(&arguments),
         Command::Fit(arguments) => fit::run(&arguments),
+        Command::Paper(arguments) => paper::run(&arguments),
         Command::Simulate(arguments) => simulate::run(&arguments),
         Command::Trace(arguments) => trace::run(&arguments).map_err(Failure::from),
         Command::Validate(arguments) => validate::run(&arguments),

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use toml_edit::{Document, Item, TableLike};
+use toml_edit::{Document, Item, Table, TableLike};
 
 /// What is wrong with a load, and where.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -44,15 +44,23 @@ impl Origin {
         let flag = self.flags.get(key).or_else(|| self.flags.get(section));
         let (place, key) = match flag {
             Some(flag) => ("command line".to_owned(), (*flag).to_owned()),
-            None => {
-                let line = self.lines.get(key).or_else(|| self.lines.get(section));
-                (self.at(line.copied()), key.to_owned())
-            }
+            None => (self.at(self.line_of(key)), key.to_owned()),
         };
         SpecError {
             place,
             key,
             problem: problem.into(),
+        }
+    }
+
+    /// The line of a key, or of the innermost table around it whose line is known.
+    fn line_of(&self, key: &str) -> Option<usize> {
+        let mut key = key;
+        loop {
+            if let Some(&line) = self.lines.get(key) {
+                return Some(line);
+            }
+            key = key.rsplit_once('.')?.0;
         }
     }
 
@@ -82,6 +90,8 @@ pub(crate) struct Section<'a> {
     text: &'a str,
     path: String,
     table: &'a dyn TableLike,
+    /// Where it begins, if it is one of a list.
+    line: Option<usize>,
     asked: Vec<&'static str>,
 }
 
@@ -91,6 +101,7 @@ impl<'a> Section<'a> {
             text,
             path: String::new(),
             table,
+            line: None,
             asked: Vec::new(),
         }
     }
@@ -113,6 +124,7 @@ impl<'a> Section<'a> {
             text: self.text,
             path: self.path_of(key),
             table,
+            line: None,
             asked: Vec::new(),
         })
     }
@@ -160,10 +172,49 @@ impl<'a> Section<'a> {
                 text: self.text,
                 path: path.clone(),
                 table,
+                line: value.span().map(|span| line_of(self.text, span.start)),
                 asked: Vec::new(),
             });
         }
         Ok(sections)
+    }
+
+    /// The tables `[[key]]`, of which there is at least one.
+    pub(crate) fn tables(
+        &mut self,
+        origin: &mut Origin,
+        key: &'static str,
+    ) -> Result<Vec<Section<'a>>, SpecError> {
+        let path = self.path_of(key);
+        let expected = format!("expected tables [[{key}]]");
+        let Some(item) = self.item(origin, key) else {
+            return Err(self.absent(origin, key, &format!("missing: {expected}")));
+        };
+        let tables = item
+            .as_array_of_tables()
+            .ok_or_else(|| origin.complain(&path, format!("{}: {expected}", shown(item))))?;
+        let section = |table: &'a Table| Section {
+            text: self.text,
+            path: path.clone(),
+            table,
+            line: table.span().map(|span| line_of(self.text, span.start)),
+            asked: Vec::new(),
+        };
+        Ok(tables.iter().map(section).collect())
+    }
+
+    /// From now on complaints are about this table, not about those of its list before it.
+    pub(crate) fn begin(&self, origin: &mut Origin) {
+        let inside = format!("{}.", self.path);
+        origin.lines.retain(|key, _| !key.starts_with(&inside));
+        if let Some(line) = self.line {
+            origin.lines.insert(self.path.clone(), line);
+        }
+    }
+
+    /// Whether there is such a key.
+    pub(crate) fn has(&self, key: &str) -> bool {
+        self.table.contains_key(key)
     }
 
     /// A number, whole or not; `default` if the key is not there, a complaint if there is none.

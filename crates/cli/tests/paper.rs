@@ -1,0 +1,158 @@
+//! `headtime paper` as a whole binary: the promised keys, the two modes apart, the same bytes again,
+//! drawings, and one line where something is wrong.
+
+use std::collections::BTreeSet;
+use std::process::Output;
+
+use assert_cmd::Command;
+use serde_json::Value;
+
+fn run(arguments: &str) -> Output {
+    Command::new(assert_cmd::cargo::cargo_bin!("headtime"))
+        .env_remove("HEADTIME_SHARED")
+        .args(arguments.split_whitespace())
+        .output()
+        .expect("it ran")
+}
+
+/// What it prints on standard output when it succeeds.
+fn prints(arguments: &str) -> String {
+    let output = run(arguments);
+    assert!(output.status.success(), "{arguments}: {output:?}");
+    String::from_utf8(output.stdout).expect("text")
+}
+
+fn rows(arguments: &str) -> Vec<Value> {
+    let text = prints(&format!("paper freeblock {arguments} --json"));
+    serde_json::from_str(&text).expect("an array")
+}
+
+/// The one line on standard error, with exit code 2.
+fn refuses(arguments: &str) -> String {
+    let output = run(arguments);
+    let said = String::from_utf8(output.stderr).expect("text");
+    assert_eq!(output.status.code(), Some(2), "{arguments}: {said}");
+    assert!(output.stdout.is_empty(), "nothing on standard output");
+    assert_eq!(said.lines().count(), 1, "one line: {said}");
+    said.trim_end().to_owned()
+}
+
+/// A number, or an object of numbers.
+fn is_figures(value: &Value) -> bool {
+    let in_object = |all: &serde_json::Map<String, Value>| all.values().all(Value::is_number);
+    value.is_number() || value.as_object().is_some_and(in_object)
+}
+
+#[test]
+fn json_has_the_promised_keys() {
+    let mut seen = BTreeSet::new();
+    for row in rows("--requests 200") {
+        let keys: Vec<&String> = row.as_object().expect("an object").keys().collect();
+        assert_eq!(
+            keys,
+            ["holds", "id", "mode", "note", "ours", "theirs", "unit"]
+        );
+        let id = row["id"].as_str().expect("a text");
+        let mode = row["mode"].as_str();
+        assert!(
+            [None, Some("in-firmware"), Some("external")].contains(&mode),
+            "{row}"
+        );
+        assert!(
+            is_figures(&row["theirs"]) && is_figures(&row["ours"]),
+            "{row}"
+        );
+        assert!(
+            row["unit"].is_string() && row["holds"].is_boolean(),
+            "{row}"
+        );
+        let note = row["note"].as_str().expect("a text");
+        assert!(note.starts_with("200 requests in each run; "), "{note}");
+        let both = (id.to_owned(), mode.map(str::to_owned));
+        assert!(seen.insert(both), "{id} is there twice in one mode");
+    }
+    assert!(!seen.is_empty());
+}
+
+#[test]
+fn external_figures_say_under_which_noise_and_in_firmware_ones_that_there_is_none() {
+    let rows = rows("fb.latency-share fb.prediction fb.sptf --requests 100");
+    let mut modes = BTreeSet::new();
+    for row in &rows {
+        let note = row["note"].as_str().expect("a text");
+        let (belief, other) = match row["mode"].as_str() {
+            Some("external") => ("seek noise sigma", "belief = truth"),
+            _ => ("belief = truth", "sigma"),
+        };
+        assert!(note.contains(belief) && !note.contains(other), "{note}");
+        for said in ["at the drive", "head switch", "bus 80 MB/s"] {
+            assert!(note.contains(said), "{said}: {note}");
+        }
+        modes.insert(row["mode"].as_str());
+    }
+    assert_eq!(modes.len(), 2);
+}
+
+#[test]
+fn the_shares_of_latency_are_the_papers_already_with_few_requests() {
+    let rows = rows("fb.latency-share --quick");
+    let holds = |id: &str| {
+        let row = rows.iter().find(|row| row["id"] == id).expect("measured");
+        row["holds"] == true
+    };
+    for id in ["random-small", "256k", "seek-reducing", "sptf"] {
+        assert!(holds(&format!("fb.latency-share.{id}")), "{id}: {rows:?}");
+    }
+}
+
+#[test]
+fn the_same_claims_give_the_same_bytes() {
+    let arguments = "paper freeblock fb.latency-share fb.prediction --requests 200";
+    let text = prints(arguments);
+    assert_eq!(text, prints(arguments));
+    assert!(text.contains("theirs") && text.contains("200 requests in each run"));
+}
+
+#[test]
+fn the_papers_figures_are_drawn() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let to = folder.path().join("drawn/here");
+    let arguments = format!(
+        "paper freeblock fb.prediction fb.sptf --requests 100 --svg-dir {}",
+        to.display()
+    );
+    prints(&arguments);
+    for name in ["figure-7.svg", "figure-8.svg"] {
+        let svg = std::fs::read_to_string(to.join(name)).expect(name);
+        assert!(
+            svg.starts_with("<svg") && svg.trim_end().ends_with("</svg>"),
+            "{name}"
+        );
+    }
+}
+
+#[test]
+fn what_is_wrong_is_said_in_one_line_with_what_was_expected() {
+    for (arguments, said) in [
+        (
+            "paper freeblok",
+            "no paper is called \"freeblok\": expected one of freeblock; did you mean \"freeblock\"?",
+        ),
+        (
+            "paper freeblock fb.sptff",
+            "no measured claim is called \"fb.sptff\": expected one of fb.latency-share",
+        ),
+        ("paper freeblock --requests 5", "5 is not in 100.."),
+        (
+            "paper freeblock --quick --requests 500",
+            "cannot be used with",
+        ),
+        (
+            "paper freeblock fb.sptf --requests 100 --svg-dir /dev/null/x",
+            "/dev/null/x",
+        ),
+    ] {
+        let error = refuses(arguments);
+        assert!(error.contains(said), "{error}");
+    }
+}
