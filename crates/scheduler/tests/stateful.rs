@@ -76,7 +76,7 @@ impl Bench {
     }
 
     fn wait(&mut self, millis: u64) {
-        self.now = self.now + Duration::from_millis(millis);
+        self.now += Duration::from_millis(millis);
     }
 }
 
