@@ -25,6 +25,8 @@ pub(super) struct Leg {
     pub direction: Direction,
     /// When the head has to be there.
     pub latest: Instant,
+    /// When the reads on the way have to be done.
+    pub done_by: Instant,
     /// What is left between arriving on a track on the way and its first sector.
     pub to_free: Duration,
 }
@@ -100,7 +102,7 @@ pub(super) fn visit(
     let arrives = leg.leaves + profile.reposition(leg.from, position, Direction::Read);
     let back = profile.reposition(position, leg.to, leg.direction);
     let until = leg.latest.as_nanos().checked_sub(back.as_nanos())?;
-    let until = Instant::from_nanos(until);
+    let until = Instant::from_nanos(until).min(leg.done_by);
     if until < leg.follows {
         return None;
     }
