@@ -14,8 +14,8 @@ use block::{Direction, Duration, Extent, Instant, Sectors, Status};
 use drive::Profile;
 use scheduler::background::{Account, Means, Served, Tasks};
 use scheduler::freeblock::{
-    ANYTIME_TRACKS, Caution, Conservatism, Gap, Kind, Plan, Planner, Ranges, Reach, SameTrack,
-    Stop, Wanted,
+    ANYTIME_TRACKS, Caution, Conservatism, Gap, Goal, Kind, Plan, Planner, Ranges, Reach,
+    SameTrack, Stop, Wanted,
 };
 
 use crate::forecast::{Head, Route};
@@ -29,6 +29,8 @@ pub struct Rules {
     pub same_track: SameTrack,
     /// Ranges a track.
     pub ranges: Ranges,
+    /// What makes one plan better than another.
+    pub goal: Goal,
     /// Stops on one way.
     pub stops: u8,
     /// At most how many tracks are looked at for one gap.
@@ -48,6 +50,7 @@ impl Default for Rules {
             caution: Caution::default(),
             same_track: SameTrack::Never,
             ranges: Ranges::One,
+            goal: Goal::Blocks,
             stops: 1,
             tracks: ANYTIME_TRACKS,
             // Choice: longer than the pauses between the requests of one busy client.
@@ -144,6 +147,7 @@ impl Background {
             guard: self.conservatism.guard(gap),
             same_track: self.rules.same_track,
             ranges: self.rules.ranges,
+            goal: self.rules.goal,
             stops: self.rules.stops,
             tracks: self.rules.tracks,
         };

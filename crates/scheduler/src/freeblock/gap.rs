@@ -72,6 +72,17 @@ pub enum Ranges {
     Two,
 }
 
+/// What makes one plan better than another.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Goal {
+    /// More wanted blocks: the most bytes now.
+    #[default]
+    Blocks,
+    /// A greater part of a revolution, and more so the less it leaves of its track: all parts of
+    /// the disk come to their end at the same time, and few small pieces are left over.
+    Even,
+}
+
 /// What a plan may consist of, and how hard it is looked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reach {
@@ -81,6 +92,8 @@ pub struct Reach {
     pub same_track: SameTrack,
     /// Ranges a track.
     pub ranges: Ranges,
+    /// What is best.
+    pub goal: Goal,
     /// Stops on one way, at least 1, at most [`MOST_STOPS`](crate::freeblock::plan::MOST_STOPS).
     pub stops: u8,
     /// At most how many tracks are looked at: the best plan so far is then taken. `u32::MAX`
@@ -94,6 +107,7 @@ impl Default for Reach {
             guard: Guard::default(),
             same_track: SameTrack::Never,
             ranges: Ranges::One,
+            goal: Goal::Blocks,
             stops: 1,
             tracks: u32::MAX,
         }

@@ -7,6 +7,7 @@
 //! Of plans with equally many wanted blocks the one that is found first is taken: in one command
 //! with B, then on B's cylinder, on A's, and then the nearer ones.
 
+mod goal;
 mod ground;
 mod idle;
 mod merged;
@@ -20,6 +21,7 @@ use std::sync::Arc;
 use drive::Profile;
 
 use super::{Gap, Plan, Reach, Wanted};
+use goal::Worth;
 use ground::Ground;
 use route::Planning;
 
@@ -40,18 +42,15 @@ pub struct Planner {
 }
 
 impl Planner {
-    /// At most how many tracks are looked at.
-    pub const TRACKS: u32 = 512;
-
     /// A planner that believes in a profile.
     pub fn new(profile: Arc<Profile>) -> Self {
         let ground = Ground::new(&profile);
         Planner { profile, ground }
     }
 
-    /// The plan with the most wanted blocks, if any can be read.
+    /// The best plan by [`Reach::goal`], if anything can be read.
     ///
-    /// With [`Reach::stops`] 1 no plan has more, unless [`Reach::tracks`] ended the search; further
+    /// With [`Reach::stops`] 1 no plan is better, unless [`Reach::tracks`] ended the search; further
     /// stops are added one by one where they gain most. A region that is left out by its bound counts
     /// as a track that was looked at.
     ///
@@ -67,6 +66,7 @@ impl Planner {
             wanted,
             gap,
             reach,
+            worth: Worth::new(reach.goal, self.ground.sparse()),
             left: reach.tracks,
         };
         let route = planning.best();

@@ -14,6 +14,36 @@ pub struct Sliced<'a> {
     pub slices: u64,
 }
 
+/// How many wanted blocks the best plan of one stop and one range has, for each track on which
+/// one has any; the merged one under B's track as well.
+pub fn best_of_tracks(
+    profile: &Profile,
+    wanted: Sliced,
+    gap: &Gap,
+    reach: &Reach,
+) -> Vec<(Position, usize)> {
+    let geometry = &profile.geometry;
+    let mut found = vec![(
+        gap.destination.position,
+        merged(profile, wanted, gap, reach),
+    )];
+    for cylinder in 0..geometry.cylinders() {
+        for head in 0..geometry.surfaces() {
+            let here = Position { cylinder, head };
+            let own = here == gap.source || here == gap.destination.position;
+            if own && reach.same_track == SameTrack::Never {
+                continue;
+            }
+            let extents = runs_of(profile, here, wanted.blocks).into_iter();
+            let in_time = extents.filter(|&e| in_time(profile, gap, reach, here, e));
+            let counts = in_time.map(|extent| count(profile, wanted, here, extent));
+            found.push((here, counts.max().unwrap_or(0)));
+        }
+    }
+    found.retain(|&(_, count)| count > 0);
+    found
+}
+
 /// How many wanted blocks the best plan of one stop and one range has.
 pub fn best(profile: &Profile, wanted: Sliced, gap: &Gap, reach: &Reach) -> usize {
     let geometry = &profile.geometry;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use block::{Direction, Duration, Instant, Lba};
 use drive::{Position, Profile, Target};
 use proptest::prelude::*;
-use scheduler::freeblock::{Gap, Guard, Planner, Ranges, Reach, SameTrack, Wanted};
+use scheduler::freeblock::{Gap, Goal, Guard, Planner, Ranges, Reach, SameTrack, Wanted};
 
 use crate::brute_force::{self, Sliced};
 use crate::drives::{Moved, blocks, extent, profile, wide_profile};
@@ -136,6 +136,30 @@ proptest! {
             let range = stop.extent.start().0..stop.extent.end().0;
             prop_assert_eq!(wanted.range(range).count(), stop.wanted as usize);
         }
+    }
+
+    /// By the goal that lets all parts of the disk end together: the share of a revolution, and as
+    /// much again for what clears its track.
+    #[test]
+    fn no_plan_of_one_stop_is_worth_more(situation in situation(Moved::None)) {
+        let Situation { profile, wanted, gap, .. } = &situation;
+        let reach = Reach { goal: Goal::Even, ..situation.reach() };
+        let worth = |at: Position, count: usize| {
+            let track = profile.geometry.track_at(at.cylinder, at.head).expect("a track");
+            let left = wanted.range(track.first.0..=track.last.0).count() as u64;
+            let share = (count as u64) * (1 << 20) / u64::from(track.sectors);
+            share + share * count as u64 / left
+        };
+        let blocks = Sliced { blocks: wanted, slices: u64::MAX };
+        let tracks = brute_force::best_of_tracks(profile, blocks, gap, &reach);
+        let best = tracks.into_iter().map(|(at, count)| worth(at, count)).max().unwrap_or(0);
+        let plan = Planner::new(Arc::clone(profile)).plan(&situation.set(), gap, &reach);
+        let found = plan.map_or(0, |plan| {
+            let stop = plan.stops().next().expect("a stop");
+            let place = profile.geometry.locate(stop.extent.start()).expect("a block");
+            worth(Target::from(&place).position, stop.wanted as usize)
+        });
+        prop_assert_eq!(found, best, "{:?}", plan);
     }
 
     /// With tracks of up to 19 blocks in up to 8 slices.

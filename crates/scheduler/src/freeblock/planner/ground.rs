@@ -14,6 +14,8 @@ pub(super) struct Ground {
     envelope: Envelope,
     /// The most sectors of a track, for each region, from each region on upwards, and downwards.
     dense: [Arc<[u32]>; 3],
+    /// The fewest sectors of a track.
+    sparse: u32,
 }
 
 impl Ground {
@@ -35,6 +37,7 @@ impl Ground {
         Ground {
             envelope: Envelope::new(profile),
             dense: [dense.into(), upwards.into(), downwards],
+            sparse: sparse(profile),
         }
     }
 
@@ -50,11 +53,23 @@ impl Ground {
         self.dense[if step > 0 { 1 } else { 2 }][region]
     }
 
+    /// The fewest sectors that a track has.
+    pub fn sparse(&self) -> u32 {
+        self.sparse
+    }
+
     /// Not more than any seek over `distance` cylinders or more takes.
     #[inline]
     pub fn least(&self, direction: Direction, distance: u32) -> Duration {
         self.envelope.least(direction, distance)
     }
+}
+
+/// The fewest sectors of a track: all tracks of a zone have as many as its first.
+fn sparse(profile: &Profile) -> u32 {
+    let zones = profile.geometry.zones();
+    let sectors = zones.iter().map(|zone| zone.sectors_per_track);
+    sectors.min().unwrap_or(1).max(1)
 }
 
 /// The most sectors of a track of each region.

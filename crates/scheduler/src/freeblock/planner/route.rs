@@ -3,6 +3,7 @@
 use block::{Direction, Duration, Instant};
 use drive::{Position, Profile};
 
+use super::goal::Worth;
 use super::ground::Ground;
 use super::merged::{Approach, merged};
 use super::search::{Quest, Search};
@@ -31,6 +32,7 @@ pub(super) struct Planning<'a> {
     pub wanted: &'a Wanted,
     pub gap: &'a Gap,
     pub reach: &'a Reach,
+    pub worth: Worth,
     /// How many more tracks may be looked at.
     pub left: u32,
 }
@@ -114,7 +116,7 @@ impl Planning<'_> {
         let mut than = 0;
         let mut gain = None;
         if let Some((stop, begins)) = self.merged(route) {
-            than = stop.wanted;
+            than = self.worth_of_merged(&stop);
             gain = Some(Gain::Merged(stop, begins));
         }
         let taken: Vec<Position> = route.visits.iter().map(|visit| visit.position).collect();
@@ -139,13 +141,25 @@ impl Planning<'_> {
                 source: gap.source,
                 destination: gap.destination.position,
             };
-            let found = Search::best(self.profile, self.ground, &quest, than, &mut self.left);
-            if let Some(found) = found {
-                than = found.wanted;
+            let beyond = (self.worth, than);
+            let found = Search::best(self.profile, self.ground, &quest, beyond, &mut self.left);
+            if let Some((found, worth)) = found {
+                than = worth;
                 gain = Some(Gain::Visit(place, found));
             }
         }
         gain
+    }
+
+    fn worth_of_merged(&self, stop: &Stop) -> u64 {
+        let Some(track) = self.profile.geometry.track_of(stop.extent.start()) else {
+            return 0;
+        };
+        let left = self
+            .wanted
+            .slices(&track)
+            .map_or(0, |slices| slices.wanted(0..slices.count()));
+        self.worth.of(stop.wanted, track.sectors, left)
     }
 
     /// The way before the visit with that number, or to B.

@@ -11,6 +11,7 @@
 use block::{Direction, Duration};
 use drive::{Position, Profile};
 
+use super::goal::Worth;
 use super::ground::{Ground, sole};
 use super::visit::{Leg, Visit, visit};
 use crate::freeblock::wanted::Wanted;
@@ -72,20 +73,25 @@ pub(super) struct Search<'a> {
     time: Duration,
     /// How many more tracks may be looked at.
     left: &'a mut u32,
-    /// What has to be exceeded.
-    than: u32,
+    /// By what reads are compared.
+    worth: Worth,
+    /// The worth that has to be exceeded.
+    than: u64,
+    /// So many wanted blocks do not exceed it.
+    few: u32,
     best: Option<Visit>,
 }
 
 impl<'a> Search<'a> {
-    /// The best visit with more than `than` wanted blocks; looks at `left` tracks at most.
+    /// The best visit that is worth more than `than`, and its worth; looks at `left` tracks at
+    /// most.
     pub fn best(
         profile: &'a Profile,
         ground: &'a Ground,
         quest: &'a Quest<'a>,
-        than: u32,
+        (worth, than): (Worth, u64),
         left: &'a mut u32,
-    ) -> Option<Visit> {
+    ) -> Option<(Visit, u64)> {
         let leg = &quest.leg;
         let until = leg.latest.as_nanos();
         let from = (leg.leaves + leg.to_free).as_nanos();
@@ -96,11 +102,13 @@ impl<'a> Search<'a> {
             quest,
             time,
             left,
+            worth,
             than,
+            few: worth.blocks(than),
             best: None,
         };
         search.run();
-        search.best
+        search.best.map(|best| (best, search.than))
     }
 
     fn run(&mut self) {
@@ -129,8 +137,8 @@ impl<'a> Search<'a> {
         let quest = self.quest;
         let region = quest.wanted.grain().region(cursor.at as u32);
         *self.left -= 1;
-        if quest.wanted.most(region) <= self.than {
-            cursor.skip(quest.wanted, region, self.than);
+        if quest.wanted.most(region) <= self.few {
+            cursor.skip(quest.wanted, region, self.few);
             return;
         }
         let ahead = self.ground.ahead(region, cursor.step);
@@ -144,7 +152,7 @@ impl<'a> Search<'a> {
         ];
         for (length, dense) in spans {
             let length = length.min(rest);
-            if self.gain(self.time_of(cursor, length), dense) <= self.than {
+            if self.most(self.time_of(cursor, length), dense) <= self.than {
                 cursor.at += cursor.step * i64::from(length.max(1));
                 return;
             }
@@ -153,7 +161,7 @@ impl<'a> Search<'a> {
             if *self.left == 0 {
                 return;
             }
-            if quest.wanted.may_have(cursor.at as u32, self.than) {
+            if quest.wanted.may_have(cursor.at as u32, self.few) {
                 self.cylinder(cursor.at as u32);
             }
             cursor.at += cursor.step;
@@ -185,7 +193,7 @@ impl<'a> Search<'a> {
         let time = self.time.saturating_sub(there + back);
         let dense = self.ground.dense(quest.wanted.grain().region(cylinder));
         // Tracks that take equally long have the same bound.
-        let mut bound = (time, self.gain(time, dense));
+        let mut bound = (time, self.most(time, dense));
         if bound.1 <= self.than {
             return;
         }
@@ -197,7 +205,7 @@ impl<'a> Search<'a> {
                 return;
             }
             *self.left -= 1;
-            if tracks.most(head) <= self.than {
+            if tracks.most(head) <= self.few {
                 continue;
             }
             let position = Position { cylinder, head };
@@ -206,7 +214,7 @@ impl<'a> Search<'a> {
             }
             let time = self.time_at(position);
             if bound.0 != time {
-                bound = (time, self.gain(time, dense));
+                bound = (time, self.most(time, dense));
             }
             if bound.1 > self.than {
                 self.track(position);
@@ -236,12 +244,27 @@ impl<'a> Search<'a> {
             &quest.leg,
             (position, kind),
             quest.ranges,
-            self.than,
+            self.few,
         );
-        if let Some(found) = found {
-            self.than = found.wanted;
+        let Some(found) = found else { return };
+        let worth = self
+            .worth
+            .of(found.wanted, found.track.sectors, found.track.wanted);
+        if worth > self.than {
+            self.than = worth;
+            self.few = self.worth.blocks(worth);
             self.best = Some(found);
         }
+    }
+
+    /// What no read is worth more than for which there is so much time, with at most so many
+    /// sectors a track.
+    #[inline]
+    fn most(&self, time: Duration, sectors: u32) -> u64 {
+        let picos = time.as_nanos().saturating_mul(1000).saturating_add(1);
+        // Nothing takes as long as the bound, which keeps the shift within the word.
+        let parts = (picos.min(1 << 43) << 20) / self.profile.spindle.period_ps();
+        self.worth.most(parts + 1, self.gain(time, sectors))
     }
 
     /// How many blocks pass in a stretch of time, at most, with so many sectors a track.

@@ -42,6 +42,17 @@ pub(super) struct Visit {
     pub begins: Instant,
     /// Wanted blocks.
     pub wanted: u32,
+    /// The track as it was.
+    pub track: Visited,
+}
+
+/// A track that is visited.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Visited {
+    /// Its sectors.
+    pub sectors: u32,
+    /// Its wanted blocks.
+    pub wanted: u32,
 }
 
 /// Some blocks of a track, in the order of their sectors.
@@ -258,6 +269,10 @@ impl Visiting<'_> {
             stops: [None; 2],
             begins: self.turning.at(swept[0].ways.0),
             wanted: 0,
+            track: Visited {
+                sectors: self.track.sectors,
+                wanted: self.slices.wanted(0..self.slices.count()),
+            },
         };
         let mut there = self.arrives;
         for (place, swept) in visit.stops.iter_mut().zip(swept) {
