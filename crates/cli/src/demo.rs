@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::Args;
+use scheduler::ordering::Phases;
 use simulator::plot;
 use simulator::replay::{Devices, Fit, Pace, Plan};
 use simulator::run::PastEnd;
@@ -59,7 +60,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
 fn shown(setup: &Setup) -> Result<Vec<plot::Panel>, Failure> {
     let mut runs = Vec::new();
     for &policy in &setup.policies {
-        let mut progress = Progress::new(&policy.name(), setup.requests);
+        let mut progress = Progress::new(&policy.name(), setup);
         runs.push(setup.run(policy, &mut progress)?);
         progress.finish()?;
     }
@@ -101,6 +102,7 @@ fn setup(drive: &str, source: Source, requests: Option<u64>) -> Result<Setup, Fa
         truth: Truth::default(),
         source,
         policies: policies.into_iter().collect::<Result<_, _>>()?,
+        phases: Phases::Mixed,
         depth: None,
         requests,
         until: None,

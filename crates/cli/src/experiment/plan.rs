@@ -218,11 +218,6 @@ fn setup(experiment: &Experiment, arguments: &simulate::Arguments) -> Result<Set
     let setup = arguments
         .setup()
         .map_err(|failure| at(experiment, load, failure))?;
-    for policy in &setup.policies {
-        setup
-            .limits(*policy)
-            .map_err(|failure| at(experiment, "depth", failure))?;
-    }
     let begun = setup
         .source
         .begin(setup.drive.block_bytes, setup.drive.geometry.sectors().0);
