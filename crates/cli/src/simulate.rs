@@ -12,11 +12,12 @@ use std::sync::Arc;
 
 use block::Instant;
 use clap::{Args, ValueEnum};
+use drive::firmware::QueueOrder;
 use drive::{Profile, catalog};
 use engine::Limits;
 use scheduler::NamedPolicy;
 use scheduler::ordering::Phases;
-use scheduler::policy::UnknownPolicy;
+use scheduler::policy::{Depth, UnknownPolicy};
 use simulator::plot;
 use simulator::replay::Fit;
 use simulator::run::{Options, PastEnd, RunError, Watch};
@@ -402,15 +403,30 @@ impl Setup {
             }
             limits.commands_at_drive = depth as usize;
         }
-        match (&self.scan, limits.commands_at_drive, self.depth) {
-            (Some(_), 0..=1, Some(depth)) => Err(Failure::input(format!(
+        if self.scan.is_some() {
+            self.check_scan(policy, limits.commands_at_drive)?;
+        }
+        Ok(limits)
+    }
+
+    /// Whether a scan can be fitted in with so many commands at the drive.
+    fn check_scan(&self, policy: NamedPolicy, commands: usize) -> Result<(), Failure> {
+        let name = &self.drive.name;
+        let is_reordered = self.drive.queue.order != QueueOrder::Fcfs;
+        match (policy.depth(), commands, self.depth) {
+            (_, 0..=1, Some(depth)) => Err(Failure::input(format!(
                 "--depth {depth}: a scan's reads are given while another command is in service: \
                  expected at least 2"
             ))),
-            (Some(_), 0..=1, None) => Err(Failure::input(format!(
+            (_, 0..=1, None) => Err(Failure::input(format!(
                 "--scan on {name}: it holds one command at a time: expected one that holds 2"
             ))),
-            _ => Ok(limits),
+            (Depth::DriveQueue, 3.., _) if is_reordered => Err(Failure::input(format!(
+                "--policy {}: {name} puts its queue in an order of its own, in which no read is \
+                 free: expected --depth 2 or another policy with a scan",
+                policy.name()
+            ))),
+            _ => Ok(()),
         }
     }
 

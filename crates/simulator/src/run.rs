@@ -76,6 +76,8 @@ pub struct Ran {
     pub overruled: u64,
     /// When the last one ended.
     pub end: Instant,
+    /// When the run was over: later than that if a scan went on.
+    pub over: Instant,
     /// Between the first arrival and the last end, while no request was there.
     pub idle: Duration,
 }
@@ -226,6 +228,7 @@ pub fn run<D: Device, L: Load + ?Sized, W: Watch + ?Sized>(
         }
     }
     assert_eq!(engine.held(), 0, "the run ended, and requests did not");
+    course.ran.over = course.now;
     course.ran.skipped = course.arrivals.skipped();
     course.ran.overruled = engine.overruled();
     Ok(course.ran)

@@ -208,8 +208,14 @@ impl ScanArguments {
             let name = path.display();
             let file = std::fs::File::open(path)
                 .map_err(|error| Failure::input(format!("{name}: {error}")))?;
-            return Wanted::decode(&belief.geometry, io::BufReader::new(file))
-                .map_err(|error| Failure::input(format!("{name}: {error}")));
+            let wanted = Wanted::decode(&belief.geometry, io::BufReader::new(file))
+                .map_err(|error| Failure::input(format!("{name}: {error}")))?;
+            return match wanted.left() {
+                0 => Err(Failure::input(format!(
+                    "{name}: everything was read: expected a file with blocks that are left"
+                ))),
+                _ => Ok(wanted),
+            };
         }
         let text = self.scan.as_deref().unwrap_or(ALL);
         if text == ALL {

@@ -29,6 +29,9 @@ pub struct ScanFigures {
     pub foreground_p99_loss_percent: f64,
     state: &'static str,
     wanted_blocks: u64,
+    free_blocks: u64,
+    idle_blocks: u64,
+    paid_blocks: u64,
     left_blocks: u64,
     /// MB/s by free blocks until 1 %, 50 % and all of the scan were read, where it came so far.
     free_mb_s_by_part: Parts,
@@ -113,6 +116,9 @@ impl ScanFigures {
             foreground_p99_loss_percent: loss_percent(p99, p99_alone),
             state: state(progress.state),
             wanted_blocks: progress.asked.0,
+            free_blocks: progress.account.free.blocks.0,
+            idle_blocks: progress.account.idle.blocks.0,
+            paid_blocks: progress.account.paid.blocks.0,
             left_blocks: progress.left.0,
             free_mb_s_by_part: Parts::new(scanned, block_bytes),
             guard: guard_figures(plan, scanned),
@@ -136,7 +142,7 @@ impl ScanFigures {
 
     /// The figures as lines for people.
     pub fn text(&self) -> String {
-        let read = self.wanted_blocks - self.left_blocks;
+        let read = self.free_blocks + self.idle_blocks + self.paid_blocks;
         let share = read as f64 / self.wanted_blocks.max(1) as f64 * 100.0;
         let (all, state) = (grouped(self.wanted_blocks), self.state);
         let scan = format!(
