@@ -12,12 +12,11 @@ use std::sync::Arc;
 
 use block::Instant;
 use clap::{Args, ValueEnum};
-use drive::firmware::QueueOrder;
 use drive::{Profile, catalog};
 use engine::Limits;
 use scheduler::NamedPolicy;
 use scheduler::ordering::Phases;
-use scheduler::policy::{Depth, UnknownPolicy};
+use scheduler::policy::UnknownPolicy;
 use simulator::plot;
 use simulator::replay::Fit;
 use simulator::run::{Options, PastEnd, RunError, Watch};
@@ -73,13 +72,13 @@ pub struct Arguments {
     pub seconds: Option<f64>,
     /// Write every request's account: CSV, or JSON lines if the name ends in .jsonl; see below
     #[arg(long, value_name = "FILE")]
-    requests_out: Option<PathBuf>,
+    pub requests_out: Option<PathBuf>,
     /// Draw response times and head time
     #[arg(long, value_name = "FILE")]
-    svg: Option<PathBuf>,
+    pub svg: Option<PathBuf>,
     /// Print the figures as JSON
     #[arg(long)]
-    json: bool,
+    pub json: bool,
 }
 
 /// What stands under the help, made from the tables.
@@ -403,31 +402,10 @@ impl Setup {
             }
             limits.commands_at_drive = depth as usize;
         }
-        if self.scan.is_some() {
-            self.check_scan(policy, limits.commands_at_drive)?;
+        if let Some(scan) = &self.scan {
+            scan.check(policy, &self.drive, limits.commands_at_drive)?;
         }
         Ok(limits)
-    }
-
-    /// Whether a scan can be fitted in with so many commands at the drive.
-    fn check_scan(&self, policy: NamedPolicy, commands: usize) -> Result<(), Failure> {
-        let name = &self.drive.name;
-        let is_reordered = self.drive.queue.order != QueueOrder::Fcfs;
-        match (policy.depth(), commands, self.depth) {
-            (_, 0..=1, Some(depth)) => Err(Failure::input(format!(
-                "--depth {depth}: a scan's reads are given while another command is in service: \
-                 expected at least 2"
-            ))),
-            (_, 0..=1, None) => Err(Failure::input(format!(
-                "--scan on {name}: it holds one command at a time: expected one that holds 2"
-            ))),
-            (Depth::DriveQueue, 3.., _) if is_reordered => Err(Failure::input(format!(
-                "--policy {}: {name} puts its queue in an order of its own, in which no read is \
-                 free: expected --depth 2 or another policy with a scan",
-                policy.name()
-            ))),
-            _ => Ok(()),
-        }
     }
 
     fn nothing_served(&self, skipped: u64) -> Failure {

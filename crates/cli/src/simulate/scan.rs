@@ -9,9 +9,12 @@ use std::sync::Arc;
 use block::{Duration, Extent, Instant, Lba, Sectors};
 use clap::{Args, ValueEnum};
 use drive::Profile;
+use drive::firmware::QueueOrder;
 use engine::Rules;
+use scheduler::NamedPolicy;
 use scheduler::freeblock::plan::MOST_STOPS;
 use scheduler::freeblock::{Caution, Ranges, SameTrack, Wanted};
+use scheduler::policy::Depth;
 use simulator::run::AfterLoad;
 use simulator::scenario::{Background, Scanned};
 
@@ -280,6 +283,35 @@ impl ScanPlan {
     /// The task of a run.
     pub fn background(&self) -> &Background {
         &self.background
+    }
+
+    /// Whether it can be fitted in with so many commands at the drive.
+    ///
+    /// # Errors
+    /// If free reads cannot be given in time, or the drive would put them in another order.
+    pub fn check(
+        &self,
+        policy: NamedPolicy,
+        drive: &Profile,
+        commands: usize,
+    ) -> Result<(), Failure> {
+        let name = &drive.name;
+        let is_reordered = drive.queue.order != QueueOrder::Fcfs;
+        match (policy.depth(), commands) {
+            (_, 0..=1) if drive.queue.depth <= 1 => Err(Failure::input(format!(
+                "--scan on {name}: it holds one command at a time: expected one that holds 2"
+            ))),
+            (_, 0..=1) => Err(Failure::input(format!(
+                "--depth {commands}: a scan's reads are given while another command is in \
+                 service: expected at least 2"
+            ))),
+            (Depth::DriveQueue, 3..) if is_reordered => Err(Failure::input(format!(
+                "--policy {}: {name} puts its queue in an order of its own, in which no read is \
+                 free: expected --depth 2 or another policy with a scan",
+                policy.name()
+            ))),
+            _ => Ok(()),
+        }
     }
 
     /// Begins the file that says which blocks are left, if that is wanted.

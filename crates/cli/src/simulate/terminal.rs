@@ -68,7 +68,8 @@ fn heading(setup: &Setup, runs: &[PolicyRun]) -> String {
     }
     let _ = writeln!(text, "  mode    {}", setup.truth.label());
     if let Phases::Alternate { read, write } = setup.phases {
-        let _ = writeln!(text, "  phases  reads for {read}, writes for {write}");
+        let (read, write) = (read.as_millis_f64(), write.as_millis_f64());
+        let _ = writeln!(text, "  phases  reads for {read} ms, writes for {write} ms");
     }
     let width = name_width(runs);
     for run in runs {
