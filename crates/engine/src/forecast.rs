@@ -186,6 +186,22 @@ impl Route {
         }
     }
 
+    /// From the end of a read before it on the medium to its first sector, at least: before a
+    /// write, the read's last block and then so many of its own go over the bus that none is
+    /// missing when its sector comes.
+    pub fn lag(&self, belief: &Profile) -> Duration {
+        match self.direction {
+            Direction::Read => Duration::ZERO,
+            Direction::Write => {
+                let block = belief.bus.write_block;
+                let whole = block * self.blocks;
+                let held = whole.saturating_sub(self.sweep(belief));
+                let early = u64::from(belief.buffer.write_watermark) * self.blocks / 1000;
+                belief.bus.read_block + held.max(block * early.max(1))
+            }
+        }
+    }
+
     /// Which way its bytes go.
     pub fn direction(&self) -> Direction {
         self.direction

@@ -110,6 +110,8 @@ fn gaps(profile: &Profile) -> Vec<Gap> {
             departs: now,
             leaves: now,
             follows: now,
+            lag: Duration::ZERO,
+            handover: Duration::ZERO,
             destination: chosen.target,
             direction: chosen.direction,
             extent: chosen.extent,

@@ -116,6 +116,8 @@ fn gap() -> Gap {
         departs: Instant::ZERO,
         leaves: Instant::ZERO,
         follows: Instant::ZERO,
+        lag: Duration::ZERO,
+        handover: Duration::ZERO,
         destination: Target {
             position: Position {
                 cylinder: 500,

@@ -201,6 +201,8 @@ impl Engine {
             departs: course.start,
             leaves: head.view(&self.belief, now).start(Direction::Read),
             follows: self.follows(now, &head, direction),
+            lag: route.lag(&self.belief),
+            handover: self.handover(direction),
             destination: route.target(),
             direction,
             extent,
@@ -224,11 +226,6 @@ impl Engine {
     /// The earliest start of a request's positioning, if a free read comes before it: it is given
     /// to the drive when a command has ended.
     fn follows(&self, now: Instant, head: &Head, direction: Direction) -> Instant {
-        let overheads = &self.belief.overheads;
-        let overhead = match direction {
-            Direction::Read => overheads.read_miss.read,
-            Direction::Write => overheads.write_miss.read,
-        };
         let last = self.at_drive.back().and_then(|sent| sent.route.as_ref());
         let given = match last {
             Some(route) if self.at_drive.len() + 1 >= self.limits.commands_at_drive => {
@@ -240,7 +237,23 @@ impl Engine {
             }
             _ => now,
         };
-        given + overhead
+        given + self.electronics(direction)
+    }
+
+    /// From the end of a free read on the medium until a request that is given to the drive at
+    /// its completion can begin: the read's last block goes over the bus first.
+    fn handover(&self, direction: Direction) -> Duration {
+        let tail = self.belief.bus.read_block + self.belief.overheads.read_completion;
+        tail + self.electronics(direction)
+    }
+
+    /// What the electronics take before a request that comes after a read.
+    fn electronics(&self, direction: Direction) -> Duration {
+        let overheads = &self.belief.overheads;
+        match direction {
+            Direction::Read => overheads.read_miss.read,
+            Direction::Write => overheads.write_miss.read,
+        }
     }
 
     /// Whether a command at the drive writes some of these blocks.

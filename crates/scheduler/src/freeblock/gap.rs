@@ -23,6 +23,13 @@ pub struct Gap {
     /// The earliest moment at which B's positioning can begin after a free read: the electronics
     /// take their time, hidden while the free read is on its way.
     pub follows: Instant,
+    /// From the end of a free read on the medium to B's first sector, at least: a write's blocks
+    /// come over the bus when the read's have gone.
+    pub lag: Duration,
+    /// From the end of a free read on the medium until B's positioning can begin, if B is given to
+    /// the drive only when that read has completed. So it is if another free read follows: two
+    /// commands are at the drive at once.
+    pub handover: Duration,
     /// Where B begins.
     pub destination: Target,
     /// Which way B's bytes go.

@@ -94,6 +94,7 @@ fn in_time(profile: &Profile, gap: &Gap, reach: &Reach, here: Position, extent: 
     let from = gap.leaves + there + reach.guard.to_free;
     let ends = from + Duration::from_nanos((passes(profile, from, &run) as u64).div_ceil(1000));
     ends.max(gap.follows) + back + reach.guard.to_destination <= gap.begins
+        && ends + gap.lag <= gap.begins
 }
 
 /// The most blocks before B in one command with it.

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use block::{Action, Command, CommandId, Direction, Durability, Extent, Instant, Lba, Sectors};
+use block::{
+    Action, Command, CommandId, Direction, Durability, Duration, Extent, Instant, Lba, Sectors,
+};
 use drive::firmware::QueueOrder;
 use drive::{Profile, Target, VirtualDrive};
 use proptest::prelude::*;
@@ -63,6 +65,8 @@ fn gap_after(situation: &Situation, profile: &Arc<Profile>, a: u64) -> Gap {
         departs: leaves,
         leaves,
         follows: leaves,
+        lag: Duration::ZERO,
+        handover: Duration::ZERO,
         begins: leaves + way.total(),
         ..gap
     }

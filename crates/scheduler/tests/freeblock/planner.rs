@@ -88,6 +88,8 @@ prop_compose! {
             departs,
             leaves,
             follows: leaves + overhead,
+            lag: overhead,
+            handover: overhead,
             destination,
             direction,
             extent: extent(first, 1),

@@ -42,13 +42,48 @@ impl Planning<'_> {
         let mut route = Route::default();
         let stops = usize::from(self.reach.stops).clamp(1, MOST_STOPS);
         for _ in 0..stops {
-            match self.next(&route) {
-                Some(Gain::Visit(place, visit)) => route.visits.insert(place, visit),
-                Some(Gain::Merged(stop, begins)) => route.merged = Some((stop, begins)),
+            let mut longer = route.clone();
+            match self.next(&route, self.reach.ranges) {
+                Some(gain) => longer.gains(gain),
                 None => break,
             }
+            if !self.keeps_pace(&longer) {
+                // Two ranges are two commands: perhaps one of them alone does.
+                longer = route.clone();
+                match self.next(&route, Ranges::One) {
+                    Some(gain) => longer.gains(gain),
+                    None => break,
+                }
+                if !self.keeps_pace(&longer) {
+                    break;
+                }
+            }
+            route = longer;
         }
         route
+    }
+
+    /// Whether the drive is given each command in time: the next but one when a read has
+    /// completed.
+    fn keeps_pace(&self, route: &Route) -> bool {
+        let gap = self.gap;
+        let stops = route.visits.iter().flat_map(|visit| visit.stops).flatten();
+        let ends: Vec<Instant> = stops.map(|stop| stop.ends).collect();
+        let (Some(last), [.., before, end]) = (route.visits.last(), &ends[..]) else {
+            return true;
+        };
+        // The second is given when A has completed, the third when the first has.
+        let waits = ends.windows(2).rev().skip(1);
+        if ends[0] < gap.follows || waits.into_iter().any(|w| w[1] < w[0] + gap.handover) {
+            return false;
+        }
+        let (direction, begins, guard) = match route.merged {
+            Some((_, begins)) => (Direction::Read, begins, self.reach.guard.to_free),
+            None => (gap.direction, gap.begins, self.reach.guard.to_destination),
+        };
+        let to = gap.destination.position;
+        let seek = self.profile.reposition(last.position, to, direction);
+        (*end).max(*before + gap.handover) + seek + guard <= begins
     }
 
     /// The plan that a route is; `None` if it reads nothing.
@@ -71,7 +106,7 @@ impl Planning<'_> {
     }
 
     /// What gains most.
-    fn next(&mut self, route: &Route) -> Option<Gain> {
+    fn next(&mut self, route: &Route, ranges: Ranges) -> Option<Gain> {
         let commands = route.commands();
         if commands >= MOST_STOPS {
             return None;
@@ -95,7 +130,7 @@ impl Planning<'_> {
                 leg: self.leg(route, place),
                 // Two ranges are two commands.
                 ranges: if commands + 1 < MOST_STOPS {
-                    self.reach.ranges
+                    ranges
                 } else {
                     Ranges::One
                 },
@@ -133,6 +168,7 @@ impl Planning<'_> {
             to: gap.destination.position,
             direction: gap.direction,
             latest: earlier(gap.begins, guard.to_destination),
+            done_by: earlier(gap.begins, gap.lag),
             to_free: guard.to_free,
         };
         match (route.visits.get(place), route.merged) {
@@ -142,11 +178,13 @@ impl Planning<'_> {
                 to: next.position,
                 direction: Direction::Read,
                 latest: earlier(next.begins, guard.to_free),
+                done_by: next.begins,
                 ..leg
             },
             (None, Some((_, begins))) => Leg {
                 direction: Direction::Read,
                 latest: earlier(begins, guard.to_free.max(guard.to_destination)),
+                done_by: begins,
                 ..leg
             },
             (None, None) => leg,
@@ -185,6 +223,13 @@ impl Planning<'_> {
 }
 
 impl Route {
+    fn gains(&mut self, gain: Gain) {
+        match gain {
+            Gain::Visit(place, visit) => self.visits.insert(place, visit),
+            Gain::Merged(stop, begins) => self.merged = Some((stop, begins)),
+        }
+    }
+
     fn commands(&self) -> usize {
         let visits = self
             .visits

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use block::{Direction, Duration, Extent, Instant, Lba, Sectors as Blocks};
 use drive::geometry::{Run, Track};
-use drive::{Position, Profile};
+use drive::{Angle, Position, Profile};
 
 use super::turning::{Sectors, Sweep, Turning};
 use crate::freeblock::wanted::{Slices, Wanted};
@@ -25,6 +25,8 @@ pub(super) struct Leg {
     pub direction: Direction,
     /// When the head has to be there.
     pub latest: Instant,
+    /// When the reads on the way have to be done.
+    pub done_by: Instant,
     /// What is left between arriving on a track on the way and its first sector.
     pub to_free: Duration,
 }
@@ -104,6 +106,7 @@ pub(super) fn visit(
     if until < leg.follows {
         return None;
     }
+    let until = until.min(leg.done_by);
     let turning = Turning::new(&profile.spindle, arrives + leg.to_free, until)?;
     let track = profile
         .geometry
@@ -204,8 +207,15 @@ impl Visiting<'_> {
         let block = (extent.start().0 - self.track.first.0) as u32;
         let sector = self.sector(piece, block);
         let start = self.track.start + self.track.width.times(u64::from(sector));
+        let last = (extent.last().0 - self.track.first.0) as u32;
+        let span = self.sector(piece, last) - sector + 1;
+        let sweep = match span == self.track.sectors {
+            true => Angle::from_raw(u64::MAX),
+            false => self.track.width.times(u64::from(span)),
+        };
         only_run(self.profile, extent).is_some_and(|run| {
-            run.start == start && run.cylinder == self.track.cylinder && run.head == self.track.head
+            (run.start, run.sweep) == (start, sweep)
+                && (run.cylinder, run.head) == (self.track.cylinder, self.track.head)
         })
     }
 
@@ -300,9 +310,12 @@ fn whole(profile: &Profile, track: &Track) -> Option<Piece> {
     };
     let (first, last) = (place(track.first)?, place(track.last)?);
     piece.sector = first;
-    if last.checked_sub(first)? + 1 != blocks {
-        piece.order = Order::Slipped;
+    if last.checked_sub(first)? + 1 == blocks {
+        return Some(piece);
     }
+    // Blocks in the middle that were remapped are not in the order of their sectors.
+    only_run(profile, blocks_of(track, 0..blocks))?;
+    piece.order = Order::Slipped;
     Some(piece)
 }
 
