@@ -88,7 +88,7 @@ fn examples() -> String {
   headtime simulate --drive seagate-cheetah-9lp --workload oltp --policy fcfs,c-look,sptf
   headtime simulate --drive quantum-atlas-10k --workload random --tasks 32 --policy sptf,drive
   headtime simulate --drive quantum-atlas-10k --workload random --seek-noise-us 60 --write-cache off
-  headtime simulate --drive modern-20tb --workload modern --policy sptf-sw60 --scan --seconds 600
+  headtime simulate --drive modern-20tb --workload modern --write-cache off --scan --seconds 600
   headtime simulate --drive seagate-cheetah-15k5 --trace websearch.csv.zst --device 0 --svg out.svg
 
 Built-in loads:\n",
