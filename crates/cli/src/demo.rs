@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::Args;
+use scheduler::ordering::Phases;
 use simulator::plot;
 use simulator::replay::{Devices, Fit, Pace, Plan};
 use simulator::run::PastEnd;
@@ -16,9 +17,10 @@ use simulator::workload::{BuiltIn, Overrides};
 
 use crate::output::{Failure, NewFile, print};
 use crate::shared;
-use crate::simulate::truth::Truth;
+use crate::simulate::scan::ScanArguments;
+use crate::simulate::truth::{OnOff, Truth, TruthArguments};
 use crate::simulate::{self, Progress, Setup, panels, policy, profile};
-use crate::workload::Source;
+use crate::workload::{LoadArguments, Source};
 
 /// How to call it.
 #[derive(Debug, Args)]
@@ -35,8 +37,13 @@ pub struct Arguments {
 /// If the plots cannot be written.
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let file = NewFile::begin(&arguments.svg)?;
-    let load = built_in()?;
-    let mut plots = shown(&load)?;
+    let mut plots = shown(&built_in()?)?;
+    print(&format!(
+        "\nA drive that is never idle, {SCANNED_DRIVE} with ten requests always pending: the first \
+         {SCANNED_PERCENT} % of a scan\nare read in rotational gaps. Seeks are less steady than the \
+         scheduler believes.\n\n"
+    ))?;
+    plots.extend(shown(&scan()?)?);
     match trace() {
         Ok(path) => {
             print(&format!(
@@ -59,7 +66,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
 fn shown(setup: &Setup) -> Result<Vec<plot::Panel>, Failure> {
     let mut runs = Vec::new();
     for &policy in &setup.policies {
-        let mut progress = Progress::new(&policy.name(), setup.requests);
+        let mut progress = Progress::new(&policy.name(), setup);
         runs.push(setup.run(policy, &mut progress)?);
         progress.finish()?;
     }
@@ -82,6 +89,32 @@ fn built_in() -> Result<Setup, Failure> {
     setup(DRIVE, Source::Synthetic(load), Some(REQUESTS))
 }
 
+/// OLTP that is never idle, with a scan in its gaps.
+fn scan() -> Result<Setup, Failure> {
+    let arguments = simulate::Arguments {
+        drive: SCANNED_DRIVE.to_owned(),
+        policy: vec!["sptf-sw60".to_owned()],
+        load: LoadArguments {
+            workload: Some("oltp".to_owned()),
+            think_ms: Some(0.0),
+            ..LoadArguments::default()
+        },
+        truth: TruthArguments {
+            seek_noise_us: Some(SEEK_NOISE_US),
+            write_cache: Some(OnOff::Off),
+            bus_mb_s: Some(BUS_MB_S),
+            ..TruthArguments::default()
+        },
+        scan: ScanArguments {
+            scan: Some("all".to_owned()),
+            scan_until: Some(SCANNED_PERCENT),
+            ..ScanArguments::default()
+        },
+        ..simulate::Arguments::default()
+    };
+    arguments.setup()
+}
+
 fn replay(path: PathBuf) -> Result<Setup, Failure> {
     let plan = Plan {
         path,
@@ -101,6 +134,7 @@ fn setup(drive: &str, source: Source, requests: Option<u64>) -> Result<Setup, Fa
         truth: Truth::default(),
         source,
         policies: policies.into_iter().collect::<Result<_, _>>()?,
+        phases: Phases::Mixed,
         depth: None,
         requests,
         until: None,
@@ -123,6 +157,18 @@ fn trace() -> Result<PathBuf, String> {
 
 /// A drive whose model is validated against 10,000 measured requests.
 const DRIVE: &str = "seagate-cheetah-9lp";
+
+/// The drive of the paper on free blocks (Lumb, Schindler, Ganger, FAST 2002).
+const SCANNED_DRIVE: &str = "quantum-atlas-10k";
+
+/// A few per cent of it, read in a second. A choice.
+const SCANNED_PERCENT: u32 = 5;
+
+/// How much longer or shorter seeks are. A choice: the middle of what `experiments/` sweeps.
+const SEEK_NOISE_US: f64 = 60.0;
+
+/// Ultra2 SCSI, which the drive had; its profile has the slow bus on which it was measured.
+const BUS_MB_S: f64 = 80.0;
 
 /// Another one, large enough for the trace.
 const TRACE_DRIVE: &str = "seagate-cheetah-15k5";

@@ -119,6 +119,7 @@ impl Plan {
         let mut watch = Share {
             bar,
             requests: run.setup.requests,
+            hundredths: run.setup.scan.as_ref().map(|s| s.background().hundredths),
             shown: 0,
         };
         let policy = run.setup.policies[0];
@@ -133,18 +134,29 @@ impl Plan {
 struct Share<'a> {
     bar: &'a ProgressBar,
     requests: Option<u64>,
+    /// At which the load ends.
+    hundredths: Option<u32>,
     shown: u64,
+}
+
+impl Share<'_> {
+    fn show(&mut self, share: f64) {
+        let so_far = (share.min(1.0) * UNITS as f64) as u64;
+        self.bar.inc(so_far.saturating_sub(self.shown));
+        self.shown = self.shown.max(so_far);
+    }
 }
 
 impl Watch for Share<'_> {
     fn progress(&mut self, progress: Progress) {
-        let Some(requests) = self.requests else {
-            return;
-        };
-        let done = progress.finished.min(requests);
-        let so_far = (u128::from(done) * u128::from(UNITS) / u128::from(requests)) as u64;
-        self.bar.inc(so_far.saturating_sub(self.shown));
-        self.shown = self.shown.max(so_far);
+        let by_requests = self
+            .requests
+            .map(|requests| progress.finished as f64 / requests as f64);
+        let by_scan = progress.scanned.zip(self.hundredths);
+        let by_scan = by_scan.map(|(share, end)| share * 100.0 / f64::from(end));
+        if let Some(share) = by_requests.or(by_scan) {
+            self.show(share);
+        }
     }
 }
 

@@ -11,10 +11,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use block::Instant;
-use clap::Args;
+use clap::{Args, ValueEnum};
 use drive::{Profile, catalog};
 use engine::Limits;
 use scheduler::NamedPolicy;
+use scheduler::ordering::Phases;
 use scheduler::policy::UnknownPolicy;
 use simulator::plot;
 use simulator::replay::Fit;
@@ -52,6 +53,14 @@ pub struct Arguments {
         default_value = "sptf"
     )]
     pub policy: Vec<String>,
+    /// Reads and writes in the same queues, or in turns: reads for 2 s, writes for 30 ms
+    #[arg(
+        long,
+        value_enum,
+        hide_possible_values = true,
+        value_name = "mixed|alternate"
+    )]
+    pub phases: Option<PhasesName>,
     /// Commands at the drive at once; otherwise 2, or what the drive holds for its own queue
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub depth: Option<u32>,
@@ -63,13 +72,13 @@ pub struct Arguments {
     pub seconds: Option<f64>,
     /// Write every request's account: CSV, or JSON lines if the name ends in .jsonl; see below
     #[arg(long, value_name = "FILE")]
-    requests_out: Option<PathBuf>,
+    pub requests_out: Option<PathBuf>,
     /// Draw response times and head time
     #[arg(long, value_name = "FILE")]
-    svg: Option<PathBuf>,
+    pub svg: Option<PathBuf>,
     /// Print the figures as JSON
     #[arg(long)]
-    json: bool,
+    pub json: bool,
 }
 
 /// What stands under the help, made from the tables.
@@ -79,7 +88,7 @@ fn examples() -> String {
   headtime simulate --drive seagate-cheetah-9lp --workload oltp --policy fcfs,c-look,sptf
   headtime simulate --drive quantum-atlas-10k --workload random --tasks 32 --policy sptf,drive
   headtime simulate --drive quantum-atlas-10k --workload random --seek-noise-us 60 --write-cache off
-  headtime simulate --drive modern-20tb --workload modern --policy sptf-sw60 --scan --seconds 600
+  headtime simulate --drive modern-20tb --workload modern --write-cache off --scan --seconds 600
   headtime simulate --drive seagate-cheetah-15k5 --trace websearch.csv.zst --device 0 --svg out.svg
 
 Built-in loads:\n",
@@ -106,6 +115,15 @@ Built-in loads:\n",
     text
 }
 
+/// Names for [`Phases`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum PhasesName {
+    /// The policy chooses among both
+    Mixed,
+    /// They take turns
+    Alternate,
+}
+
 /// Everything that a comparison needs.
 #[derive(Clone, Debug)]
 pub struct Setup {
@@ -117,6 +135,8 @@ pub struct Setup {
     pub source: Source,
     /// Under which policies, one after the other.
     pub policies: Vec<NamedPolicy>,
+    /// How reads and writes share the drive.
+    pub phases: Phases,
     /// Commands at the drive, if not as many as suit the policy.
     pub depth: Option<u32>,
     /// At most so many requests.
@@ -139,7 +159,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let svg = arguments.svg.as_deref().map(NewFile::begin).transpose()?;
     let mut runs = Vec::new();
     for &policy in &setup.policies {
-        let mut progress = Progress::new(&policy.name(), setup.requests);
+        let mut progress = Progress::new(&policy.name(), &setup);
         if let Some(path) = &arguments.requests_out {
             progress = progress.writing(path)?;
         }
@@ -191,17 +211,25 @@ impl Arguments {
                 return Err(Failure::input(problem));
             }
         }
-        Ok(Setup {
+        let setup = Setup {
             drive,
             truth,
             source,
             policies,
+            phases: match self.phases {
+                Some(PhasesName::Alternate) => Phases::ABISS,
+                Some(PhasesName::Mixed) | None => Phases::Mixed,
+            },
             depth: self.depth,
             requests,
             until,
             past_end: self.load.past_end(),
             scan,
-        })
+        };
+        for policy in &setup.policies {
+            setup.limits(*policy)?;
+        }
+        Ok(setup)
     }
 
     /// Whether there is something that a seed decides.
@@ -217,8 +245,14 @@ impl Arguments {
 
     /// Whether what is written leaves alone what is read, and what is read again can be.
     fn check_files(&self, setup: &Setup) -> Result<(), Failure> {
-        if self.requests_out.is_some() && setup.policies.len() > 1 {
-            let problem = "--requests-out writes one file: expected one policy";
+        let single = [
+            ("--requests-out", self.requests_out.is_some()),
+            ("--scan-left", self.scan.scan_left.is_some()),
+        ];
+        if let Some((flag, _)) = single.iter().find(|(_, is_given)| *is_given)
+            && setup.policies.len() > 1
+        {
+            let problem = format!("{flag} writes one file: expected one policy");
             return Err(Failure::input(problem));
         }
         let written = [
@@ -232,6 +266,7 @@ impl Arguments {
             .file()
             .into_iter()
             .chain(drive)
+            .chain(self.scan.scan_from.as_deref())
             .map(same)
             .collect();
         for (flag, path) in written {
@@ -286,6 +321,7 @@ impl Setup {
     /// If the load is bad or does not fit the drive, or what happens cannot be written down.
     pub fn run(&self, policy: NamedPolicy, watch: &mut dyn Watch) -> Result<PolicyRun, Failure> {
         let scenario = self.scenario(policy)?;
+        let left = self.scan.as_ref().map(ScanPlan::begin).transpose()?;
         let options = Options {
             requests: self.requests,
             until: self.until,
@@ -303,7 +339,9 @@ impl Setup {
             let (without, _) = self.play(&scenario.baseline(), &options, &mut ())?;
             let bytes = self.drive.block_bytes;
             let figures = ScanFigures::new(plan, bytes, &run.report, scanned, &without);
-            plan.keep(scanned)?;
+            if let Some(file) = left.flatten() {
+                file.write(scanned)?;
+            }
             run.scan = Some(figures);
         }
         Ok(run)
@@ -348,22 +386,26 @@ impl Setup {
     /// The engine's bounds under a policy.
     ///
     /// # Errors
-    /// If the drive does not hold as many commands as it should be given.
+    /// If the drive does not hold as many commands as it should be given, or a scan needs more.
     pub fn limits(&self, policy: NamedPolicy) -> Result<Limits, Failure> {
-        let suited = Limits::suited_to(policy, &self.drive);
-        let Some(depth) = self.depth else {
-            return Ok(suited);
+        let name = &self.drive.name;
+        let mut limits = Limits {
+            phases: self.phases,
+            ..Limits::suited_to(policy, &self.drive)
         };
-        let most = self.drive.queue.depth.max(1);
-        if depth > most {
-            let name = &self.drive.name;
-            let problem = format!("--depth {depth}: expected at most {most}, which {name} holds");
-            return Err(Failure::input(problem));
+        if let Some(depth) = self.depth {
+            let most = self.drive.queue.depth.max(1);
+            if depth > most {
+                return Err(Failure::input(format!(
+                    "--depth {depth}: expected at most {most}, which {name} holds"
+                )));
+            }
+            limits.commands_at_drive = depth as usize;
         }
-        Ok(Limits {
-            commands_at_drive: depth as usize,
-            ..suited
-        })
+        if let Some(scan) = &self.scan {
+            scan.check(policy, &self.drive, limits.commands_at_drive)?;
+        }
+        Ok(limits)
     }
 
     fn nothing_served(&self, skipped: u64) -> Failure {

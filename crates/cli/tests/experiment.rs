@@ -239,6 +239,10 @@ fn the_experiments_that_we_ship_say_what_they_show_and_run() {
             .map(|line| match line.split_once(" = ") {
                 Some(("requests", _)) => "requests = 30\n".to_owned(),
                 Some(("repeat", _)) => "repeat = 1\n".to_owned(),
+                // What only a scan ends.
+                Some(("workload", load)) if !text.contains("\nrequests = ") => {
+                    format!("workload = {load}\nrequests = 30\n")
+                }
                 _ => format!("{line}\n"),
             })
             .collect();
@@ -250,6 +254,81 @@ fn the_experiments_that_we_ship_say_what_they_show_and_run() {
             "bears the name of its file"
         );
     }
+}
+
+const SCANNING: &str = "[scan]\nblocks = \"0..20000\"\nguard = \"learned\"\nsame_track = \"on\"\n\
+                        stops = 2\n[sweep]";
+
+#[test]
+fn a_scan_is_set_and_swept_and_measured_as_simulate_does_it() {
+    let text = GOOD
+        .replace("[sweep]", &SCANNING.replace("guard = \"learned\"\n", ""))
+        .replace("repeat = 2", "repeat = 1")
+        .replace(
+            "policy = [\"fcfs\", \"sptf\"]",
+            "guard = [0.25, \"learned\"]",
+        )
+        .replace("drive =", "policy = \"sptf-sw60\"\ndrive =")
+        .replace("\"p99_ms\"]", "\"free_mb_s\", \"scan_days\"]");
+    let scene = Scene::with(&text);
+    let json = scene.json("experiment try.toml");
+    let flags = "--drive quantum-atlas-10k --workload oltp --think-ms 0 --requests 300 --tasks 8 \
+                 --write-cache off --bus-mb-s 80 --policy sptf-sw60 --scan 0..20000 --same-track \
+                 --stops 2";
+    for (point, guard) in [(2, "0.25"), (3, "learned")] {
+        let alone = scene.json(&format!("simulate {flags} --guard {guard}"));
+        let measures = &json["points"][point]["measures"];
+        for name in [
+            "free_mb_s",
+            "foreground_loss_percent",
+            "foreground_p99_loss_percent",
+        ] {
+            assert_eq!(measures[name]["mean"], alone[name], "{guard}: {name}");
+        }
+        assert!(alone["free_mb_s"].as_f64() > Some(0.0), "{alone}");
+        assert!(
+            measures["scan_days"].is_null(),
+            "300 requests are too few: {measures}"
+        );
+    }
+    let table = scene.prints("experiment try.toml");
+    for part in ["guard 0.25", "learned", "scan by free blocks, MB/s"] {
+        assert!(table.contains(part), "{part} is not in\n{table}");
+    }
+}
+
+#[test]
+fn differences_that_vary_are_not_told_as_if_they_were_one() {
+    let text = GOOD.replace("tasks = [1, 8]", "seek_noise_us = [20, 60]");
+    let text = text.replace("x = \"tasks\"", "x = \"seek_noise_us\"");
+    let table = Scene::with(&text).prints("experiment try.toml");
+    let said = "mode                  external, by differences that vary";
+    assert!(table.contains(said), "{table}");
+}
+
+#[test]
+fn turns_of_reads_and_writes_are_set_and_swept() {
+    let text = GOOD
+        .replace("[truth]", "tasks = 16\n[truth]")
+        .replace("tasks = [1, 8]", "phases = [\"mixed\", \"alternate\"]")
+        .replace("x = \"tasks\"", "x = \"phases\"")
+        .replace("requests = 300", "requests = 2000");
+    let json = Scene::with(&text).json("experiment try.toml");
+    let of = |at: usize, name: &str| {
+        let measure = &json["points"][at]["measures"][name]["mean"];
+        measure.as_f64().expect("a figure")
+    };
+    // Under SPTF: reads are quick because writes wait.
+    let (mixed, alternate) = (2, 3);
+    assert_eq!(json["points"][alternate]["settings"]["phases"], "alternate");
+    assert!(
+        of(alternate, "read_mean_ms") < 0.7 * of(mixed, "read_mean_ms"),
+        "{json}"
+    );
+    assert!(
+        of(alternate, "write_mean_ms") > 1.5 * of(mixed, "write_mean_ms"),
+        "{json}"
+    );
 }
 
 /// What is changed into what, and how the complaint begins.
@@ -313,6 +392,46 @@ const REFUSED: &[(&str, &str, &str)] = &[
         "requests = 300",
         "seconds = -3",
         "try.toml:6: seconds: -3: expected more than 0",
+    ),
+    (
+        "think_ms = 0",
+        "phases = \"turns\"",
+        "try.toml:9: load.phases: \"turns\": expected \"mixed\" or \"alternate\"",
+    ),
+    (
+        "[sweep]",
+        "[scan]\npaid_percent = 5\n[sweep]",
+        "try.toml:14: scan.paid_percent: nothing is scanned: expected scan.blocks, too",
+    ),
+    (
+        "[sweep]",
+        "[scan]\nblocks = \"all\"\npaid_percent = 101\n[sweep]",
+        "try.toml:15: scan.paid_percent: 101: expected a share of head time, 0 to 100",
+    ),
+    (
+        "[sweep]",
+        "[scan]\nblocks = \"5..1\"\n[sweep]",
+        "try.toml:14: scan.blocks: 5..1: expected FIRST..END, two block numbers, the second larger",
+    ),
+    (
+        "[sweep]",
+        "[scan]\nblocks = \"0..99999999\"\n[sweep]",
+        "try.toml:14: scan.blocks: 0..99999999: blocks 0..99999999 of a drive of 17938986",
+    ),
+    (
+        "[sweep]",
+        "[scan]\nblocks = \"all\"\nguard = -0.1\n[sweep]",
+        "try.toml:15: scan.guard: -0.1: expected milliseconds, or learned, 0 to 60",
+    ),
+    (
+        "[sweep]",
+        "[scan]\nblocks = \"all\"\nsame_track = \"yes\"\n[sweep]",
+        "try.toml:15: scan.same_track: \"yes\": expected \"on\" or \"off\"",
+    ),
+    (
+        "[sweep]\n",
+        "[scan]\nblocks = \"all\"\n[sweep]\ndepth = [2, 1]\n",
+        "try.toml:16: sweep.depth: 1: a scan's reads are given while another command is in service",
     ),
     (
         "[sweep]",

@@ -89,6 +89,7 @@ fn json_says_what_was_run_and_how() {
     assert_eq!(json["load"]["source"], "workload");
     assert_eq!(json["load"]["arrivals"]["tasks"], 20);
     assert_eq!(json["seed"], 3);
+    assert_eq!(json["phases"], "mixed");
     let results = json["results"].as_array().expect("results");
     let policies: Vec<_> = results.iter().map(|r| r["policy"].as_str()).collect();
     assert_eq!(policies, [Some("fcfs"), Some("c-look"), Some("sptf")]);
@@ -105,6 +106,18 @@ fn json_says_what_was_run_and_how() {
         rate(2) > 1.2 * rate(0),
         "sptf serves a backlog faster than fcfs"
     );
+}
+
+#[test]
+fn turns_of_reads_and_writes_are_stated() {
+    let scene = Scene::with(&[]);
+    let load = format!("{ON_CHEETAH} --workload random --requests 500 --phases alternate");
+    let report = scene.prints(&load);
+    assert!(
+        report.contains("phases  reads for 2000 ms, writes for 30 ms"),
+        "{report}"
+    );
+    assert_eq!(scene.json(&load)["phases"], "alternate");
 }
 
 #[test]
@@ -283,6 +296,11 @@ fn the_demo_runs_from_a_bare_clone_and_says_what_it_skipped() {
     let report = scene.prints("demo");
     assert!(report.contains("The part with a real trace was skipped: there is no"));
     assert!(report.contains("oltp on seagate-cheetah-9lp"));
+    assert!(
+        report.contains("in the background of sptf-sw60"),
+        "{report}"
+    );
+    assert!(report.contains("blocks read (5.0 %)"), "{report}");
     assert!(scene.read("out/demo.svg").contains("sptf"));
 }
 

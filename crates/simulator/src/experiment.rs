@@ -15,6 +15,8 @@
 //! think_ms = 0
 //! [truth]
 //! write_cache = "off"
+//! [scan]
+//! blocks = "all"                # a scan in the background, and its measures
 //! [sweep]
 //! policy = ["sstf", "sptf"]
 //! tasks = [1, 4, 16]

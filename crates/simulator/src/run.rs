@@ -53,12 +53,14 @@ pub enum PastEnd {
 }
 
 /// How far a run has come.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Progress {
     /// Requests that have ended.
     pub finished: u64,
     /// The virtual time.
     pub now: Instant,
+    /// The share of the scan's blocks that was read, if there is a scan.
+    pub scanned: Option<f64>,
 }
 
 /// What a run did, beside what the ledger has of each request.
@@ -74,6 +76,8 @@ pub struct Ran {
     pub overruled: u64,
     /// When the last one ended.
     pub end: Instant,
+    /// When the run was over: later than that if a scan went on.
+    pub over: Instant,
     /// Between the first arrival and the last end, while no request was there.
     pub idle: Duration,
 }
@@ -224,6 +228,7 @@ pub fn run<D: Device, L: Load + ?Sized, W: Watch + ?Sized>(
         }
     }
     assert_eq!(engine.held(), 0, "the run ended, and requests did not");
+    course.ran.over = course.now;
     course.ran.skipped = course.arrivals.skipped();
     course.ran.overruled = engine.overruled();
     Ok(course.ran)
@@ -298,6 +303,7 @@ impl<L: Load + ?Sized> Course<'_, L> {
             watch.progress(Progress {
                 finished: self.ran.requests,
                 now: self.now,
+                scanned: self.scan.as_ref().map(Watched::share),
             });
         }
         self.arrivals.on_finished(self.now, &finished)
@@ -334,8 +340,8 @@ impl<L: Load + ?Sized> Course<'_, L> {
         Ok(())
     }
 
-    /// Looks how far the scan has come; whether the run is over although the drive is busy.
-    fn look<W: Watch + ?Sized>(&mut self, engine: &Engine, watch: &mut W) -> bool {
+    /// Looks how far the scan has come; whether the run is over although the scan is not.
+    fn look<W: Watch + ?Sized>(&mut self, engine: &mut Engine, watch: &mut W) -> bool {
         let Some(scan) = &mut self.scan else {
             return false;
         };
@@ -344,7 +350,7 @@ impl<L: Load + ?Sized> Course<'_, L> {
             self.arrivals.close();
         }
         let is_over = self.arrivals.due().is_none() && engine.held() == 0;
-        is_over && scan.is_done(engine)
+        is_over && scan.is_done(engine, self.now)
     }
 
     /// When something happens next; `None` if nothing ever will.

@@ -156,7 +156,7 @@ impl Scenario {
                 gaps: engine.gaps(),
                 guards: engine.guards(),
                 impact: engine.impact(),
-                end: ran.end,
+                end: ran.over,
                 left: engine.task_left(scan.task)?.clone(),
             })
         });

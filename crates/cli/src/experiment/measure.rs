@@ -3,6 +3,7 @@
 use simulator::ledger::{Response, Side};
 
 use crate::simulate::PolicyRun;
+use crate::simulate::scan::ScanFigures;
 
 /// One figure of a run.
 #[derive(Clone, Copy, Debug)]
@@ -84,6 +85,31 @@ pub const MEASURES: &[Measure] = &[
     measure("idle_percent", "idle, %", |run| {
         Some(run.report.head.idle * 100.0)
     }),
+    measure("free_mb_s", "scan by free blocks, MB/s", |run| {
+        scan(run, |s| Some(s.free_mb_s))
+    }),
+    measure("idle_mb_s", "scan in idle time, MB/s", |run| {
+        scan(run, |s| Some(s.idle_mb_s))
+    }),
+    measure("paid_mb_s", "scan in granted head time, MB/s", |run| {
+        scan(run, |s| Some(s.paid_mb_s))
+    }),
+    measure(
+        "foreground_loss_percent",
+        "mean response longer for the scan's sake by, %",
+        |run| scan(run, |s| Some(s.foreground_loss_percent)),
+    ),
+    measure(
+        "foreground_p99_loss_percent",
+        "99th percentile longer for the scan's sake by, %",
+        |run| scan(run, |s| Some(s.foreground_p99_loss_percent)),
+    ),
+    measure("scan_days", "days until the scan was done", |run| {
+        scan(run, ScanFigures::days)
+    }),
+    measure("mispredicted_percent", "plans that failed, %", |run| {
+        scan(run, ScanFigures::mispredicted_percent)
+    }),
 ];
 
 const fn measure(
@@ -100,6 +126,10 @@ fn all(run: &PolicyRun, figure: fn(&Response) -> f64) -> Option<f64> {
 
 fn of(side: &Side, figure: fn(&Response) -> f64) -> Option<f64> {
     side.response.as_ref().map(figure)
+}
+
+fn scan(run: &PolicyRun, figure: fn(&ScanFigures) -> Option<f64>) -> Option<f64> {
+    run.scan.as_ref().and_then(figure)
 }
 
 impl Measured {

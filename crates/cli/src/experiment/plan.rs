@@ -9,7 +9,7 @@ use simulator::workload::SpecError;
 use super::measure::MEASURES;
 use crate::output::{Failure, unknown};
 use crate::simulate::truth::{Mode, OnOff, TruthArguments, late_seeks};
-use crate::simulate::{self, Setup, policy, profile};
+use crate::simulate::{self, PhasesName, Setup, policy, profile};
 use crate::workload::FitName;
 
 /// All that an experiment runs.
@@ -184,6 +184,16 @@ fn set(to: &mut simulate::Arguments, setting: &Setting, value: &Value) -> Result
         "look_ahead" => to.truth.look_ahead = Some(word(value, &SWITCHES)?),
         "write_cache" => to.truth.write_cache = Some(word(value, &SWITCHES)?),
         "bus_mb_s" => to.truth.bus_mb_s = number(),
+        "phases" => to.phases = Some(word(value, &PHASES)?),
+        "blocks" => to.scan.scan = Some(text()),
+        "until_percent" => to.scan.scan_until = count(),
+        "guard" => to.scan.guard = Some(text()),
+        "near_miss_us" => to.scan.near_miss_us = number(),
+        "impact_percent" => to.scan.impact_percent = number(),
+        "same_track" => to.scan.same_track = word(value, &SWITCHES)? == OnOff::On,
+        "stops" => to.scan.stops = whole().and_then(|whole| u8::try_from(whole).ok()),
+        "paid_percent" => to.scan.paid_percent = number(),
+        "idle_ms" => to.scan.idle_ms = Some(text()),
         other => return Err(format!("{other} is not wired to anything")),
     }
     Ok(())
@@ -203,6 +213,11 @@ fn word<T: Copy>(value: &Value, words: &[(&str, T)]) -> Result<T, String> {
 
 const FITS: [(&str, FitName); 2] = [("wrap", FitName::Wrap), ("scale", FitName::Scale)];
 
+const PHASES: [(&str, PhasesName); 2] = [
+    ("mixed", PhasesName::Mixed),
+    ("alternate", PhasesName::Alternate),
+];
+
 const SWITCHES: [(&str, OnOff); 2] = [("on", OnOff::On), ("off", OnOff::Off)];
 
 fn setup(experiment: &Experiment, arguments: &simulate::Arguments) -> Result<Setup, Failure> {
@@ -211,6 +226,7 @@ fn setup(experiment: &Experiment, arguments: &simulate::Arguments) -> Result<Set
         .find(|name| experiment.sets(name));
     let load = load.unwrap_or("workload");
     check_load(experiment, load)?;
+    check_scan(experiment)?;
     profile(&arguments.drive).map_err(|failure| at(experiment, "drive", failure))?;
     for name in &arguments.policy {
         policy(name).map_err(|failure| at(experiment, "policy", failure))?;
@@ -218,11 +234,6 @@ fn setup(experiment: &Experiment, arguments: &simulate::Arguments) -> Result<Set
     let setup = arguments
         .setup()
         .map_err(|failure| at(experiment, load, failure))?;
-    for policy in &setup.policies {
-        setup
-            .limits(*policy)
-            .map_err(|failure| at(experiment, "depth", failure))?;
-    }
     let begun = setup
         .source
         .begin(setup.drive.block_bytes, setup.drive.geometry.sectors().0);
@@ -251,6 +262,19 @@ fn check_load(experiment: &Experiment, load: &str) -> Result<(), Failure> {
     }
 }
 
+/// Whether something is scanned, if it is said how.
+fn check_scan(experiment: &Experiment) -> Result<(), Failure> {
+    let mut settings = SETTINGS.iter().filter(|setting| setting.table == "scan");
+    let given = settings.find(|setting| experiment.sets(setting.name));
+    match given {
+        Some(setting) if !experiment.sets("blocks") => {
+            let problem = "nothing is scanned: expected scan.blocks, too";
+            Err(Failure::input(experiment.complain(setting.name, problem)))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// A failure of input with the line that it is about: that of the flag that it names, if it names
 /// one that is a setting, or that of the setting `otherwise`.
 fn at(experiment: &Experiment, otherwise: &str, failure: Failure) -> Failure {
@@ -260,7 +284,12 @@ fn at(experiment: &Experiment, otherwise: &str, failure: Failure) -> Failure {
     let named = problem.strip_prefix("command line: ").unwrap_or(&problem);
     let flag = named.strip_prefix("--").map(|rest| {
         let end = rest.find([' ', ':']).unwrap_or(rest.len());
-        (rest[..end].replace('-', "_"), &rest[end..])
+        let name = match &rest[..end] {
+            "scan" => "blocks".to_owned(),
+            "scan-until" => "until_percent".to_owned(),
+            flag => flag.replace('-', "_"),
+        };
+        (name, &rest[end..])
     });
     let complaint: SpecError = match flag {
         Some((name, rest)) if SETTINGS.iter().any(|setting| setting.name == name) => {
@@ -289,6 +318,9 @@ mod tests {
                 ("fit", _) => Value::Text("wrap".to_owned()),
                 ("late_seeks", _) => Value::Text("10:1.5".to_owned()),
                 ("look_ahead" | "write_cache", _) => Value::Text("off".to_owned()),
+                ("same_track", _) => Value::Text("on".to_owned()),
+                ("phases", _) => Value::Text("alternate".to_owned()),
+                (_, Kind::NumberOr(word)) => Value::Text(word.to_owned()),
                 (_, Kind::Whole(low, _)) => Value::Whole(low),
                 (_, Kind::Number) => Value::Number(7.0),
                 (_, Kind::Text) => Value::Text("word".to_owned()),

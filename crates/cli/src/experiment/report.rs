@@ -38,8 +38,10 @@ pub fn table(plan: &Plan, points: &[Point]) -> String {
 }
 
 fn mode(plan: &Plan) -> String {
+    let label = plan.runs[0].setup.truth.label();
     match common_mode(plan) {
-        Some(_) => plan.runs[0].setup.truth.label(),
+        Some(_) if plan.runs.iter().all(|run| run.setup.truth.label() == label) => label,
+        Some(mode) => format!("{}, by differences that vary", mode.name()),
         None => "in-firmware and external, as the columns say".to_owned(),
     }
 }

@@ -3,6 +3,7 @@
 use block::{Direction, Duration};
 use engine::Limits;
 use scheduler::NamedPolicy;
+use scheduler::ordering::Phases;
 use scheduler::policy::Depth;
 use serde::Serialize;
 use simulator::ledger::{Ledger, Report};
@@ -172,6 +173,7 @@ struct Comparison<'a> {
     load: Load<'a>,
     seed: Option<u64>,
     bounds: Bounds,
+    phases: &'static str,
     /// The scan of a single policy, at hand.
     #[serde(flatten)]
     scan: Option<&'a ScanFigures>,
@@ -243,6 +245,10 @@ pub fn json(setup: &Setup, runs: &[PolicyRun]) -> Result<String, Failure> {
         bounds: Bounds {
             requests: setup.requests,
             seconds: setup.until.map(|until| until.as_secs_f64()),
+        },
+        phases: match setup.phases {
+            Phases::Mixed => "mixed",
+            Phases::Alternate { .. } => "alternate",
         },
         scan: match runs {
             [run] => run.scan.as_ref(),

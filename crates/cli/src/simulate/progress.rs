@@ -6,32 +6,53 @@ use std::path::Path;
 use block::Finished;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use simulator::ledger::{Format, RequestsFile};
-use simulator::run::{self, Watch};
+use simulator::run::{self, Point, Watch};
 
+use super::Setup;
 use crate::output::{Failure, NewFile};
+
+/// What the bar is a share of.
+#[derive(Clone, Copy, Debug)]
+enum Share {
+    /// So many requests.
+    Requests(u64),
+    /// So many hundredths of a scan.
+    Scan(u32),
+    /// Nobody knows.
+    Unknown,
+}
 
 /// Watches a run.
 pub struct Progress {
     bar: ProgressBar,
+    share: Share,
     requests: Option<(String, RequestsFile<BufWriter<NewFile>>)>,
 }
 
 impl Progress {
-    /// A bar for a run of so many requests, if that is known; where standard error is no terminal
-    /// it is not drawn.
-    pub fn new(name: &str, requests: Option<u64>) -> Self {
+    /// A bar for the run of a policy: of the requests, if there is a bound, or of the scan; where
+    /// standard error is no terminal it is not drawn.
+    pub fn new(name: &str, setup: &Setup) -> Self {
         let target = ProgressDrawTarget::stderr_with_hz(10);
-        let template = match requests {
-            Some(_) => "{prefix:>12} {bar:40} {percent:>3} %  {msg}",
-            None => "{prefix:>12} {spinner} {human_pos} requests, {msg}",
+        let share = match (setup.requests, &setup.scan) {
+            (Some(requests), _) => Share::Requests(requests),
+            (None, Some(scan)) => Share::Scan(scan.background().hundredths),
+            (None, None) => Share::Unknown,
         };
-        let bar = ProgressBar::with_draw_target(requests, target);
+        let (length, template) = match share {
+            Share::Requests(requests) => (Some(requests), "{bar:40} {percent:>3} %  {msg}"),
+            Share::Scan(_) => (Some(FINENESS), "{bar:40} {percent:>3} % of the scan  {msg}"),
+            Share::Unknown => (None, "{spinner} {human_pos} requests, {msg}"),
+        };
+        let template = &format!("{{prefix:>12}} {template}");
+        let bar = ProgressBar::with_draw_target(length, target);
         if let Ok(style) = ProgressStyle::with_template(template) {
             bar.set_style(style.progress_chars("█▉▊▋▌▍▎▏ "));
         }
         bar.set_prefix(name.to_owned());
         Progress {
             bar,
+            share,
             requests: None,
         }
     }
@@ -50,6 +71,13 @@ impl Progress {
             .map_err(|error| Failure::failed(format!("{name}: {error}")))?;
         self.requests = Some((name, file));
         Ok(self)
+    }
+
+    /// This share of the scan was read; it ends at so many hundredths.
+    fn read(&self, share: f64, hundredths: u32) {
+        let done = share * 100.0 / f64::from(hundredths);
+        self.bar
+            .set_position((done.min(1.0) * FINENESS as f64) as u64);
     }
 
     /// Ends the bar and the file.
@@ -79,8 +107,20 @@ impl Watch for Progress {
     }
 
     fn progress(&mut self, progress: run::Progress) {
-        self.bar.set_position(progress.finished);
+        match (self.share, progress.scanned) {
+            (Share::Scan(hundredths), Some(scanned)) => self.read(scanned, hundredths),
+            _ => self.bar.set_position(progress.finished),
+        }
         self.bar
             .set_message(format!("{:.0} virtual seconds", progress.now.as_secs_f64()));
     }
+
+    fn scanned(&mut self, point: &Point) {
+        if let Share::Scan(hundredths) = self.share {
+            self.read(f64::from(point.hundredths) / 100.0, hundredths);
+        }
+    }
 }
+
+/// Steps of the bar of a scan: finer than its cells.
+const FINENESS: u64 = 1000;

@@ -1,22 +1,26 @@
-//! The flags of a background scan, and what it comes to beside the same load without it.
+//! The flags of a background scan, and the task that they mean.
 
-use std::fmt::Write;
-use std::path::PathBuf;
+mod figures;
+
+use std::io::{self, BufWriter, Write as _};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use block::{Duration, Extent, Instant, Lba, Sectors};
 use clap::{Args, ValueEnum};
 use drive::Profile;
+use drive::firmware::QueueOrder;
 use engine::Rules;
-use scheduler::background::State;
+use scheduler::NamedPolicy;
 use scheduler::freeblock::plan::MOST_STOPS;
 use scheduler::freeblock::{Caution, Ranges, SameTrack, Wanted};
-use serde::Serialize;
-use simulator::ledger::Report;
+use scheduler::policy::Depth;
 use simulator::run::AfterLoad;
-use simulator::scenario::{Background, Played, Scanned};
+use simulator::scenario::{Background, Scanned};
 
-use crate::output::{Failure, NewFile, grouped};
+use crate::output::{Failure, NewFile};
+
+pub use figures::ScanFigures;
 
 /// A scan in the background.
 #[derive(Clone, Debug, Default, Args)]
@@ -91,71 +95,6 @@ pub struct ScanPlan {
     left: Option<PathBuf>,
 }
 
-/// What a scan came to.
-#[derive(Clone, Debug, Serialize)]
-pub struct ScanFigures {
-    free_mb_s: f64,
-    idle_mb_s: f64,
-    paid_mb_s: f64,
-    foreground_mean_ms: f64,
-    foreground_p99_ms: f64,
-    baseline: Baseline,
-    /// Of the mean response time, in percent; negative if the load was faster.
-    foreground_loss_percent: f64,
-    state: &'static str,
-    wanted_blocks: u64,
-    left_blocks: u64,
-    /// MB/s by free blocks until 1 %, 50 % and all of the scan were read, where it came so far.
-    free_mb_s_by_part: Parts,
-    guard: GuardFigures,
-    gaps: GapFigures,
-    /// Moments at which another hundredth was read.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    progress: Vec<Moment>,
-}
-
-/// The same load without the scan.
-#[derive(Clone, Copy, Debug, Serialize)]
-pub struct Baseline {
-    foreground_mean_ms: f64,
-    foreground_p99_ms: f64,
-}
-
-#[derive(Clone, Copy, Debug, Serialize)]
-struct Parts {
-    start: Option<f64>,
-    first_half: Option<f64>,
-    whole: Option<f64>,
-}
-
-#[derive(Clone, Copy, Debug, Serialize)]
-struct GuardFigures {
-    rule: &'static str,
-    impact_budget_percent: Option<f64>,
-    /// Of reads after short and long seeks, then of writes.
-    guards_us: [f64; 4],
-    measured_impact_percent: f64,
-}
-
-#[derive(Clone, Copy, Debug, Serialize)]
-struct GapFigures {
-    seen: u64,
-    mean_latency_ms: f64,
-    near_miss: u64,
-    not_worth_it: u64,
-    merged: u64,
-    detours: u64,
-    on_source_track: u64,
-    on_destination_track: u64,
-    mispredicted: u64,
-}
-
-#[derive(Clone, Copy, Debug, Serialize)]
-struct Moment {
-    percent: u32,
-    seconds: f64,
-}
-
 impl ScanArguments {
     /// The scan that is meant, if one is.
     ///
@@ -171,26 +110,11 @@ impl ScanArguments {
                 "--scan on {name}: a drive of two actuators: expected one of a single one"
             )));
         }
-        let deadline = self.deadline.map(|seconds| {
-            let at = number(
-                "deadline",
-                seconds,
-                (0.0, LATEST_SECONDS),
-                "seconds to come",
-            )?;
-            match at > 0.0 {
-                true => Ok(Instant::from_nanos((at * 1e9) as u64)),
-                false => Err(Failure::input(format!(
-                    "--deadline {seconds}: it has passed when the scan begins: expected seconds \
-                     to come"
-                ))),
-            }
-        });
         Ok(Some(ScanPlan {
             background: Background {
                 rules: self.rules()?,
                 wanted: self.wanted(belief)?,
-                deadline: deadline.transpose()?,
+                deadline: self.deadline.map(instant).transpose()?,
                 hundredths: self.scan_until.unwrap_or(100),
                 after_load: match self.after_load {
                     Some(After::Finish) => AfterLoad::Finish,
@@ -287,8 +211,14 @@ impl ScanArguments {
             let name = path.display();
             let file = std::fs::File::open(path)
                 .map_err(|error| Failure::input(format!("{name}: {error}")))?;
-            return Wanted::decode(&belief.geometry, std::io::BufReader::new(file))
-                .map_err(|error| Failure::input(format!("{name}: {error}")));
+            let wanted = Wanted::decode(&belief.geometry, io::BufReader::new(file))
+                .map_err(|error| Failure::input(format!("{name}: {error}")))?;
+            return match wanted.left() {
+                0 => Err(Failure::input(format!(
+                    "{name}: everything was read: expected a file with blocks that are left"
+                ))),
+                _ => Ok(wanted),
+            };
         }
         let text = self.scan.as_deref().unwrap_or(ALL);
         if text == ALL {
@@ -313,6 +243,18 @@ fn extent(text: &str) -> Option<Extent> {
     let (first, end) = text.split_once("..")?;
     let (first, end): (u64, u64) = (first.trim().parse().ok()?, end.trim().parse().ok()?);
     Extent::new(Lba(first), Sectors(end.checked_sub(first)?)).ok()
+}
+
+/// A deadline: a moment after the beginning.
+fn instant(seconds: f64) -> Result<Instant, Failure> {
+    let range = (0.0, LATEST_SECONDS);
+    let at = number("deadline", seconds, range, "seconds to come")?;
+    match (at * 1e9) as u64 {
+        0 => Err(Failure::input(format!(
+            "--deadline {seconds}: it has passed when the scan begins: expected seconds to come"
+        ))),
+        nanos => Ok(Instant::from_nanos(nanos)),
+    }
 }
 
 fn number(
@@ -343,213 +285,76 @@ impl ScanPlan {
         &self.background
     }
 
-    /// Writes down which blocks are left, if that is wanted.
+    /// Whether it can be fitted in with so many commands at the drive.
     ///
     /// # Errors
-    /// If the file cannot be written.
-    pub fn keep(&self, scanned: &Scanned) -> Result<(), Failure> {
-        let Some(path) = &self.left else {
-            return Ok(());
+    /// If free reads cannot be given in time, or the drive would put them in another order.
+    pub fn check(
+        &self,
+        policy: NamedPolicy,
+        drive: &Profile,
+        commands: usize,
+    ) -> Result<(), Failure> {
+        let name = &drive.name;
+        let is_reordered = drive.queue.order != QueueOrder::Fcfs;
+        match (policy.depth(), commands) {
+            (_, 0..=1) if drive.queue.depth <= 1 => Err(Failure::input(format!(
+                "--scan on {name}: it holds one command at a time: expected one that holds 2"
+            ))),
+            (_, 0..=1) => Err(Failure::input(format!(
+                "--depth {commands}: a scan's reads are given while another command is in \
+                 service: expected at least 2"
+            ))),
+            (Depth::DriveQueue, 3..) if is_reordered => Err(Failure::input(format!(
+                "--policy {}: {name} puts its queue in an order of its own, in which no read is \
+                 free: expected --depth 2 or another policy with a scan",
+                policy.name()
+            ))),
+            _ => Ok(()),
+        }
+    }
+
+    /// Begins the file that says which blocks are left, if that is wanted.
+    ///
+    /// # Errors
+    /// If there cannot be one of that name.
+    pub fn begin(&self) -> Result<Option<LeftFile>, Failure> {
+        let begin = |path: &PathBuf| {
+            Ok(LeftFile {
+                name: path.display().to_string(),
+                file: BufWriter::new(NewFile::begin(path)?),
+            })
         };
-        let mut file = NewFile::begin(path)?;
-        scanned
-            .left
-            .encode(&mut file)
-            .map_err(|error| file.failed(&error))?;
-        file.finish()
+        self.left.as_ref().map(begin).transpose()
     }
 
     /// The file that is written, if one is.
-    pub fn file(&self) -> Option<&std::path::Path> {
+    pub fn file(&self) -> Option<&Path> {
         self.left.as_deref()
     }
 }
 
-impl ScanFigures {
-    /// The figures of a scan beside those of the same load without it.
-    pub fn new(
-        plan: &ScanPlan,
-        block_bytes: u32,
-        with: &Report,
-        scanned: &Scanned,
-        without: &Played,
-    ) -> Self {
-        let report = without.ledger.report(&without.ran);
-        let of = |report: &Report| {
-            let response = report.all.response.as_ref();
-            response.map_or((0.0, 0.0), |response| (response.mean_ms, response.p99_ms))
-        };
-        let ((mean, p99), (mean_alone, p99_alone)) = (of(with), of(&report));
-        let [free, idle, paid] = scanned.rates(101, block_bytes).map(thousandth);
-        let part = |hundredths| {
-            scanned.reached(hundredths)?;
-            Some(thousandth(scanned.rates(hundredths, block_bytes)[0]))
-        };
-        let progress = &scanned.progress;
-        ScanFigures {
-            free_mb_s: free,
-            idle_mb_s: idle,
-            paid_mb_s: paid,
-            foreground_mean_ms: mean,
-            foreground_p99_ms: p99,
-            baseline: Baseline {
-                foreground_mean_ms: mean_alone,
-                foreground_p99_ms: p99_alone,
-            },
-            foreground_loss_percent: match mean_alone > 0.0 {
-                true => thousandth((mean / mean_alone - 1.0) * 100.0),
-                false => 0.0,
-            },
-            state: match progress.state {
-                State::Active => "active",
-                State::Suspended => "suspended",
-                State::Finished => "finished",
-                State::Aborted => "aborted",
-            },
-            wanted_blocks: progress.asked.0,
-            left_blocks: progress.left.0,
-            free_mb_s_by_part: Parts {
-                start: part(1),
-                first_half: part(50),
-                whole: part(100),
-            },
-            guard: guard_figures(plan, scanned),
-            gaps: gap_figures(scanned),
-            progress: moments(scanned),
-        }
-    }
-
-    /// The figures as lines for people.
-    pub fn text(&self) -> String {
-        let mut text = String::new();
-        let line = |text: &mut String, name: &str, what: String| {
-            let _ = writeln!(text, "  {name:16}{what}");
-        };
-        let read = self.wanted_blocks - self.left_blocks;
-        let share = read as f64 / self.wanted_blocks.max(1) as f64 * 100.0;
-        line(
-            &mut text,
-            "scan",
-            format!(
-                "{} of {} blocks read ({share:.1} %), {}",
-                grouped(read),
-                grouped(self.wanted_blocks),
-                self.state
-            ),
-        );
-        line(
-            &mut text,
-            "MB/s",
-            format!(
-                "free {:.2}, idle {:.2}, paid {:.2}",
-                self.free_mb_s, self.idle_mb_s, self.paid_mb_s
-            ),
-        );
-        let parts = &self.free_mb_s_by_part;
-        let parts = [
-            ("at the start", parts.start),
-            ("first half", parts.first_half),
-            ("whole", parts.whole),
-        ];
-        let parts = parts
-            .iter()
-            .filter_map(|(name, rate)| Some(format!("{name} {:.2}", (*rate)?)));
-        let parts: Vec<String> = parts.collect();
-        if !parts.is_empty() {
-            line(&mut text, "free by part", parts.join(", "));
-        }
-        line(
-            &mut text,
-            "foreground",
-            format!(
-                "mean {:.2} ms (without the scan {:.2}: {:+.2} %), p99 {:.1} ms ({:.1})",
-                self.foreground_mean_ms,
-                self.baseline.foreground_mean_ms,
-                self.foreground_loss_percent,
-                self.foreground_p99_ms,
-                self.baseline.foreground_p99_ms
-            ),
-        );
-        let [short, long, short_write, long_write] = self.guard.guards_us;
-        line(
-            &mut text,
-            "guard",
-            format!(
-                "{}; reads {short:.0} and {long:.0} us after short and long seeks, writes \
-                 {short_write:.0} and {long_write:.0}",
-                self.guard.rule
-            ),
-        );
-        let gaps = &self.gaps;
-        line(
-            &mut text,
-            "gaps",
-            format!(
-                "{}, {:.2} ms on average; {} merged, {} detours, {} on the source's track, {} on \
-                 the destination's; {} near misses, {} not worth it, {} mispredicted",
-                grouped(gaps.seen),
-                gaps.mean_latency_ms,
-                grouped(gaps.merged),
-                grouped(gaps.detours),
-                grouped(gaps.on_source_track),
-                grouped(gaps.on_destination_track),
-                grouped(gaps.near_miss),
-                grouped(gaps.not_worth_it),
-                grouped(gaps.mispredicted)
-            ),
-        );
-        for moment in &self.progress {
-            if SHOWN.contains(&moment.percent) {
-                let (percent, days) = (moment.percent, moment.seconds / 86_400.0);
-                let what = format!("{percent} % after {:.0} s ({days:.3} days)", moment.seconds);
-                line(&mut text, "", what);
-            }
-        }
-        text
-    }
+/// A file that will say which blocks are left.
+pub struct LeftFile {
+    name: String,
+    file: BufWriter<NewFile>,
 }
 
-/// The hundredths that are printed.
-const SHOWN: [u32; 6] = [50, 80, 90, 95, 99, 100];
-
-fn guard_figures(plan: &ScanPlan, scanned: &Scanned) -> GuardFigures {
-    let (rule, budget) = match plan.background.rules.caution {
-        Caution::Fixed { .. } => ("fixed", None),
-        Caution::Learned { impact_ppm } => ("learned", Some(f64::from(impact_ppm) / 1e4)),
-    };
-    GuardFigures {
-        rule,
-        impact_budget_percent: budget,
-        guards_us: scanned.guards.map(|guard| guard.as_nanos() as f64 / 1e3),
-        measured_impact_percent: thousandth(scanned.impact * 100.0),
+impl LeftFile {
+    /// Writes down what a scan has left.
+    ///
+    /// # Errors
+    /// If the file cannot be written.
+    pub fn write(mut self, scanned: &Scanned) -> Result<(), Failure> {
+        let written = scanned.left.encode(&mut self.file);
+        written
+            .and_then(|()| self.file.flush())
+            .and_then(|()| {
+                self.file
+                    .into_inner()
+                    .map_err(io::IntoInnerError::into_error)
+            })
+            .map_err(|error| Failure::failed(format!("{}: {error}", self.name)))?
+            .finish()
     }
-}
-
-fn gap_figures(scanned: &Scanned) -> GapFigures {
-    let gaps = &scanned.gaps;
-    let [merged, detours, on_source_track, on_destination_track] = gaps.planned;
-    GapFigures {
-        seen: gaps.seen,
-        mean_latency_ms: thousandth(gaps.latency.as_millis_f64() / gaps.seen.max(1) as f64),
-        near_miss: gaps.near_miss,
-        not_worth_it: gaps.unworthy,
-        merged,
-        detours,
-        on_source_track,
-        on_destination_track,
-        mispredicted: gaps.mispredicted,
-    }
-}
-
-fn moments(scanned: &Scanned) -> Vec<Moment> {
-    let moment = |point: &simulator::run::Point| Moment {
-        percent: point.hundredths,
-        seconds: thousandth(point.at.as_secs_f64()),
-    };
-    scanned.points.iter().map(moment).collect()
-}
-
-/// To three decimals: what a run's own noise leaves.
-fn thousandth(value: f64) -> f64 {
-    (value * 1e3).round() / 1e3
 }

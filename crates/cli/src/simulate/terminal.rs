@@ -13,6 +13,7 @@
 
 use std::fmt::Write;
 
+use scheduler::ordering::Phases;
 use scheduler::policy::Depth;
 use simulator::ledger::{AccountMeans, Side};
 
@@ -66,6 +67,10 @@ fn heading(setup: &Setup, runs: &[PolicyRun]) -> String {
         let _ = writeln!(text, "          {switches}");
     }
     let _ = writeln!(text, "  mode    {}", setup.truth.label());
+    if let Phases::Alternate { read, write } = setup.phases {
+        let (read, write) = (read.as_millis_f64(), write.as_millis_f64());
+        let _ = writeln!(text, "  phases  reads for {read} ms, writes for {write} ms");
+    }
     let width = name_width(runs);
     for run in runs {
         let depth = run.limits.commands_at_drive;

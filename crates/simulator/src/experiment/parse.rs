@@ -188,13 +188,17 @@ fn read(kind: Kind, value: &Toml) -> Option<Value> {
             let whole = u64::try_from(value.as_integer()?).ok()?;
             (low..=high).contains(&whole).then_some(Value::Whole(whole))
         }
-        Kind::Number => {
-            let whole = || value.as_integer().map(|whole| whole as f64);
-            let number = value.as_float().or_else(whole)?;
-            number.is_finite().then_some(Value::Number(number))
-        }
+        Kind::Number => number(value),
+        Kind::NumberOr(word) if value.as_str() == Some(word) => Some(Value::Text(word.to_owned())),
+        Kind::NumberOr(_) => number(value),
         Kind::Text => value.as_str().map(|text| Value::Text(text.to_owned())),
     }
+}
+
+fn number(value: &Toml) -> Option<Value> {
+    let whole = || value.as_integer().map(|whole| whole as f64);
+    let number = value.as_float().or_else(whole)?;
+    number.is_finite().then_some(Value::Number(number))
 }
 
 /// At most so many settings vary: a table has rows and columns, and a name of a column can say two

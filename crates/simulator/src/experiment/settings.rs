@@ -20,6 +20,8 @@ pub enum Kind {
     Whole(u64, u64),
     /// Numbers.
     Number,
+    /// Numbers, or this word.
+    NumberOr(&'static str),
     /// Words.
     Text,
 }
@@ -41,6 +43,7 @@ impl Kind {
             Kind::Whole(low, u64::MAX) => format!("a whole number from {low}"),
             Kind::Whole(low, high) => format!("a whole number from {low} to {high}"),
             Kind::Number => "a number".to_owned(),
+            Kind::NumberOr(word) => format!("a number, or \"{word}\""),
             Kind::Text => "a text".to_owned(),
         }
     }
@@ -86,6 +89,11 @@ pub const SETTINGS: &[Setting] = &[
         Kind::Text,
         "brings a trace onto the drive: \"wrap\", \"scale\"",
     ),
+    load(
+        "phases",
+        Kind::Text,
+        "reads and writes: \"mixed\", or in turns: \"alternate\"",
+    ),
     truth(
         "seek_noise_us",
         Kind::Number,
@@ -99,6 +107,51 @@ pub const SETTINGS: &[Setting] = &[
     truth("look_ahead", Kind::Text, "\"on\" or \"off\""),
     truth("write_cache", Kind::Text, "\"on\" or \"off\""),
     truth("bus_mb_s", Kind::Number, "the speed of the host's bus"),
+    scan(
+        "blocks",
+        Kind::Text,
+        "what is read in the background: \"all\", or \"0..1000,5000..6000\"",
+    ),
+    scan(
+        "until_percent",
+        Kind::Whole(1, 100),
+        "the load ends when so much of it is read",
+    ),
+    scan(
+        "guard",
+        Kind::NumberOr("learned"),
+        "added to predicted seeks, in ms",
+    ),
+    scan(
+        "near_miss_us",
+        Kind::Number,
+        "gaps so near to a revolution are left alone",
+    ),
+    scan(
+        "impact_percent",
+        Kind::Number,
+        "what a learned guard may cost the foreground",
+    ),
+    scan(
+        "same_track",
+        Kind::Text,
+        "reads on the foreground's tracks: \"on\" or \"off\"",
+    ),
+    scan(
+        "stops",
+        Kind::Whole(1, scheduler::freeblock::plan::MOST_STOPS as u64),
+        "reads on one way",
+    ),
+    scan(
+        "paid_percent",
+        Kind::Number,
+        "head time that may be spent on it",
+    ),
+    scan(
+        "idle_ms",
+        Kind::NumberOr("never"),
+        "it goes by itself when nobody was there so long",
+    ),
 ];
 
 /// As for the tasks of a load.
@@ -114,6 +167,10 @@ const fn load(name: &'static str, kind: Kind, what: &'static str) -> Setting {
 
 const fn truth(name: &'static str, kind: Kind, what: &'static str) -> Setting {
     within("truth", name, kind, what)
+}
+
+const fn scan(name: &'static str, kind: Kind, what: &'static str) -> Setting {
+    within("scan", name, kind, what)
 }
 
 const fn within(

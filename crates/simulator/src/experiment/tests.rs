@@ -108,8 +108,9 @@ const REFUSED: &[(&str, &str, &str)] = &[
         "tusks = [1, 2, 4]",
         "depth.toml:14: sweep.tusks: unknown key: expected one of drive, policy, workload, trace, depth, \
          requests, seconds, seed, tasks, think_ms, size_kib, rate, read_fraction, device, format, \
-         closed, scale_time, fit, seek_noise_us, late_seeks, look_ahead, write_cache, bus_mb_s; did \
-         you mean tasks?",
+         closed, scale_time, fit, phases, seek_noise_us, late_seeks, look_ahead, write_cache, \
+         bus_mb_s, blocks, until_percent, guard, near_miss_us, impact_percent, same_track, stops, \
+         paid_percent, idle_ms; did you mean tasks?",
     ),
     (
         "tasks = [1, 2, 4]",
@@ -146,6 +147,21 @@ const REFUSED: &[(&str, &str, &str)] = &[
         "write_cash = \"off\"",
         "depth.toml:11: truth.write_cash: unknown key: expected one of seek_noise_us, late_seeks, \
          look_ahead, write_cache, bus_mb_s; did you mean write_cache?",
+    ),
+    (
+        "[sweep]",
+        "[scan]\nguard = \"learnt\"\n[sweep]",
+        "depth.toml:13: scan.guard: \"learnt\": expected a number, or \"learned\"",
+    ),
+    (
+        "tasks = [1, 2, 4]",
+        "idle_ms = [1, \"never\", inf]",
+        "depth.toml:14: sweep.idle_ms: inf: expected a number, or \"never\"",
+    ),
+    (
+        "[sweep]",
+        "[scan]\nuntil_percent = 0\n[sweep]",
+        "depth.toml:13: scan.until_percent: 0: expected a whole number from 1 to 100",
     ),
     (
         "drive = \"quantum-atlas-10k\"\n",

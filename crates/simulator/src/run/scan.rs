@@ -44,13 +44,24 @@ pub struct Point {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Watched {
     scan: Scan,
+    /// Blocks that were read, and all that should be.
+    read: (u64, u64),
     /// The hundredth that is reported next.
     next: u32,
 }
 
 impl Watched {
     pub(super) fn new(scan: Scan) -> Self {
-        Watched { scan, next: 1 }
+        Watched {
+            scan,
+            read: (0, 1),
+            next: 1,
+        }
+    }
+
+    /// The share of the blocks that was read.
+    pub(super) fn share(&self) -> f64 {
+        self.read.0 as f64 / self.read.1.max(1) as f64
     }
 
     /// Reports the hundredths that were read since; whether the load should end.
@@ -65,7 +76,9 @@ impl Watched {
             return true;
         };
         let Sectors(asked) = progress.asked;
-        let read = u128::from(progress.account.blocks().0) * 100;
+        let Sectors(read) = progress.account.blocks();
+        self.read = (read, asked);
+        let read = u128::from(read) * 100;
         while self.next <= 100 && read >= u128::from(self.next) * u128::from(asked) {
             report(&Point {
                 hundredths: self.next,
@@ -79,10 +92,23 @@ impl Watched {
         self.next > self.scan.hundredths || is_ended(progress.state)
     }
 
-    /// Whether the run need not go on for the task's sake.
-    pub(super) fn is_done(&self, engine: &Engine) -> bool {
-        let ended = |progress: scheduler::background::Progress| is_ended(progress.state);
-        self.scan.after_load == AfterLoad::Stop || engine.task(self.scan.task).is_none_or(ended)
+    /// Whether the run need not go on for the task's sake; no request is here any more. What is at
+    /// the drive for it ends in any case: it would be neither read nor left.
+    pub(super) fn is_done(&self, engine: &mut Engine, now: Instant) -> bool {
+        let task = self.scan.task;
+        let is_under_way = engine.task(task).is_some_and(|task| !is_ended(task.state));
+        match self.scan.after_load {
+            AfterLoad::Finish => !is_under_way,
+            AfterLoad::Stop if engine.at_drive() == 0 => {
+                // Where it was not suspended it has ended.
+                let _ = engine.resume_task(now, task);
+                true
+            }
+            AfterLoad::Stop => {
+                let _ = engine.suspend_task(now, task);
+                false
+            }
+        }
     }
 }
 
