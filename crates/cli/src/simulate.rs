@@ -30,7 +30,7 @@ pub use figures::{PolicyRun, panels};
 pub use progress::Progress;
 use scan::{ScanArguments, ScanFigures, ScanPlan};
 pub use terminal::{report, short};
-use truth::{Truth, TruthArguments};
+use truth::{OnOff, Truth, TruthArguments};
 
 /// How to call it.
 #[derive(Clone, Debug, Default, Args)]
@@ -195,7 +195,7 @@ impl Arguments {
             }
         };
         let seed = self.load.seed_of(&source);
-        let truth = self.truth.truth(seed).map_err(truth::refused)?;
+        let truth = self.as_scanned().truth(seed).map_err(truth::refused)?;
         let drive = Arc::new(truth.belief(&profile(&self.drive)?));
         let scan = self.scan.plan(&drive)?;
         let requests = match (&source, self.requests, until) {
@@ -230,6 +230,16 @@ impl Arguments {
             setup.limits(*policy)?;
         }
         Ok(setup)
+    }
+
+    /// The drive as it is; a scan's host switches the write cache off, if nothing else is said: it
+    /// hides where the head is after a write.
+    fn as_scanned(&self) -> TruthArguments {
+        let off = self.scan.is_given().then_some(OnOff::Off);
+        TruthArguments {
+            write_cache: self.truth.write_cache.or(off),
+            ..self.truth
+        }
     }
 
     /// Whether there is something that a seed decides.

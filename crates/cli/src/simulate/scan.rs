@@ -13,7 +13,7 @@ use drive::firmware::QueueOrder;
 use engine::Rules;
 use scheduler::NamedPolicy;
 use scheduler::freeblock::plan::MOST_STOPS;
-use scheduler::freeblock::{Caution, Ranges, SameTrack, Wanted};
+use scheduler::freeblock::{Caution, Goal, Ranges, SameTrack, Wanted};
 use scheduler::policy::Depth;
 use simulator::run::AfterLoad;
 use simulator::scenario::{Background, Scanned};
@@ -53,6 +53,9 @@ pub struct ScanArguments {
     /// Free reads on the tracks of the foreground's commands, and two a track
     #[arg(long)]
     pub same_track: bool,
+    /// What makes one plan better than another; otherwise blocks
+    #[arg(long, value_enum, value_name = "blocks|even")]
+    pub goal: Option<GoalName>,
     /// Free reads on one way; otherwise 1
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=MOST_STOPS as i64))]
     pub stops: Option<u8>,
@@ -65,6 +68,15 @@ pub struct ScanArguments {
     /// When the scan should be done: head time is paid only if it would otherwise be late
     #[arg(long, value_name = "S")]
     pub deadline: Option<f64>,
+}
+
+/// What makes one plan better than another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum GoalName {
+    /// The most blocks now
+    Blocks,
+    /// The greatest part of a revolution, what clears its track first: the end comes sooner
+    Even,
 }
 
 /// What happens when the load ends and the scan has not.
@@ -96,12 +108,17 @@ pub struct ScanPlan {
 }
 
 impl ScanArguments {
+    /// Whether there is a scan.
+    pub fn is_given(&self) -> bool {
+        self.scan.is_some() || self.scan_from.is_some()
+    }
+
     /// The scan that is meant, if one is.
     ///
     /// # Errors
     /// The flag whose value makes no sense, and what was expected.
     pub fn plan(&self, belief: &Arc<Profile>) -> Result<Option<ScanPlan>, Failure> {
-        if self.scan.is_none() && self.scan_from.is_none() {
+        if !self.is_given() {
             return self.unused();
         }
         if belief.actuators > 1 {
@@ -135,6 +152,7 @@ impl ScanArguments {
             ("near-miss-us", self.near_miss_us.is_some()),
             ("impact-percent", self.impact_percent.is_some()),
             ("same-track", self.same_track),
+            ("goal", self.goal.is_some()),
             ("stops", self.stops.is_some()),
             ("paid-percent", self.paid_percent.is_some()),
             ("idle-ms", self.idle_ms.is_some()),
@@ -159,6 +177,10 @@ impl ScanArguments {
             caution: self.caution()?,
             same_track,
             ranges,
+            goal: match self.goal {
+                Some(GoalName::Even) => Goal::Even,
+                Some(GoalName::Blocks) | None => Goal::Blocks,
+            },
             stops: self.stops.unwrap_or(Rules::default().stops),
             idle_after: match self.idle_ms.as_deref() {
                 None => Rules::default().idle_after,

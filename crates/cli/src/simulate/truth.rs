@@ -26,7 +26,7 @@ pub struct TruthArguments {
     /// The drive's look-ahead, if it has one
     #[arg(long, help_heading = HEADING, value_enum, hide_possible_values = true, value_name = "on|off")]
     pub look_ahead: Option<OnOff>,
-    /// The drive's write cache, if it has one
+    /// The drive's write cache, if it has one; with --scan it is off unless this says on
     #[arg(long, help_heading = HEADING, value_enum, hide_possible_values = true, value_name = "on|off")]
     pub write_cache: Option<OnOff>,
     /// The speed of the host's bus, if not that of the system on which the drive was measured
