@@ -7,15 +7,18 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
 
+use block::Switch;
 use clap::{Args, Subcommand};
-use drive::firmware::QueueOrder;
-use drive::{VirtualDrive, catalog};
-use engine::{Engine, Limits};
+use drive::firmware::{Bus, QueueOrder};
+use drive::{Imperfections, VirtualDrive, catalog};
+use engine::{Engine, Limits, Rules};
 use rustix::time::{ClockId, clock_gettime};
+use scheduler::freeblock::Wanted;
 use serde::Serialize;
 use simulator::ledger::Ledger;
-use simulator::run::{self, Options};
-use simulator::workload::{BuiltIn, Synthetic};
+use simulator::run::{self, AfterLoad, Options};
+use simulator::scenario::{Background, Scenario};
+use simulator::workload::{BuiltIn, Overrides, Synthetic};
 
 use crate::output::{Failure, grouped, print};
 
@@ -45,6 +48,9 @@ struct Simulate {
     /// Also a run of ten million requests, for its peak memory
     #[arg(long)]
     long: bool,
+    /// Also an hour of OLTP on an Atlas 10K that is read in its gaps
+    #[arg(long)]
+    free_blocks: bool,
 }
 
 /// One line of the result.
@@ -77,11 +83,14 @@ struct Case {
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let What::Simulate(simulate) = &arguments.what;
     let long = simulate.long.then_some(&LONG);
-    let measured = CASES
+    let mut measured = CASES
         .iter()
         .chain(long)
         .map(|case| measure(case, case.requests.unwrap_or(simulate.requests)))
         .collect::<Result<Vec<_>, _>>()?;
+    if simulate.free_blocks {
+        measured.push(free_blocks(HOUR)?);
+    }
     if simulate.json {
         let json = serde_json::to_string_pretty(&measured).map_err(Failure::failed)?;
         return print(&format!("{json}\n"));
@@ -101,6 +110,64 @@ fn measure(case: &Case, requests: u64) -> Result<Measured, Failure> {
         requests_per_cpu_second: (requests as f64 / median).round() as u64,
         peak_rss_mb: peak_rss_mb(),
     })
+}
+
+/// A load that is never idle, and free blocks read in its gaps, for so long.
+fn free_blocks(virtual_time: block::Duration) -> Result<Measured, Failure> {
+    forget_peak();
+    let mut rates = (0..ROUNDS)
+        .map(|_| rate_with_free_blocks(virtual_time))
+        .collect::<Result<Vec<_>, _>>()?;
+    rates.sort_unstable();
+    Ok(Measured {
+        case: "atlas-10k-oltp-hour-free-blocks",
+        requests_per_cpu_second: rates[rates.len() / 2],
+        peak_rss_mb: peak_rss_mb(),
+    })
+}
+
+fn rate_with_free_blocks(virtual_time: block::Duration) -> Result<u64, Failure> {
+    let entry = catalog::find(FREE_BLOCKS_DRIVE).map_err(Failure::failed)?;
+    let profile = entry.profile().map_err(Failure::failed)?;
+    let mut profile = profile.switched(Switch::On, Switch::Off);
+    profile.bus = FREE_BLOCKS_BUS;
+    let profile = Arc::new(profile);
+    let load = BuiltIn::find(FREE_BLOCKS_LOAD)
+        .ok_or_else(|| Failure::failed(format!("{FREE_BLOCKS_LOAD} is not built in")))?;
+    let always_active = Overrides {
+        think_ms: Some(0.0),
+        ..Overrides::default()
+    };
+    let load = load.workload().and_then(|load| load.with(&always_active));
+    let load = load.map_err(Failure::failed)?;
+    let capacity = profile.geometry.sectors().0;
+    let mut load = Synthetic::new(&load, profile.block_bytes, capacity).map_err(Failure::failed)?;
+    let policy = scheduler::policy::find("sptf").map_err(Failure::failed)?;
+    let scenario = Scenario {
+        belief: Arc::clone(&profile),
+        truth: Arc::clone(&profile),
+        imperfections: Imperfections::default(),
+        seed: 0,
+        policy,
+        limits: Limits::suited_to(policy, &profile),
+        background: Some(Background {
+            rules: Rules::default(),
+            wanted: Wanted::all(&profile.geometry),
+            deadline: None,
+            hundredths: 100,
+            after_load: AfterLoad::Stop,
+        }),
+    };
+    let options = Options {
+        until: Some(block::Instant::ZERO + virtual_time),
+        ..Options::default()
+    };
+    let begin = cpu_time();
+    let played = scenario.play(&mut load, &options, &mut ());
+    let played = played.map_err(Failure::failed)?;
+    let report = played.ledger.report(&played.ran);
+    let time = cpu_time().saturating_sub(begin).as_secs_f64().max(1e-9);
+    Ok((report.all.requests as f64 / time).round() as u64)
 }
 
 /// The CPU time of one run, from the first request to the report.
@@ -188,6 +255,7 @@ fn table(measured: &[Measured]) -> String {
 
 const EXAMPLES: &str = "Examples:
   headtime bench simulate
+  headtime bench simulate --free-blocks
   headtime bench simulate --requests 100000 --json";
 
 /// The drive of DiskSim's figures.
@@ -230,6 +298,20 @@ const LONG: Case = Case {
     rounds: 1,
 };
 
+/// The drive and the load of the freeblock paper, ten requests always active (Lumb et al., FAST
+/// 2002, 5.1).
+const FREE_BLOCKS_DRIVE: &str = "quantum-atlas-10k";
+const FREE_BLOCKS_LOAD: &str = "oltp";
+
+/// Ultra2 Wide SCSI, 80 MB/s: the profile's own bus is that of the system on which it was measured.
+const FREE_BLOCKS_BUS: Bus = Bus {
+    read_block: block::Duration::from_nanos(6_400),
+    write_block: block::Duration::from_nanos(6_400),
+};
+
+/// How long that is simulated.
+const HOUR: block::Duration = block::Duration::from_secs(3_600);
+
 /// Choice: enough for a median that one disturbance does not move.
 const ROUNDS: u32 = 5;
 
@@ -242,6 +324,8 @@ mod tests {
         for case in CASES.iter().chain([&LONG]) {
             cpu_time_of(case, 500).expect("all requests end");
         }
+        let second = block::Duration::from_secs(1);
+        assert!(rate_with_free_blocks(second).expect("all requests end") > 0);
     }
 
     #[test]
