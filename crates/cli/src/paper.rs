@@ -9,6 +9,7 @@
 //!
 //! A measurement is a file here and a line in [`ALL`]: which claims it answers, and how.
 
+mod beyond;
 mod cpu;
 mod depth;
 mod finding;
@@ -72,6 +73,7 @@ const ALL: &[Measurement] = &[
     depth::MEASUREMENT,
     cpu::MEASUREMENT,
     free::MEASUREMENT,
+    beyond::MEASUREMENT,
 ];
 
 /// What a measurement comes back with.
@@ -259,6 +261,7 @@ fn examples() -> String {
   headtime paper freeblock
   headtime paper freeblock fb.latency-share --quick
   headtime paper freeblock fb.prediction --svg-dir out/freeblock --json
+  headtime paper freeblock-beyond
 
 Papers:\n",
     );

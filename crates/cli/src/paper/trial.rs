@@ -88,6 +88,11 @@ pub struct Outcome {
     pub throughput_loss: f64,
     /// Of 1,000 foreground commands, those that a plan made late.
     pub mispredicted: f64,
+    /// Of 1,000 foreground commands, those before which nothing was read because the seek might
+    /// just have made it, or because it was not worth it.
+    pub left_alone: f64,
+    /// The last guards: of reads after short and long seeks, then of writes.
+    pub guards: [Duration; 4],
     /// The drive.
     pub drive: Drive,
 }
@@ -250,6 +255,8 @@ impl Outcome {
             p99_loss: more(p99, p99_alone),
             throughput_loss: -more(busy.requests_per_second, alone.requests_per_second),
             mispredicted: of_1000(gaps.mispredicted),
+            left_alone: of_1000(gaps.near_miss + gaps.unworthy),
+            guards: scanned.guards,
             drive: Drive::default(),
         }
     }
@@ -289,20 +296,35 @@ impl Trials {
     /// # Errors
     /// If one of them cannot be run.
     pub fn of(bench: &Bench, trials: impl IntoIterator<Item = Trial>) -> Result<Trials, Failure> {
-        let mut different: Vec<Trial> = Vec::new();
+        let mut run = Trials::default();
+        run.add(bench, trials)?;
+        Ok(run)
+    }
+
+    /// Runs those of the trials that were not run yet.
+    ///
+    /// # Errors
+    /// If one of them cannot be run.
+    pub fn add(
+        &mut self,
+        bench: &Bench,
+        trials: impl IntoIterator<Item = Trial>,
+    ) -> Result<(), Failure> {
+        let mut new: Vec<Trial> = Vec::new();
         for trial in trials {
-            if !different.contains(&trial) {
-                different.push(trial);
+            if !new.contains(&trial) && self.get(&trial).is_err() {
+                new.push(trial);
             }
         }
-        bench.expect(different.len());
+        bench.expect(new.len());
         let run = |trial: Trial| {
             let outcome = trial.run(bench.extent)?;
             bench.done();
             Ok((trial, outcome))
         };
-        let all: Result<Vec<_>, Failure> = different.into_par_iter().map(run).collect();
-        Ok(Trials { all: all? })
+        let outcomes: Result<Vec<_>, Failure> = new.into_par_iter().map(run).collect();
+        self.all.extend(outcomes?);
+        Ok(())
     }
 
     /// What a trial came to.
