@@ -40,6 +40,8 @@ pub struct Trial {
     pub search: Search,
     /// How far the scan goes, in hundredths.
     pub part: u32,
+    /// The seed of the load.
+    pub seed: u64,
 }
 
 /// How hard plans are looked for, and of how many reads they may consist.
@@ -126,6 +128,7 @@ impl Trial {
             caution: fixed(Duration::ZERO),
             search: Search::default(),
             part: 100,
+            seed: 1,
         }
     }
 
@@ -178,7 +181,7 @@ impl Trial {
     /// If the drive is not shipped, or the load does not fit on it.
     pub fn run(&self, extent: Extent) -> Result<Outcome, Failure> {
         let scene = self.scene()?;
-        let load = oltp()?;
+        let load = oltp(self.seed)?;
         let mut scenario = scene.scenario(self.policy)?;
         let drive = scene.belief();
         scenario.background = Some(Background {
@@ -366,9 +369,10 @@ pub fn remark(extent: Extent) -> String {
 }
 
 /// The paper's OLTP load with ten requests pending at any time.
-fn oltp() -> Result<Workload, Failure> {
+fn oltp(seed: u64) -> Result<Workload, Failure> {
     let flags = Overrides {
         think_ms: Some(0.0),
+        seed: Some(seed),
         ..Overrides::default()
     };
     load("oltp", &flags)
