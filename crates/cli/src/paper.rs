@@ -9,14 +9,17 @@
 //!
 //! A measurement is a file here and a line in [`ALL`]: which claims it answers, and how.
 
+mod beyond;
 mod cpu;
 mod depth;
 mod finding;
+mod free;
 mod head_times;
 mod latency_share;
 mod prediction;
 mod report;
 mod scene;
+mod trial;
 
 use std::fs;
 use std::path::PathBuf;
@@ -39,7 +42,7 @@ pub struct Arguments {
     /// Only these claims, or those that begin so: fb.latency-share
     #[arg(value_name = "ID")]
     ids: Vec<String>,
-    /// With a tenth of the requests: for a look, not for a result
+    /// With a tenth of the requests, and only the start of scans: for a look, not for a result
     #[arg(long, conflicts_with = "requests")]
     quick: bool,
     /// With so many requests in each run
@@ -69,6 +72,8 @@ const ALL: &[Measurement] = &[
     prediction::MEASUREMENT,
     depth::MEASUREMENT,
     cpu::MEASUREMENT,
+    free::MEASUREMENT,
+    beyond::MEASUREMENT,
 ];
 
 /// What a measurement comes back with.
@@ -256,6 +261,7 @@ fn examples() -> String {
   headtime paper freeblock
   headtime paper freeblock fb.latency-share --quick
   headtime paper freeblock fb.prediction --svg-dir out/freeblock --json
+  headtime paper freeblock-beyond
 
 Papers:\n",
     );
@@ -302,6 +308,16 @@ mod tests {
             assert!(papers.iter().any(|paper| paper.claim(id).is_some()), "{id}");
             assert!(!seen.contains(id), "{id} is measured twice");
             seen.push(*id);
+        }
+    }
+
+    #[test]
+    fn every_claim_of_a_paper_is_measured() {
+        let measured: Vec<&str> = ALL.iter().flat_map(|one| one.claims).copied().collect();
+        for built_in in claims::ALL {
+            for claim in built_in.paper().expect("a good file").claims {
+                assert!(measured.contains(&claim.id.as_str()), "{}", claim.id);
+            }
         }
     }
 

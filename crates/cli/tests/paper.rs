@@ -43,6 +43,11 @@ fn is_figures(value: &Value) -> bool {
     value.is_number() || value.as_object().is_some_and(in_object)
 }
 
+/// All claims but that about CPU time, which has no mode.
+const NOT_CPU: &str = "fb.latency-share fb.prediction fb.sptf fb.simulated fb.external fb.conservatism \
+                       fb.policy fb.external-vs-firmware fb.external-vs-no-track-simulation \
+                       --requests 100";
+
 #[test]
 fn json_has_the_promised_keys() {
     let mut seen = BTreeSet::new();
@@ -76,7 +81,7 @@ fn json_has_the_promised_keys() {
 
 #[test]
 fn external_figures_say_under_which_noise_and_in_firmware_ones_that_there_is_none() {
-    let rows = rows("fb.latency-share fb.prediction fb.sptf --requests 100");
+    let rows = rows(NOT_CPU);
     let mut modes = BTreeSet::new();
     for row in &rows {
         let note = row["note"].as_str().expect("a text");
@@ -91,6 +96,14 @@ fn external_figures_say_under_which_noise_and_in_firmware_ones_that_there_is_non
         modes.insert(row["mode"].as_str());
     }
     assert_eq!(modes.len(), 2);
+}
+
+#[test]
+fn quick_scans_say_that_they_are_only_a_start() {
+    for row in rows("fb.simulated fb.external-vs-firmware --requests 100") {
+        let note = row["note"].as_str().expect("a text");
+        assert!(note.contains("START ONLY"), "{note}");
+    }
 }
 
 #[test]
@@ -118,12 +131,13 @@ fn the_papers_figures_are_drawn() {
     let folder = tempfile::tempdir().expect("a folder");
     let to = folder.path().join("drawn/here");
     let arguments = format!(
-        "paper freeblock fb.prediction fb.sptf --requests 100 --svg-dir {}",
+        "paper freeblock fb.prediction fb.sptf fb.policy --requests 100 --svg-dir {}",
         to.display()
     );
     prints(&arguments);
-    for name in ["figure-7.svg", "figure-8.svg"] {
-        let svg = std::fs::read_to_string(to.join(name)).expect(name);
+    for number in 7..=11 {
+        let name = format!("figure-{number}.svg");
+        let svg = std::fs::read_to_string(to.join(&name)).expect(&name);
         assert!(
             svg.starts_with("<svg") && svg.trim_end().ends_with("</svg>"),
             "{name}"
@@ -136,7 +150,7 @@ fn what_is_wrong_is_said_in_one_line_with_what_was_expected() {
     for (arguments, said) in [
         (
             "paper freeblok",
-            "no paper is called \"freeblok\": expected one of freeblock; did you mean \"freeblock\"?",
+            "no paper is called \"freeblok\": expected one of freeblock, freeblock-beyond; did you mean \"freeblock\"?",
         ),
         (
             "paper freeblock fb.sptff",

@@ -85,10 +85,16 @@ pub struct BuiltIn {
 }
 
 /// The papers: one file each in `claims/`, one line each here.
-pub const ALL: &[BuiltIn] = &[BuiltIn {
-    name: "freeblock",
-    text: include_str!("../../../claims/freeblock.toml"),
-}];
+pub const ALL: &[BuiltIn] = &[
+    BuiltIn {
+        name: "freeblock",
+        text: include_str!("../../../claims/freeblock.toml"),
+    },
+    BuiltIn {
+        name: "freeblock-beyond",
+        text: include_str!("../../../claims/freeblock-beyond.toml"),
+    },
+];
 
 /// How far ours may be from a number that was read off, or from the nearer end of a range, in
 /// proportion to it: the tolerance that was agreed on for all papers before anything was measured.

@@ -8,7 +8,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use block::Duration;
+use block::{Duration, Switch};
 use drive::firmware::{LookAhead, QueueOrder, WriteBack};
 use drive::imperfection::Chance;
 use drive::{Imperfections, Profile, VirtualDrive, catalog};
@@ -95,6 +95,30 @@ impl Scene {
             truth: Arc::new(truth),
             noise,
         })
+    }
+
+    /// Of a scheduler that knows the drive as it is, but for the noise of its seeks.
+    ///
+    /// # Errors
+    /// If the drive is not shipped.
+    pub fn noisy(model: Model, noise: Noise) -> Result<Scene, Failure> {
+        let known = Scene::in_firmware(model)?;
+        Ok(Scene { noise, ..known })
+    }
+
+    /// The same after the host has switched look-ahead off.
+    pub fn without_look_ahead(self) -> Scene {
+        let off = |profile: &Profile| Arc::new(profile.switched(Switch::Off, Switch::On));
+        let truth = off(&self.truth);
+        let belief = match Arc::ptr_eq(&self.belief, &self.truth) {
+            true => Arc::clone(&truth),
+            false => off(&self.belief),
+        };
+        Scene {
+            truth,
+            belief,
+            ..self
+        }
     }
 
     /// What is believed of the drive.
