@@ -41,11 +41,11 @@ impl Default for Caution {
 /// next be given to the drive a little later, which no prediction is held against; on the Atlas 10K
 /// under OLTP and SPTF-SW60, 1.00 of the budget became 1.03.
 const AIM: f64 = 0.9;
-/// The price at the beginning, and its bounds. With seeks that scatter by 60 us around the belief,
-/// 1 % of a 10,000 rpm drive's response time is met at about 0.6: the beginning is careful, the
-/// rest is room.
-const PRICE: f64 = 2.0;
-const PRICES: std::ops::RangeInclusive<f64> = 0.03..=64.0;
+/// The price at the beginning, and its bounds. Below about a third a plan would cost the background
+/// itself more than it brings, because a lost revolution delays the scan as well, and free reading
+/// takes about a third of a busy disk's head time: no budget is spent beyond that. The rest is room.
+const PRICE: f64 = 1.0;
+const PRICES: std::ops::RangeInclusive<f64> = 0.3..=64.0;
 /// The price is set anew after so many foreground requests. A choice: about two seconds.
 const SETTLE_EVERY: u32 = 256;
 /// By at most this share at once. A choice: a factor of two within half a minute.

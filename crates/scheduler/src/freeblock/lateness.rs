@@ -29,9 +29,11 @@ const LATE: usize = 96;
 const BINS: usize = EARLY + LATE;
 /// Observations that the prior belief is worth in each bin. A choice: outvoted within a minute.
 const PRIOR_WEIGHT: f64 = 1.0;
-/// Bins in which the prior chance of being later halves: 96 us, so that 0.3 ms, the guard that
-/// Lumb et al. (FAST 2002, 5.3) found best, leaves a few per cent.
-const PRIOR_HALVES: usize = 6;
+/// Bins in which the prior chance of being later halves: 32 us. A choice, for seeks that scatter by
+/// 20 to 130 us (../shared/specs/scheduling.md, section 7); it matters in the first minute only. It
+/// was made after seeing that 96 us, which leaves the 0.3 ms of Lumb et al. (FAST 2002, 5.3) a few
+/// per cent, cost a tenth of that minute's bytes at 60 us.
+const PRIOR_HALVES: usize = 2;
 /// At this many observations in a bin the older ones count half: the drive may change. A choice.
 const MOST_IN_BIN: f64 = 4096.0;
 
