@@ -30,6 +30,7 @@ pub const MEASUREMENT: Measurement = Measurement {
         NOISY_SPTF,
         FOREGROUND_SW60,
         FOREGROUND_SPTF,
+        WHOLE,
         HEAVY,
         GAP_FIXED,
         GAP_LEARNED,
@@ -43,6 +44,7 @@ const NOISY_SW60: &str = "beyond.same-noise.sptf-sw60";
 const NOISY_SPTF: &str = "beyond.same-noise.sptf";
 const FOREGROUND_SW60: &str = "beyond.foreground.sptf-sw60";
 const FOREGROUND_SPTF: &str = "beyond.foreground.sptf";
+const WHOLE: &str = "beyond.whole-disk";
 const HEAVY: &str = "beyond.heavy-tail";
 const GAP_FIXED: &str = "beyond.gap.fixed";
 const GAP_LEARNED: &str = "beyond.gap.learned";
@@ -66,6 +68,7 @@ fn run(bench: &Bench) -> Result<Found, Failure> {
         beyond.same_noise(NOISY_SPTF, SPTF)?,
         beyond.foreground(FOREGROUND_SW60, SW60)?,
         beyond.foreground(FOREGROUND_SPTF, SPTF)?,
+        beyond.whole_disk()?,
         beyond.heavy_tail()?,
         beyond.gap_fixed(&fixed_parts)?,
         beyond.gap_learned(&learned_parts, &fixed_parts)?,
@@ -82,7 +85,16 @@ fn trials() -> Vec<Trial> {
         all.push(fixed_outside(policy, TAIL));
     }
     all.extend(FIXED_WAY.map(|way| way(SW60)));
+    all.push(whole(SW60));
     all
+}
+
+/// From outside with all that we have, to the end of the disk.
+fn whole(policy: &'static str) -> Trial {
+    Trial {
+        part: 100,
+        ..learned(policy, NOISE)
+    }
 }
 
 /// A noise-free scheduler in the firmware.
@@ -292,6 +304,25 @@ impl Beyond<'_> {
         );
         let note = self.note(trial, &more)?;
         Ok(Finding::several(id, Mode::External, &ours, note))
+    }
+
+    fn whole_disk(&self) -> Result<Finding, Failure> {
+        let trial = whole(SW60);
+        let outcome = self.of(trial)?;
+        let ours = [
+            ("bandwidth_mb_s", outcome.until(100)),
+            ("mean_loss_percent", outcome.mean_loss),
+        ];
+        let note = format!(
+            "{}the whole scan, OLTP, ten requests always pending, 2 commands at the drive; {}; {SW60}, \
+             learned guard, impact budget 1 %, free commands on all tracks, in two ranges; MB/s at \
+             the start / first half / whole: {}; p99 {:+.2} %",
+            remark(self.extent),
+            trial.scene()?,
+            outcome.parts(),
+            outcome.p99_loss,
+        );
+        Ok(Finding::several(WHOLE, Mode::External, &ours, note))
     }
 
     fn heavy_tail(&self) -> Result<Finding, Failure> {
