@@ -76,6 +76,9 @@ pub struct Gaps {
     /// Plans that were carried out, by kind of their last stop: merged, detour, source,
     /// destination.
     pub planned: [u64; 4],
+    /// For how long background commands of their own held arm and medium, if the drive is a
+    /// simulated one: for reports only.
+    pub head_time: Duration,
     /// Foreground commands that ended at least half a revolution later than without their plan.
     pub mispredicted: u64,
 }

@@ -337,6 +337,9 @@ impl Engine {
         if let Some(Read { served, means }) = read {
             background.deliver(now, &served, means, outcome.status);
         }
+        if let (Purpose::Background(_), Some(account)) = (&sent.purpose, outcome.account) {
+            background.gaps.head_time += account.head();
+        }
         let Some(without) = without else { return 0 };
         let period = self.belief.spindle.period().as_nanos();
         let end = without.end.as_nanos() + without.paid * period;

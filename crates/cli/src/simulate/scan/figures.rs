@@ -37,6 +37,8 @@ pub struct ScanFigures {
     free_mb_s_by_part: Parts,
     guard: GuardFigures,
     gaps: GapFigures,
+    /// Of the head's time, that of the scan's own commands; without it, it would be among "other".
+    head_time_percent: f64,
     /// Moments at which another hundredth was read.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     progress: Vec<Moment>,
@@ -123,6 +125,12 @@ impl ScanFigures {
             free_mb_s_by_part: Parts::new(scanned, block_bytes),
             guard: guard_figures(plan, scanned),
             gaps: gap_figures(scanned),
+            head_time_percent: match scanned.end.as_nanos() {
+                0 => 0.0,
+                _ => thousandth(
+                    scanned.gaps.head_time.as_secs_f64() / scanned.end.as_secs_f64() * 100.0,
+                ),
+            },
             progress: moments(scanned),
             until: reached.map(|at| at.as_secs_f64()),
         }
@@ -162,11 +170,16 @@ impl ScanFigures {
             self.baseline.foreground_p99_ms,
             self.foreground_p99_loss_percent
         );
+        let head = format!(
+            "{:.1} % of it by commands of the scan's own, which the bar above has under \"other\"",
+            self.head_time_percent
+        );
         let mut lines = vec![
             ("scan", scan),
             ("MB/s", rates),
             ("free by part", self.free_mb_s_by_part.text()),
             ("foreground", foreground),
+            ("head time", head),
             ("guard", self.guard.text()),
             ("gaps", self.gaps.text()),
         ];
