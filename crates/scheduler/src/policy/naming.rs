@@ -96,7 +96,7 @@ impl PolicyEntry {
         }
     }
 
-    /// How it is written, for help texts: "sptf", "sptf-sw[N]".
+    /// How it is written, for help texts: `sptf`, `sptf-sw[N]`.
     pub fn usage(&self) -> String {
         match self.parameter() {
             None => self.name.to_owned(),
