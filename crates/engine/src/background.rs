@@ -73,8 +73,7 @@ pub struct Gaps {
     pub near_miss: u64,
     /// Plans that did not bring their price.
     pub unworthy: u64,
-    /// Plans that were carried out, by kind of their last stop: merged, detour, source,
-    /// destination.
+    /// Free and paid reads that were carried out, by kind: merged, detour, source, destination.
     pub planned: [u64; 4],
     /// For how long background commands of their own held arm and medium, if the drive is a
     /// simulated one: for reports only.

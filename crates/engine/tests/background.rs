@@ -10,7 +10,7 @@ use block::{
 use engine::{Engine, Limits, Rules};
 use proptest::prelude::*;
 use scheduler::background::{Order, State, TaskId, TaskRefused};
-use scheduler::freeblock::{Caution, Wanted};
+use scheduler::freeblock::{Caution, Ranges, SameTrack, Wanted};
 use scheduler::policy::find;
 
 #[path = "../../scheduler/tests/drives/invented.rs"]
@@ -33,6 +33,8 @@ struct Scene {
     ended: BTreeSet<u64>,
     /// Background reads and merged commands as the drive saw them.
     reads: Vec<Extent>,
+    /// Writes at the drive.
+    writing: Vec<(CommandId, Extent)>,
     /// The command that the drive was given last.
     last: Option<CommandId>,
 }
@@ -55,6 +57,7 @@ impl Scene {
             submitted: 0,
             ended: BTreeSet::new(),
             reads: Vec::new(),
+            writing: Vec::new(),
             last: None,
         }
     }
@@ -99,9 +102,16 @@ impl Scene {
 
     fn hear(&mut self, command: &Command) {
         self.last = Some(command.id);
-        let Action::Read { extent, .. } = command.action else {
-            return;
+        let extent = match command.action {
+            Action::Read { extent, .. } => extent,
+            Action::Write { extent, .. } => return self.writing.push((command.id, extent)),
+            other => panic!("{other:?} is not what an engine says"),
         };
+        let overlaps = |&(_, written): &(CommandId, Extent)| written.overlaps(extent);
+        assert!(
+            !self.writing.iter().any(overlaps),
+            "{extent} are read while some of them are written"
+        );
         self.reads.push(extent);
     }
 
@@ -110,6 +120,7 @@ impl Scene {
         let last = self.submitted + foreground.requests;
         loop {
             while let Some(outcome) = self.drive.poll(self.now) {
+                self.writing.retain(|&(id, _)| id != outcome.id);
                 self.engine.complete(self.now, outcome.id, outcome);
             }
             while let Some(finished) = self.engine.poll_finished() {
@@ -181,6 +192,29 @@ fn a_busy_disk_is_scanned_in_its_gaps_and_no_request_is_later_for_it() {
     assert_eq!(progress.account.idle.reads + progress.account.paid.reads, 0);
     assert_eq!(scene.engine.gaps().mispredicted, 0);
     assert_eq!(scene.ended.len() as u64, BUSY.requests);
+}
+
+#[test]
+fn what_is_being_written_is_not_read_in_the_background() {
+    let mut scene = Scene::new(Rules {
+        idle_after: None,
+        same_track: SameTrack::Allowed,
+        ranges: Ranges::Two,
+        paid_ppm: 200_000,
+        ..exact()
+    });
+    for _ in 0..20 {
+        // Again and again: blocks that are wanted have to be met.
+        let task = scene.begin(&[extent(0, scene.capacity())], 0);
+        let foreground = Foreground {
+            requests: 100,
+            ..BUSY
+        };
+        scene.run(&foreground, never);
+        let _ = scene.engine.abort_task(scene.now, task);
+    }
+    let [.., source, destination] = scene.engine.gaps().planned;
+    assert!(source > 100 && destination > 100, "{source} {destination}");
 }
 
 #[test]

@@ -60,7 +60,7 @@ pub struct Progress {
 /// How many blocks of a read each task wanted, by the task's place.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Served {
-    /// Blocks that at least one task wanted.
+    /// Blocks that the tasks of one level wanted together: of the level that wanted most of them.
     pub blocks: u32,
     /// Which task was served, and with how many blocks.
     each: [Option<(TaskId, u32)>; MOST_TASKS],
@@ -231,11 +231,6 @@ impl Tasks {
     /// The blocks of which no read for the task has been given to the drive yet.
     pub fn left(&self, id: TaskId) -> Option<&Wanted> {
         Some(&self.tasks[self.place(id)?].wanted)
-    }
-
-    /// All tasks that are known.
-    pub fn ids(&self) -> impl Iterator<Item = TaskId> {
-        self.tasks.iter().map(|task| task.id)
     }
 
     /// Whether some task's blocks are looked for.
