@@ -191,10 +191,10 @@ impl Background {
         }
         let plan = best(&mut self.planner, &self.tasks, gap, reach)?;
         let loss = self.conservatism.expected_loss(gap, latency, &plan);
-        let reading = plan
-            .stops()
-            .map(|stop| reading(belief, stop))
-            .fold(Duration::ZERO, |all, one| all + one);
+        let reading = || {
+            let each = plan.stops().map(|stop| reading(belief, stop));
+            each.fold(Duration::ZERO, |all, one| all + one)
+        };
         if !self.conservatism.pays(reading, loss) {
             self.gaps.unworthy += 1;
             return None;

@@ -172,7 +172,7 @@ fn the_price_follows_the_impact_budget() {
     let latency = Duration::from_millis(3);
     let worth = |state: &Conservatism| {
         let loss = state.expected_loss(&gap(), latency, &plan(slack));
-        state.pays(reading, loss)
+        state.pays(|| reading, loss)
     };
     let (within, over) = (learned(0), learned(1_200_000));
     assert!(worth(&within), "nothing is lost, and the plan is left out");

@@ -144,12 +144,13 @@ impl Conservatism {
         Duration::from_nanos((late * self.period.as_nanos() as f64) as u64)
     }
 
-    /// Whether reading for `reading` is worth an expected loss.
-    pub fn pays(&self, reading: Duration, loss: Duration) -> bool {
+    /// Whether reading for `reading`, which is only worked out if it matters, is worth an expected
+    /// loss.
+    pub fn pays(&self, reading: impl FnOnce() -> Duration, loss: Duration) -> bool {
         match self.caution {
             Caution::Fixed { .. } => true,
             Caution::Learned { .. } => {
-                reading.as_nanos() as f64 >= self.price * loss.as_nanos() as f64
+                loss.is_zero() || reading().as_nanos() as f64 >= self.price * loss.as_nanos() as f64
             }
         }
     }
