@@ -50,18 +50,11 @@ impl Free<'_> {
             let ratio = PARTS.map(|part| sstf.until(part) / sptf.until(part));
             Ok::<_, Failure>((percent_less(sstf.rate, sptf.rate), ratio))
         };
-        let said = |(loss, [start, half, whole]): (f64, [f64; 3])| {
+        let said = |(loss, [start, half, whole]): Beside| {
             format!("{loss:.2} %, {start:.2} / {half:.2} / {whole:.2}")
         };
         let (loss, [.., whole]) = both(|trial| trial)?;
-        let more = format!(
-            "judged: whole scan, guard 0.3 ms; throughput lost, and ratio at the start / first half \
-             / whole: {}; sigma 60 us: {}; head switch 0.176 ms: {}; Cheetah 18LP: {}",
-            said(both(|trial| trial)?),
-            said(both(quiet)?),
-            said(both(extracted)?),
-            said(both(|trial| cheetah(trial.policy, GUARD))?),
-        );
+        let more = elsewhere("ratio", both, said)?;
         let ours = [
             ("foreground_loss_percent", loss),
             ("free_bandwidth_ratio", whole),
@@ -78,18 +71,11 @@ impl Free<'_> {
             let share = PARTS.map(|part| sw60.until(part) / sstf.until(part) * 100.0);
             Ok::<_, Failure>((percent_less(sw60.rate, sptf.rate), share))
         };
-        let said = |(loss, [start, half, whole]): (f64, [f64; 3])| {
+        let said = |(loss, [start, half, whole]): Beside| {
             format!("{loss:.2} %, {start:.1} / {half:.1} / {whole:.1} %")
         };
         let (loss, [.., whole]) = both(|trial| trial)?;
-        let more = format!(
-            "judged: whole scan, guard 0.3 ms; throughput lost, and share at the start / first half \
-             / whole: {}; sigma 60 us: {}; head switch 0.176 ms: {}; Cheetah 18LP: {}",
-            said(both(|trial| trial)?),
-            said(both(quiet)?),
-            said(both(extracted)?),
-            said(both(|trial| cheetah(trial.policy, GUARD))?),
-        );
+        let more = elsewhere("share", both, said)?;
         let ours = [
             ("free_bandwidth_share_of_sstf_percent", whole),
             ("foreground_loss_percent", loss),
@@ -156,4 +142,23 @@ impl Free<'_> {
 /// By how many percent one is less than another.
 fn percent_less(one: f64, other: f64) -> f64 {
     (1.0 - one / other) * 100.0
+}
+
+/// Throughput lost and a figure of each part of the scan.
+type Beside = (f64, [f64; 3]);
+
+/// The figures as judged, and under other circumstances.
+fn elsewhere(
+    what: &str,
+    both: impl Fn(fn(Trial) -> Trial) -> Result<Beside, Failure>,
+    said: impl Fn(Beside) -> String,
+) -> Result<String, Failure> {
+    Ok(format!(
+        "judged: whole scan, guard 0.3 ms; throughput lost, and {what} at the start / first half / \
+         whole: {}; sigma 60 us: {}; head switch 0.176 ms: {}; Cheetah 18LP: {}",
+        said(both(|trial| trial)?),
+        said(both(quiet)?),
+        said(both(extracted)?),
+        said(both(|trial| cheetah(trial.policy, GUARD))?),
+    ))
 }
