@@ -1,0 +1,149 @@
+//! Which angle is under the heads when: a belief that every sighting of a known block corrects.
+//!
+//! Yu et al. 2000: a read every minute or two keeps the phase within 1 % of a revolution, if the
+//! period is known well. A spindle that drifts needs them more often.
+
+use block::Instant;
+use drive::{Angle, Spindle};
+
+/// A believed spindle, corrected as it goes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Clock {
+    spindle: Spindle,
+    /// The last anchor.
+    at: Instant,
+    /// Anchors in a row that were too far off to be believed.
+    doubts: u8,
+}
+
+/// The share of an anchor's error that corrects the phase. A choice: three anchors take 7/8 of it.
+const PHASE_GAIN: f64 = 0.5;
+
+/// The share of the period's apparent error that corrects it, at intervals of [`SETTLED_NANOS`] or
+/// more. A choice: as above.
+const PERIOD_GAIN: f64 = 0.5;
+
+/// An error of the phase over a shorter interval says proportionally less about the period. A
+/// choice: the drift that we know of is slower than seconds.
+const SETTLED_NANOS: f64 = 2e9;
+
+/// An anchor that is farther off, in revolutions, is believed only when others confirm it.
+const DOUBTFUL: f64 = 0.03;
+
+/// How many anchors in a row have to be doubtful to be believed.
+const CONFIRMED: u8 = 3;
+
+impl Clock {
+    /// A platter that turns in `period_ps`, with `angle` under the heads at `at`.
+    pub fn new(period_ps: u64, angle: Angle, at: Instant) -> Self {
+        Clock {
+            spindle: anchored(period_ps, angle, at),
+            at,
+            doubts: 0,
+        }
+    }
+
+    /// The spindle as believed.
+    pub fn spindle(&self) -> Spindle {
+        self.spindle
+    }
+
+    /// One revolution, in nanoseconds.
+    pub fn period(&self) -> f64 {
+        self.spindle.period_ps() as f64 / 1e3
+    }
+
+    /// When the last anchor was.
+    pub fn anchored_at(&self) -> Instant {
+        self.at
+    }
+
+    /// Which angle is under the heads.
+    pub fn angle_at(&self, at: Instant) -> Angle {
+        self.spindle.angle_at(at)
+    }
+
+    /// The angle under the heads at `at` was `angle`. Answers how far off the belief was, in
+    /// revolutions: positive if the platter was ahead of it.
+    pub fn anchor(&mut self, angle: Angle, at: Instant) -> f64 {
+        let error = apart(self.angle_at(at), angle);
+        if error.abs() > DOUBTFUL && self.doubts + 1 < CONFIRMED {
+            self.doubts += 1;
+            return error;
+        }
+        let period = self.spindle.period_ps();
+        if self.doubts + 1 >= CONFIRMED {
+            self.spindle = anchored(period, angle, at);
+        } else {
+            let passed = at.since(self.at).as_nanos() as f64;
+            let told = (passed / SETTLED_NANOS).min(1.0) * PERIOD_GAIN;
+            let turns = passed / self.period();
+            let slower = if turns > 0.5 { -error / turns } else { 0.0 };
+            let period = period as f64 * (1.0 + told * slower);
+            let taken = self.angle_at(at) + forward(error * PHASE_GAIN);
+            self.spindle = anchored(period.round() as u64, taken, at);
+        }
+        self.at = self.at.max(at);
+        self.doubts = 0;
+        error
+    }
+}
+
+/// A spindle with `angle` under the heads at `at`.
+fn anchored(period_ps: u64, angle: Angle, at: Instant) -> Spindle {
+    let spindle = Spindle::from_period_ps(period_ps);
+    spindle.with_phase(angle - spindle.angle_at(at))
+}
+
+/// The shorter way from one angle to another, in revolutions: forward is positive.
+pub fn apart(from: Angle, to: Angle) -> f64 {
+    (to - from).raw() as i64 as f64 / 18_446_744_073_709_551_616.0
+}
+
+/// So many revolutions as an angle.
+pub fn forward(revolutions: f64) -> Angle {
+    Angle::from_revolutions(revolutions).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A clock that believes in 6 ms, on a platter that turns in `period_ps`.
+    fn errors(period_ps: u64, every_nanos: u64, anchors: u64) -> Vec<f64> {
+        let truth = Spindle::from_period_ps(period_ps);
+        let mut clock = Clock::new(6_000_000_000, Angle::ZERO, Instant::ZERO);
+        let anchor = |n: u64| {
+            let at = Instant::from_nanos(n * every_nanos);
+            clock.anchor(truth.angle_at(at), at)
+        };
+        (1..=anchors).map(anchor).collect()
+    }
+
+    #[test]
+    fn it_learns_the_period() {
+        // 20 ppm slow: 0.7 % of a revolution in two seconds.
+        let errors = errors(6_000_120_000, 2_000_000_000, 20);
+        assert!(errors[0] < -0.005, "{errors:?}");
+        assert!(errors[19].abs() < 1e-4, "{errors:?}");
+    }
+
+    #[test]
+    fn frequent_anchors_follow_any_speed_that_spindles_have() {
+        // 0.3 % fast.
+        let errors = errors(5_982_000_000, 8_000_000, 2000);
+        assert!(errors[1999].abs() < 1e-3, "{}", errors[1999]);
+    }
+
+    #[test]
+    fn one_wrong_anchor_changes_nothing_and_three_change_the_phase() {
+        let mut clock = Clock::new(6_000_000_000, Angle::ZERO, Instant::ZERO);
+        let before = clock;
+        let at = |n: u64| Instant::from_nanos(n * 6_000_000);
+        clock.anchor(Angle::fraction(1, 4), at(1));
+        assert_eq!(clock.spindle(), before.spindle());
+        clock.anchor(Angle::fraction(1, 4), at(2));
+        clock.anchor(Angle::fraction(1, 4), at(3));
+        assert_eq!(clock.angle_at(at(3)), Angle::fraction(1, 4));
+    }
+}

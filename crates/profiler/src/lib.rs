@@ -1,0 +1,26 @@
+//! Finds a drive's profile from block numbers and completion times, and nothing else.
+//!
+//! ```text
+//!   spindle ---> map ---> arrangement ---> arm ---> firmware ---> belief
+//!   period       tracks   surfaces and     seeks    overheads,    a `Profile`
+//!   and phase             cylinders                 buffer, ...
+//! ```
+//!
+//! The procedures are written as they are thought: ask, wait for the answer, decide
+//! ([`prober::Prober`]). The compiler makes the state machine of them that [`Profiler`] is; who
+//! owns one gives its probes to a drive and reports how they ended, in virtual or in real time.
+
+pub mod clock;
+pub mod confidence;
+pub mod device;
+pub mod findings;
+pub mod map;
+pub mod prober;
+pub mod profiler;
+pub mod rehearsal;
+pub mod spindle;
+
+pub use crate::confidence::Confidence;
+pub use crate::device::{Device, Offers, Writes};
+pub use crate::findings::Findings;
+pub use crate::profiler::{Next, Profiler};

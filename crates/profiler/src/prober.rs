@@ -1,0 +1,356 @@
+//! How the procedures talk to the drive: they ask, and wait for the answer.
+
+use std::collections::VecDeque;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll};
+
+use block::{
+    Action, Command, CommandId, Durability, Duration, Extent, Instant, Lba, Outcome, Sectors,
+    Status,
+};
+
+use crate::device::{Device, Offers};
+use crate::findings::Findings;
+
+/// One command's way through the drive, as seen from outside.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Timing {
+    /// When it was given to the drive.
+    pub submitted: Instant,
+    /// When it ended.
+    pub ended: Instant,
+    /// How.
+    pub status: Status,
+    /// Whether the profiler gave the drive nothing else since it gave the command before, and
+    /// nobody else did.
+    pub order: Order,
+}
+
+/// What came between a command and the profiler's command before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Order {
+    /// Nothing.
+    Direct,
+    /// Commands of somebody else: where the head came from is not known.
+    Interrupted,
+}
+
+/// A block that was read from the medium.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sighting {
+    /// Which.
+    pub lba: Lba,
+    /// When the command ended: a constant time after the block's end passed under the head.
+    pub at: Instant,
+    /// For how long the command was at the drive.
+    pub took: Duration,
+}
+
+/// A command that was given to the drive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ticket(CommandId);
+
+/// Why a block could not be sighted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unseen {
+    /// It cannot be read.
+    Unreadable,
+    /// Every answer seems to have come from the buffer.
+    Buffered,
+}
+
+/// What the procedures and the owner of the profiler share.
+#[derive(Debug)]
+pub(crate) struct Desk {
+    pub(crate) device: Device,
+    pub(crate) now: Instant,
+    /// To be given to the drive.
+    pub(crate) outbox: VecDeque<Command>,
+    /// Given, and not yet asked for by the procedure.
+    sent: Vec<Sent>,
+    /// When a pausing procedure goes on.
+    pub(crate) wakeup: Option<Instant>,
+    /// Commands of others that were seen since the profiler's last one.
+    pub(crate) others: u64,
+    next: u64,
+    /// Commands of the profiler.
+    pub(crate) probes: u64,
+    pub(crate) findings: Findings,
+    /// Where far reads went last that were to empty the buffer.
+    displaced: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Sent {
+    id: CommandId,
+    submitted: Option<Instant>,
+    order: Order,
+    outcome: Option<Outcome>,
+}
+
+impl Desk {
+    pub(crate) fn new(device: Device, findings: Findings) -> Self {
+        Desk {
+            device,
+            now: Instant::ZERO,
+            outbox: VecDeque::new(),
+            sent: Vec::new(),
+            wakeup: None,
+            others: 0,
+            next: 0,
+            probes: 0,
+            findings,
+            displaced: 0,
+        }
+    }
+
+    /// The next command for the drive, which is given to it now.
+    pub(crate) fn send(&mut self) -> Option<Command> {
+        let command = self.outbox.pop_front()?;
+        let order = match self.others {
+            0 => Order::Direct,
+            _ => Order::Interrupted,
+        };
+        self.others = 0;
+        self.probes += 1;
+        let now = self.now;
+        if let Some(sent) = self.sent.iter_mut().find(|sent| sent.id == command.id) {
+            sent.submitted = Some(now);
+            sent.order = order;
+        }
+        Some(command)
+    }
+
+    /// One of the profiler's commands has ended; answers whether it was one.
+    pub(crate) fn answer(&mut self, outcome: Outcome) -> bool {
+        let mut sent = self.sent.iter_mut();
+        let Some(sent) = sent.find(|sent| sent.id == outcome.id) else {
+            return false;
+        };
+        sent.outcome = Some(outcome);
+        true
+    }
+
+    /// Commands at the drive.
+    pub(crate) fn pending(&self) -> usize {
+        let mut sent = self.sent.iter();
+        sent.by_ref()
+            .filter(|sent| sent.submitted.is_some() && sent.outcome.is_none())
+            .count()
+    }
+}
+
+/// The procedures' side of the desk.
+#[derive(Clone, Debug)]
+pub struct Prober {
+    desk: Arc<Mutex<Desk>>,
+}
+
+/// A command shorter than this share of the least access is thought to be answered by the buffer:
+/// tried again after other blocks were read.
+const ATTEMPTS: u32 = 4;
+
+/// How many far reads empty the buffer: as many as the buffers that we know have segments.
+const SEGMENTS: u64 = 64;
+
+impl Prober {
+    pub(crate) fn new(desk: Arc<Mutex<Desk>>) -> Self {
+        Prober { desk }
+    }
+
+    pub(crate) fn desk(&self) -> MutexGuard<'_, Desk> {
+        self.desk.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The drive.
+    pub fn device(&self) -> Device {
+        self.desk().device
+    }
+
+    /// The present.
+    pub fn now(&self) -> Instant {
+        self.desk().now
+    }
+
+    /// Looks at what was found, or changes it.
+    pub fn findings<T>(&self, look: impl FnOnce(&mut Findings) -> T) -> T {
+        look(&mut self.desk().findings)
+    }
+
+    /// Gives the drive a command without waiting for its end.
+    pub fn give(&self, action: Action) -> Ticket {
+        let mut desk = self.desk();
+        let id = CommandId(desk.next);
+        desk.next += 1;
+        desk.outbox.push_back(Command::new(id, action));
+        desk.sent.push(Sent {
+            id,
+            submitted: None,
+            order: Order::Direct,
+            outcome: None,
+        });
+        Ticket(id)
+    }
+
+    /// Waits for the end of a command.
+    pub async fn ended(&self, ticket: Ticket) -> Timing {
+        Ended {
+            prober: self,
+            ticket,
+        }
+        .await
+    }
+
+    /// Gives the drive a command and waits for its end.
+    pub async fn ask(&self, action: Action) -> Timing {
+        let ticket = self.give(action);
+        self.ended(ticket).await
+    }
+
+    /// Waits.
+    pub async fn pause(&self, length: Duration) {
+        let until = self.now() + length;
+        Pause {
+            prober: self,
+            until,
+        }
+        .await;
+    }
+
+    /// Reads some blocks as any client would.
+    pub async fn read(&self, extent: Extent) -> Timing {
+        self.ask(plain(extent)).await
+    }
+
+    /// Reads some blocks from the medium, if the drive offers to do so.
+    pub async fn read_medium(&self, extent: Extent) -> Timing {
+        self.ask(self.from_medium(extent)).await
+    }
+
+    /// A read of the medium, if the drive offers such.
+    pub fn from_medium(&self, extent: Extent) -> Action {
+        match self.device().offers {
+            Offers::CacheControl => Action::Read {
+                extent,
+                durability: Durability::Durable,
+            },
+            Offers::Nothing => plain(extent),
+        }
+    }
+
+    /// Reads one block from the medium. Without cache control an answer that is too fast for the
+    /// medium is not believed: the buffer is emptied by reading elsewhere, and the block read
+    /// again.
+    ///
+    /// # Errors
+    /// If the block cannot be read, or every answer was too fast.
+    pub async fn sight(&self, lba: Lba) -> Result<Sighting, Unseen> {
+        for _ in 0..ATTEMPTS {
+            let timing = self.read_medium(Extent::block(lba)).await;
+            if timing.status != Status::Good {
+                return Err(Unseen::Unreadable);
+            }
+            let took = timing.ended.since(timing.submitted);
+            let device = self.device();
+            let fast = self.findings(|findings| findings.fast);
+            if device.offers == Offers::CacheControl || took > fast {
+                let at = timing.ended;
+                return Ok(Sighting { lba, at, took });
+            }
+            self.displace(lba).await;
+        }
+        Err(Unseen::Buffered)
+    }
+
+    /// Reads blocks far from `lba` and from each other, so that the buffer forgets what it holds.
+    pub async fn displace(&self, lba: Lba) {
+        let blocks = self.device().blocks;
+        for _ in 0..SEGMENTS {
+            let step = {
+                let mut desk = self.desk();
+                desk.displaced += 1;
+                desk.displaced
+            };
+            // The golden section spreads them over the disk.
+            let far = (u128::from(step) * 0x9E37_79B9_7F4A_7C15) & u128::from(u64::MAX);
+            let far = ((far * u128::from(blocks)) >> 64) as u64;
+            let near = far.abs_diff(lba.0) < blocks / 64;
+            let far = if near {
+                (far + blocks / 2) % blocks
+            } else {
+                far
+            };
+            self.read(Extent::block(Lba(far))).await;
+        }
+    }
+
+    /// So many blocks from `lba` on, as many of them as the drive has.
+    ///
+    /// # Panics
+    /// If the drive has none from there on.
+    pub fn extent(&self, lba: Lba, blocks: u64) -> Extent {
+        let blocks = blocks
+            .min(self.device().blocks.saturating_sub(lba.0))
+            .max(1);
+        Extent::new(lba, Sectors(blocks)).expect("blocks of the drive")
+    }
+}
+
+/// A read that the buffer may answer.
+fn plain(extent: Extent) -> Action {
+    Action::Read {
+        extent,
+        durability: Durability::Volatile,
+    }
+}
+
+/// The end of a command.
+struct Ended<'a> {
+    prober: &'a Prober,
+    ticket: Ticket,
+}
+
+impl Future for Ended<'_> {
+    type Output = Timing;
+
+    fn poll(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Timing> {
+        let mut desk = self.prober.desk();
+        let mut sent = desk.sent.iter();
+        let place = sent.position(|sent| sent.id == self.ticket.0 && sent.outcome.is_some());
+        let Some(place) = place else {
+            return Poll::Pending;
+        };
+        let sent = desk.sent.swap_remove(place);
+        match (sent.submitted, sent.outcome) {
+            (Some(submitted), Some(outcome)) => Poll::Ready(Timing {
+                submitted,
+                ended: outcome.at,
+                status: outcome.status,
+                order: sent.order,
+            }),
+            _ => Poll::Pending,
+        }
+    }
+}
+
+/// A moment to come.
+struct Pause<'a> {
+    prober: &'a Prober,
+    until: Instant,
+}
+
+impl Future for Pause<'_> {
+    type Output = ();
+
+    fn poll(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<()> {
+        let mut desk = self.prober.desk();
+        if desk.now >= self.until {
+            desk.wakeup = None;
+            return Poll::Ready(());
+        }
+        desk.wakeup = Some(self.until);
+        Poll::Pending
+    }
+}

@@ -1,0 +1,65 @@
+//! A profiler on a drive that does not exist.
+
+use block::{Duration, Instant};
+use drive::VirtualDrive;
+
+use crate::profiler::{Next, Profiler};
+
+/// How a rehearsal ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rehearsed {
+    /// The profiler had nothing more to ask.
+    Finished(Instant),
+    /// The drive's time was up.
+    OutOfTime(Instant),
+}
+
+impl Rehearsed {
+    /// When it ended.
+    pub fn at(self) -> Instant {
+        match self {
+            Rehearsed::Finished(at) | Rehearsed::OutOfTime(at) => at,
+        }
+    }
+}
+
+/// Lets a profiler ask a virtual drive, from `now` on, for at most `budget` of the drive's time.
+///
+/// # Panics
+/// If the profiler waits for a drive that has nothing to do.
+pub fn rehearse(
+    profiler: &mut Profiler,
+    drive: &mut VirtualDrive,
+    mut now: Instant,
+    budget: Duration,
+) -> Rehearsed {
+    let end = now + budget;
+    loop {
+        let wakeup = loop {
+            match profiler.next_probe(now) {
+                Next::Probe(command) => drive
+                    .submit(now, command)
+                    .expect("a probe of the drive's own blocks"),
+                Next::Wait => break None,
+                Next::WaitUntil(at) => break Some(at),
+                Next::Finished => return Rehearsed::Finished(now),
+            }
+        };
+        // A drive that has taken a command up may say so without a command having ended.
+        let mut ended = 0;
+        while ended == 0 {
+            let next = [wakeup, drive.next_wakeup()].into_iter().flatten().min();
+            now = next.expect("somebody has something to do").max(now);
+            if now > end {
+                return Rehearsed::OutOfTime(end);
+            }
+            while let Some(outcome) = drive.poll(now) {
+                profiler.observe(now, outcome);
+                ended += 1;
+            }
+            if wakeup.is_some_and(|at| at <= now) {
+                break;
+            }
+        }
+    }
+}

@@ -1,0 +1,201 @@
+//! How fast the platter turns: one block, sighted again and again.
+//!
+//! All intervals between sightings of one block are whole revolutions. The longest period of which
+//! all intervals of a first second are multiples is the revolution; growing intervals then tell it
+//! ever more exactly (Worthington et al. 1995).
+
+use block::{Duration, Extent, Instant, Lba};
+use drive::Angle;
+
+use crate::clock::{Clock, apart};
+use crate::confidence::Confidence;
+use crate::findings::Steadiness;
+use crate::prober::{Prober, Sighting, Unseen};
+
+/// The revolutions of all drives ever sold: 3,000 to 20,000 rpm and some more, in nanoseconds.
+const PERIODS: (f64, f64) = (2.9e6, 20.1e6);
+
+/// Sightings from which the first guess is made.
+const FIRST: usize = 16;
+
+/// The longest pause between sightings.
+const LONGEST: Duration = Duration::from_secs(4);
+
+/// How many pauses of that length: their span tells the mean period.
+const LONG_PAUSES: u32 = 2;
+
+/// Finds the period, and starts the clock: angle zero is where the sighted block ends.
+///
+/// # Errors
+/// If the block cannot be read from the medium, or the intervals between its sightings have no
+/// common measure.
+pub async fn find(prober: &Prober, lba: Lba) -> Result<(), NotFound> {
+    measure_hits(prober, lba).await;
+    let mut seen: Vec<Sighting> = Vec::new();
+    for step in 0..FIRST {
+        seen.push(prober.sight(lba).await?);
+        // Other reads in between, now one, now two, now none, so that the intervals differ.
+        for other in 0..(step * step + step / 3) % 4 {
+            let blocks = prober.device().blocks;
+            let far = (lba.0 + blocks / 2 + (step * 7919 + other * 104_729) as u64) % blocks;
+            prober.read(Extent::block(Lba(far))).await;
+        }
+    }
+    let times: Vec<Instant> = seen.iter().map(|sighting| sighting.at).collect();
+    let period = common_measure(&times).ok_or(NotFound::NoCommonMeasure)?;
+    let last = times[times.len() - 1];
+    let mut clock = Clock::new((period * 1e3).round() as u64, Angle::ZERO, last);
+    let steadiness = follow(prober, lba, &mut clock, times[0]).await?;
+    prober.findings(|findings| {
+        findings.clock = Some(clock);
+        findings.spindle = steadiness;
+    });
+    Ok(())
+}
+
+/// Why a spindle's period was not found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NotFound {
+    /// The block could not be sighted.
+    Unseen(Unseen),
+    /// The intervals are multiples of no revolution that drives have.
+    NoCommonMeasure,
+}
+
+impl From<Unseen> for NotFound {
+    fn from(unseen: Unseen) -> Self {
+        NotFound::Unseen(unseen)
+    }
+}
+
+/// How short an answer of the buffer is: a block that was just read, read again. Between it and
+/// a quarter of the shortest revolution lies what no read of the medium takes... if the buffer
+/// answers at all.
+async fn measure_hits(prober: &Prober, lba: Lba) {
+    let extent = Extent::block(lba);
+    prober.read(extent).await;
+    let mut shortest = Duration::from_secs(1);
+    for _ in 0..4 {
+        let timing = prober.read(extent).await;
+        shortest = shortest.min(timing.ended.since(timing.submitted));
+    }
+    let fast = shortest.as_nanos() * 5 / 4;
+    // A whole revolution is no hit.
+    if (fast as f64) < PERIODS.0 * 0.8 {
+        prober.findings(|findings| findings.fast = Duration::from_nanos(fast));
+    }
+}
+
+/// The longest period of which nearly all intervals from the first moment are multiples, in
+/// nanoseconds.
+fn common_measure(times: &[Instant]) -> Option<f64> {
+    let from = times[0];
+    let span = times[times.len() - 1].since(from).as_nanos() as f64;
+    let mut period = PERIODS.1;
+    while period > PERIODS.0 {
+        if let Some(better) = fitted(times, period) {
+            return Some(better);
+        }
+        // A step that moves the last moment by 2 % of a revolution.
+        period -= 0.02 * period * period / span.max(period);
+    }
+    None
+}
+
+/// The period near `period` that fits best, if the moments fit it.
+fn fitted(times: &[Instant], period: f64) -> Option<f64> {
+    let from = times[0];
+    let turns = |at: &Instant, period: f64| at.since(from).as_nanos() as f64 / period;
+    let (mut sum_kk, mut sum_kt) = (0.0, 0.0);
+    let mut off = 0;
+    for at in times {
+        let exact = turns(at, period);
+        let whole = exact.round();
+        if (exact - whole).abs() > 0.05 {
+            off += 1;
+            continue;
+        }
+        sum_kk += whole * whole;
+        sum_kt += whole * at.since(from).as_nanos() as f64;
+    }
+    // A retry of the drive's may spoil one or two of them.
+    (off * 8 <= times.len() && sum_kk > 0.0).then(|| sum_kt / sum_kk)
+}
+
+/// Pauses, sights, corrects the clock; the pauses grow.
+async fn follow(
+    prober: &Prober,
+    lba: Lba,
+    clock: &mut Clock,
+    first: Instant,
+) -> Result<Steadiness, Unseen> {
+    let mut pause = Duration::from_millis(100);
+    let (mut close, mut checks) = (0, 0);
+    let mut wander: f64 = 0.0;
+    let mut long = 0;
+    let mut turns = (clock.anchored_at().since(first).as_nanos() as f64 / clock.period()).round();
+    let mut from = clock.anchored_at();
+    let mut span = (first, from);
+    while long < LONG_PAUSES {
+        prober.pause(pause).await;
+        let error = middle_error(prober, lba, clock).await?;
+        checks += 1;
+        close += u32::from(error.abs() < 0.01);
+        let at = clock.anchored_at();
+        let passed = at.since(from).as_nanos() as f64 / clock.period();
+        wander = wander.max(error.abs() / passed * 1e6);
+        turns += passed.round();
+        (from, span.1) = (at, at);
+        if pause >= LONGEST || error.abs() > 0.1 {
+            long += 1;
+        } else {
+            pause = pause + pause;
+            wander = 0.0;
+        }
+    }
+    // How well the last sightings fit the count of turns limits the mean.
+    let mean = span.1.since(span.0).as_nanos() as f64 / turns;
+    Ok(Steadiness {
+        confidence: Confidence::of(close, checks),
+        period_ps: (mean * 1e3).round() as u64,
+        wander_ppm: wander,
+    })
+}
+
+/// Sights a block three times and corrects the clock; answers the middle one of the first errors.
+async fn middle_error(prober: &Prober, lba: Lba, clock: &mut Clock) -> Result<f64, Unseen> {
+    let mut errors = [0.0; 3];
+    let mut seen = [Instant::ZERO; 3];
+    for (error, at) in errors.iter_mut().zip(&mut seen) {
+        *at = prober.sight(lba).await?.at;
+        *error = apart(clock.angle_at(*at), Angle::ZERO);
+    }
+    for at in seen {
+        clock.anchor(Angle::ZERO, at);
+    }
+    errors.sort_by(f64::total_cmp);
+    Ok(errors[1])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_longest_common_measure() {
+        let period = 8_333_333.0;
+        let turns = [0u64, 2, 3, 7, 12, 13, 17, 20, 21, 26];
+        let at = |turn: &u64| Instant::from_nanos((*turn as f64 * period) as u64 + 5_000_000);
+        let times: Vec<Instant> = turns.iter().map(at).collect();
+        let found = common_measure(&times).expect("a measure");
+        assert!((found / period - 1.0).abs() < 1e-6, "{found}");
+    }
+
+    #[test]
+    fn moments_without_measure_are_refused() {
+        let times: Vec<Instant> = (0..16u64)
+            .map(|n| Instant::from_nanos(n * n * 1_234_567 + n * 7_654_321 + n * n * n * 1013))
+            .collect();
+        assert_eq!(common_measure(&times), None);
+    }
+}

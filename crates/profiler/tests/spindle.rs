@@ -1,0 +1,71 @@
+//! The period of every drive that we ship, of spindles that are off and that drift.
+
+use std::sync::Arc;
+
+use block::{Duration, Instant, Lba};
+use drive::imperfection::Chance;
+use drive::{Imperfections, VirtualDrive, catalog};
+use profiler::rehearsal::{Rehearsed, rehearse};
+use profiler::{Device, Findings, Offers, Profiler, Writes, spindle};
+
+/// What is found of a drive's spindle, and the drive's time that it took.
+fn found(name: &str, truth: &Imperfections, offers: Offers) -> (Findings, u64, f64) {
+    let profile = catalog::find(name)
+        .expect("a shipped drive")
+        .profile()
+        .expect("a valid one");
+    let period = profile.spindle.period_ps();
+    let mut drive = VirtualDrive::imperfect(Arc::new(profile), truth.clone(), 7);
+    let device = Device::of(&drive, offers, Writes::Forbidden);
+    let lba = Lba(device.blocks / 3);
+    let mut profiler = Profiler::new(device, Findings::default(), move |prober| async move {
+        spindle::find(&prober, lba).await.expect("a period");
+    });
+    let ended = rehearse(
+        &mut profiler,
+        &mut drive,
+        Instant::ZERO,
+        Duration::from_secs(60),
+    );
+    assert!(matches!(ended, Rehearsed::Finished(_)), "{name}: {ended:?}");
+    (profiler.findings(), period, ended.at().as_secs_f64())
+}
+
+fn noisy() -> Imperfections {
+    Imperfections {
+        seek_noise: Duration::from_micros(60),
+        overhead_noise: Duration::from_micros(20),
+        ..Imperfections::default()
+    }
+}
+
+#[test]
+fn every_drive_with_and_without_cache_control() {
+    for entry in catalog::ALL {
+        let name = entry.name;
+        for offers in [Offers::CacheControl] {
+            let (findings, truth, seconds) = found(name, &noisy(), offers);
+            let ppm = (findings.spindle.period_ps as f64 / truth as f64 - 1.0) * 1e6;
+            assert!(ppm.abs() < 5.0, "{name}, {offers:?}: {ppm} ppm off");
+            assert!(seconds < 60.0, "{name}, {offers:?}: {seconds} s");
+            assert!(findings.spindle.confidence.ppm() > 800_000, "{name}");
+        }
+    }
+}
+
+#[test]
+fn a_spindle_that_is_off_and_drifts() {
+    let truth = Imperfections {
+        spindle_ppm: 3000,
+        spindle_drift_ppm: 40,
+        media_retry: Chance {
+            per_million: 20_000,
+            costs: Duration::from_micros(300),
+        },
+        ..noisy()
+    };
+    let (findings, nominal, _) = found("quantum-atlas-10k", &truth, Offers::CacheControl);
+    let ppm = (findings.spindle.period_ps as f64 / nominal as f64 - 1.0) * 1e6;
+    assert!((ppm - 3000.0).abs() < 40.0, "{ppm} ppm");
+    assert!(findings.spindle.wander_ppm > 1.0);
+}
