@@ -88,38 +88,62 @@ async fn measure_hits(prober: &Prober, lba: Lba) {
 
 /// The longest period of which nearly all intervals from the first moment are multiples, in
 /// nanoseconds.
+///
+/// Halves and thirds of it fit as well, and others nearly, where the intervals are nearly the same:
+/// it is the longest of those that fit about as well as the best.
 fn common_measure(times: &[Instant]) -> Option<f64> {
-    let from = times[0];
-    let span = times[times.len() - 1].since(from).as_nanos() as f64;
+    let span = times[times.len() - 1].since(times[0]).as_nanos() as f64;
     let mut period = PERIODS.1;
+    let mut fits: Vec<Fit> = Vec::new();
     while period > PERIODS.0 {
-        if let Some(better) = fitted(times, period) {
-            return Some(better);
-        }
+        fits.extend(fitted(times, period));
         // A step that moves the last moment by 2 % of a revolution.
         period -= 0.02 * period * period / span.max(period);
     }
-    None
+    let best = fits.iter().map(|fit| fit.off).reduce(f64::min)?;
+    let good = |fit: &&Fit| fit.off <= (2.0 * best).max(FITTING);
+    fits.iter().find(good).map(|fit| fit.period)
+}
+
+/// Moments that are so close to whole revolutions, in revolutions on average, fit in any case: a
+/// tenth of what a sector of the drives of 1990 is wide.
+const FITTING: f64 = 0.001;
+
+/// A period, and how far the moments are from whole revolutions, on average.
+struct Fit {
+    period: f64,
+    off: f64,
 }
 
 /// The period near `period` that fits best, if the moments fit it.
-fn fitted(times: &[Instant], period: f64) -> Option<f64> {
-    let from = times[0];
-    let turns = |at: &Instant, period: f64| at.since(from).as_nanos() as f64 / period;
+fn fitted(times: &[Instant], period: f64) -> Option<Fit> {
+    let after = |at: &Instant| at.since(times[0]).as_nanos() as f64;
+    let near = |at: &&Instant| {
+        let turns = after(at) / period;
+        (turns - turns.round()).abs() < 0.05
+    };
     let (mut sum_kk, mut sum_kt) = (0.0, 0.0);
-    let mut off = 0;
-    for at in times {
-        let exact = turns(at, period);
-        let whole = exact.round();
-        if (exact - whole).abs() > 0.05 {
-            off += 1;
-            continue;
-        }
+    let mut count = 0;
+    for at in times.iter().filter(near) {
+        let whole = (after(at) / period).round();
         sum_kk += whole * whole;
-        sum_kt += whole * at.since(from).as_nanos() as f64;
+        sum_kt += whole * after(at);
+        count += 1;
     }
     // A retry of the drive's may spoil one or two of them.
-    (off * 8 <= times.len() && sum_kk > 0.0).then(|| sum_kt / sum_kk)
+    if (times.len() - count) * 8 > times.len() || sum_kk == 0.0 {
+        return None;
+    }
+    let better = sum_kt / sum_kk;
+    let off = |at: &Instant| {
+        let turns = after(at) / better;
+        (turns - turns.round()).abs()
+    };
+    let off: f64 = times.iter().filter(near).map(off).sum();
+    Some(Fit {
+        period: better,
+        off: off / count as f64,
+    })
 }
 
 /// Pauses, sights, corrects the clock; the pauses grow.
