@@ -9,6 +9,7 @@ use drive::Angle;
 
 use crate::clock::{Clock, apart};
 use crate::confidence::Confidence;
+use crate::device::Offers;
 use crate::findings::Steadiness;
 use crate::prober::{Prober, Sighting, Unseen};
 
@@ -186,19 +187,24 @@ async fn follow(
     })
 }
 
-/// Sights a block three times and corrects the clock; answers the middle one of the first errors.
+/// Sights a block and corrects the clock; answers the error before. With cache control it is
+/// sighted three times, and the middle one of the errors counts; without, each would cost the
+/// reads that empty the buffer.
 async fn middle_error(prober: &Prober, lba: Lba, clock: &mut Clock) -> Result<f64, Unseen> {
-    let mut errors = [0.0; 3];
-    let mut seen = [Instant::ZERO; 3];
-    for (error, at) in errors.iter_mut().zip(&mut seen) {
-        *at = prober.sight(lba).await?.at;
-        *error = apart(clock.angle_at(*at), Angle::ZERO);
+    let times = match prober.device().offers {
+        Offers::CacheControl => 3,
+        Offers::Nothing => 1,
+    };
+    let mut seen = Vec::with_capacity(times);
+    for _ in 0..times {
+        let at = prober.sight(lba).await?.at;
+        seen.push((apart(clock.angle_at(at), Angle::ZERO), at));
     }
-    for at in seen {
-        clock.anchor(Angle::ZERO, at);
+    for (_, at) in &seen {
+        clock.anchor(Angle::ZERO, *at);
     }
-    errors.sort_by(f64::total_cmp);
-    Ok(errors[1])
+    seen.sort_by(|a, b| a.0.total_cmp(&b.0));
+    Ok(seen[times / 2].0)
 }
 
 #[cfg(test)]

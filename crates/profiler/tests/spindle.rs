@@ -25,7 +25,7 @@ fn found(name: &str, truth: &Imperfections, offers: Offers) -> (Findings, u64, f
         &mut profiler,
         &mut drive,
         Instant::ZERO,
-        Duration::from_secs(60),
+        Duration::from_secs(90),
     );
     assert!(matches!(ended, Rehearsed::Finished(_)), "{name}: {ended:?}");
     (profiler.findings(), period, ended.at().as_secs_f64())
