@@ -80,6 +80,8 @@ pub(crate) struct Desk {
     pub(crate) findings: Findings,
     /// Where far reads went last that were to empty the buffer.
     displaced: u64,
+    /// How many of them empty it, as far as is known.
+    segments: u64,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -103,6 +105,7 @@ impl Desk {
             probes: 0,
             findings,
             displaced: 0,
+            segments: FEW_SEGMENTS,
         }
     }
 
@@ -148,12 +151,12 @@ pub struct Prober {
     desk: Arc<Mutex<Desk>>,
 }
 
-/// A command shorter than this share of the least access is thought to be answered by the buffer:
-/// tried again after other blocks were read.
-const ATTEMPTS: u32 = 4;
+/// How many far reads are thought to empty a buffer, until it shows that they do not: then twice as
+/// many. A choice.
+const FEW_SEGMENTS: u64 = 8;
 
-/// How many far reads empty the buffer: as many as the buffers that we know have segments.
-const SEGMENTS: u64 = 64;
+/// No more far reads than that: the most segments of a buffer that we know of are 2,048.
+const MOST_SEGMENTS: u64 = 2_048;
 
 impl Prober {
     pub(crate) fn new(desk: Arc<Mutex<Desk>>) -> Self {
@@ -247,7 +250,8 @@ impl Prober {
     /// # Errors
     /// If the block cannot be read, or every answer was too fast.
     pub async fn sight(&self, lba: Lba) -> Result<Sighting, Unseen> {
-        for _ in 0..ATTEMPTS {
+        let mut attempts = 0..;
+        loop {
             let timing = self.read_medium(Extent::block(lba)).await;
             if timing.status != Status::Good {
                 return Err(Unseen::Unreadable);
@@ -259,15 +263,22 @@ impl Prober {
                 let at = timing.ended;
                 return Ok(Sighting { lba, at, took });
             }
+            if attempts.next() != Some(0) {
+                let mut desk = self.desk();
+                if desk.segments == MOST_SEGMENTS {
+                    return Err(Unseen::Buffered);
+                }
+                desk.segments *= 2;
+            }
             self.displace(lba).await;
         }
-        Err(Unseen::Buffered)
     }
 
     /// Reads blocks far from `lba` and from each other, so that the buffer forgets what it holds.
     pub async fn displace(&self, lba: Lba) {
         let blocks = self.device().blocks;
-        for _ in 0..SEGMENTS {
+        let segments = self.desk().segments;
+        for _ in 0..segments {
             let step = {
                 let mut desk = self.desk();
                 desk.displaced += 1;
