@@ -12,8 +12,10 @@ pub struct Clock {
     spindle: Spindle,
     /// The last anchor.
     at: Instant,
-    /// Anchors in a row that were too far off to be believed.
+    /// Anchors in a row that were too far off to be believed, all by about as much.
     doubts: u8,
+    /// By how much the last of them was, in revolutions.
+    doubtful: f64,
 }
 
 /// The share of an anchor's error that corrects the phase. A choice: three anchors take 7/8 of it.
@@ -30,8 +32,12 @@ const SETTLED_NANOS: f64 = 2e9;
 /// An anchor that is farther off, in revolutions, is believed only when others confirm it.
 const DOUBTFUL: f64 = 0.03;
 
-/// How many anchors in a row have to be doubtful to be believed.
+/// How many anchors in a row have to be doubtful by about as much to be believed. A choice.
 const CONFIRMED: u8 = 3;
+
+/// What is about as much, in revolutions. A choice: a spindle that is 0.3 % off turns so much too
+/// far in three revolutions.
+const AGREEING: f64 = 0.01;
 
 impl Clock {
     /// A platter that turns in `period_ps`, with `angle` under the heads at `at`.
@@ -40,6 +46,7 @@ impl Clock {
             spindle: anchored(period_ps, angle, at),
             at,
             doubts: 0,
+            doubtful: 0.0,
         }
     }
 
@@ -67,12 +74,17 @@ impl Clock {
     /// revolutions: positive if the platter was ahead of it.
     pub fn anchor(&mut self, angle: Angle, at: Instant) -> f64 {
         let error = apart(self.angle_at(at), angle);
-        if error.abs() > DOUBTFUL && self.doubts + 1 < CONFIRMED {
-            self.doubts += 1;
-            return error;
+        let is_doubtful = error.abs() > DOUBTFUL;
+        if is_doubtful {
+            let agrees = (error - self.doubtful).abs() < AGREEING;
+            self.doubts = if agrees { self.doubts + 1 } else { 1 };
+            self.doubtful = error;
+            if self.doubts < CONFIRMED {
+                return error;
+            }
         }
         let period = self.spindle.period_ps();
-        if self.doubts + 1 >= CONFIRMED {
+        if is_doubtful {
             self.spindle = anchored(period, angle, at);
         } else {
             let passed = at.since(self.at).as_nanos() as f64;
@@ -142,6 +154,12 @@ mod tests {
         let at = |n: u64| Instant::from_nanos(n * 6_000_000);
         clock.anchor(Angle::fraction(1, 4), at(1));
         assert_eq!(clock.spindle(), before.spindle());
+        for turn in 2..100 {
+            // What is off by something else each time is no evidence.
+            clock.anchor(Angle::fraction(turn * 37 % 90 + 5, 100), at(0));
+            assert_eq!(clock.spindle(), before.spindle());
+        }
+        clock.anchor(Angle::fraction(1, 4), at(1));
         clock.anchor(Angle::fraction(1, 4), at(2));
         clock.anchor(Angle::fraction(1, 4), at(3));
         assert_eq!(clock.angle_at(at(3)), Angle::fraction(1, 4));

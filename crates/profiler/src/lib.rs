@@ -19,6 +19,7 @@ pub mod prober;
 pub mod profiler;
 pub mod rehearsal;
 pub mod spindle;
+pub mod tracker;
 
 pub use crate::confidence::Confidence;
 pub use crate::device::{Device, Offers, Writes};

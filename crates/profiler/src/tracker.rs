@@ -1,0 +1,224 @@
+//! Keeps a profile true while it serves: the completions of ordinary commands tell whether the
+//! platter is where it is believed to be, and how often the drive does what is believed.
+//!
+//! ```text
+//!   expected end    ended       off by
+//!        |            |<-error->|            a fraction of a revolution: the platter
+//!        |<-- whole revolutions -->|         the way there took longer: the seek
+//! ```
+//!
+//! A drive that disagrees too often is not scheduled by position: see [`Mode`].
+
+use block::{Duration, Instant};
+use drive::Spindle;
+
+use crate::clock::Clock;
+use crate::confidence::Confidence;
+
+/// What a belief is good for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Mode {
+    /// Choosing by position, and filling gaps.
+    #[default]
+    Positioning,
+    /// Neither: the order of the blocks (C-LOOK) is all that is used of it.
+    Safe,
+}
+
+impl Mode {
+    /// The word of reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Mode::Positioning => "positioning",
+            Mode::Safe => "safe",
+        }
+    }
+}
+
+/// What one command's end said.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Told {
+    /// It ended long before its blocks could pass under the head: the buffer answered.
+    Buffered,
+    /// Its blocks passed when they were believed to.
+    AsBelieved,
+    /// They passed whole revolutions later.
+    Late,
+    /// They are not where they are believed to be, or the platter is not.
+    Elsewhere,
+}
+
+/// Follows a drive in service.
+#[derive(Clone, Debug)]
+pub struct Tracker {
+    clock: Clock,
+    /// The share of commands that went as believed, lately.
+    agreement: f64,
+    mode: Mode,
+    /// How often the mode has changed.
+    changes: u64,
+}
+
+/// The share of the agreement that each command sets anew: an average over about 256, two to three
+/// seconds of a busy drive. A choice: a change must have been noticed within ten seconds.
+const FRESH: f64 = 1.0 / 256.0;
+
+/// Below this agreement the mode is safe. A choice: where half of the predictions fail, choosing by
+/// position gains nothing over C-LOOK (a random angle costs half a revolution on average, as C-LOOK
+/// does).
+const SAFE_BELOW: f64 = 0.5;
+
+/// Above this agreement positioning comes back. A choice: not so near that the mode flaps.
+const POSITIONING_ABOVE: f64 = 0.75;
+
+/// An end within this part of a revolution of a believed passing was one. Three times what the
+/// phase is kept to (Yu et al. 2000: 1 %): electronics and bus scatter, too.
+const NEAR: f64 = 0.03;
+
+/// An end that is earlier than believed by more than this part of a revolution was the buffer's. A
+/// choice: no seek is so much shorter than its mean.
+const EARLY: f64 = 0.25;
+
+impl Tracker {
+    /// Follows a drive whose platter is believed to turn as `spindle` says.
+    pub fn new(spindle: Spindle, now: Instant) -> Self {
+        Tracker {
+            clock: Clock::new(spindle.period_ps(), spindle.angle_at(now), now),
+            agreement: 1.0,
+            mode: Mode::Positioning,
+            changes: 0,
+        }
+    }
+
+    /// The platter as it is now believed to turn.
+    pub fn spindle(&self) -> Spindle {
+        self.clock.spindle()
+    }
+
+    /// What the belief is good for at present.
+    pub fn mode(&self) -> Mode {
+        self.mode
+    }
+
+    /// How often that has changed.
+    pub fn changes(&self) -> u64 {
+        self.changes
+    }
+
+    /// The share of commands that lately went as believed.
+    pub fn confidence(&self) -> Confidence {
+        Confidence::of((self.agreement * 256.0) as u32, 256)
+    }
+
+    /// A command of the medium ended at `ended`; by [`Self::spindle`] its last sector was believed
+    /// to have passed, and its data to be through, at `expected`.
+    pub fn observe(&mut self, expected: Instant, ended: Instant) -> Told {
+        let period = self.clock.period();
+        let late = ended.as_nanos() as f64 - expected.as_nanos() as f64;
+        let turns = late / period;
+        if turns < -EARLY {
+            return Told::Buffered;
+        }
+        let whole = turns.round();
+        let angle = self.clock.angle_at(expected);
+        let error = self.clock.anchor(angle, ended);
+        let told = match (error.abs() <= NEAR, whole as i64) {
+            (true, 0) => Told::AsBelieved,
+            (true, _) => Told::Late,
+            (false, _) => Told::Elsewhere,
+        };
+        let agrees = f64::from(u8::from(told == Told::AsBelieved));
+        self.agreement += FRESH * (agrees - self.agreement);
+        self.set_mode();
+        told
+    }
+
+    fn set_mode(&mut self) {
+        let mode = match self.mode {
+            Mode::Positioning if self.agreement < SAFE_BELOW => Mode::Safe,
+            Mode::Safe if self.agreement > POSITIONING_ABOVE => Mode::Positioning,
+            mode => mode,
+        };
+        self.changes += u64::from(mode != self.mode);
+        self.mode = mode;
+    }
+
+    /// For how long at most nothing may be read of the medium, so that the phase stays within 1 % of
+    /// a revolution: a calibration read is due by then (Yu et al. 2000: 1 to 2 minutes).
+    pub const CALIBRATE_EVERY: Duration = Duration::from_secs(60);
+
+    /// When the next calibration read is due, if nothing else is read before.
+    pub fn calibration_due(&self) -> Instant {
+        self.clock.anchored_at() + Self::CALIBRATE_EVERY
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use drive::Angle;
+
+    /// A drive whose platter turns as `truth` says, read at random angles every `every` nanoseconds.
+    /// Answers with the ends that were as believed.
+    fn serve(tracker: &mut Tracker, truth: Spindle, from: u64, commands: u64) -> u64 {
+        let mut good = 0;
+        for command in 0..commands {
+            let given = Instant::from_nanos(from + command * 9_000_000);
+            let angle = Angle::from_raw((from + command).wrapping_mul(0x9E37_79B9_7F4A_7C15));
+            let expected = given + tracker.spindle().wait(given, angle);
+            let ended = given + truth.wait(given, angle);
+            good += u64::from(tracker.observe(expected, ended) == Told::AsBelieved);
+        }
+        good
+    }
+
+    #[test]
+    fn it_follows_a_spindle_that_changes_its_speed() {
+        let believed = Spindle::from_period_ps(6_000_000_000);
+        let mut tracker = Tracker::new(believed, Instant::ZERO);
+        // 300 ppm slower from then on: 4.5 % of a revolution in each second.
+        let slower = Spindle::from_period_ps(6_001_800_000);
+        let at = Instant::from_nanos(9_000_000_000);
+        assert_eq!(serve(&mut tracker, believed, 0, 1000), 1000);
+        let slower = slower.with_phase(believed.angle_at(at) - slower.angle_at(at));
+        assert!(serve(&mut tracker, slower, 9_000_000_000, 1000) > 980);
+        let found = tracker.spindle().period_ps() as f64 / 6_001_800_000.0;
+        assert!((found - 1.0).abs() < 5e-6, "{found}");
+        assert_eq!(tracker.mode(), Mode::Positioning);
+    }
+
+    #[test]
+    fn a_drive_that_disagrees_is_served_safely_until_it_agrees_again() {
+        let believed = Spindle::from_period_ps(6_000_000_000);
+        let mut tracker = Tracker::new(believed, Instant::ZERO);
+        let mut at = 0;
+        let mut observe = |tracker: &mut Tracker, scatter: u64| {
+            for command in 0..1000u64 {
+                at += 9_000_000;
+                let late = (command * 2_654_435_761) % scatter;
+                let expected = Instant::from_nanos(at);
+                tracker.observe(expected, expected + Duration::from_nanos(late));
+            }
+        };
+        observe(&mut tracker, 100_000);
+        assert_eq!(tracker.mode(), Mode::Positioning);
+        observe(&mut tracker, 6_000_000);
+        assert_eq!((tracker.mode(), tracker.changes()), (Mode::Safe, 1));
+        assert!(tracker.confidence().share() < 0.3);
+        observe(&mut tracker, 100_000);
+        assert_eq!((tracker.mode(), tracker.changes()), (Mode::Positioning, 2));
+    }
+
+    #[test]
+    fn answers_of_the_buffer_say_nothing() {
+        let mut tracker = Tracker::new(Spindle::from_period_ps(6_000_000_000), Instant::ZERO);
+        let before = tracker.spindle();
+        for command in 1..1000 {
+            let given = Instant::from_nanos(command * 9_000_000);
+            let told = tracker.observe(given + Duration::from_millis(5), given);
+            assert_eq!(told, Told::Buffered);
+        }
+        assert_eq!(tracker.spindle(), before);
+        assert_eq!(tracker.mode(), Mode::Positioning);
+    }
+}
