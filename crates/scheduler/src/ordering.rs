@@ -22,6 +22,8 @@
 //!
 //! A policy is told of a piece when it may be served. Its answers are checked.
 
+use std::iter::once;
+
 use block::{Direction, Duration, Extent, Instant};
 use drive::Target;
 
@@ -136,10 +138,7 @@ impl Ordering {
             pieces: Pieces::default(),
             combined: Combined::default(),
             barriers: Barriers::new(),
-            queues: std::iter::once(first)
-                .chain(others)
-                .map(Queue::new)
-                .collect(),
+            queues: once(first).chain(others).map(Queue::new).collect(),
             ready: [0; 2],
             ages: List::EMPTY,
             turn: Turn::FIRST,
@@ -156,6 +155,21 @@ impl Ordering {
     /// What the policy decides by.
     pub fn sight(&self) -> Sight {
         self.sight
+    }
+
+    /// Another policy sorts what waits, from now on. What was given back or released keeps its
+    /// place.
+    pub fn adopt(&mut self, policy: &dyn Fn() -> Box<dyn Policy>) {
+        let first = policy();
+        self.sight = first.sight();
+        let others = (1..self.queues.len()).map(|_| policy());
+        for (queue, policy) in self.queues.iter_mut().zip(once(first).chain(others)) {
+            queue.adopt(policy);
+        }
+        for piece in self.pieces.sorted() {
+            let (area, level) = self.place(piece);
+            self.queues[area * Level::COUNT + level].tell(&self.pieces, piece);
+        }
     }
 
     /// Pieces that wait, and are not chosen.

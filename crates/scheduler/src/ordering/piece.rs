@@ -263,6 +263,17 @@ impl Pieces {
         piece.is_some_and(|piece| piece.part == Part::Sorted)
     }
 
+    /// All that a policy knows, in the order of their arrival.
+    pub(super) fn sorted(&self) -> Vec<u32> {
+        let sorted = self
+            .pieces
+            .iter()
+            .filter(|piece| piece.part == Part::Sorted);
+        let mut sorted: Vec<&Piece> = sorted.collect();
+        sorted.sort_by_key(|piece| piece.pending.order);
+        sorted.iter().map(|piece| piece.pending.ticket.0).collect()
+    }
+
     /// Of those with a policy for which `is_there` holds, the one that arrived first.
     pub(super) fn first_sorted(&self, is_there: impl Fn(&Piece) -> bool) -> Option<u32> {
         self.pieces

@@ -62,6 +62,16 @@ impl Queue {
             .find(|&piece| piece != NONE)
     }
 
+    /// Another policy sorts from now on; it has still to be told of what the one before knew.
+    pub(super) fn adopt(&mut self, policy: Box<dyn Policy>) {
+        self.policy = policy;
+    }
+
+    /// Tells the policy of a piece that it is to sort, and that is counted already.
+    pub(super) fn tell(&mut self, pieces: &Pieces, piece: u32) {
+        self.policy.add(&pieces.get(piece).pending);
+    }
+
     /// Asks the policy.
     pub(super) fn select(&mut self, view: &View) -> Choice {
         self.policy.select(view)

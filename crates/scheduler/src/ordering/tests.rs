@@ -22,6 +22,8 @@ enum Act {
     Withdraw(usize),
     Raise(usize, u8),
     Divide(usize, u64, u64),
+    /// Another policy sorts from now on.
+    Adopt(bool),
 }
 
 /// A piece as the naive order knows it.
@@ -115,6 +117,11 @@ impl Both {
                 if let Some(piece) = self.nth(n, Stage::Waiting) {
                     self.ordering.raise(now, piece, level_of(level));
                 }
+            }
+            Act::Adopt(first) => {
+                let name = if first { "fcfs" } else { "c-look" };
+                let policy = find(name).expect("a policy of the table");
+                self.ordering.adopt(&|| policy.make());
             }
             Act::Divide(n, start, length) => {
                 if let Some(piece) = self.nth(n, Stage::Waiting) {
@@ -239,6 +246,7 @@ fn act(entering: u32) -> impl Strategy<Value = Act> {
         1 => any::<usize>().prop_map(Act::Requeue),
         2 => any::<usize>().prop_map(Act::Withdraw),
         2 => (any::<usize>(), 0..9u8).prop_map(|(n, level)| Act::Raise(n, level)),
+        1 => any::<bool>().prop_map(Act::Adopt),
         3 => (any::<usize>(), 0..30u64, 1..30u64).prop_map(|(n, s, l)| Act::Divide(n, s, l)),
     ]
 }
