@@ -1,6 +1,6 @@
 //! Commands that were given to the drive, and those that are about to be.
 
-use block::{CommandId, Instant};
+use block::{CommandId, Duration, Instant};
 use scheduler::background::{Means, Served};
 use scheduler::freeblock::Stop;
 
@@ -42,6 +42,9 @@ pub(crate) struct Without {
     /// The command before the gap, if it was still at the drive, and its expected end: if that
     /// ends later, so would the request have.
     pub(crate) after: Option<(CommandId, Instant)>,
+    /// How much sooner by luck, on average: its seek might have made a sector that it was believed
+    /// to just miss.
+    pub(crate) luck: Duration,
     /// Revolutions by which the plan was meant to be late, because they were paid for.
     pub(crate) paid: u64,
 }

@@ -191,3 +191,27 @@ fn less_slack_and_a_nearly_missed_sector_are_dearer() {
     assert!(loss(50, 3_000) > loss(400, 3_000));
     assert!(loss(400, 5_980) > loss(400, 3_000));
 }
+
+#[test]
+fn luck_is_there_to_lose_only_where_a_sector_is_nearly_missed() {
+    let mut state = Conservatism::new(Caution::default(), PERIOD, 1_000);
+    let luck =
+        |state: &Conservatism, latency| state.expected_luck(&gap(), Duration::from_micros(latency));
+    assert_eq!(luck(&state, 3_000), Duration::ZERO);
+    // What the prior says: half of all seeks are early, and 16 us early about as many.
+    let at_first = luck(&state, 5_980);
+    assert!(at_first > Duration::from_micros(1_500), "{at_first:?}");
+    // A drive that never is: it waits nearly a revolution, and never less.
+    for _ in 0..1_000 {
+        state.observe(Direction::Read, 500, Duration::from_micros(5_980), 0);
+    }
+    for _ in 0..256 {
+        state.finished(Duration::from_millis(60), 0, 1);
+    }
+    assert!(luck(&state, 5_980) < Duration::from_micros(60));
+    assert_eq!(luck(&state, 3_000), Duration::ZERO);
+    // It is part of what a plan is expected to cost.
+    let state = Conservatism::new(Caution::default(), PERIOD, 1_000);
+    let (latency, slack) = (Duration::from_micros(5_980), Duration::from_millis(2));
+    assert_eq!(state.expected_loss(&gap(), latency, &plan(slack)), at_first);
+}

@@ -213,11 +213,13 @@ impl Engine {
         let decision = background.decide(&self.belief, now, &gap, latency, |extent| {
             self.is_being_written(extent)
         });
+        let luck = background.conservatism().expected_luck(&gap, latency);
         self.background = Some(background);
         let decision = decision?;
         let without = Without {
             end: course.head.free,
             after: last,
+            luck,
             paid: 0,
         };
         Some((decision, without))
@@ -324,7 +326,8 @@ impl Engine {
     }
 
     /// A command has ended: its background blocks are delivered. The answer is by how many
-    /// nanoseconds a request was later than without the plan before it; negative: earlier.
+    /// nanoseconds a request was later than it would have been on average without the plan before
+    /// it; negative: earlier.
     pub(super) fn account_for(&mut self, now: Instant, sent: &Sent, outcome: &Outcome) -> i64 {
         let (without, read) = match sent.purpose {
             Purpose::Request { without, .. } => (without, None),
@@ -345,13 +348,17 @@ impl Engine {
         let end = without.end.as_nanos() + without.paid * period;
         let lost = self.head.free.as_nanos() as i64 - end as i64;
         background.gaps.mispredicted += u64::from(2 * lost > period as i64);
-        lost
+        lost + without.luck.as_nanos() as i64
     }
 
-    /// A request has ended that a plan made later by `lost` nanoseconds, and all behind it.
+    /// A request has ended that a plan made later by `lost` nanoseconds, and all behind it: those
+    /// at the drive, the chosen one and those that wait.
     pub(super) fn feel(&mut self, now: Instant, slot: u32, lost: i64) {
         let response = now.since(self.slots.get(slot).submitted);
-        let delayed = 1 + self.ordering.waiting();
+        let at_drive = self.at_drive.iter();
+        let next = at_drive.filter(|sent| sent.purpose.piece().is_some());
+        let chosen = usize::from(self.on_the_way().is_some());
+        let delayed = 1 + next.count() + chosen + self.ordering.waiting();
         if let Some(background) = self.background.as_mut() {
             background
                 .conservatism_mut()

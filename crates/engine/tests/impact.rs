@@ -1,0 +1,132 @@
+//! What the foreground is measured to lose to plans, beside what it loses.
+
+use std::sync::Arc;
+
+use block::{Class, Direction, Duration, Extent, Instant, Lba, Request, RequestId, Sectors};
+use engine::{Engine, Limits, Rules};
+use scheduler::background::Order;
+use scheduler::freeblock::{Caution, Wanted};
+use scheduler::policy::find;
+
+#[path = "../../scheduler/tests/drives/invented.rs"]
+mod invented;
+#[path = "drives/simple.rs"]
+mod simple;
+
+use simple::SimpleDrive;
+
+const REQUESTS: u64 = 800;
+
+/// What a background read costs the drive beyond what is believed.
+#[derive(Clone, Copy)]
+enum Reads {
+    AsBelieved,
+    /// Each misses its first sector.
+    ARevolutionLate,
+}
+
+/// What came of a load.
+struct Course {
+    mean: f64,
+    impact: f64,
+    reads: u64,
+    mispredicted: u64,
+}
+
+/// First come, first served, so that plans change no order: `at_once` requests are always there.
+fn scan(caution: Caution, reads: Reads, at_once: usize) -> Course {
+    let profile = Arc::new(invented::profile());
+    let policy = find("fcfs").expect("a policy of the table");
+    let engine = Engine::new(Arc::clone(&profile), &|| policy.make(), Limits::default());
+    let mut engine = engine.with_background(Rules {
+        caution,
+        idle_after: None,
+        ..Rules::default()
+    });
+    let mut drive = SimpleDrive::new(invented::profile());
+    let order = Order {
+        wanted: Wanted::all(&profile.geometry),
+        priority: 0,
+        deadline: None,
+    };
+    let mut now = Instant::ZERO;
+    engine.begin_task(now, order).expect("a task");
+    let (mut submitted, mut background, mut responses) = (0, 0, 0);
+    loop {
+        while let Some(outcome) = drive.poll(now) {
+            engine.complete(now, outcome.id, outcome);
+        }
+        while let Some(finished) = engine.poll_finished() {
+            responses += finished.at.since(finished.submitted).as_nanos();
+        }
+        while submitted < REQUESTS && engine.held() < at_once {
+            engine.submit(now, request(submitted)).expect("room");
+            submitted += 1;
+        }
+        while let Some(command) = engine.poll(now) {
+            let is_read = engine.is_background(command.id);
+            background += u64::from(is_read);
+            drive.misses_every = match reads {
+                Reads::ARevolutionLate if is_read => Some(1),
+                _ => None,
+            };
+            drive.submit(now, command).expect("room");
+        }
+        match drive.next_wakeup() {
+            Some(next) => now = next,
+            None => break,
+        }
+    }
+    Course {
+        mean: responses as f64 / REQUESTS as f64,
+        impact: engine.impact(),
+        reads: background,
+        mispredicted: engine.gaps().mispredicted,
+    }
+}
+
+/// A walk over the disk that repeats itself late: multiplication by a prime.
+fn request(number: u64) -> Request {
+    let capacity = invented::profile().geometry.sectors().0;
+    let start = Lba(number.wrapping_mul(2_654_435_761) % (capacity - 8));
+    Request {
+        id: RequestId(number),
+        direction: match number % 3 {
+            0 => Direction::Write,
+            _ => Direction::Read,
+        },
+        extent: Extent::new(start, Sectors(1 + number % 8)).expect("a valid extent"),
+        class: Class::default(),
+    }
+}
+
+fn unguarded() -> Caution {
+    Caution::Fixed {
+        guard: Duration::ZERO,
+        near_miss: Duration::ZERO,
+    }
+}
+
+#[test]
+fn what_a_plan_costs_is_measured_for_all_requests_behind_it() {
+    for at_once in [2, 3, 8] {
+        let promised = scan(unguarded(), Reads::AsBelieved, at_once);
+        let late = scan(unguarded(), Reads::ARevolutionLate, at_once);
+        assert!(late.reads > 100, "{} reads", late.reads);
+        assert_eq!((promised.mispredicted, promised.impact), (0, 0.0));
+        let share = 1.0 - promised.mean / late.mean;
+        assert!(
+            (late.impact / share - 1.0).abs() < 0.02,
+            "{at_once} at once: measured {}, lost {share}",
+            late.impact
+        );
+    }
+}
+
+#[test]
+fn luck_that_a_plan_takes_away_is_measured_though_nothing_ends_later() {
+    let course = scan(Caution::default(), Reads::AsBelieved, 4);
+    assert!(course.reads > 100, "{} reads", course.reads);
+    assert_eq!(course.mispredicted, 0);
+    assert!(course.impact > 0.0, "{}", course.impact);
+}
