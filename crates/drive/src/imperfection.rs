@@ -41,6 +41,18 @@ pub struct Imperfections {
     pub hang: Option<(u64, Duration)>,
     /// Blocks in a sequential-write zone (host-managed shingled recording); none if zero.
     pub sequential_zone: Option<u64>,
+    /// What it is like from some moment on, instead of all this. Nothing jumps at that moment:
+    /// the platter goes on from where it is.
+    pub later: Option<Later>,
+}
+
+/// How a drive deviates from some moment on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Later {
+    /// From which command on: the first that is taken up at that moment or after it.
+    pub from: Instant,
+    /// How.
+    pub imperfections: Box<Imperfections>,
 }
 
 /// Something that happens now and then.
@@ -122,6 +134,10 @@ impl Luck {
 
     /// Whether it is time for another speed.
     pub(crate) fn drifts(&mut self, now: Instant) -> bool {
+        if let Some(later) = self.imperfections.later.take_if(|later| later.from <= now) {
+            self.imperfections = *later.imperfections;
+            return true;
+        }
         let second = now.as_nanos() / DRIFT_NANOS;
         let drifts = self.imperfections.spindle_drift_ppm != 0 && second > self.turned;
         if drifts {

@@ -11,7 +11,7 @@
 use std::sync::Arc;
 
 use block::{Direction, Duration, Extent, Instant, Sectors, Status};
-use drive::Profile;
+use drive::{Profile, Spindle};
 use scheduler::background::{Account, Means, Served, Tasks};
 use scheduler::freeblock::{
     ANYTIME_TRACKS, Caution, Conservatism, Gap, Goal, Kind, Plan, Planner, Ranges, Reach,
@@ -123,6 +123,11 @@ impl Background {
             credited: Instant::ZERO,
             worth: 0,
         }
+    }
+
+    /// The platter is where `spindle` says.
+    pub(crate) fn turn(&mut self, spindle: Spindle) {
+        self.planner.turn(spindle);
     }
 
     pub(crate) fn conservatism(&self) -> &Conservatism {

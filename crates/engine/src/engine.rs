@@ -24,6 +24,10 @@ use crate::sent::{Purpose, Sent, Step};
 use crate::slots::{End, Parts, Slots};
 
 mod gaps;
+mod tracking;
+
+pub use tracking::Tallies;
+use tracking::Tracking;
 
 /// The state machine between clients and one drive.
 pub struct Engine {
@@ -43,6 +47,7 @@ pub struct Engine {
     /// Chosen, and given to the drive as soon as it may have more: at most one piece, the last.
     way: VecDeque<Step>,
     background: Option<Box<Background>>,
+    tracking: Option<Box<Tracking>>,
     /// When a request was last here.
     busy: Instant,
     pub(crate) ended: VecDeque<u32>,
@@ -76,6 +81,7 @@ impl Engine {
             at_drive: VecDeque::new(),
             way: VecDeque::new(),
             background: None,
+            tracking: None,
             busy: Instant::ZERO,
             ended: VecDeque::new(),
             settled: false,
@@ -349,13 +355,14 @@ impl Engine {
             }
         }
         self.learn(now, &course, route);
+        self.track(now, &course, route);
     }
 
     /// Whether somebody wants to know where the head is.
     pub(crate) fn sight(&self) -> Sight {
-        match self.background {
-            Some(_) => Sight::Head,
-            None => self.ordering.sight(),
+        match (&self.background, &self.tracking) {
+            (None, None) => self.ordering.sight(),
+            _ => Sight::Head,
         }
     }
 

@@ -8,7 +8,8 @@ use std::sync::Arc;
 
 use block::{Duration, Instant};
 use drive::{Imperfections, Profile, VirtualDrive};
-use engine::{Engine, Gaps, Limits, Rules};
+use engine::{Engine, Gaps, Limits, Rules, Tallies};
+use profiler::tracker::Mode;
 use scheduler::background::{Order, Progress, TaskRefused};
 use scheduler::freeblock::Wanted;
 use scheduler::policy::NamedPolicy;
@@ -59,6 +60,10 @@ pub struct Played {
     pub ledger: Ledger,
     /// Its background task.
     pub scan: Option<Scanned>,
+    /// What the ends of commands said of the belief, unless it is the truth.
+    pub told: Option<Tallies>,
+    /// What the belief was used for at the end.
+    pub mode: Mode,
 }
 
 /// What a background task came to.
@@ -120,6 +125,9 @@ impl Scenario {
     ) -> Result<Played, ScenarioError> {
         let belief = Arc::clone(&self.belief);
         let mut engine = Engine::new(belief, &|| self.policy.make(), self.limits);
+        if !self.is_in_firmware() {
+            engine = engine.with_tracking(self.policy);
+        }
         let truth = Arc::clone(&self.truth);
         let mut drive = VirtualDrive::imperfect(truth, self.imperfections.clone(), self.seed);
         let mut ledger = Ledger::new(self.truth.block_bytes, self.truth.actuators);
@@ -160,7 +168,13 @@ impl Scenario {
                 left: engine.task_left(scan.task)?.clone(),
             })
         });
-        Ok(Played { ran, ledger, scan })
+        Ok(Played {
+            ran,
+            ledger,
+            scan,
+            told: engine.told(),
+            mode: engine.mode(),
+        })
     }
 }
 

@@ -2,7 +2,7 @@
 
 use block::{Action, Duration, Lba, Status};
 use drive::firmware::LookAhead;
-use drive::imperfection::{Chance, Periodic};
+use drive::imperfection::{Chance, Later, Periodic};
 use drive::{Imperfections, Profile, VirtualDrive};
 
 use crate::play::Play;
@@ -257,4 +257,30 @@ fn drift_does_not_make_the_look_ahead_miss_a_sector() {
         "{took}, the medium takes {medium}"
     );
     play.then(Action::Flush);
+}
+
+#[test]
+fn a_drive_changes_from_some_moment_on_without_a_jump() {
+    let slower = Imperfections {
+        spindle_ppm: 1_000,
+        ..Imperfections::default()
+    };
+    let changing = Imperfections {
+        later: Some(Later {
+            from: at(1_000_000),
+            imperfections: Box::new(slower),
+        }),
+        ..Imperfections::default()
+    };
+    let mut play = imperfect(bare(), changing);
+    play.serve(at(900_000), read(0, 1));
+    let before = play.drive.truth().spindle;
+    assert_eq!(before.period_ps(), REVOLUTION * 1_000);
+    play.serve(at(1_000_000), read(3, 1));
+    let after = play.drive.truth().spindle;
+    assert_eq!(after.period_ps(), REVOLUTION * 1_001);
+    assert_eq!(
+        after.angle_at(at(1_000_000)),
+        before.angle_at(at(1_000_000))
+    );
 }

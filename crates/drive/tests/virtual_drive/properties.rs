@@ -104,6 +104,7 @@ pub fn luck() -> impl Strategy<Value = Imperfections> {
                 grown_defects: grown,
                 hang,
                 sequential_zone: zone,
+                later: None,
             },
         );
     prop_oneof![1 => Just(Imperfections::default()), 2 => bad]

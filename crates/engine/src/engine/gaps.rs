@@ -1,6 +1,7 @@
 //! The engine's gaps: what comes before a chosen request, and what goes by itself.
 
 use block::{Command, CommandId, Direction, Duration, Extent, Instant, Outcome, Sectors};
+use profiler::tracker::Mode;
 use scheduler::background::{Account, Means, Order, Progress, TaskId, TaskRefused, UnknownTask};
 use scheduler::freeblock::{Gap, Kind, Wanted};
 
@@ -126,8 +127,8 @@ impl Engine {
     /// Puts the chosen piece on the way, and what fits into the gap before it.
     pub(super) fn plan(&mut self, now: Instant, piece: u32) {
         // The drive may fail again where it failed before: then by itself.
-        let decided = match self.ordering.requeued(piece) {
-            0 => self.decide(now, piece),
+        let decided = match (self.ordering.requeued(piece), self.mode()) {
+            (0, Mode::Positioning) => self.decide(now, piece),
             _ => None,
         };
         let Some((decision, mut without)) = decided else {
@@ -278,6 +279,9 @@ impl Engine {
         if from > now {
             self.wakeup = Some(from);
             self.settled = true;
+            return None;
+        }
+        if self.mode() == Mode::Safe {
             return None;
         }
         let leaves = self.head.view(&self.belief, now).start(Direction::Read);

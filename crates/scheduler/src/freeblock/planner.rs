@@ -18,7 +18,7 @@ mod visit;
 
 use std::sync::Arc;
 
-use drive::Profile;
+use drive::{Profile, Spindle};
 
 use super::{Gap, Plan, Reach, Wanted};
 use goal::Worth;
@@ -46,6 +46,11 @@ impl Planner {
     pub fn new(profile: Arc<Profile>) -> Self {
         let ground = Ground::new(&profile);
         Planner { profile, ground }
+    }
+
+    /// The platter is where `spindle` says, from now on.
+    pub fn turn(&mut self, spindle: Spindle) {
+        Arc::make_mut(&mut self.profile).spindle = spindle;
     }
 
     /// The best plan by [`Reach::goal`], if anything can be read.

@@ -1,0 +1,186 @@
+//! A belief kept true in service: spindles that are off, that drift and that change, and drives of
+//! which nothing believed holds.
+
+use std::sync::Arc;
+
+use block::{Duration, Instant, Lba, Switch};
+use drive::firmware::Bus;
+use drive::imperfection::{Chance, Later};
+use drive::{Imperfections, Profile, catalog};
+use engine::{Limits, Rules};
+use profiler::tracker::Mode;
+use scheduler::freeblock::{SameTrack, Wanted};
+use scheduler::policy::find;
+use simulator::run::{AfterLoad, Options};
+use simulator::scenario::{Background, Played, Scenario};
+use simulator::workload::{BuiltIn, Overrides, Synthetic};
+
+/// The Atlas 10K in the freeblock paper's system.
+fn atlas() -> Arc<Profile> {
+    let shipped = catalog::find("quantum-atlas-10k").expect("a shipped drive");
+    let profile = shipped.profile().expect("a valid profile");
+    let mut profile = profile.switched(Switch::Off, Switch::Off);
+    let block = Duration::from_nanos(6_400);
+    profile.bus = Bus {
+        read_block: block,
+        write_block: block,
+    };
+    Arc::new(profile)
+}
+
+fn noisy() -> Imperfections {
+    Imperfections {
+        seek_noise: Duration::from_micros(60),
+        ..Imperfections::default()
+    }
+}
+
+/// Ten requests always pending, by SPTF-SW60 on a drive that deviates so, for so many seconds, with
+/// a scan or without.
+fn played(imperfections: Imperfections, seconds: u64, scan: Scan) -> Played {
+    let profile = atlas();
+    let busy = Overrides {
+        think_ms: Some(0.0),
+        ..Overrides::default()
+    };
+    let load = BuiltIn::find("oltp").expect("a built-in load").workload();
+    let load = load
+        .and_then(|load| load.with(&busy))
+        .expect("a valid load");
+    let capacity = profile.geometry.sectors().0;
+    let mut load = Synthetic::new(&load, profile.block_bytes, capacity).expect("it fits");
+    let policy = find("sptf-sw60").expect("a policy of the table");
+    let scenario = Scenario {
+        belief: Arc::clone(&profile),
+        truth: Arc::clone(&profile),
+        imperfections,
+        seed: 1,
+        policy,
+        limits: Limits::suited_to(policy, &profile),
+        background: (scan == Scan::Yes).then(|| Background {
+            rules: Rules {
+                same_track: SameTrack::Allowed,
+                idle_after: None,
+                ..Rules::default()
+            },
+            wanted: Wanted::all(&profile.geometry),
+            deadline: None,
+            hundredths: 100,
+            after_load: AfterLoad::Stop,
+        }),
+    };
+    let options = Options {
+        until: Some(Instant::from_nanos(seconds * 1_000_000_000)),
+        ..Options::default()
+    };
+    scenario
+        .play(&mut load, &options, &mut ())
+        .expect("a run to its end")
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Scan {
+    Yes,
+    No,
+}
+
+/// Blocks that the scan read for nothing.
+fn free(played: &Played) -> f64 {
+    let scan = played.scan.as_ref().expect("a scan");
+    scan.progress.account.free.blocks.0 as f64
+}
+
+/// How many requests fewer were served because of the scan, as a share.
+fn loss(with: &Played, without: &Played) -> f64 {
+    1.0 - with.ran.requests as f64 / without.ran.requests as f64
+}
+
+fn from(second: u64, imperfections: Imperfections) -> Option<Later> {
+    Some(Later {
+        from: Instant::from_nanos(second * 1_000_000_000),
+        imperfections: Box::new(imperfections),
+    })
+}
+
+#[test]
+fn a_spindle_that_is_off_and_drifts_costs_nothing() {
+    let even = played(noisy(), 60, Scan::Yes);
+    let off = Imperfections {
+        spindle_ppm: -3_000,
+        spindle_drift_ppm: 40,
+        ..noisy()
+    };
+    let off = played(off, 60, Scan::Yes);
+    // 0.3 % faster, everything is.
+    let requests = off.ran.requests as f64 / even.ran.requests as f64;
+    assert!(requests > 0.99, "{requests}");
+    assert!(
+        free(&off) > 0.97 * free(&even),
+        "{} {}",
+        free(&off),
+        free(&even)
+    );
+    assert_eq!(off.mode, Mode::Positioning);
+}
+
+#[test]
+fn after_a_step_of_the_speed_the_foreground_is_served_as_before() {
+    let step = Imperfections {
+        later: from(
+            30,
+            Imperfections {
+                spindle_ppm: 500,
+                ..noisy()
+            },
+        ),
+        ..noisy()
+    };
+    // The ten seconds from the step on.
+    let served = |scan| {
+        let [before, after] = [30, 40].map(|until| played(step.clone(), until, scan).ran.requests);
+        (after - before) as f64
+    };
+    let lost = 1.0 - served(Scan::Yes) / served(Scan::No);
+    assert!(lost < 0.02, "{lost}");
+}
+
+#[test]
+fn a_drive_that_needs_many_retries_is_served_safely_until_it_recovers() {
+    let weak = Imperfections {
+        media_retry: Chance {
+            per_million: 700_000,
+            costs: Duration::from_micros(300),
+        },
+        later: from(40, noisy()),
+        ..noisy()
+    };
+    let changing = Imperfections {
+        later: from(20, weak),
+        ..noisy()
+    };
+    let bad = played(changing.clone(), 39, Scan::Yes);
+    assert_eq!(bad.mode, Mode::Safe);
+    let quiet = played(changing.clone(), 35, Scan::Yes);
+    assert_eq!(free(&bad), free(&quiet), "no free blocks in safe mode");
+    let recovered = played(changing, 60, Scan::Yes);
+    assert_eq!(recovered.mode, Mode::Positioning);
+    assert_eq!(recovered.told.expect("a tracked run").changes, 2);
+    assert!(free(&recovered) > 1.2 * free(&bad));
+    assert_eq!(recovered.ran.overruled, 0);
+}
+
+#[test]
+fn blocks_that_are_remapped_in_service_cost_no_more_than_the_budget() {
+    let grown = Imperfections {
+        grown_defects: (0..200).map(|n| Lba(n * 89_000 + 17)).collect(),
+        ..noisy()
+    };
+    let growing = Imperfections {
+        later: from(30, grown),
+        ..noisy()
+    };
+    let [with, without] = [Scan::Yes, Scan::No].map(|scan| played(growing.clone(), 60, scan));
+    let lost = loss(&with, &without);
+    assert!(lost < 0.015, "{lost}");
+    assert_eq!(with.mode, Mode::Positioning);
+}
