@@ -11,6 +11,7 @@ mod goal;
 mod ground;
 mod idle;
 mod merged;
+mod outline;
 mod route;
 mod search;
 mod turning;

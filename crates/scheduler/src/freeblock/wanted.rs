@@ -41,6 +41,9 @@ pub struct Wanted {
     /// For each cylinder, not less than the wanted blocks of any of its tracks; the largest number
     /// says nothing.
     bounds: Vec<u16>,
+    /// The wanted blocks of each track of the regions that have bits, in the order of the bits; empty
+    /// if they are not kept (`Grain::counted`).
+    counts: Vec<u16>,
     /// Wanted blocks.
     left: u64,
     /// Not less than the blocks of any slice of the tracks that have bits.
@@ -82,6 +85,7 @@ impl Wanted {
             regions: vec![Region::default(); grain.regions()],
             tops: vec![0; grain.regions().div_ceil(REGIONS_OF_TOP)],
             bounds: vec![0; grain.cylinders as usize],
+            counts: vec![0; grain.counted(geometry)],
             left: 0,
             widest: 1,
         }
@@ -146,7 +150,7 @@ impl Wanted {
             + bits
             + self.regions.capacity() * size_of::<Region>()
             + self.tops.capacity() * size_of::<u32>()
-            + self.bounds.capacity() * size_of::<u16>()
+            + (self.bounds.capacity() + self.counts.capacity()) * size_of::<u16>()
     }
 
     /// The drive's layout.
@@ -184,6 +188,9 @@ impl Wanted {
         let slice = self.grain.slice(track_blocks);
         Some(Cylinder::new(
             bits,
+            self.counts
+                .get(self.grain.track(head)..)
+                .filter(|counts| !counts.is_empty()),
             self.grain.stride,
             (track_blocks, slice),
         ))
@@ -304,6 +311,7 @@ impl Wanted {
         let (size, offset) = (self.grain.region_bytes(), self.grain.offset(position));
         self.regions[index].set(size, offset, slices, counts);
         self.left += u64::from(changed);
+        self.count(position, had + changed);
         let bound = &mut self.bounds[position.cylinder as usize];
         *bound = (*bound).max(saturated(had + changed));
         let top = &mut self.tops[index / REGIONS_OF_TOP];
@@ -319,6 +327,9 @@ impl Wanted {
         }
         let index = self.grain.region(position.cylinder);
         self.write_out(index);
+        if let Some(count) = self.counts.get_mut(self.grain.track(position)) {
+            *count -= changed as u16;
+        }
         let offset = self.grain.offset(position);
         self.regions[index].clear(offset, slices, changed);
         self.left -= u64::from(changed);
@@ -348,10 +359,18 @@ impl Wanted {
             };
             let (size, offset) = (self.grain.region_bytes(), self.grain.offset(position));
             written.set(size, offset, 0..slices.count(), counts);
+            self.count(position, changed);
             let bound = &mut self.bounds[position.cylinder as usize];
             *bound = (*bound).max(saturated(changed));
         }
         self.regions[index] = written;
+    }
+
+    /// Keeps how many blocks of a track are wanted, if that is kept.
+    fn count(&mut self, position: Position, blocks: u32) {
+        if let Some(count) = self.counts.get_mut(self.grain.track(position)) {
+            *count = blocks as u16;
+        }
     }
 
     /// Looks up the largest counts of a region's tracks again.

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use block::{Direction, Duration};
 use drive::Profile;
 
+use super::outline::Outlines;
 use crate::freeblock::wanted::Grain;
 
 /// What does not change while the profile does not.
@@ -16,6 +17,7 @@ pub(super) struct Ground {
     dense: [Arc<[u32]>; 3],
     /// The fewest sectors of a track.
     sparse: u32,
+    outlines: Outlines,
 }
 
 impl Ground {
@@ -38,6 +40,7 @@ impl Ground {
             envelope: Envelope::new(profile),
             dense: [dense.into(), upwards.into(), downwards],
             sparse: sparse(profile),
+            outlines: Outlines::new(profile),
         }
     }
 
@@ -56,6 +59,12 @@ impl Ground {
     /// The fewest sectors that a track has.
     pub fn sparse(&self) -> u32 {
         self.sparse
+    }
+
+    /// Where the blocks of the tracks are, about.
+    #[inline]
+    pub fn outlines(&self) -> &Outlines {
+        &self.outlines
     }
 
     /// Not more than any seek over `distance` cylinders or more takes.
@@ -102,7 +111,7 @@ fn densities(profile: &Profile) -> Vec<u32> {
 }
 
 /// Looking at so many tracks takes a tenth of a second.
-const COUNTED: u32 = 1 << 20;
+pub(super) const COUNTED: u32 = 1 << 20;
 
 /// The monotone lower envelopes of a drive's seek tables.
 ///

@@ -13,6 +13,7 @@ use drive::{Position, Profile};
 
 use super::goal::Worth;
 use super::ground::{Ground, sole};
+use super::outline::Passing;
 use super::visit::{Leg, Visit, visit};
 use crate::freeblock::wanted::Wanted;
 use crate::freeblock::{Kind, Ranges};
@@ -200,6 +201,7 @@ impl<'a> Search<'a> {
         let Some(tracks) = quest.wanted.cylinder(cylinder, dense) else {
             return;
         };
+        let passing = self.passing(there, back);
         for head in 0..self.profile.geometry.surfaces() {
             if *self.left == 0 {
                 return;
@@ -209,6 +211,9 @@ impl<'a> Search<'a> {
                 continue;
             }
             let position = Position { cylinder, head };
+            if !self.may_gain(position, &passing) {
+                continue;
+            }
             if quest.closed.contains(&Some(position)) || quest.taken.contains(&position) {
                 continue;
             }
@@ -220,6 +225,35 @@ impl<'a> Search<'a> {
                 self.track(position);
             }
         }
+    }
+
+    /// What passes of a cylinder's tracks, at most, with at least so long seeks.
+    fn passing(&self, there: Duration, back: Duration) -> Passing {
+        let leg = &self.quest.leg;
+        let from = leg.leaves + there + leg.to_free;
+        let until = leg.latest.as_nanos().saturating_sub(back.as_nanos());
+        let until = until.min(leg.done_by.as_nanos());
+        let time = Duration::from_nanos(until.saturating_sub(from.as_nanos()));
+        Passing::new(&self.profile.spindle, from, time)
+    }
+
+    /// Whether more than few wanted blocks of a track may pass.
+    #[inline]
+    fn may_gain(&self, position: Position, passing: &Passing) -> bool {
+        let Some(outline) = self.ground.outlines().at(position) else {
+            return true;
+        };
+        let Some(ranges) = outline.passing(passing) else {
+            return true;
+        };
+        let slices = self.quest.wanted.slices_at(position, outline.blocks());
+        slices.is_some_and(|slices| {
+            let wanted = ranges.map(|blocks| match blocks.is_empty() {
+                true => 0,
+                false => slices.wanted(slices.touched(blocks)),
+            });
+            wanted[0] + wanted[1] > self.few
+        })
     }
 
     /// What the two seeks leave for a track.

@@ -79,6 +79,21 @@ impl Grain {
         (cylinder * self.surfaces + position.head) as usize * self.stride
     }
 
+    /// The number of a track: by cylinders, then surfaces.
+    #[inline]
+    pub fn track(&self, position: Position) -> usize {
+        position.cylinder as usize * self.surfaces as usize + position.head as usize
+    }
+
+    /// Of how many tracks the wanted blocks are counted: of all, or of none if the bits of a track
+    /// are one word, which is soon counted, or a track has more blocks than a count can say.
+    pub fn counted(&self, geometry: &Geometry) -> usize {
+        if self.stride <= size_of::<u64>() || densest(geometry) > u32::from(u16::MAX) {
+            return 0;
+        }
+        self.surfaces as usize * self.cylinders as usize
+    }
+
     /// Bytes for the slices of a region: eight more than are used, so that the last track's can
     /// be read as whole words.
     pub fn region_bytes(&self) -> usize {

@@ -145,6 +145,8 @@ impl<'a> Slices<'a> {
 pub(in crate::freeblock) struct Cylinder<'a> {
     /// Those of the first track, and all that follow; `None` if everything is wanted.
     bytes: Option<&'a [u8]>,
+    /// How many blocks are wanted of the first track, and of all that follow, if that is kept.
+    counts: Option<&'a [u16]>,
     /// Bytes of a track.
     stride: usize,
     /// Blocks of a track at most, and of a slice.
@@ -153,9 +155,15 @@ pub(in crate::freeblock) struct Cylinder<'a> {
 
 impl<'a> Cylinder<'a> {
     /// The bits of tracks of at most so many blocks, in slices of so many.
-    pub fn new(bytes: Option<&'a [u8]>, stride: usize, blocks: (u32, u32)) -> Self {
+    pub fn new(
+        bytes: Option<&'a [u8]>,
+        counts: Option<&'a [u16]>,
+        stride: usize,
+        blocks: (u32, u32),
+    ) -> Self {
         Cylinder {
             bytes,
+            counts,
             stride,
             blocks,
         }
@@ -167,6 +175,9 @@ impl<'a> Cylinder<'a> {
         let Some(bytes) = self.bytes else {
             return self.blocks.0;
         };
+        if let Some(counts) = self.counts {
+            return u32::from(counts[head as usize]);
+        }
         let track = &bytes[head as usize * self.stride..];
         let slices = self.stride as u32 * 8;
         if slices <= 64 {

@@ -1,0 +1,135 @@
+//! Where the blocks of a track are, coarsely: most tracks have nothing wanted among what passes.
+//!
+//! The exact way to tell what passes costs ten times as much as this one, which never says of a
+//! block that it does not pass if it does.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use block::{Duration, Instant};
+use drive::{Position, Profile, Spindle};
+
+use super::ground::COUNTED;
+use super::visit::{blocks_of, only_run};
+
+/// The outlines of all tracks, or of none on a drive of `COUNTED` tracks or more.
+#[derive(Clone, Debug)]
+pub(super) struct Outlines {
+    surfaces: u32,
+    outlines: Arc<[Outline]>,
+}
+
+/// Where sector 0 of a track begins, and how far its blocks may be from the sectors of the same
+/// number.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Outline {
+    /// In parts of a revolution out of 2^32, rounded down.
+    start: u32,
+    /// Sectors; none if blocks were remapped, so that nothing is said.
+    sectors: u16,
+    /// Blocks: at most so many as sectors.
+    blocks: u16,
+}
+
+/// What passes on a cylinder, in parts of a revolution out of 2^32.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Passing {
+    /// Under the head at the beginning, rounded down.
+    from: u32,
+    /// How far the platter turns, rounded up; more than a revolution is not said.
+    turn: Option<u32>,
+}
+
+impl Outlines {
+    pub fn new(profile: &Profile) -> Self {
+        let geometry = &profile.geometry;
+        let surfaces = geometry.surfaces();
+        let cylinders = match surfaces * geometry.cylinders() < COUNTED {
+            true => 0..geometry.cylinders(),
+            false => 0..0,
+        };
+        let places = cylinders
+            .flat_map(|cylinder| (0..surfaces).map(move |head| Position { cylinder, head }));
+        Outlines {
+            surfaces,
+            outlines: places.map(|place| Outline::of(profile, place)).collect(),
+        }
+    }
+
+    /// A track's outline, if it has one.
+    #[inline]
+    pub fn at(&self, position: Position) -> Option<Outline> {
+        let track = position.cylinder as usize * self.surfaces as usize + position.head as usize;
+        let outline = self.outlines.get(track)?;
+        (outline.sectors > 0).then_some(*outline)
+    }
+}
+
+impl Outline {
+    fn of(profile: &Profile, place: Position) -> Self {
+        let track = profile.geometry.track_at(place.cylinder, place.head);
+        let Some(track) = track else {
+            return Outline::default();
+        };
+        let blocks = track.last.0 - track.first.0 + 1;
+        let (Ok(sectors), Ok(blocks)) = (u16::try_from(track.sectors), u16::try_from(blocks))
+        else {
+            return Outline::default();
+        };
+        let run = only_run(profile, blocks_of(&track, 0..u32::from(blocks)));
+        let here = |run: &drive::geometry::Run| {
+            run.cylinder == track.cylinder && run.head == track.head && blocks <= sectors
+        };
+        if !run.as_ref().is_some_and(here) {
+            return Outline::default();
+        }
+        Outline {
+            start: (track.start.raw() >> 32) as u32,
+            sectors,
+            blocks,
+        }
+    }
+
+    /// The track's blocks.
+    #[inline]
+    pub fn blocks(&self) -> u32 {
+        self.blocks.into()
+    }
+
+    /// Not fewer blocks than pass wholly: those before the track's logical start, and those from it
+    /// on. `None` if all may pass.
+    #[inline]
+    pub fn passing(&self, passing: &Passing) -> Option<[Range<u32>; 2]> {
+        let sectors = u64::from(self.sectors);
+        let whole = |angle: u32| ((u64::from(angle) * sectors) >> 32) as u32;
+        // Both angles are rounded down: the difference is at most a part too large.
+        let from = whole(passing.from.wrapping_sub(self.start)).saturating_sub(1);
+        let until = from + whole(passing.turn?) + ROUNDED;
+        let sectors = u32::from(self.sectors);
+        if until >= from + sectors || passing.from == self.start {
+            return None;
+        }
+        let slipped = sectors - self.blocks();
+        let before = from.saturating_sub(slipped)..until.min(self.blocks());
+        let after = 0..until.saturating_sub(sectors).min(self.blocks());
+        Some([before, after])
+    }
+}
+
+impl Passing {
+    /// What passes between two moments.
+    #[inline]
+    pub fn new(spindle: &Spindle, from: Instant, time: Duration) -> Self {
+        let nano = spindle.angle_at(Instant::from_nanos(1)) - spindle.phase();
+        let turn = time.as_nanos().checked_mul(nano.raw());
+        Passing {
+            from: (spindle.angle_at(from).raw() >> 32) as u32,
+            turn: turn.and_then(|turn| u32::try_from(turn >> 32).ok()?.checked_add(1)),
+        }
+    }
+}
+
+/// Sectors that are counted in addition: one that was taken off at the beginning, one each for
+/// rounding down the angle before and the turn, and one for the rounding of times and widths, which
+/// is far less.
+const ROUNDED: u32 = 4;
