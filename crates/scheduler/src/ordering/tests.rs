@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::piece::LEGAL;
 use super::*;
-use crate::policy::find;
+use crate::policy::{View, find};
 
 /// What happens to a random piece.
 #[derive(Clone, Copy, Debug)]
@@ -319,4 +319,32 @@ fn every_step_outside_the_table_stops_the_program() {
             assert_eq!(led, legal.map(|row| row.2), "{stage:?} {step:?}");
         }
     }
+}
+
+#[test]
+fn who_takes_over_knows_all_that_waits() {
+    let mut both = Both::new();
+    for number in 0..20 {
+        let start = number * 7_919 % BLOCKS;
+        both.act(Act::Enter(Direction::Read, start, 1, (number % 9) as u8));
+    }
+    both.act(Act::Adopt(true));
+    let shipped = drive::catalog::find("quantum-atlas-10k").expect("a shipped drive");
+    let belief = shipped.profile().expect("a valid profile");
+    let view = View {
+        now: Instant::ZERO,
+        belief: &belief,
+        head: TARGET.position,
+        ready: Instant::ZERO,
+        previous: Direction::Read,
+    };
+    // A drive that is busy makes nobody overrule the policy.
+    for _ in 0..20 {
+        let next = both.ordering.choose(Instant::ZERO, &view, Drive::Busy);
+        let Next::Piece(piece) = next else {
+            panic!("{next:?}, though something waits");
+        };
+        both.ordering.give(Instant::ZERO, piece);
+    }
+    assert_eq!(both.ordering.overruled(), 0);
 }
