@@ -56,6 +56,12 @@ impl Outlines {
         }
     }
 
+    /// Whether no track has one.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.outlines.is_empty()
+    }
+
     /// A track's outline, if it has one.
     #[inline]
     pub fn at(&self, position: Position) -> Option<Outline> {

@@ -72,6 +72,9 @@ pub(super) struct Search<'a> {
     quest: &'a Quest<'a>,
     /// Time for seeks and reading.
     time: Duration,
+    /// Revolutions in a picosecond, in parts of 2^64, rounded up: products are cheaper than
+    /// quotients.
+    per_pico: u64,
     /// How many more tracks may be looked at.
     left: &'a mut u32,
     /// By what reads are compared.
@@ -102,6 +105,7 @@ impl<'a> Search<'a> {
             ground,
             quest,
             time,
+            per_pico: u64::MAX / profile.spindle.period_ps() + 1,
             left,
             worth,
             than,
@@ -201,7 +205,8 @@ impl<'a> Search<'a> {
         let Some(tracks) = quest.wanted.cylinder(cylinder, dense) else {
             return;
         };
-        let passing = self.passing(there, back);
+        let outlines = self.ground.outlines();
+        let passing = (!outlines.is_empty()).then(|| self.passing(there, back));
         for head in 0..self.profile.geometry.surfaces() {
             if *self.left == 0 {
                 return;
@@ -211,7 +216,7 @@ impl<'a> Search<'a> {
                 continue;
             }
             let position = Position { cylinder, head };
-            if !self.may_gain(position, &passing) {
+            if passing.is_some_and(|passing| !self.may_gain(position, &passing)) {
                 continue;
             }
             if quest.closed.contains(&Some(position)) || quest.taken.contains(&position) {
@@ -297,7 +302,7 @@ impl<'a> Search<'a> {
     fn most(&self, time: Duration, sectors: u32) -> u64 {
         let picos = time.as_nanos().saturating_mul(1000).saturating_add(1);
         // Nothing takes as long as the bound, which keeps the shift within the word.
-        let parts = (picos.min(1 << 43) << 20) / self.profile.spindle.period_ps();
+        let parts = self.turns(picos.min(1 << 43) << 20);
         self.worth.most(parts + 1, self.gain(time, sectors))
     }
 
@@ -310,8 +315,13 @@ impl<'a> Search<'a> {
         let picos = time.as_nanos().saturating_mul(1000).saturating_add(1);
         let ways = picos.saturating_mul(u64::from(sectors));
         let ways = ways.saturating_add((ways >> 30) + 1);
-        let blocks = ways / self.profile.spindle.period_ps();
-        u32::try_from(blocks).unwrap_or(u32::MAX)
+        u32::try_from(self.turns(ways)).unwrap_or(u32::MAX)
+    }
+
+    /// So many picoseconds in revolutions, rounded down, or one more.
+    #[inline]
+    fn turns(&self, picos: u64) -> u64 {
+        ((u128::from(picos) * u128::from(self.per_pico)) >> 64) as u64
     }
 }
 
