@@ -132,6 +132,9 @@ const OFF: f64 = 0.02;
 /// The same for a write, whose end is late by another constant than that of reads.
 const WRITE_OFF: f64 = 0.2;
 
+/// How often one trip is tried that says nothing. A choice.
+const TRIES: u32 = 4;
+
 impl<'a> Trips<'a> {
     pub fn new(prober: &'a Prober, angles: &'a dyn Angles) -> Self {
         Trips {
@@ -163,19 +166,35 @@ impl<'a> Trips<'a> {
             if search.weighed() >= samples || search.is_hopeless() {
                 break;
             }
-            let lead = search.lead();
-            if let Tried::Told(answer) = self.attempt(from, to, direction, lead).await
-                && search.take(answer) == Taken::Odd
-            {
-                self.head = Head::Unknown;
+            self.step(from, to, direction, &mut search).await;
+        }
+        search.spread().filter(|_| search.weighed() >= samples)
+    }
+
+    /// Goes once, with the lead that a search asks for, and tells it what came of that.
+    pub async fn step(
+        &mut self,
+        from: &Stretch,
+        to: &Stretch,
+        direction: Direction,
+        search: &mut Threshold,
+    ) {
+        let lead = search.lead();
+        if let Tried::Told(answer) = self.attempt(from, to, direction, lead).await
+            && search.take(answer) == Taken::Odd
+        {
+            self.head = Head::Unknown;
+        }
+    }
+
+    /// Goes once for a read, with a lead in nanoseconds; if that says nothing, once more.
+    pub async fn try_once(&mut self, from: &Stretch, to: &Stretch, lead: f64) -> Option<Answer> {
+        for _ in 0..TRIES {
+            if let Tried::Told(answer) = self.attempt(from, to, Direction::Read, lead).await {
+                return Some(answer);
             }
         }
-        let found = search.found().filter(|_| search.weighed() >= samples)?;
-        Some(Spread {
-            mean: nanos(found.mean),
-            deviation: nanos(found.deviation),
-            samples: search.weighed(),
-        })
+        None
     }
 
     fn period(&self) -> Option<f64> {
@@ -347,8 +366,4 @@ impl<'a> Trips<'a> {
             made,
         })
     }
-}
-
-fn nanos(time: f64) -> Duration {
-    Duration::from_nanos(time.max(0.0).round() as u64)
 }

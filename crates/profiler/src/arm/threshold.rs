@@ -10,6 +10,10 @@
 //! against each other: the chance that the head is ready is normal around the threshold (probit),
 //! which leads on both sides of it tell, mean and deviation.
 
+use block::Duration;
+
+use crate::arm::reposition::Spread;
+
 /// Between which passes of a sector the head was ready, in nanoseconds after the command was
 /// given.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -22,9 +26,9 @@ pub(crate) struct Answer {
 
 /// What is found, in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Estimate {
-    pub mean: f64,
-    pub deviation: f64,
+struct Estimate {
+    mean: f64,
+    deviation: f64,
 }
 
 /// The search for one threshold.
@@ -155,8 +159,14 @@ impl Threshold {
     }
 
     /// The mean and the deviation by all answers, if the search has come so far.
-    pub fn found(&self) -> Option<Estimate> {
-        self.weights.as_ref().map(Weights::estimate)
+    pub fn spread(&self) -> Option<Spread> {
+        let found = self.weights.as_ref()?.estimate();
+        let nanos = |time: f64| Duration::from_nanos(time.max(0.0).round() as u64);
+        Some(Spread {
+            mean: nanos(found.mean),
+            deviation: nanos(found.deviation),
+            samples: self.weighed,
+        })
     }
 
     fn restart(&mut self) {
