@@ -16,6 +16,7 @@
 //! until somebody who has measured that has called [`Arm::with_data`].
 
 mod curve;
+mod refine;
 pub mod reposition;
 mod survey;
 mod threshold;
@@ -60,8 +61,12 @@ pub struct SeekPoint {
 /// How much is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Effort {
-    /// Answers near the threshold for each distance, direction and way.
+    /// Answers near the threshold for each distance and way of reads.
     pub samples: u32,
+    /// The same for writes.
+    pub write_samples: u32,
+    /// At most so many distances are added where the curve bends.
+    pub refinements: u32,
     /// Fresh seeks that are predicted.
     pub checks: u32,
 }
@@ -71,12 +76,16 @@ impl Effort {
     /// drive of 1995. A choice.
     pub const FULL: Effort = Effort {
         samples: 12,
+        write_samples: 6,
+        refinements: 80,
         checks: 60,
     };
 
     /// Twice the errors in half the time. A choice.
     pub const QUICK: Effort = Effort {
         samples: 4,
+        write_samples: 4,
+        refinements: 20,
         checks: 20,
     };
 }
@@ -90,21 +99,45 @@ impl Arm {
         table(&self.read, cylinders)
     }
 
-    /// The table of writes, for a drive of so many cylinders.
+    /// The table of writes, for a drive of so many cylinders: over distances that were only read,
+    /// a write is as much longer than a read as over the distances next to them.
     ///
     /// # Errors
     /// If nothing was found.
     pub fn write_table(&self, cylinders: u32) -> Result<SeekTable, SeekError> {
-        table(&self.write, cylinders)
+        let Some(last) = self.write.last() else {
+            return Err(SeekError::Empty);
+        };
+        let reads = self.read_table(cylinders)?;
+        let longer = |point: &SeekPoint| nanos(point.mean) - nanos(reads.time(point.distance));
+        let mut points = self.write.clone();
+        for read in &self.read {
+            let Err(above) = self
+                .write
+                .binary_search_by_key(&read.distance, |p| p.distance)
+            else {
+                continue;
+            };
+            let high = self.write.get(above).unwrap_or(last);
+            let low = self.write[above.saturating_sub(1)];
+            let run = i64::from(high.distance.abs_diff(low.distance)).max(1);
+            let into = i64::from(read.distance.saturating_sub(low.distance)).min(run);
+            let added = longer(&low) + (longer(high) - longer(&low)) * into / run;
+            points.push(SeekPoint {
+                mean: read.mean.adjusted(added),
+                ..*read
+            });
+        }
+        points.sort_by_key(|point| point.distance);
+        table(&points, cylinders)
     }
 
     /// The same with the time that the data of a one-block write need to come, counted from when
     /// its command is decoded: a write on the track where the head is waits for them.
     #[must_use]
     pub fn with_data(self, data: Duration) -> Arm {
-        let nanos = i64::try_from(data.as_nanos()).unwrap_or(i64::MAX);
         Arm {
-            write_settle_nanos: self.write_settle_nanos.saturating_add(nanos),
+            write_settle_nanos: self.write_settle_nanos.saturating_add(nanos(data)),
             ..self
         }
     }
@@ -113,4 +146,8 @@ impl Arm {
 fn table(points: &[SeekPoint], cylinders: u32) -> Result<SeekTable, SeekError> {
     let points = points.iter().map(|point| (point.distance, point.mean));
     SeekTable::new(points.collect(), cylinders)
+}
+
+fn nanos(time: Duration) -> i64 {
+    i64::try_from(time.as_nanos()).unwrap_or(i64::MAX)
 }

@@ -18,14 +18,19 @@ use crate::prober::Prober;
 pub async fn measure(prober: &Prober, geometry: &Geometry, effort: Effort) -> Option<()> {
     let mut survey = Survey::new(prober, geometry, effort)?;
     let distances = distances(survey.stroke()?);
-    let reads = survey.direction(Direction::Read, &distances).await?;
+    let mut reads = survey.direction(Direction::Read, &distances, None).await?;
+    survey.deviation = deviation(&reads.points);
+    survey.refine(&mut reads.points, reads.overhead).await;
     let mut arm = Arm {
         read: reads.points,
         head_switch: reads.switch.unwrap_or_default(),
         ..Arm::default()
     };
     if prober.device().writes == Writes::Allowed
-        && let Some(writes) = survey.direction(Direction::Write, &distances).await
+        && let Ok(like) = arm.read_table(geometry.cylinders())
+        && let Some(writes) = survey
+            .direction(Direction::Write, &distances, Some(&like))
+            .await
     {
         let settle = match (writes.switch, reads.switch) {
             (Some(write), Some(read)) => write.as_nanos() as i64 - read.as_nanos() as i64,
@@ -39,8 +44,7 @@ pub async fn measure(prober: &Prober, geometry: &Geometry, effort: Effort) -> Op
             .collect();
     }
     let table = arm.read_table(geometry.cylinders()).ok()?;
-    let margin = MARGIN * deviation(&arm.read);
-    arm.confidence = survey.check(&table, margin, reads.overhead).await;
+    arm.confidence = survey.check(&table, reads.overhead).await;
     prober.findings(|findings| findings.arm = Some(arm));
     Some(())
 }
@@ -76,6 +80,9 @@ struct Found {
 /// is farther, it takes longer to find. A choice.
 const STEP: f64 = 1.0 / 8.0;
 
+/// The same where the curve is expected to rise as another one. A choice.
+const LIKE: f64 = 1.0 / 48.0;
+
 /// What is subtracted from everything is measured so many times as well. A choice.
 const BASE: u32 = 4;
 
@@ -83,7 +90,24 @@ const BASE: u32 = 4;
 const MARGIN: f64 = 3.0;
 
 impl Survey<'_> {
-    async fn direction(&mut self, direction: Direction, distances: &[u32]) -> Option<Found> {
+    /// A seek.
+    pub fn subject(&self, distance: u32, direction: Direction) -> Subject {
+        Subject {
+            gap: Gap::Cylinders(distance),
+            direction,
+            samples: match direction {
+                Direction::Read => self.effort.samples,
+                Direction::Write => self.effort.write_samples,
+            },
+        }
+    }
+
+    async fn direction(
+        &mut self,
+        direction: Direction,
+        distances: &[u32],
+        like: Option<&SeekTable>,
+    ) -> Option<Found> {
         let base = |gap| Subject {
             gap,
             direction,
@@ -98,17 +122,14 @@ impl Survey<'_> {
             switch = found.map(|found| after(middle(&found), overhead));
         }
         let mut points = Vec::new();
-        let mut near: Ways<Near> = [None; 2];
+        let mut before: Option<(u32, Ways<Spread>)> = None;
         for &distance in distances {
-            let subject = Subject {
-                gap: Gap::Cylinders(distance),
-                direction,
-                samples: self.effort.samples,
-            };
+            let near = self.near(before, distance, like);
+            let subject = self.subject(distance, direction);
             let Some(found) = self.agreed(subject, near).await else {
                 continue;
             };
-            near = found.map(|way| Some((way.mean.as_nanos() as f64, self.period * STEP)));
+            before = Some((distance, found));
             points.push(point(distance, &found, overhead));
         }
         Some(Found {
@@ -118,8 +139,26 @@ impl Survey<'_> {
         })
     }
 
+    /// Where the time over a distance may be, after that over another one.
+    fn near(
+        &self,
+        before: Option<(u32, Ways<Spread>)>,
+        distance: u32,
+        like: Option<&SeekTable>,
+    ) -> Ways<Near> {
+        let Some((last, found)) = before else {
+            return [None; 2];
+        };
+        let time = |table: &SeekTable, distance| table.time(distance).as_nanos() as f64;
+        let (rise, off) = match like {
+            Some(like) => (time(like, distance) - time(like, last), LIKE),
+            None => (0.0, STEP),
+        };
+        found.map(|way| Some((way.mean.as_nanos() as f64 + rise, self.period * off)))
+    }
+
     /// Predicts fresh seeks, of random distances and of distances of random length.
-    async fn check(&mut self, table: &SeekTable, margin: f64, overhead: f64) -> Confidence {
+    async fn check(&mut self, table: &SeekTable, overhead: f64) -> Confidence {
         let Some(longest) = table.points().map(|(distance, _)| distance).last() else {
             return Confidence::NONE;
         };
@@ -134,6 +173,7 @@ impl Survey<'_> {
             let Some([from, to]) = self.pair(Gap::Cylinders(distance)) else {
                 continue;
             };
+            let margin = MARGIN * self.deviation;
             let mean = overhead + table.time(distance).as_nanos() as f64;
             // One that just comes in time, or one that just does not.
             let lead = match check / 4 % 2 {
@@ -144,7 +184,7 @@ impl Survey<'_> {
                 continue;
             };
             checks += 1;
-            came_true += u32::from(answer.missed < mean && mean <= answer.made);
+            came_true += u32::from(answer.holds(mean));
         }
         Confidence::of(came_true, checks)
     }
@@ -167,7 +207,7 @@ fn after(time: f64, overhead: f64) -> Duration {
     Duration::from_nanos((time - overhead).max(0.0).round() as u64)
 }
 
-fn point(distance: u32, ways: &Ways<Spread>, overhead: f64) -> SeekPoint {
+pub(super) fn point(distance: u32, ways: &Ways<Spread>, overhead: f64) -> SeekPoint {
     let [inward, outward] = ways.map(|way| after(way.mean.as_nanos() as f64, overhead));
     let [there, back] = ways.map(|way| way.deviation.as_nanos());
     SeekPoint {

@@ -42,6 +42,8 @@ pub(super) struct Survey<'a> {
     pub effort: Effort,
     /// A revolution, in nanoseconds.
     pub period: f64,
+    /// The mean deviation of what was measured, in nanoseconds.
+    pub deviation: f64,
     /// Counts choices of places, so that they differ.
     places: u64,
 }
@@ -83,6 +85,7 @@ impl<'a> Survey<'a> {
             geometry,
             effort,
             period: clock.period(),
+            deviation: 0.0,
             places: 0,
         })
     }

@@ -24,6 +24,13 @@ pub(crate) struct Answer {
     pub made: f64,
 }
 
+impl Answer {
+    /// Whether the head was ready at `time`, by this answer.
+    pub fn holds(&self, time: f64) -> bool {
+        self.missed < time && time <= self.made
+    }
+}
+
 /// What is found, in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Estimate {
