@@ -39,6 +39,9 @@ pub struct Arm {
     pub head_switch: Duration,
     /// What every repositioning of a write takes longer than its table says, in nanoseconds.
     pub write_settle_nanos: i64,
+    /// The standard deviation of a single read's repositioning, that of the overhead included, by
+    /// all seeks together.
+    pub deviation: Duration,
     /// How often fresh seeks of random distances came in time, and too late, as predicted.
     pub confidence: Confidence,
 }
@@ -50,7 +53,8 @@ pub struct SeekPoint {
     pub distance: u32,
     /// The mean of both ways.
     pub mean: Duration,
-    /// The standard deviation of a single repositioning, that of the overhead included.
+    /// The standard deviation of a single repositioning, that of the overhead included: by so few
+    /// answers that it is rather too large.
     pub deviation: Duration,
     /// To higher cylinders.
     pub inward: Duration,

@@ -121,18 +121,26 @@ fn table_of_all_drives() {
     for entry in catalog::ALL {
         let measured = measured(entry, &noisy(), Writes::Allowed, Effort::FULL);
         let errors = errors(&measured);
-        if std::env::var("ONLY").is_ok_and(|n| n == entry.name) {
-            let c = measured.truth.geometry.cylinders();
-            let t = measured.arm.read_table(c).unwrap();
-            for d in (1..c).step_by(c as usize / 60) {
-                println!(
-                    "{d} {:?} {:?}",
-                    t.time(d),
-                    measured.truth.seek.read().time(d)
-                );
-            }
-            println!("last {:?} of {c}", measured.arm.read.last());
-        }
+        let signed: f64 = measured
+            .arm
+            .read
+            .iter()
+            .map(|p| {
+                p.mean.as_nanos() as f64
+                    - measured.truth.seek.read().time(p.distance).as_nanos() as f64
+            })
+            .sum::<f64>()
+            / measured.arm.read.len() as f64
+            / 1e3;
+        let dev: f64 = measured
+            .arm
+            .read
+            .iter()
+            .map(|p| p.deviation.as_nanos() as f64)
+            .sum::<f64>()
+            / measured.arm.read.len() as f64
+            / 1e3;
+        println!("BIAS {signed:.1} dev {dev:.1} {:?}", measured.arm.deviation);
         println!(
             "{:26} probes {:5} {:5.0} s, points {:3}: {:5.1} us, all {:5.1} us, random {:5.1} us, writes {:3} {:6.1?}, switch {:6.1} us, settle {:5} of {:5} us, confidence {:.2}",
             entry.name,

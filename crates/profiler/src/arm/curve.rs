@@ -19,7 +19,6 @@ pub async fn measure(prober: &Prober, geometry: &Geometry, effort: Effort) -> Op
     let mut survey = Survey::new(prober, geometry, effort)?;
     let distances = distances(survey.stroke()?);
     let mut reads = survey.direction(Direction::Read, &distances, None).await?;
-    survey.deviation = deviation(&reads.points);
     survey.refine(&mut reads.points, reads.overhead).await;
     let mut arm = Arm {
         read: reads.points,
@@ -45,6 +44,7 @@ pub async fn measure(prober: &Prober, geometry: &Geometry, effort: Effort) -> Op
     }
     let table = arm.read_table(geometry.cylinders()).ok()?;
     arm.confidence = survey.check(&table, reads.overhead).await;
+    arm.deviation = Duration::from_nanos(survey.scatter.deviation() as u64);
     prober.findings(|findings| findings.arm = Some(arm));
     Some(())
 }
@@ -173,7 +173,7 @@ impl Survey<'_> {
             let Some([from, to]) = self.pair(Gap::Cylinders(distance)) else {
                 continue;
             };
-            let margin = MARGIN * self.deviation;
+            let margin = MARGIN * self.scatter.deviation();
             let mean = overhead + table.time(distance).as_nanos() as f64;
             // One that just comes in time, or one that just does not.
             let lead = match check / 4 % 2 {
@@ -194,12 +194,6 @@ impl Survey<'_> {
 fn middle(ways: &Ways<Spread>) -> f64 {
     let [there, back] = ways.map(|way| way.mean.as_nanos() as f64);
     f64::midpoint(there, back)
-}
-
-/// The mean deviation of all seeks, in nanoseconds.
-fn deviation(points: &[SeekPoint]) -> f64 {
-    let all = points.iter().map(|point| point.deviation.as_nanos() as f64);
-    all.sum::<f64>() / points.len().max(1) as f64
 }
 
 /// What is left of a time without the overhead.

@@ -25,8 +25,8 @@ const UNKNOWN: f64 = 400e3;
 const KEPT: f64 = 0.7;
 
 /// What is not worth a probe, in nanoseconds of error in a mean seek: a hundred intervals of it
-/// make the 50 us that a mean error may be (issue 4).
-const NEGLIGIBLE: f64 = 500.0;
+/// make half of the 50 us that a mean error may be (issue 4); the other half is noise.
+const NEGLIGIBLE: f64 = 250.0;
 
 /// Seeks that should come in time have so many deviations more than expected. More hide what is
 /// looked for, fewer find what is not there. A choice.
@@ -54,7 +54,7 @@ impl Survey<'_> {
             let (low, high) = (points[at], points[at + 1]);
             let distance = low.distance + 1 + self.spread(high.distance - low.distance - 1);
             let expected = between(&low, &high, distance);
-            let margin = MARGIN * self.deviation;
+            let margin = MARGIN * self.scatter.deviation();
             if self.probe(distance, overhead + expected, margin).await == Probed::AsExpected {
                 doubts[at] *= KEPT;
                 continue;

@@ -6,7 +6,7 @@ use drive::{Angle, Geometry};
 
 use crate::arm::Effort;
 use crate::arm::reposition::{Angles, Spread, Stretch, Trips};
-use crate::arm::threshold::Threshold;
+use crate::arm::threshold::{Scatter, Threshold};
 use crate::prober::Prober;
 
 /// How two tracks lie to each other.
@@ -42,8 +42,8 @@ pub(super) struct Survey<'a> {
     pub effort: Effort,
     /// A revolution, in nanoseconds.
     pub period: f64,
-    /// The mean deviation of what was measured, in nanoseconds.
-    pub deviation: f64,
+    /// How seeks of reads scatter.
+    pub scatter: Scatter,
     /// Counts choices of places, so that they differ.
     places: u64,
 }
@@ -85,7 +85,7 @@ impl<'a> Survey<'a> {
             geometry,
             effort,
             period: clock.period(),
-            deviation: 0.0,
+            scatter: Scatter::default(),
             places: 0,
         })
     }
@@ -169,6 +169,9 @@ impl<'a> Survey<'a> {
                 }
             }
             if searches.iter().all(done) {
+                if let (Gap::Cylinders(_), Direction::Read) = (subject.gap, subject.direction) {
+                    searches.iter().for_each(|search| self.scatter.add(search));
+                }
                 let found = searches.map(|search| search.spread());
                 return found[0].zip(found[1]).map(|(there, back)| [there, back]);
             }

@@ -72,8 +72,46 @@ const BEYOND: f64 = 1.0 / 16.0;
 /// Thresholds that are weighed.
 const MEANS: usize = 96;
 
-/// Deviations that are weighed, in nanoseconds. From none to what no drive has.
-const DEVIATIONS: [f64; 6] = [8e3, 16e3, 32e3, 64e3, 128e3, 256e3];
+/// Deviations that are weighed, in nanoseconds: nearly none to what no drive has, each some 1.4
+/// times the one before.
+const DEVIATIONS: [f64; 11] = [
+    8e3, 11e3, 16e3, 23e3, 32e3, 45e3, 64e3, 91e3, 128e3, 181e3, 256e3,
+];
+
+/// How likely each of these deviations is by many searches together: one alone tells little, and
+/// overestimates it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Scatter([f64; DEVIATIONS.len()]);
+
+impl Default for Scatter {
+    fn default() -> Self {
+        Scatter([1.0 / DEVIATIONS.len() as f64; DEVIATIONS.len()])
+    }
+}
+
+impl Scatter {
+    /// Takes a finished search into account.
+    pub fn add(&mut self, search: &Threshold) {
+        let Some(weights) = &search.weights else {
+            return;
+        };
+        let mut sum = 0.0;
+        for (index, likely) in self.0.iter_mut().enumerate() {
+            let of = weights.of.iter().skip(index).step_by(DEVIATIONS.len());
+            *likely *= of.sum::<f64>();
+            sum += *likely;
+        }
+        for likely in &mut self.0 {
+            *likely /= sum;
+        }
+    }
+
+    /// The mean, in nanoseconds.
+    pub fn deviation(&self) -> f64 {
+        let pairs = self.0.iter().zip(DEVIATIONS);
+        pairs.map(|(likely, deviation)| likely * deviation).sum()
+    }
+}
 
 /// The share of answers that may say anything: retries, stalls, settling twice. A choice.
 const LAPSES: f64 = 0.02;
