@@ -2,6 +2,7 @@
 
 use block::Duration;
 
+use crate::arm::Arm;
 use crate::clock::Clock;
 use crate::confidence::Confidence;
 use crate::map::TrackMap;
@@ -19,6 +20,8 @@ pub struct Findings {
     pub map: TrackMap,
     /// How well angles of blocks on the map are predicted.
     pub map_confidence: Confidence,
+    /// Seeks and head switches.
+    pub arm: Option<Arm>,
 }
 
 /// How evenly the spindle turns.

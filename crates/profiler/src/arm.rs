@@ -1,0 +1,157 @@
+//! How long the arm takes over which distance, and the head from surface to surface.
+//!
+//! ```text
+//!   one block to another          what it contains
+//!   same track                    overhead
+//!   another surface               overhead + head switch                (+ settling of a write)
+//!   another cylinder, same head   overhead + seek over the distance     (+ settling of a write)
+//! ```
+//!
+//! A drive's positioning adds up as `drive::Profile::reposition` does. Overheads drop out of the
+//! differences. What a write adds besides its table is taken from head switches, where the table
+//! has no part: settling is what a write's switch takes longer than a read's.
+//!
+//! On one track a write also waits for its data, which after a seek are there before the head is:
+//! [`Arm::write_settle_nanos`] is too small by the time that one block needs to come over the bus,
+//! until somebody who has measured that has called [`Arm::with_data`].
+
+mod curve;
+mod refine;
+pub mod reposition;
+mod survey;
+mod threshold;
+
+use block::Duration;
+use drive::seek::{SeekError, SeekTable};
+
+use crate::confidence::Confidence;
+pub use curve::measure;
+pub use reposition::{Spread, reposition};
+
+/// The arm as it was found.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Arm {
+    /// Seeks of reads, ascending, as measured.
+    pub read: Vec<SeekPoint>,
+    /// Seeks of writes without the settling; none if nothing may be written.
+    pub write: Vec<SeekPoint>,
+    /// From surface to surface of a cylinder; nothing if there is one surface.
+    pub head_switch: Duration,
+    /// What every repositioning of a write takes longer than its table says, in nanoseconds.
+    pub write_settle_nanos: i64,
+    /// The standard deviation of a single read's repositioning, that of the overhead included, by
+    /// all seeks together.
+    pub deviation: Duration,
+    /// How often fresh seeks of random distances came in time, and too late, as predicted.
+    pub confidence: Confidence,
+}
+
+/// The seek over one distance.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SeekPoint {
+    /// Cylinders.
+    pub distance: u32,
+    /// The mean of both ways.
+    pub mean: Duration,
+    /// The standard deviation of a single repositioning, that of the overhead included: by so few
+    /// answers that it is rather too large.
+    pub deviation: Duration,
+    /// To higher cylinders.
+    pub inward: Duration,
+    /// To lower cylinders.
+    pub outward: Duration,
+}
+
+/// How much is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Effort {
+    /// Answers near the threshold for each distance and way of reads.
+    pub samples: u32,
+    /// The same for writes.
+    pub write_samples: u32,
+    /// At most so many distances are added where the curve bends.
+    pub refinements: u32,
+    /// Fresh seeks that are predicted.
+    pub checks: u32,
+}
+
+impl Effort {
+    /// A table with errors of some 15 us where seeks scatter by 60: a minute and a half of a
+    /// drive of 1995. A choice.
+    pub const FULL: Effort = Effort {
+        samples: 12,
+        write_samples: 6,
+        refinements: 80,
+        checks: 60,
+    };
+
+    /// Twice the errors in half the time. A choice.
+    pub const QUICK: Effort = Effort {
+        samples: 4,
+        write_samples: 4,
+        refinements: 20,
+        checks: 20,
+    };
+}
+
+impl Arm {
+    /// The table of reads, for a drive of so many cylinders.
+    ///
+    /// # Errors
+    /// If nothing was found.
+    pub fn read_table(&self, cylinders: u32) -> Result<SeekTable, SeekError> {
+        table(&self.read, cylinders)
+    }
+
+    /// The table of writes, for a drive of so many cylinders: over distances that were only read,
+    /// a write is as much longer than a read as over the distances next to them.
+    ///
+    /// # Errors
+    /// If nothing was found.
+    pub fn write_table(&self, cylinders: u32) -> Result<SeekTable, SeekError> {
+        let Some(last) = self.write.last() else {
+            return Err(SeekError::Empty);
+        };
+        let reads = self.read_table(cylinders)?;
+        let longer = |point: &SeekPoint| nanos(point.mean) - nanos(reads.time(point.distance));
+        let mut points = self.write.clone();
+        for read in &self.read {
+            let Err(above) = self
+                .write
+                .binary_search_by_key(&read.distance, |p| p.distance)
+            else {
+                continue;
+            };
+            let high = self.write.get(above).unwrap_or(last);
+            let low = self.write[above.saturating_sub(1)];
+            let run = i64::from(high.distance.abs_diff(low.distance)).max(1);
+            let into = i64::from(read.distance.saturating_sub(low.distance)).min(run);
+            let added = longer(&low) + (longer(high) - longer(&low)) * into / run;
+            points.push(SeekPoint {
+                mean: read.mean.adjusted(added),
+                ..*read
+            });
+        }
+        points.sort_by_key(|point| point.distance);
+        table(&points, cylinders)
+    }
+
+    /// The same with the time that the data of a one-block write need to come, counted from when
+    /// its command is decoded: a write on the track where the head is waits for them.
+    #[must_use]
+    pub fn with_data(self, data: Duration) -> Arm {
+        Arm {
+            write_settle_nanos: self.write_settle_nanos.saturating_add(nanos(data)),
+            ..self
+        }
+    }
+}
+
+fn table(points: &[SeekPoint], cylinders: u32) -> Result<SeekTable, SeekError> {
+    let points = points.iter().map(|point| (point.distance, point.mean));
+    SeekTable::new(points.collect(), cylinders)
+}
+
+fn nanos(time: Duration) -> i64 {
+    i64::try_from(time.as_nanos()).unwrap_or(i64::MAX)
+}

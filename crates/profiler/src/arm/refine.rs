@@ -1,0 +1,149 @@
+//! More distances where the curve is not as straight as between two of them it was thought to be.
+//!
+//! ```text
+//!   time                   x    found by two probes: one comes too early or too late
+//!                        .' '.
+//!      x -------------- o --- '- x     o  expected there
+//!      low                      high
+//! ```
+//!
+//! Measured curves go up and down, and have single points that are far off. A probe costs two
+//! seeks: one that should just come in time, and one that should just not. Where they do not fare
+//! as they should, the distance is measured, and both parts of the interval are doubtful.
+//! Intervals without surprise lose doubt. The next one is where most is at stake.
+
+use block::Direction;
+
+use crate::arm::SeekPoint;
+use crate::arm::survey::{Gap, Survey};
+
+/// What an interval in which nothing was probed may be off, in nanoseconds: what the tables that
+/// we know are off at their worst points, nearly. A choice.
+const UNKNOWN: f64 = 400e3;
+
+/// What is left of an interval's doubt after a probe without surprise. A choice.
+const KEPT: f64 = 0.7;
+
+/// What is not worth a probe, in nanoseconds of error in a mean seek: a hundred intervals of it
+/// make half of the 50 us that a mean error may be (issue 4); the other half is noise.
+const NEGLIGIBLE: f64 = 250.0;
+
+/// Seeks that should come in time have so many deviations more than expected. More hide what is
+/// looked for, fewer find what is not there. A choice.
+const MARGIN: f64 = 2.0;
+
+/// At most so many probes for each distance that may be added. A choice.
+const PROBES: u32 = 6;
+
+/// What a probe found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Probed {
+    AsExpected,
+    Surprise,
+}
+
+impl Survey<'_> {
+    /// Measures reads over more distances, as many as the effort allows.
+    pub async fn refine(&mut self, points: &mut Vec<SeekPoint>, overhead: f64) {
+        let mut doubts = vec![UNKNOWN; points.len().saturating_sub(1)];
+        let mut added = 0;
+        for _ in 0..self.effort.refinements * PROBES {
+            let Some(at) = most_doubtful(points, &doubts) else {
+                break;
+            };
+            let (low, high) = (points[at], points[at + 1]);
+            let distance = low.distance + 1 + self.spread(high.distance - low.distance - 1);
+            let expected = between(&low, &high, distance);
+            let margin = MARGIN * self.scatter.deviation();
+            if self.probe(distance, overhead + expected, margin).await == Probed::AsExpected {
+                doubts[at] *= KEPT;
+                continue;
+            }
+            let near = Some((overhead + expected, self.period / 16.0));
+            let subject = self.subject(distance, Direction::Read);
+            let Some(found) = self.agreed(subject, [near; 2]).await else {
+                doubts[at] *= KEPT;
+                continue;
+            };
+            let new = super::curve::point(distance, &found, overhead);
+            let doubt = (nanos(&new) - expected).abs().max(doubts[at] * KEPT);
+            points.insert(at + 1, new);
+            doubts[at] = doubt;
+            doubts.insert(at + 1, doubt);
+            added += 1;
+            if added >= self.effort.refinements {
+                break;
+            }
+        }
+    }
+
+    /// Tries a seek that should just come in time, and one that should just not.
+    async fn probe(&mut self, distance: u32, expected: f64, margin: f64) -> Probed {
+        let Some([one, other]) = self.pair(Gap::Cylinders(distance)) else {
+            return Probed::AsExpected;
+        };
+        for (from, to, lead) in [
+            (one, other, expected + margin),
+            (other, one, expected - margin),
+        ] {
+            let answer = self.trips.try_once(&from, &to, lead).await;
+            if answer.is_some_and(|answer| !answer.holds(expected)) {
+                return Probed::Surprise;
+            }
+        }
+        Probed::AsExpected
+    }
+}
+
+/// The line between two points.
+fn between(low: &SeekPoint, high: &SeekPoint, distance: u32) -> f64 {
+    let run = f64::from(high.distance - low.distance);
+    let share = f64::from(distance - low.distance) / run;
+    nanos(low) + share * (nanos(high) - nanos(low))
+}
+
+/// The interval with the most doubt at stake: half of the seeks are random ones, the others are
+/// short and long alike, as those of ordered requests. None if no doubt is worth a probe.
+fn most_doubtful(points: &[SeekPoint], doubts: &[f64]) -> Option<usize> {
+    let stroke = f64::from(points.last()?.distance);
+    let at_stake = |at: usize| {
+        let low = f64::from(points[at].distance);
+        let high = f64::from(points[at + 1].distance);
+        let random = (high - low) * (2.0 * stroke - low - high) / (stroke * stroke);
+        // The doublings to the stroke, of which there are some 16, are as likely as each other.
+        let doublings = (high - low) / low / 16.0;
+        doubts[at] * f64::midpoint(random, doublings)
+    };
+    let doubtful = |at: &usize| {
+        at_stake(*at) > NEGLIGIBLE && points[at + 1].distance - points[*at].distance >= 2
+    };
+    let all = (0..doubts.len()).filter(doubtful);
+    all.max_by(|&one, &other| at_stake(one).total_cmp(&at_stake(other)))
+}
+
+fn nanos(point: &SeekPoint) -> f64 {
+    point.mean.as_nanos() as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use block::Duration;
+
+    fn points(distances: &[u32]) -> Vec<SeekPoint> {
+        let point = |&distance: &u32| SeekPoint {
+            distance,
+            mean: Duration::from_micros(1000),
+            ..SeekPoint::default()
+        };
+        distances.iter().map(point).collect()
+    }
+
+    #[test]
+    fn doubt_counts_by_how_many_seeks_it_concerns() {
+        let points = points(&[1, 100, 200, 1000, 1001]);
+        assert_eq!(most_doubtful(&points, &[0.0, 60e3, 60e3, 1e9]), Some(2));
+        assert_eq!(most_doubtful(&points, &[0.0, 600e3, 60e3, 1e9]), Some(1));
+        assert_eq!(most_doubtful(&points, &[0.0, 1e3, 1e3, 1e9]), None);
+    }
+}
