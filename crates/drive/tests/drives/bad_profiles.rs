@@ -256,3 +256,15 @@ fn a_formula_says_where_its_numbers_come_from() {
     );
     assert_eq!(error.expect_err("no origin").key, "seek.formula.origin");
 }
+
+#[test]
+fn a_seventh_number_is_the_blocks_of_each_track() {
+    let text = indexed().replace("[3, 1, 20, 0.2, -4, 0.1]", "[3, 1, 20, 0.2, -4, 0.1, 19]");
+    let profile = Profile::parse(&text, "tiny.toml").expect("a profile");
+    // Three slipped sectors before; 20 sectors on each track of head 0, 19 on each of head 1.
+    let lba = |cylinder, head, sector| profile.geometry.lba_at(cylinder, head, sector);
+    assert_eq!(lba(3, 1, 0), Some(block::Lba(4 * 20 - 3)));
+    assert_eq!(lba(3, 1, 18), Some(block::Lba(4 * 20 - 3 + 18)));
+    assert_eq!(lba(3, 1, 19), None);
+    assert_eq!(lba(2, 1, 0), Some(block::Lba(4 * 20 - 3 + 19)));
+}

@@ -335,6 +335,24 @@ pub const INDEXED_CASES: &[[&str; 4]] = &[
         "from 1",
     ],
     [
+        "[3, 1, 20, 0.2, -4, 0.1]",
+        "[3, 1, 20, 0.2, -4, 0.1, 0]",
+        "layout.group[0].tracks[1][6]",
+        "from 1",
+    ],
+    [
+        "[3, 1, 20, 0.2, -4, 0.1]",
+        "[3, 1, 20, 0.2, -4, 0.1, 21]",
+        "layout.group[0].tracks[1]",
+        "not more than sectors",
+    ],
+    [
+        "[3, 1, 20, 0.2, -4, 0.1]",
+        "[3, 1, 20, 0.2, -4, 0.1, 20, 1]",
+        "layout.group[0].tracks[1]",
+        "8 numbers",
+    ],
+    [
         "groups = [[0, 0, 0.0, 2, 4, 0.3]]",
         "groups = [[1, 0, 0.0, 2, 4, 0.3]]",
         "layout.group[1].groups[0]",
