@@ -10,12 +10,17 @@
 //! ([`prober::Prober`]). The compiler makes the state machine of them that [`Profiler`] is; who
 //! owns one gives its probes to a drive and reports how they ended, in virtual or in real time.
 
+pub mod arm;
+pub mod belief;
 pub mod clock;
 pub mod confidence;
 pub mod device;
 pub mod findings;
+pub mod firmware;
 pub mod map;
+pub mod place;
 pub mod prober;
+pub mod procedure;
 pub mod profiler;
 pub mod rehearsal;
 pub mod spindle;
