@@ -1,35 +1,116 @@
-//! How long the arm takes over which distance.
+//! How long the arm takes over which distance, and the head from surface to surface.
+//!
+//! ```text
+//!   one block to another          what it contains
+//!   same track                    overhead
+//!   another surface               overhead + head switch                (+ settling of a write)
+//!   another cylinder, same head   overhead + seek over the distance     (+ settling of a write)
+//! ```
+//!
+//! A drive's positioning adds up as `drive::Profile::reposition` does. Overheads drop out of the
+//! differences. What a write adds besides its table is taken from head switches, where the table
+//! has no part: settling is what a write's switch takes longer than a read's.
+//!
+//! On one track a write also waits for its data, which after a seek are there before the head is:
+//! [`Arm::write_settle_nanos`] is too small by the time that one block needs to come over the bus,
+//! until somebody who has measured that has called [`Arm::with_data`].
+
+mod curve;
+pub mod reposition;
+mod survey;
+mod threshold;
 
 use block::Duration;
+use drive::seek::{SeekError, SeekTable};
 
 use crate::confidence::Confidence;
+pub use curve::measure;
+pub use reposition::{Spread, reposition};
 
-/// The arm, as its times were measured.
+/// The arm as it was found.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Arm {
-    /// For reads, by ascending distance.
+    /// Seeks of reads, ascending, as measured.
     pub read: Vec<SeekPoint>,
-    /// For writes, without what settling adds; empty if nothing was written.
+    /// Seeks of writes without the settling; none if nothing may be written.
     pub write: Vec<SeekPoint>,
-    /// Another surface of the same cylinder.
+    /// From surface to surface of a cylinder; nothing if there is one surface.
     pub head_switch: Duration,
-    /// Added to a write's positioning, in nanoseconds.
+    /// What every repositioning of a write takes longer than its table says, in nanoseconds.
     pub write_settle_nanos: i64,
-    /// How often a fresh seek took as long as the table says.
+    /// How often fresh seeks of random distances came in time, and too late, as predicted.
     pub confidence: Confidence,
 }
 
-/// Seeks over one distance.
+/// The seek over one distance.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SeekPoint {
-    /// In cylinders.
+    /// Cylinders.
     pub distance: u32,
-    /// The mean time.
+    /// The mean of both ways.
     pub mean: Duration,
-    /// The standard deviation of single seeks.
+    /// The standard deviation of a single repositioning, that of the overhead included.
     pub deviation: Duration,
-    /// The mean time towards higher cylinders.
+    /// To higher cylinders.
     pub inward: Duration,
-    /// The mean time towards lower cylinders.
+    /// To lower cylinders.
     pub outward: Duration,
+}
+
+/// How much is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Effort {
+    /// Answers near the threshold for each distance, direction and way.
+    pub samples: u32,
+    /// Fresh seeks that are predicted.
+    pub checks: u32,
+}
+
+impl Effort {
+    /// A table with errors of some 15 us where seeks scatter by 60: a minute and a half of a
+    /// drive of 1995. A choice.
+    pub const FULL: Effort = Effort {
+        samples: 12,
+        checks: 60,
+    };
+
+    /// Twice the errors in half the time. A choice.
+    pub const QUICK: Effort = Effort {
+        samples: 4,
+        checks: 20,
+    };
+}
+
+impl Arm {
+    /// The table of reads, for a drive of so many cylinders.
+    ///
+    /// # Errors
+    /// If nothing was found.
+    pub fn read_table(&self, cylinders: u32) -> Result<SeekTable, SeekError> {
+        table(&self.read, cylinders)
+    }
+
+    /// The table of writes, for a drive of so many cylinders.
+    ///
+    /// # Errors
+    /// If nothing was found.
+    pub fn write_table(&self, cylinders: u32) -> Result<SeekTable, SeekError> {
+        table(&self.write, cylinders)
+    }
+
+    /// The same with the time that the data of a one-block write need to come, counted from when
+    /// its command is decoded: a write on the track where the head is waits for them.
+    #[must_use]
+    pub fn with_data(self, data: Duration) -> Arm {
+        let nanos = i64::try_from(data.as_nanos()).unwrap_or(i64::MAX);
+        Arm {
+            write_settle_nanos: self.write_settle_nanos.saturating_add(nanos),
+            ..self
+        }
+    }
+}
+
+fn table(points: &[SeekPoint], cylinders: u32) -> Result<SeekTable, SeekError> {
+    let points = points.iter().map(|point| (point.distance, point.mean));
+    SeekTable::new(points.collect(), cylinders)
 }

@@ -1,0 +1,206 @@
+//! The seek curve: distance by distance, reads and writes, both ways.
+
+use block::{Direction, Duration};
+use drive::Geometry;
+use drive::seek::SeekTable;
+
+use crate::arm::reposition::Spread;
+use crate::arm::survey::{Gap, Near, Subject, Survey, Ways};
+use crate::arm::{Arm, Effort, SeekPoint};
+use crate::confidence::Confidence;
+use crate::device::Writes;
+use crate::prober::Prober;
+
+/// Measures the arm of a drive whose layout is believed, and puts it into the findings. The
+/// layout's angles have to be those of the clock.
+///
+/// Answers whether it was found: not if the clock is not running, or no two measurements agree.
+pub async fn measure(prober: &Prober, geometry: &Geometry, effort: Effort) -> Option<()> {
+    let mut survey = Survey::new(prober, geometry, effort)?;
+    let distances = distances(survey.stroke()?);
+    let reads = survey.direction(Direction::Read, &distances).await?;
+    let mut arm = Arm {
+        read: reads.points,
+        head_switch: reads.switch.unwrap_or_default(),
+        ..Arm::default()
+    };
+    if prober.device().writes == Writes::Allowed
+        && let Some(writes) = survey.direction(Direction::Write, &distances).await
+    {
+        let settle = match (writes.switch, reads.switch) {
+            (Some(write), Some(read)) => write.as_nanos() as i64 - read.as_nanos() as i64,
+            _ => 0,
+        };
+        arm.write_settle_nanos = settle;
+        arm.write = writes
+            .points
+            .iter()
+            .map(|point| earlier(point, settle))
+            .collect();
+    }
+    let table = arm.read_table(geometry.cylinders()).ok()?;
+    let margin = MARGIN * deviation(&arm.read);
+    arm.confidence = survey.check(&table, margin, reads.overhead).await;
+    prober.findings(|findings| findings.arm = Some(arm));
+    Some(())
+}
+
+/// The distances of FAST 2002: all to 10, every second to 20, fifth to 50, tenth to 100, then a
+/// quarter farther each time, and the full stroke.
+fn distances(stroke: u32) -> Vec<u32> {
+    let near = (1..=10).chain((12..=20).step_by(2));
+    let middle = (25..=50).step_by(5).chain((60..=100).step_by(10));
+    let mut distances: Vec<u32> = near.chain(middle).collect();
+    let mut far = 125;
+    // The last two are not much nearer to each other than the others.
+    while far < stroke - stroke / 10 {
+        distances.push(far);
+        far += far / 4;
+    }
+    distances.retain(|&distance| distance < stroke);
+    distances.push(stroke);
+    distances
+}
+
+/// What was found of reads, or of writes.
+struct Found {
+    /// Between blocks of one track, in nanoseconds.
+    overhead: f64,
+    /// Without the overhead; none if there is one surface.
+    switch: Option<Duration>,
+    /// Without the overhead.
+    points: Vec<SeekPoint>,
+}
+
+/// How far a seek may be from that over the distance before, as a share of a revolution; if it
+/// is farther, it takes longer to find. A choice.
+const STEP: f64 = 1.0 / 8.0;
+
+/// What is subtracted from everything is measured so many times as well. A choice.
+const BASE: u32 = 4;
+
+/// A prediction is checked so many deviations before and after it.
+const MARGIN: f64 = 3.0;
+
+impl Survey<'_> {
+    async fn direction(&mut self, direction: Direction, distances: &[u32]) -> Option<Found> {
+        let base = |gap| Subject {
+            gap,
+            direction,
+            samples: self.effort.samples * BASE,
+        };
+        let (same, surfaces) = (base(Gap::None), base(Gap::Surfaces));
+        let overhead = middle(&self.agreed(same, [None; 2]).await?);
+        let mut switch = None;
+        if self.geometry.surfaces() > 1 {
+            let near = Some((overhead, self.period * STEP));
+            let found = self.agreed(surfaces, [near; 2]).await;
+            switch = found.map(|found| after(middle(&found), overhead));
+        }
+        let mut points = Vec::new();
+        let mut near: Ways<Near> = [None; 2];
+        for &distance in distances {
+            let subject = Subject {
+                gap: Gap::Cylinders(distance),
+                direction,
+                samples: self.effort.samples,
+            };
+            let Some(found) = self.agreed(subject, near).await else {
+                continue;
+            };
+            near = found.map(|way| Some((way.mean.as_nanos() as f64, self.period * STEP)));
+            points.push(point(distance, &found, overhead));
+        }
+        Some(Found {
+            overhead,
+            switch,
+            points,
+        })
+    }
+
+    /// Predicts fresh seeks, of random distances and of distances of random length.
+    async fn check(&mut self, table: &SeekTable, margin: f64, overhead: f64) -> Confidence {
+        let Some(longest) = table.points().map(|(distance, _)| distance).last() else {
+            return Confidence::NONE;
+        };
+        let (mut came_true, mut checks) = (0, 0);
+        for check in 0..self.effort.checks {
+            let within = match check % 4 {
+                0 | 1 => longest,
+                2 => longest.min(1000),
+                _ => longest.min(100),
+            };
+            let distance = 1 + self.spread(within);
+            let Some([from, to]) = self.pair(Gap::Cylinders(distance)) else {
+                continue;
+            };
+            let mean = overhead + table.time(distance).as_nanos() as f64;
+            // One that just comes in time, or one that just does not.
+            let lead = match check / 4 % 2 {
+                0 => mean + margin,
+                _ => mean - margin,
+            };
+            let Some(answer) = self.trips.try_once(&from, &to, lead).await else {
+                continue;
+            };
+            checks += 1;
+            came_true += u32::from(answer.missed < mean && mean <= answer.made);
+        }
+        Confidence::of(came_true, checks)
+    }
+}
+
+/// The mean of both ways, in nanoseconds.
+fn middle(ways: &Ways<Spread>) -> f64 {
+    let [there, back] = ways.map(|way| way.mean.as_nanos() as f64);
+    f64::midpoint(there, back)
+}
+
+/// The mean deviation of all seeks, in nanoseconds.
+fn deviation(points: &[SeekPoint]) -> f64 {
+    let all = points.iter().map(|point| point.deviation.as_nanos() as f64);
+    all.sum::<f64>() / points.len().max(1) as f64
+}
+
+/// What is left of a time without the overhead.
+fn after(time: f64, overhead: f64) -> Duration {
+    Duration::from_nanos((time - overhead).max(0.0).round() as u64)
+}
+
+fn point(distance: u32, ways: &Ways<Spread>, overhead: f64) -> SeekPoint {
+    let [inward, outward] = ways.map(|way| after(way.mean.as_nanos() as f64, overhead));
+    let [there, back] = ways.map(|way| way.deviation.as_nanos());
+    SeekPoint {
+        distance,
+        mean: after(middle(ways), overhead),
+        deviation: Duration::from_nanos(u64::midpoint(there, back)),
+        inward,
+        outward,
+    }
+}
+
+/// The same seek without the settling.
+fn earlier(point: &SeekPoint, settle: i64) -> SeekPoint {
+    let adjusted = |time: Duration| time.adjusted(settle.saturating_neg());
+    SeekPoint {
+        mean: adjusted(point.mean),
+        inward: adjusted(point.inward),
+        outward: adjusted(point.outward),
+        ..*point
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_distances_of_the_paper() {
+        let all = distances(1000);
+        assert_eq!(all[..12], [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 14]);
+        assert_eq!(all[15..22], [25, 30, 35, 40, 45, 50, 60]);
+        assert_eq!(all[26..30], [125, 156, 195, 243]);
+        assert_eq!(all.last(), Some(&1000));
+        assert_eq!(distances(3), [1, 2, 3]);
+    }
+}

@@ -1,0 +1,130 @@
+//! The seek tables of shipped drives, on layouts that are known.
+
+use std::sync::Arc;
+
+use block::{Duration, Instant, Lba};
+use drive::catalog::Entry;
+use drive::seek::SeekTable;
+use drive::{Imperfections, Profile, VirtualDrive, catalog};
+use profiler::arm::{Arm, Effort, measure};
+use profiler::clock::Clock;
+use profiler::rehearsal::{Rehearsed, rehearse};
+use profiler::{Device, Findings, Offers, Profiler, Writes, spindle};
+
+fn noisy() -> Imperfections {
+    Imperfections {
+        seek_noise: Duration::from_micros(60),
+        overhead_noise: Duration::from_micros(20),
+        ..Imperfections::default()
+    }
+}
+
+struct Measured {
+    truth: Profile,
+    arm: Arm,
+    probes: u64,
+    seconds: f64,
+}
+
+/// Measures a drive whose layout is believed as it is.
+fn measured(entry: &Entry, truth: &Imperfections, writes: Writes, effort: Effort) -> Measured {
+    let profile = entry.profile().expect("a valid one");
+    let geometry = Arc::clone(&profile.geometry);
+    let mut drive = VirtualDrive::imperfect(Arc::new(profile.clone()), truth.clone(), 11);
+    let device = Device::of(&drive, Offers::CacheControl, writes);
+    let known = Lba(device.blocks / 3);
+    let place = geometry.locate(known).expect("a block");
+    let (give, begun) = std::sync::mpsc::channel();
+    let mut profiler = Profiler::new(device, Findings::default(), move |prober| async move {
+        spindle::find(&prober, known).await.expect("a period");
+        // From here on, angles are those of the truth.
+        prober.findings(|findings| {
+            let clock = findings.clock.expect("a clock");
+            let at = clock.anchored_at();
+            let angle = clock.angle_at(at) + place.angle + place.width;
+            findings.clock = Some(Clock::new(clock.spindle().period_ps(), angle, at));
+        });
+        let probes = prober.now();
+        give.send(probes).expect("somebody waits");
+        measure(&prober, &geometry, effort).await.expect("an arm");
+    });
+    let budget = Duration::from_secs(400);
+    let ended = rehearse(&mut profiler, &mut drive, Instant::ZERO, budget);
+    let name = entry.name;
+    assert!(matches!(ended, Rehearsed::Finished(_)), "{name}: {ended:?}");
+    let begun = begun.recv().expect("it has begun");
+    Measured {
+        truth: profile,
+        arm: profiler.findings().arm.expect("an arm"),
+        probes: profiler.probes(),
+        seconds: ended.at().since(begun).as_secs_f64(),
+    }
+}
+
+/// The mean error of a table over all distances alike, and over those of random seeks, in
+/// microseconds. Distances up to 100 are all looked at, then one in 250.
+fn error(found: &SeekTable, truth: impl Fn(u32) -> f64, cylinders: u32) -> (f64, f64) {
+    let (mut sum, mut count) = (0.0, 0.0);
+    let (mut random, mut weights) = (0.0, 0.0);
+    let far = (100..cylinders).step_by((cylinders as usize / 250).max(1));
+    for (step, distance) in (1..100).zip(std::iter::repeat(1)).map(|(d, s)| (s, d)).chain(
+        far.map(|distance| ((cylinders / 250).max(1), distance)),
+    ) {
+        let off = (found.time(distance).as_nanos() as f64 / 1e3 - truth(distance)).abs();
+        sum += off;
+        count += 1.0;
+        let weight = f64::from(cylinders - distance) * f64::from(step);
+        random += off * weight;
+        weights += weight;
+    }
+    (sum / count, random / weights)
+}
+
+struct Errors {
+    /// Over distances, and over random seeks.
+    read: (f64, f64),
+    /// At the measured points alone.
+    points: f64,
+    /// Of the whole repositioning.
+    write: Option<(f64, f64)>,
+    switch: f64,
+}
+
+fn errors(measured: &Measured) -> Errors {
+    let Measured { truth, arm, .. } = measured;
+    let cylinders = truth.geometry.cylinders();
+    let micros = |time: Duration| time.as_nanos() as f64 / 1e3;
+    let read = |distance| micros(truth.seek.read().time(distance));
+    let table = arm.read_table(cylinders).expect("a table");
+    let off = |point: &profiler::arm::SeekPoint| (micros(point.mean) - read(point.distance)).abs();
+    let points = arm.read.iter().map(off).sum::<f64>() / arm.read.len() as f64;
+    let settle = truth.write_settle_nanos as f64 / 1e3;
+    // What a write on one track waits for: its block.
+    let data = truth.bus.write_block + truth.overheads.write_reselect;
+    let arm = arm.clone().with_data(data);
+    let shift = arm.write_settle_nanos as f64 / 1e3 - settle;
+    let write = |distance| micros(truth.seek.write().time(distance)) - shift;
+    let of_writes = |table: SeekTable| error(&table, write, cylinders);
+    Errors {
+        read: error(&table, read, cylinders),
+        points,
+        write: arm.write_table(cylinders).ok().map(of_writes),
+        switch: micros(arm.head_switch) - micros(truth.head_switch),
+    }
+}
+
+#[test]
+#[ignore = "all drives: a table for people"]
+fn table_of_all_drives() {
+    for entry in catalog::ALL {
+        let measured = measured(entry, &noisy(), Writes::Allowed, Effort::FULL);
+        let errors = errors(&measured);
+        println!(
+            "{:26} probes {:5} {:5.0} s, points {:3}: {:5.1} us, all {:5.1} us, random {:5.1} us, writes {:3} {:6.1?}, switch {:6.1} us, settle {:5} of {:5} us, confidence {:.2}",
+            entry.name, measured.probes, measured.seconds, measured.arm.read.len(),
+            errors.points, errors.read.0, errors.read.1, measured.arm.write.len(), errors.write,
+            errors.switch, measured.arm.write_settle_nanos / 1000, measured.truth.write_settle_nanos / 1000,
+            measured.arm.confidence.share(),
+        );
+    }
+}
