@@ -67,9 +67,11 @@ fn error(found: &SeekTable, truth: impl Fn(u32) -> f64, cylinders: u32) -> (f64,
     let (mut sum, mut count) = (0.0, 0.0);
     let (mut random, mut weights) = (0.0, 0.0);
     let far = (100..cylinders).step_by((cylinders as usize / 250).max(1));
-    for (step, distance) in (1..100).zip(std::iter::repeat(1)).map(|(d, s)| (s, d)).chain(
-        far.map(|distance| ((cylinders / 250).max(1), distance)),
-    ) {
+    for (step, distance) in (1..100)
+        .zip(std::iter::repeat(1))
+        .map(|(d, s)| (s, d))
+        .chain(far.map(|distance| ((cylinders / 250).max(1), distance)))
+    {
         let off = (found.time(distance).as_nanos() as f64 / 1e3 - truth(distance)).abs();
         sum += off;
         count += 1.0;
@@ -121,9 +123,18 @@ fn table_of_all_drives() {
         let errors = errors(&measured);
         println!(
             "{:26} probes {:5} {:5.0} s, points {:3}: {:5.1} us, all {:5.1} us, random {:5.1} us, writes {:3} {:6.1?}, switch {:6.1} us, settle {:5} of {:5} us, confidence {:.2}",
-            entry.name, measured.probes, measured.seconds, measured.arm.read.len(),
-            errors.points, errors.read.0, errors.read.1, measured.arm.write.len(), errors.write,
-            errors.switch, measured.arm.write_settle_nanos / 1000, measured.truth.write_settle_nanos / 1000,
+            entry.name,
+            measured.probes,
+            measured.seconds,
+            measured.arm.read.len(),
+            errors.points,
+            errors.read.0,
+            errors.read.1,
+            measured.arm.write.len(),
+            errors.write,
+            errors.switch,
+            measured.arm.write_settle_nanos / 1000,
+            measured.truth.write_settle_nanos / 1000,
             measured.arm.confidence.share(),
         );
     }

@@ -202,6 +202,8 @@ fn parts_that_were_not_found_are_slow_and_have_no_confidence() {
     assert_eq!(confidence.of(Part::Spindle), Some(0.99));
     assert_eq!(confidence.of(Part::Queue), Some(0.25));
     assert_eq!(confidence.of(Part::Map), Some(0.0));
+    // Nothing may be written.
+    assert_eq!(confidence.of(Part::WriteBack), None);
     assert_eq!(believed.overheads, truth.overheads);
     assert_eq!(believed.buffer, truth.buffer);
     assert_eq!(believed.bus, truth.bus);

@@ -10,7 +10,7 @@ use drive::{Angle, Part};
 use super::{defaults, known, tracks};
 use crate::arm::{Arm, SeekPoint};
 use crate::confidence::Confidence;
-use crate::device::Device;
+use crate::device::{Device, Writes};
 use crate::findings::Findings;
 use crate::firmware::Parts;
 
@@ -235,11 +235,17 @@ fn queue(text: &mut String, findings: &Findings, device: &Device) {
     put!(text, "depth = {}\norder = \"{order}\"", rules.depth);
 }
 
-/// The confidence of each part; 0 for parts that were not found.
-pub fn shares(findings: &Findings) -> [(Part, f64); Part::ALL.len()] {
+/// The confidence of each part; 0 for parts that were not found, none for those that cannot be
+/// without writing.
+pub fn shares(findings: &Findings, device: &Device) -> Vec<(Part, f64)> {
+    let is_asked = |part| part != Part::WriteBack || device.writes == Writes::Allowed;
     let firmware = findings.firmware.as_ref();
     let parts = firmware.map_or_else(Parts::default, |firmware| firmware.confidence);
-    Part::ALL.map(|(_, part)| {
+    let asked = Part::ALL
+        .map(|(_, part)| part)
+        .into_iter()
+        .filter(|part| is_asked(*part));
+    let share = |part| {
         let found = match part {
             Part::Spindle => findings.spindle.confidence,
             Part::Map => findings.map_confidence,
@@ -260,7 +266,8 @@ pub fn shares(findings: &Findings) -> [(Part, f64); Part::ALL.len()] {
             Part::ZeroLatency => parts.zero_latency_read,
         };
         (part, found.share())
-    })
+    };
+    asked.map(share).collect()
 }
 
 fn confidence(text: &mut String, findings: &Findings, device: &Device) {
@@ -269,7 +276,7 @@ fn confidence(text: &mut String, findings: &Findings, device: &Device) {
         "confidence",
         "the share of fresh measurements that each part predicted, by the rule of succession",
     );
-    for (part, share) in shares(findings) {
+    for (part, share) in shares(findings, device) {
         put!(text, "{} = {share}", part.name());
     }
     put!(text, "known = [");
