@@ -15,6 +15,16 @@ fuzz_target!(|text: &str| {
         Ok(profile) => {
             let geometry = &profile.geometry;
             let Sectors(blocks) = geometry.sectors();
+            if let Some(confidence) = &profile.confidence {
+                let least = confidence.least().unwrap_or_default();
+                assert!((0.0..=1.0).contains(&least));
+                let mut end = Lba(0);
+                for extent in confidence.known() {
+                    assert!(extent.start() >= end && extent.end().0 <= blocks);
+                    assert!(confidence.is_known(extent.start()));
+                    end = extent.end();
+                }
+            }
             for lba in [0, blocks / 3, blocks / 2, blocks - 1] {
                 let place = geometry.locate(Lba(lba)).expect("a block of the drive");
                 let back = geometry.lba_at(place.cylinder, place.head, place.sector);

@@ -17,5 +17,6 @@ pub use angle::{Angle, Spindle};
 pub use geometry::Geometry;
 pub use imperfection::Imperfections;
 pub use mechanics::{Position, Positioning, Target};
+pub use profile::confidence::{Confidence, Part};
 pub use profile::{Profile, ProfileError, Provenance};
 pub use virtual_drive::{Lost, VirtualDrive};

@@ -9,9 +9,11 @@
 //! | `[seek]` | the arm: points or a formula, head switch, write settle |
 //! | `[layout]` | where blocks are: `kind = "zoned"` or `"indexed"` |
 //! | `[overhead]`, `[bus]`, `[buffer]`, `[queue]` | the electronics |
+//! | `[confidence]` | how far each part can be trusted, if it was found from timings |
 //! | `[fitted]` | constants that were fitted to measured traces; [`Profile::published`] is without |
 
 mod arm;
+pub mod confidence;
 mod document;
 mod electronics;
 mod fitted;
@@ -24,7 +26,8 @@ use block::{Duration, Sectors, Switch};
 use crate::angle::Spindle;
 use crate::firmware::{BufferRules, Bus, LookAhead, Overheads, QueueRules, WriteBack};
 use crate::geometry::Geometry;
-use crate::seek::SeekCurve;
+use crate::seek::{SeekCurve, SeekTable};
+use confidence::Confidence;
 pub use document::ProfileError;
 pub(crate) use document::nearest;
 use document::{Field, Section, Source};
@@ -34,6 +37,8 @@ use document::{Field, Section, Source};
 pub enum Provenance {
     /// Extracted from a real drive of this model.
     Measured,
+    /// Found by Headtime's profiler from block numbers and completion times.
+    Profiled,
     /// From data sheets and a paper's tables; gaps filled with typical values.
     Approximate,
     /// From published measurements of similar drives.
@@ -44,8 +49,9 @@ pub enum Provenance {
 
 impl Provenance {
     /// The words of profile files.
-    const NAMES: [(&'static str, Provenance); 4] = [
+    const NAMES: [(&'static str, Provenance); 5] = [
         ("measured", Provenance::Measured),
+        ("profiled", Provenance::Profiled),
         ("approximate", Provenance::Approximate),
         ("extrapolated", Provenance::Extrapolated),
         ("invented", Provenance::Invented),
@@ -55,6 +61,7 @@ impl Provenance {
     pub fn name(self) -> &'static str {
         match self {
             Provenance::Measured => "measured",
+            Provenance::Profiled => "profiled",
             Provenance::Approximate => "approximate",
             Provenance::Extrapolated => "extrapolated",
             Provenance::Invented => "invented",
@@ -96,6 +103,8 @@ pub struct Profile {
     pub spindle: Spindle,
     /// The arm.
     pub seek: SeekCurve,
+    /// The standard deviation of a seek's time by distance, if it was measured.
+    pub seek_deviation: Option<SeekTable>,
     /// Another surface of the same cylinder; the lower bound of any repositioning.
     pub head_switch: Duration,
     /// Added to a write's positioning if the arm or head moved, in nanoseconds; some drives
@@ -111,6 +120,8 @@ pub struct Profile {
     pub bus: Bus,
     /// The drive's own queue.
     pub queue: QueueRules,
+    /// How far each part can be trusted, if the profile says so.
+    pub confidence: Option<Confidence>,
     /// The profile without what was fitted to measurements, if something was.
     unfitted: Option<Arc<Profile>>,
 }
@@ -173,7 +184,7 @@ impl Profile {
 }
 
 /// The keys at the top of a file.
-const TOP: [&str; 18] = [
+const TOP: [&str; 19] = [
     "name",
     "model",
     "year",
@@ -191,7 +202,20 @@ const TOP: [&str; 18] = [
     "bus",
     "buffer",
     "queue",
+    "confidence",
     "fitted",
+];
+
+/// The tables that say where they come from.
+const TABLES: [&str; 8] = [
+    "spindle",
+    "seek",
+    "layout",
+    "overhead",
+    "bus",
+    "buffer",
+    "queue",
+    "confidence",
 ];
 
 /// The profile without its fitted table.
@@ -200,9 +224,7 @@ fn read_published(root: &Section) -> Result<Profile, ProfileError> {
         table: String::new(),
         text: root.need("origin")?.text()?.to_owned(),
     }];
-    for table in [
-        "spindle", "seek", "layout", "overhead", "bus", "buffer", "queue",
-    ] {
+    for table in TABLES {
         if let Some(field) = root.get(table) {
             origins.push(Origin {
                 table: table.to_owned(),
@@ -224,6 +246,8 @@ fn read_published(root: &Section) -> Result<Profile, ProfileError> {
     let arm = arm::read(&root.need("seek")?, geometry.cylinders())?;
     origins.extend(arm.formula);
     let electronics = electronics::read(root)?;
+    let confidence = root.get("confidence");
+    let Sectors(blocks) = geometry.sectors();
     Ok(Profile {
         name,
         model: root.need("model")?.text()?.to_owned(),
@@ -240,6 +264,7 @@ fn read_published(root: &Section) -> Result<Profile, ProfileError> {
         actuators: root.need("actuators")?.integer(1..=2)? as u8,
         spindle,
         seek: arm.seek,
+        seek_deviation: arm.deviation,
         head_switch: arm.head_switch,
         write_settle_nanos: arm.write_settle_nanos,
         geometry: Arc::new(geometry),
@@ -247,6 +272,10 @@ fn read_published(root: &Section) -> Result<Profile, ProfileError> {
         buffer: electronics.buffer,
         bus: electronics.bus,
         queue: electronics::read_queue(&root.need("queue")?)?,
+        confidence: match confidence {
+            Some(field) => Some(confidence::read(&field, blocks)?),
+            None => None,
+        },
         unfitted: None,
     })
 }

@@ -5,7 +5,10 @@ use block::Duration;
 use crate::arm::Arm;
 use crate::clock::Clock;
 use crate::confidence::Confidence;
+use crate::firmware::Firmware;
 use crate::map::TrackMap;
+use crate::place::Layout;
+use crate::procedure::Progress;
 
 /// What the procedures have found so far, part by part.
 #[derive(Clone, Debug, Default)]
@@ -20,8 +23,14 @@ pub struct Findings {
     pub map: TrackMap,
     /// How well angles of blocks on the map are predicted.
     pub map_confidence: Confidence,
-    /// Seeks and head switches.
+    /// On which surface and cylinder tracks are.
+    pub layout: Option<Layout>,
+    /// How long the arm takes.
     pub arm: Option<Arm>,
+    /// What the electronics do and cost.
+    pub firmware: Option<Firmware>,
+    /// How far the whole procedure has come.
+    pub progress: Progress,
 }
 
 /// How evenly the spindle turns.

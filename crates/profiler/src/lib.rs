@@ -11,12 +11,16 @@
 //! owns one gives its probes to a drive and reports how they ended, in virtual or in real time.
 
 pub mod arm;
+pub mod belief;
 pub mod clock;
 pub mod confidence;
 pub mod device;
 pub mod findings;
+pub mod firmware;
 pub mod map;
+pub mod place;
 pub mod prober;
+pub mod procedure;
 pub mod profiler;
 pub mod rehearsal;
 pub mod spindle;

@@ -10,7 +10,7 @@
 //! A *group* is either a list of runs of equal tracks, or a list of runs of repeated groups; the
 //! last group is the whole drive. Ten million tracks are a few hundred numbers. Runs follow each
 //! other without gaps in a numbering of all sectors that hold data or were slipped, in the order
-//! of the blocks; `Slips` turn a block's number into that *place*.
+//! of the blocks (a track's spares are not in it); `Slips` turn a block's number into that *place*.
 
 use super::remap::{Lookup, Remap, Remaps};
 use super::spot::Spot;
@@ -38,6 +38,9 @@ pub struct TrackRun {
     pub tracks: i32,
     /// From the beginning of a track to that of the next.
     pub step: Angle,
+    /// Sectors of each track, from its first on, that hold blocks or were slipped: 1 to
+    /// `sectors`. The others are spares.
+    pub blocks: u32,
 }
 
 /// A group, repeated.
@@ -86,7 +89,11 @@ pub struct Description {
 /// What a run repeats.
 #[derive(Clone, Copy, Debug)]
 enum Child {
-    Track { head: u32, width: Angle },
+    Track {
+        head: u8,
+        sectors: u32,
+        width: Angle,
+    },
     Group(u32),
 }
 
@@ -154,6 +161,8 @@ struct Found {
     cylinder: u32,
     head: u32,
     sectors: u32,
+    /// Of its sectors, from sector 0 on, those that have places.
+    places: u32,
     start: Angle,
     width: Angle,
 }
@@ -229,7 +238,7 @@ impl Indexed {
             sectors: track.sectors,
             start: track.start,
             width: track.width,
-            contiguous: until_end.min(u64::from((track.sectors - sector).min(regular))) as u32,
+            contiguous: until_end.min(u64::from((track.places - sector).min(regular))) as u32,
             remapped: false,
         })
     }
@@ -285,7 +294,7 @@ impl Indexed {
             return Some(lba);
         }
         let track = self.track_under(cylinder, head)?;
-        if sector >= track.sectors {
+        if sector >= track.places {
             return None;
         }
         let lba = self.slips.block_at(track.first + u64::from(sector)).ok()?;
@@ -320,7 +329,7 @@ impl Indexed {
             Ok(block) | Err(block) => block.min(self.blocks),
         };
         let first = block(found.first);
-        let end = block(found.first + u64::from(found.sectors));
+        let end = block(found.first + u64::from(found.places));
         (first < end).then(|| Track {
             first: Lba(first),
             last: Lba(end - 1),
@@ -358,12 +367,17 @@ impl Indexed {
             start = start + run.start + run.step.times(u64::from(repeat));
             match run.child {
                 Child::Group(child) => group = &self.groups[child as usize],
-                Child::Track { head, width } => {
+                Child::Track {
+                    head,
+                    sectors,
+                    width,
+                } => {
                     return Found {
                         first: place - left,
                         cylinder,
-                        head,
-                        sectors: run.places as u32,
+                        head: head.into(),
+                        sectors,
+                        places: run.places as u32,
                         start,
                         width,
                     };
@@ -378,14 +392,15 @@ impl Indexed {
             return None;
         }
         let (first, run, start) = self.search(self.root(), cylinder, head)?;
-        let Child::Track { width, .. } = run.child else {
+        let Child::Track { sectors, width, .. } = run.child else {
             return None;
         };
         Some(Found {
             first,
             cylinder,
             head,
-            sectors: run.places as u32,
+            sectors,
+            places: run.places as u32,
             start,
             width,
         })
@@ -408,7 +423,7 @@ impl Indexed {
             let first = run.first + run.places * u64::from(repeat);
             let start = run.start + run.step.times(u64::from(repeat));
             match run.child {
-                Child::Track { head: of_run, .. } if of_run == head => {
+                Child::Track { head: of_run, .. } if u32::from(of_run) == head => {
                     return Some((first, run, start));
                 }
                 Child::Group(child) => {

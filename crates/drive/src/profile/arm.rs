@@ -9,6 +9,8 @@ use crate::seek::{SeekCurve, SeekError, SeekTable};
 /// What the table says.
 pub(super) struct Arm {
     pub seek: SeekCurve,
+    /// How far the time of a distance spreads, where that is said.
+    pub deviation: Option<SeekTable>,
     pub head_switch: Duration,
     pub write_settle_nanos: i64,
     /// Of the formula's own table, where the arm has one.
@@ -26,6 +28,7 @@ pub(super) fn read(field: &Field, cylinders: u32) -> Result<Arm, ProfileError> {
         "write_settle_ms",
         "read_points",
         "write_points",
+        "deviation_points",
         "formula",
     ])?;
     let mut origin = None;
@@ -52,6 +55,10 @@ pub(super) fn read(field: &Field, cylinders: u32) -> Result<Arm, ProfileError> {
     let settle = section.need("write_settle_ms")?.number(SETTLE_MS)?;
     Ok(Arm {
         seek: SeekCurve::new(read, write),
+        deviation: match section.get("deviation_points") {
+            Some(points) => Some(read_points(&points, cylinders)?),
+            None => None,
+        },
         head_switch: millis(&section.need("head_switch_ms")?)?,
         write_settle_nanos: (settle * 1e6).round() as i64,
         formula: origin,

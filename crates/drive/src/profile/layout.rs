@@ -233,19 +233,21 @@ fn read_group(field: &Field) -> Result<GroupDescription, ProfileError> {
     }
 }
 
-/// `[cylinder, head, sectors, start]`, and `tracks, step` if there is more than one.
+/// `[cylinder, head, sectors, start]`, and `tracks, step` if there is more than one, and `blocks`
+/// if not all sectors hold some.
 fn read_tracks(field: &Field) -> Result<TrackRun, ProfileError> {
     let length = field.len()?;
-    if length != 4 && length != 6 {
+    if !matches!(length, 4 | 6 | 7) {
         return Err(field.error(format!(
-            "{length} numbers: expected [cylinder, head, sectors, start_revolutions] or these \
-             and tracks, step_revolutions"
+            "{length} numbers: expected [cylinder, head, sectors, start_revolutions], or these \
+             and tracks, step_revolutions, or all these and blocks"
         )));
     }
+    let sectors = field.at(2)?.u32(1)?;
     Ok(TrackRun {
         cylinder: field.at(0)?.u32(0)?,
         head: field.at(1)?.u32(0)?,
-        sectors: field.at(2)?.u32(1)?,
+        sectors,
         start: revolutions(&field.at(3)?)?,
         tracks: match length {
             4 => 1,
@@ -256,6 +258,10 @@ fn read_tracks(field: &Field) -> Result<TrackRun, ProfileError> {
         step: match length {
             4 => Angle::ZERO,
             _ => revolutions(&field.at(5)?)?,
+        },
+        blocks: match length {
+            7 => field.at(6)?.u32(1)?,
+            _ => sectors,
         },
     })
 }

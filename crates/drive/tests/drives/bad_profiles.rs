@@ -3,7 +3,7 @@
 mod cases;
 mod mutated;
 
-use drive::Profile;
+use drive::{Part, Profile};
 
 use cases::{INDEXED_CASES, ZONED_CASES};
 
@@ -26,6 +26,7 @@ rpm = 5400
 origin = "made up"
 head_switch_ms = 0.8
 write_settle_ms = -0.3
+deviation_points = [[1, 0.05], [9, 0.09]]
 read_points = [[1, 2.0], [5, 3.5], [9, 4.5]]
 
 [overhead]
@@ -68,6 +69,12 @@ write_watermark_permille = 0
 origin = "made up"
 depth = 1
 order = "fcfs"
+
+[confidence]
+origin = "made up"
+spindle = 0.99
+seek = 0.5
+known = [[0, 100], [150, 50]]
 
 [layout]
 origin = "made up"
@@ -255,4 +262,43 @@ fn a_formula_says_where_its_numbers_come_from() {
         "bad.toml",
     );
     assert_eq!(error.expect_err("no origin").key, "seek.formula.origin");
+}
+
+#[test]
+fn confidences_are_those_of_the_file() {
+    let profile = Profile::parse(ZONED, "tiny.toml").expect("a profile");
+    let confidence = profile.confidence.expect("a table of confidences");
+    assert_eq!(confidence.of(Part::Spindle), Some(0.99));
+    assert_eq!(confidence.of(Part::Queue), None);
+    assert_eq!(confidence.least(), Some(0.5));
+    let known = |lba| confidence.is_known(block::Lba(lba));
+    let edges = [0, 99, 100, 149, 150, 199, 200].map(known);
+    assert_eq!(edges, [true, true, false, false, true, true, false]);
+    assert_eq!(confidence.known().len(), 2);
+    for (key, part) in Part::ALL {
+        assert_eq!(part.name(), key);
+    }
+    let deviation = profile.seek_deviation.expect("a table of spreads");
+    assert_eq!(deviation.time(5).as_nanos(), 70_000);
+    let without = Profile::parse(&without_confidence(), "tiny.toml");
+    assert_eq!(without.expect("a profile").confidence, None);
+}
+
+/// `ZONED` without its confidences.
+fn without_confidence() -> String {
+    let from = ZONED.find("[confidence]").expect("confidences");
+    let to = ZONED.find("[layout]").expect("a layout");
+    format!("{}{}", &ZONED[..from], &ZONED[to..])
+}
+
+#[test]
+fn a_seventh_number_is_the_blocks_of_each_track() {
+    let text = indexed().replace("[3, 1, 20, 0.2, -4, 0.1]", "[3, 1, 20, 0.2, -4, 0.1, 19]");
+    let profile = Profile::parse(&text, "tiny.toml").expect("a profile");
+    // Three slipped sectors before; 20 sectors on each track of head 0, 19 on each of head 1.
+    let lba = |cylinder, head, sector| profile.geometry.lba_at(cylinder, head, sector);
+    assert_eq!(lba(3, 1, 0), Some(block::Lba(4 * 20 - 3)));
+    assert_eq!(lba(3, 1, 18), Some(block::Lba(4 * 20 - 3 + 18)));
+    assert_eq!(lba(3, 1, 19), None);
+    assert_eq!(lba(2, 1, 0), Some(block::Lba(4 * 20 - 3 + 19)));
 }

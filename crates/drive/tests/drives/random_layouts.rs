@@ -308,7 +308,7 @@ fn walk(drive: &indexed::Description) -> Vec<Sector> {
                             } else {
                                 run.cylinder + nth
                             };
-                        places.extend((0..run.sectors).map(|sector| (cylinder, run.head, sector)));
+                        places.extend((0..run.blocks).map(|sector| (cylinder, run.head, sector)));
                     }
                 }
             }
@@ -343,10 +343,11 @@ fn serpentines() -> impl Strategy<Value = indexed::Description> {
         2u32..9,
         1u32..4,
         1u32..4,
+        proptest::array::uniform2(0u32..3),
         proptest::collection::btree_map(0u64..60, 1u32..4, 0..4),
     )
-        .prop_map(|(tracks, outer, inner, repeats, more, slips)| {
-            let band = |sectors| {
+        .prop_map(|(tracks, outer, inner, repeats, more, spares, slips)| {
+            let band = |sectors: u32| {
                 let run = |cylinder, head, tracks: i32| TrackRun {
                     cylinder,
                     head,
@@ -354,6 +355,7 @@ fn serpentines() -> impl Strategy<Value = indexed::Description> {
                     start: Angle::fraction(u64::from(head), 3),
                     tracks,
                     step: Angle::fraction(1, 7),
+                    blocks: sectors - spares[head as usize].min(sectors - 1),
                 };
                 GroupDescription::Tracks(vec![
                     run(0, 0, tracks as i32),
@@ -435,6 +437,7 @@ fn indexed_blocks_can_be_remapped_to_slipped_sectors() {
             start: Angle::ZERO,
             tracks: 2,
             step: Angle::ZERO,
+            blocks: 10,
         }])],
         slips: vec![(18, 2)],
         remaps: vec![Remap {
@@ -464,4 +467,47 @@ fn indexed_blocks_can_be_remapped_to_slipped_sectors() {
     })
     .expect_err("a sector that is in use");
     assert_eq!(error.key, "remaps");
+}
+
+#[test]
+fn spares_of_a_track_take_remapped_blocks() {
+    let run = TrackRun {
+        cylinder: 0,
+        head: 0,
+        sectors: 10,
+        start: Angle::ZERO,
+        tracks: 2,
+        step: Angle::ZERO,
+        blocks: 8,
+    };
+    let drive = indexed::Description {
+        surfaces: 1,
+        cylinders: 2,
+        blocks: 16,
+        groups: vec![GroupDescription::Tracks(vec![run])],
+        slips: Vec::new(),
+        remaps: vec![Remap {
+            first: 3,
+            blocks: 1,
+            cylinder: 1,
+            head: 0,
+            sector: 9,
+        }],
+    };
+    let geometry = Geometry::indexed(&drive).expect("a layout");
+    assert_eq!(geometry.lba_at(1, 0, 9), Some(Lba(3)));
+    assert_eq!(geometry.lba_at(0, 0, 8), None);
+    let place = geometry.locate(Lba(8)).expect("a block");
+    assert_eq!((place.cylinder, place.sector), (1, 0));
+    assert_eq!(place.sectors_per_track, 10);
+    for (blocks, reason) in [(0, "0 blocks"), (11, "11 blocks on a track of 10")] {
+        let groups = vec![GroupDescription::Tracks(vec![TrackRun { blocks, ..run }])];
+        let wrong = indexed::Description {
+            groups,
+            ..drive.clone()
+        };
+        let error = Geometry::indexed(&wrong).expect_err("a track with other blocks");
+        assert_eq!((error.key, error.entry), ("tracks", Some(0)));
+        assert!(error.reason.contains(reason), "{}", error.reason);
+    }
 }

@@ -169,6 +169,7 @@ fn serpentines(moved: Moved) -> impl Strategy<Value = Geometry> {
                         start: Angle::fraction(u64::from(head), 3),
                         tracks,
                         step: Angle::fraction(1, 7),
+                        blocks: sectors,
                     };
                     GroupDescription::Tracks(vec![
                         run(0, 0, tracks as i32),

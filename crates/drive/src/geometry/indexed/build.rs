@@ -155,6 +155,16 @@ impl Builder<'_> {
                 ),
             ));
         }
+        if run.blocks == 0 || run.blocks > run.sectors {
+            return Err((
+                "tracks",
+                format!(
+                    "{} blocks on a track of {} sectors: expected at least one, not more than \
+                     sectors",
+                    run.blocks, run.sectors
+                ),
+            ));
+        }
         let repeats = run.tracks.unsigned_abs();
         let last = i64::from(run.cylinder) + i64::from(run.tracks) - i64::from(run.tracks.signum());
         if repeats == 0 || !(0..i64::from(MAX_CYLINDERS)).contains(&last) {
@@ -168,7 +178,7 @@ impl Builder<'_> {
         }
         Ok(Run {
             first,
-            places: u64::from(run.sectors),
+            places: u64::from(run.blocks),
             repeats,
             cylinder: run.cylinder,
             pitch: run.tracks.signum(),
@@ -176,7 +186,9 @@ impl Builder<'_> {
             start: run.start,
             step: run.step,
             child: Child::Track {
-                head: run.head,
+                // Below `MAX_SURFACES`.
+                head: run.head as u8,
+                sectors: run.sectors,
                 width: Angle::fraction(1, u64::from(run.sectors)),
             },
         })

@@ -1,0 +1,122 @@
+//! The `[confidence]` table: how far a profile that was found from timings can be trusted.
+
+use block::{Extent, Lba, Sectors};
+
+use super::ProfileError;
+use super::document::{Field, Section};
+
+/// A part of a profile that can be right while others are wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Part {
+    /// The period.
+    Spindle,
+    /// Which blocks a track has, and at which angles.
+    Map,
+    /// On which cylinder and surface a track is.
+    Layout,
+    /// The arm.
+    Seek,
+    /// What the electronics cost.
+    Overhead,
+    /// The host bus.
+    Bus,
+    /// Segments and look-ahead.
+    Buffer,
+    /// Which writes end early.
+    WriteBack,
+    /// The drive's own queue.
+    Queue,
+    /// Whether reading a track begins with any of its sectors.
+    ZeroLatency,
+}
+
+impl Part {
+    /// All of them, with their keys in profile files.
+    pub const ALL: [(&'static str, Part); 10] = [
+        ("spindle", Part::Spindle),
+        ("map", Part::Map),
+        ("layout", Part::Layout),
+        ("seek", Part::Seek),
+        ("overhead", Part::Overhead),
+        ("bus", Part::Bus),
+        ("buffer", Part::Buffer),
+        ("write_back", Part::WriteBack),
+        ("queue", Part::Queue),
+        ("zero_latency", Part::ZeroLatency),
+    ];
+
+    /// Its key.
+    pub fn name(self) -> &'static str {
+        Part::ALL[self as usize].0
+    }
+}
+
+/// How far each part can be trusted, and where tracks are exactly known.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Confidence {
+    parts: [Option<f64>; Part::ALL.len()],
+    known: Box<[Extent]>,
+}
+
+impl Confidence {
+    /// The share, 0 to 1, of fresh measurements that a part is expected to predict; `None` if
+    /// nothing is said of it.
+    pub fn of(&self, part: Part) -> Option<f64> {
+        self.parts[part as usize]
+    }
+
+    /// The least of the parts' confidences, if there is one.
+    pub fn least(&self) -> Option<f64> {
+        self.parts.iter().copied().flatten().reduce(f64::min)
+    }
+
+    /// The blocks whose tracks are exactly known: ascending, not overlapping.
+    pub fn known(&self) -> &[Extent] {
+        &self.known
+    }
+
+    /// Whether the track of a block is exactly known.
+    pub fn is_known(&self, lba: Lba) -> bool {
+        let after = self.known.partition_point(|extent| extent.start() <= lba);
+        let extent = after.checked_sub(1).map(|index| self.known[index]);
+        extent.is_some_and(|extent| lba < extent.end())
+    }
+}
+
+/// Reads the table, for a drive of so many blocks.
+pub(super) fn read(field: &Field, blocks: u64) -> Result<Confidence, ProfileError> {
+    let mut keys = vec!["origin", "known"];
+    keys.extend(Part::ALL.map(|(key, _)| key));
+    let section = field.section(&keys)?;
+    let mut confidence = Confidence::default();
+    for (key, part) in Part::ALL {
+        if let Some(field) = section.get(key) {
+            confidence.parts[part as usize] = Some(field.number(0.0..=1.0)?);
+        }
+    }
+    confidence.known = read_known(&section, blocks)?.into();
+    Ok(confidence)
+}
+
+/// `[[first, blocks], ...]`
+fn read_known(section: &Section, blocks: u64) -> Result<Vec<Extent>, ProfileError> {
+    let Some(field) = section.get("known") else {
+        return Ok(Vec::new());
+    };
+    let mut end = 0;
+    field.list(|extent| {
+        extent.exactly(2, "[first, blocks]")?;
+        let (first, length) = (extent.at(0)?.u64()?, extent.at(1)?.u64()?);
+        let known = Extent::new(Lba(first), Sectors(length));
+        match known {
+            Ok(known) if first >= end && known.end().0 <= blocks => {
+                end = known.end().0;
+                Ok(known)
+            }
+            _ => Err(extent.error(format!(
+                "{length} blocks from {first}: expected at least one, after the extent before, \
+                 all on the drive"
+            ))),
+        }
+    })
+}
