@@ -10,6 +10,7 @@
 //! ([`prober::Prober`]). The compiler makes the state machine of them that [`Profiler`] is; who
 //! owns one gives its probes to a drive and reports how they ended, in virtual or in real time.
 
+pub mod arm;
 pub mod clock;
 pub mod confidence;
 pub mod device;

@@ -1,0 +1,354 @@
+//! How long the head takes from one track to another, found by what it just misses.
+//!
+//! ```text
+//!   from  ---[block]|                          the command ends: the clock is anchored by it
+//!                        | command given
+//!   to                   |------ lead ------>[block]         taken in this revolution, or in the
+//!                        |---- overhead, arm ---|            next: one answer
+//! ```
+//!
+//! Which lead a sector has is known from the believed angles; a short pause before the command
+//! makes any lead, however wide sectors are.
+
+use block::{Action, Direction, Durability, Duration, Extent, Instant, Lba, Status};
+use drive::Angle;
+
+use crate::arm::threshold::{Answer, Taken, Threshold};
+use crate::clock::{apart, forward};
+use crate::device::{Offers, Writes};
+use crate::map::FoundTrack;
+use crate::prober::{Order, Prober, Timing};
+
+/// How long something takes, and how that varies.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Spread {
+    /// In the mean.
+    pub mean: Duration,
+    /// The standard deviation of single times.
+    pub deviation: Duration,
+    /// From how many answers near the mean.
+    pub samples: u32,
+}
+
+/// Where blocks begin.
+pub(crate) trait Angles: Sync {
+    /// Where a block of a stretch begins; none if that is not known, or it is on another track.
+    fn begin(&self, on: &Stretch, lba: Lba) -> Option<Angle>;
+}
+
+/// The blocks of one track.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Stretch {
+    pub first: Lba,
+    pub blocks: u32,
+    /// Sectors on a whole turn.
+    pub sectors: u32,
+}
+
+impl From<&FoundTrack> for Stretch {
+    fn from(track: &FoundTrack) -> Self {
+        Stretch {
+            first: track.first,
+            blocks: track.blocks,
+            sectors: track.sectors,
+        }
+    }
+}
+
+impl Stretch {
+    fn width(&self) -> Angle {
+        Angle::fraction(1, u64::from(self.sectors))
+    }
+}
+
+/// The angles of the map that was found.
+struct Mapped<'a>(&'a Prober);
+
+impl Angles for Mapped<'_> {
+    fn begin(&self, _: &Stretch, lba: Lba) -> Option<Angle> {
+        self.0.findings(|findings| findings.map.angle_of(lba))
+    }
+}
+
+/// What a try came to.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Tried {
+    Told(Answer),
+    /// Something came in between: it says nothing.
+    Void,
+}
+
+/// Where the head is, as far as that is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Head {
+    Unknown,
+    /// A block of this track was read last.
+    On {
+        first: Lba,
+        block: Lba,
+    },
+}
+
+/// Measures how long the head takes to get to tracks, and remembers where it is.
+pub(crate) struct Trips<'a> {
+    prober: &'a Prober,
+    angles: &'a dyn Angles,
+    head: Head,
+    /// Counts choices of blocks, so that they differ.
+    choices: u64,
+}
+
+/// From the end of a one-block read of track `from`, at once followed by a command, to the first
+/// moment at which a block of track `to` may begin so that it is read (or written) without
+/// another revolution. It contains the command's overhead and the constant by which ends of
+/// commands are late: with `from` and `to` the same track there is nothing else in it, so that
+/// the difference is the time of arm and head.
+///
+/// Angles are those of the map, which has to know both tracks. Without cache control the buffer
+/// answers for blocks that were near others before: such answers do not count, and there may be too
+/// few others. None if the clock is not running,
+/// writes are wanted and not allowed or not told from those that the buffer takes, or the answers
+/// contradict each other.
+pub async fn reposition(
+    prober: &Prober,
+    from: &FoundTrack,
+    to: &FoundTrack,
+    direction: Direction,
+    samples: u32,
+) -> Option<Spread> {
+    let angles = Mapped(prober);
+    let mut trips = Trips::new(prober, &angles);
+    let (from, to) = (Stretch::from(from), Stretch::from(to));
+    trips.least(&from, &to, direction, samples, None).await
+}
+
+/// The part of a track, at its end, from which a look-ahead may leave it before the next command
+/// comes. A choice: an eighth of a revolution is a millisecond.
+const TAIL: u32 = 8;
+
+/// How far from its predicted angle a read may end, in revolutions.
+const OFF: f64 = 0.02;
+
+/// The same for a write, whose end is late by another constant than that of reads.
+const WRITE_OFF: f64 = 0.2;
+
+impl<'a> Trips<'a> {
+    pub fn new(prober: &'a Prober, angles: &'a dyn Angles) -> Self {
+        Trips {
+            prober,
+            angles,
+            head: Head::Unknown,
+            choices: 0,
+        }
+    }
+
+    /// See [`reposition`]; `near` is a guess and how far it may be off, in nanoseconds.
+    pub async fn least(
+        &mut self,
+        from: &Stretch,
+        to: &Stretch,
+        direction: Direction,
+        samples: u32,
+        near: Option<(f64, f64)>,
+    ) -> Option<Spread> {
+        let device = self.prober.device();
+        let may = device.writes == Writes::Allowed && device.offers == Offers::CacheControl;
+        if direction == Direction::Write && !may {
+            return None;
+        }
+        let period = self.period()?;
+        let mut search = Threshold::new(period, near);
+        // Halving takes some, and some are void.
+        for _ in 0..samples * 3 + 30 {
+            if search.weighed() >= samples || search.is_hopeless() {
+                break;
+            }
+            let lead = search.lead();
+            if let Tried::Told(answer) = self.attempt(from, to, direction, lead).await
+                && search.take(answer) == Taken::Odd
+            {
+                self.head = Head::Unknown;
+            }
+        }
+        let found = search.found().filter(|_| search.weighed() >= samples)?;
+        Some(Spread {
+            mean: nanos(found.mean),
+            deviation: nanos(found.deviation),
+            samples: search.weighed(),
+        })
+    }
+
+    fn period(&self) -> Option<f64> {
+        let clock = self.prober.findings(|findings| findings.clock);
+        clock.map(|clock| clock.period())
+    }
+
+    /// Goes once from one track to another, with a lead in nanoseconds.
+    async fn attempt(
+        &mut self,
+        from: &Stretch,
+        to: &Stretch,
+        direction: Direction,
+        lead: f64,
+    ) -> Tried {
+        if !self.stand_on(from).await {
+            return Tried::Void;
+        }
+        let Some((lba, pause)) = self.choose(to, lead) else {
+            self.head = Head::Unknown;
+            return Tried::Void;
+        };
+        if !pause.is_zero() {
+            self.prober.pause(pause).await;
+        }
+        let timing = self.prober.ask(self.action(lba, direction)).await;
+        let answer = self.judge(to, lba, direction, lead, &timing);
+        self.head = match (&answer, direction) {
+            (Tried::Told(_), Direction::Read) => Head::On {
+                first: to.first,
+                block: lba,
+            },
+            _ => Head::Unknown,
+        };
+        answer
+    }
+
+    /// Brings the head onto a track, by a read that anchors the clock, unless it is there; answers
+    /// whether it is.
+    async fn stand_on(&mut self, track: &Stretch) -> bool {
+        let tail = track.sectors / TAIL;
+        let usable = track.blocks.saturating_sub(tail).max(1);
+        if let Head::On { first, block } = self.head
+            && first == track.first
+            && block.0 - first.0 < u64::from(usable)
+        {
+            return true;
+        }
+        self.head = Head::Unknown;
+        let lba = Lba(track.first.0 + self.choice(u64::from(usable)));
+        let Ok(sighting) = self.prober.sight(lba).await else {
+            return false;
+        };
+        let Some(error) = self.anchor(track, lba, sighting.at) else {
+            return false;
+        };
+        let there = error.abs() < OFF;
+        if there {
+            self.head = Head::On {
+                first: track.first,
+                block: lba,
+            };
+        }
+        there
+    }
+
+    /// Corrects the clock by a read that ended; answers by how much it was off.
+    fn anchor(&self, track: &Stretch, lba: Lba, at: Instant) -> Option<f64> {
+        let end = self.angles.begin(track, lba)? + track.width();
+        self.prober.findings(|findings| {
+            let clock = findings.clock.as_mut()?;
+            Some(clock.anchor(end, at))
+        })
+    }
+
+    /// One of so many, another one each time.
+    fn choice(&mut self, of: u64) -> u64 {
+        self.choices += 1;
+        // The golden section spreads them.
+        let spread = self.choices.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        ((u128::from(spread) * u128::from(of)) >> 64) as u64
+    }
+
+    /// The block of a track that begins at the lead after now, or as soon as possible after that;
+    /// and how long to wait so that it is the lead exactly.
+    fn choose(&self, track: &Stretch, lead: f64) -> Option<(Lba, Duration)> {
+        let clock = self.prober.findings(|findings| findings.clock)?;
+        let now = self.prober.now();
+        let width = track.width();
+        let aim = clock.angle_at(now) + forward(lead / clock.period());
+        let start = self.angles.begin(track, track.first)?;
+        let sector = (aim - start).raw().div_ceil(width.raw());
+        // Slipped sectors before a block put it later than its number says.
+        let slack = u64::from(track.sectors - track.blocks.min(track.sectors));
+        let first = sector.saturating_sub(slack);
+        let candidates = (first..=sector).filter(|&index| index < u64::from(track.blocks));
+        // Or past the end of the track: its beginning is next.
+        let best = candidates
+            .chain([0])
+            .filter_map(|index| {
+                let lba = Lba(track.first.0 + index);
+                let begin = self.angles.begin(track, lba)?;
+                Some(((begin - aim).raw(), lba))
+            })
+            .min()?;
+        let spindle = clock.spindle();
+        let pause = spindle.time_of(Angle::from_raw(best.0));
+        let longest = spindle.time_of(Angle::fraction(1, u64::from(TAIL) * 2));
+        (pause <= longest).then_some((best.1, pause))
+    }
+
+    fn action(&self, lba: Lba, direction: Direction) -> Action {
+        let extent = Extent::block(lba);
+        match direction {
+            Direction::Read => self.prober.from_medium(extent),
+            Direction::Write => Action::Write {
+                extent,
+                durability: Durability::Durable,
+            },
+        }
+    }
+
+    /// What an answer says of the threshold.
+    fn judge(
+        &self,
+        to: &Stretch,
+        lba: Lba,
+        direction: Direction,
+        lead: f64,
+        timing: &Timing,
+    ) -> Tried {
+        let took = timing.ended.since(timing.submitted);
+        let (clock, fast) = self
+            .prober
+            .findings(|findings| (findings.clock, findings.fast));
+        let hit = self.prober.device().offers == Offers::Nothing && took <= fast;
+        let Some(clock) = clock.filter(|_| !hit) else {
+            return Tried::Void;
+        };
+        if timing.status != Status::Good || timing.order != Order::Direct {
+            return Tried::Void;
+        }
+        let Some(begin) = self.angles.begin(to, lba) else {
+            return Tried::Void;
+        };
+        let (period, end) = (clock.period(), begin + to.width());
+        let off = apart(end, clock.angle_at(timing.ended));
+        let allowed = match direction {
+            Direction::Read => OFF,
+            Direction::Write => WRITE_OFF,
+        };
+        if off.abs() > allowed {
+            return Tried::Void;
+        }
+        if direction == Direction::Read {
+            self.anchor(to, lba, timing.ended);
+        }
+        // The lead as it was, however long the pause was in fact.
+        let aside = apart(
+            clock.angle_at(timing.submitted) + forward(lead / period),
+            begin,
+        );
+        let lead = lead + aside * period;
+        let width = to.width().revolutions() * period;
+        let turns = ((took.as_nanos() as f64 - lead - width) / period).round();
+        let made = lead + turns * period;
+        Tried::Told(Answer {
+            missed: made - period,
+            made,
+        })
+    }
+}
+
+fn nanos(time: f64) -> Duration {
+    Duration::from_nanos(time.max(0.0).round() as u64)
+}
