@@ -5,6 +5,7 @@ use block::Duration;
 use crate::clock::Clock;
 use crate::confidence::Confidence;
 use crate::map::TrackMap;
+use crate::place::Layout;
 
 /// What the procedures have found so far, part by part.
 #[derive(Clone, Debug, Default)]
@@ -19,6 +20,8 @@ pub struct Findings {
     pub map: TrackMap,
     /// How well angles of blocks on the map are predicted.
     pub map_confidence: Confidence,
+    /// Which surface and cylinder the tracks are on.
+    pub layout: Option<Layout>,
 }
 
 /// How evenly the spindle turns.

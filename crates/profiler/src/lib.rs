@@ -16,6 +16,7 @@ pub mod confidence;
 pub mod device;
 pub mod findings;
 pub mod map;
+pub mod place;
 pub mod prober;
 pub mod profiler;
 pub mod rehearsal;
