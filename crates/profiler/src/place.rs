@@ -1,14 +1,135 @@
-//! On which surface and cylinder each track is.
+//! Which surface and cylinder tracks are on: the time from track to track tells.
+//!
+//! ```text
+//!   map            tracks in the order of their blocks, with angles
+//!   recognise      cylinder by cylinder, or a serpentine of bands; how many surfaces
+//!   rows           every track's row, surface and cylinder; guesses where the map has gaps
+//!   describe       nested patterns, as a drive's profile has them
+//! ```
+//!
+//! Which of a row's surfaces is called which cannot be seen from outside, nor whether the heads
+//! of every other cylinder take their turns backwards, where a head switch is not longer than the
+//! seek to the next cylinder: heads are numbered in the order of their blocks.
 
+use block::{Extent, Lba};
 use drive::geometry::indexed::Description;
 
 use crate::confidence::Confidence;
+use crate::map::TrackMap;
+use crate::prober::Prober;
 
-/// The tracks of a map, put on surfaces and cylinders.
-#[derive(Clone, Debug, Default)]
+mod check;
+mod describe;
+mod guess;
+mod pattern;
+mod recognise;
+mod rows;
+mod strip;
+mod way;
+
+pub use pattern::{Heading, Pattern, Turning};
+
+use recognise::Recognised;
+use way::Ways;
+
+/// Where tracks are.
+#[derive(Clone, Debug)]
 pub struct Layout {
-    /// Where every track is, at the map's angles.
+    /// All blocks of the device; angles are those of the map.
     pub description: Description,
-    /// How often the arm's times agreed.
+    /// In which order tracks were filled.
+    pub pattern: Pattern,
+    /// How well the times between tracks fit.
     pub confidence: Confidence,
+    /// Blocks whose tracks are on the map: elsewhere the description is a guess.
+    pub known: Vec<Extent>,
+    /// Blocks that are not where the description says.
+    pub fenced: Vec<Extent>,
+}
+
+/// Why no layout was found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NotPlaced {
+    /// The map is empty.
+    NoMap,
+    /// Times from track to track could not be measured, or fit no pattern.
+    NoPattern,
+}
+
+/// Finds the layout of the tracks on the map.
+///
+/// # Errors
+/// If there is no map, or no pattern fits it.
+pub async fn find(prober: &Prober) -> Result<(), NotPlaced> {
+    let ways = Ways { prober };
+    let pieces = prober.findings(|found| longest(&found.map));
+    let mut found = None;
+    for piece in pieces.iter().take(3) {
+        found = recognise::recognise(&ways, *piece).await;
+        if found.is_some() {
+            break;
+        }
+    }
+    if pieces.is_empty() {
+        return Err(NotPlaced::NoMap);
+    }
+    let found = found.ok_or(NotPlaced::NoPattern)?;
+    let anchors = anchors(&ways, &found).await;
+    let blocks = prober.device().blocks;
+    let layout = prober.findings(|findings| layout(&findings.map, found.pattern, &anchors, blocks));
+    let confidence = check::check(&ways, &layout).await;
+    prober.findings(|findings| {
+        findings.layout = Some(Layout {
+            confidence,
+            ..layout
+        });
+    });
+    Ok(())
+}
+
+/// The layout of a map whose pattern is known. `anchors` are blocks with which rows begin, as far
+/// as they are known.
+pub fn layout(map: &TrackMap, pattern: Pattern, anchors: &[Lba], blocks: u64) -> Layout {
+    let strips = strip::strips(map);
+    let laid = rows::lay(&strips, pattern, anchors, blocks);
+    let fenced = map
+        .elsewhere
+        .iter()
+        .filter_map(|moved| Extent::new(moved.first, block::Sectors(u64::from(moved.blocks))).ok());
+    Layout {
+        description: describe::describe(&laid, pattern, blocks, &map.slips),
+        pattern,
+        confidence: Confidence::NONE,
+        known: describe::known(&map.pieces),
+        fenced: fenced.collect(),
+    }
+}
+
+/// The map's pieces, the longest first.
+fn longest(map: &TrackMap) -> Vec<usize> {
+    let mut pieces: Vec<usize> = (0..map.pieces.len()).collect();
+    pieces.sort_by_key(|&piece| std::cmp::Reverse(map.pieces[piece].tracks()));
+    pieces
+}
+
+/// Where rows begin in the pieces behind unknown blocks.
+async fn anchors(ways: &Ways<'_>, found: &Recognised) -> Vec<Lba> {
+    if found.pattern.band == 1 {
+        return Vec::new();
+    }
+    let mut anchors = vec![found.row.first];
+    let Some(limit) = recognise::limit(ways, found).await else {
+        return anchors;
+    };
+    let behind_gaps = ways.prober.findings(|found| {
+        let pieces = &found.map.pieces;
+        let after = |index: &usize| *index > 0 && pieces[index - 1].end() != pieces[*index].first;
+        (0..pieces.len()).filter(after).collect::<Vec<usize>>()
+    });
+    for piece in behind_gaps {
+        let row = recognise::row_in(ways, piece, &found.pattern, limit).await;
+        anchors.extend(row.map(|row| row.first));
+    }
+    anchors.sort_unstable();
+    anchors
 }

@@ -1,0 +1,402 @@
+//! Which pattern the tracks of a piece were filled in.
+//!
+//! Cylinder by cylinder, all tracks of a cycle are equally near to its first. In a serpentine the
+//! arm comes back: there are tracks far behind a track in the order of blocks that are as near to
+//! it as can be.
+
+use super::pattern::{Heading, Pattern, Turning};
+use super::way::{EQUAL, Ways, nth};
+use crate::clock::apart;
+use crate::map::{FoundTrack, Piece};
+
+/// At most how many surfaces: those of the layouts that can be described.
+const SURFACES: u64 = drive::geometry::MAX_SURFACES as u64;
+
+/// The longest band that is looked for, in tracks. A choice: ten times those of the drives that
+/// are known.
+const LONGEST: i64 = 3200;
+
+/// The shortest band of a serpentine, in tracks. A choice: half of the shortest known.
+const SHORTEST: i64 = 8;
+
+/// Skews within a cycle that differ by less, in revolutions, are the same. A choice: a few
+/// sectors, which slips may move.
+const SAME: f64 = 0.006;
+
+/// A pattern, and the first block of a row that fits it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Recognised {
+    pub pattern: Pattern,
+    /// A track with which a row begins.
+    pub row: FoundTrack,
+}
+
+/// The pattern of a piece, if one fits. `first` says whether the piece begins with a row.
+pub(super) async fn recognise(ways: &Ways<'_>, index: usize) -> Option<Recognised> {
+    let piece = ways
+        .prober
+        .findings(|found| found.map.pieces.get(index).cloned())?;
+    let cuts = cuts(&piece);
+    let period = period(&cuts, piece.cycle_tracks());
+    let first = track(ways, index, cuts.first().copied().unwrap_or(0))?;
+    if let Some(period) = period.filter(|&period| (2..=SURFACES).contains(&period))
+        && is_cylinder(ways, &first, period as i64).await?
+    {
+        return Some(Recognised {
+            pattern: Pattern::head_first(period as u32),
+            row: first,
+        });
+    }
+    if let Some(found) = serpentine(ways, &first, period).await {
+        return Some(found);
+    }
+    let pattern = Pattern::head_first(1);
+    let row = first;
+    Some(Recognised { pattern, row })
+}
+
+fn track(ways: &Ways<'_>, piece: usize, ordinal: u64) -> Option<FoundTrack> {
+    ways.prober
+        .findings(|found| nth(&found.map, piece, ordinal))
+}
+
+/// Which tracks of a piece's cycle come after another skew than most, or have other numbers of
+/// sectors than the one before.
+pub(super) fn cuts(piece: &Piece) -> Vec<u64> {
+    let longest = piece.cycle.iter().max_by_key(|band| band.tracks);
+    let usual = longest.filter(|band| band.tracks > 1).map(|band| band.skew);
+    let mut cuts = Vec::new();
+    let mut ordinal = 0;
+    for (index, band) in piece.cycle.iter().enumerate() {
+        ordinal += u64::from(band.tracks);
+        let wraps = index + 1 == piece.cycle.len();
+        if wraps && piece.repeats == 1 {
+            break;
+        }
+        let next = &piece.cycle[(index + 1) % piece.cycle.len()];
+        let begin = if wraps {
+            next.start + piece.step
+        } else {
+            next.start
+        };
+        let last = band.start + band.skew.times(u64::from(band.tracks - 1));
+        let usual = usual.unwrap_or(band.skew);
+        let off = apart(usual, begin - last).abs();
+        if next.sectors != band.sectors || off > SAME.max(1.5 / f64::from(band.sectors)) {
+            cuts.push(ordinal);
+        }
+    }
+    cuts
+}
+
+/// After how many tracks the next cut comes, mostly.
+fn period(cuts: &[u64], cycle: u64) -> Option<u64> {
+    let (first, last) = (cuts.first()?, cuts.last()?);
+    let mut lengths: Vec<u64> = cuts.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    lengths.push(first + cycle - last);
+    lengths.sort_unstable();
+    Some(lengths[lengths.len() / 2])
+}
+
+/// Whether the tracks of a cycle that begins at `first` are on one cylinder.
+async fn is_cylinder(ways: &Ways<'_>, first: &FoundTrack, period: i64) -> Option<bool> {
+    let next = ways.over(first, 1).await?;
+    let last = ways.over(first, period - 1).await?;
+    let one = ways.over(first, period).await?;
+    let two = ways.over(first, 2 * period).await?;
+    let many = ways.over(first, 32 * period).await?;
+    let flat = (last - next).abs() < EQUAL;
+    Some(flat && two > one - 2.0 * EQUAL && many > last + EQUAL)
+}
+
+/// A band that was found.
+#[derive(Clone, Copy, Debug)]
+struct Bands {
+    /// The first track of one.
+    first: FoundTrack,
+    /// Tracks of one.
+    tracks: i64,
+    turning: Turning,
+}
+
+/// Bands that go there and back, or the same way each.
+async fn serpentine(
+    ways: &Ways<'_>,
+    first: &FoundTrack,
+    period: Option<u64>,
+) -> Option<Recognised> {
+    let bands = match hinted(ways, first, period).await {
+        Some(bands) => bands,
+        None => searched(ways, first).await?,
+    };
+    let near = Near::measure(ways, &bands).await?;
+    rows(ways, &bands, &near, first).await
+}
+
+/// Bands as long as the map's cycle, if the arm does come back after them.
+async fn hinted(ways: &Ways<'_>, first: &FoundTrack, period: Option<u64>) -> Option<Bands> {
+    let tracks = period.filter(|&period| (SHORTEST..=LONGEST).contains(&(period as i64)))? as i64;
+    for turning in [Turning::Alternating, Turning::Same] {
+        let bands = Bands {
+            first: ways.beside(first, tracks)?,
+            tracks,
+            turning,
+        };
+        // The first boundary may be one of rows: the next is not, then.
+        for boundary in 0..2 {
+            if joined(ways, &bands, boundary)
+                .await
+                .is_some_and(|joined| joined)
+            {
+                return Some(bands);
+            }
+        }
+    }
+    None
+}
+
+/// Whether a band is on the same cylinders as the band before it.
+async fn joined(ways: &Ways<'_>, bands: &Bands, boundary: i64) -> Option<bool> {
+    let (from, over) = across(ways, bands, boundary)?;
+    let near = ways.over(&from, over).await?;
+    // As far within the band.
+    let far = ways.over(&from, -(bands.tracks / 2)).await?;
+    Some(near < far - EQUAL)
+}
+
+/// A track of the band before a boundary (counted from `bands.first`), and how far behind it the
+/// track of the next band is that is on the same cylinder, if the bands are on the same cylinders.
+fn across(ways: &Ways<'_>, bands: &Bands, boundary: i64) -> Option<(FoundTrack, i64)> {
+    let quarter = bands.tracks / 4;
+    let (back, over) = match bands.turning {
+        Turning::Alternating => (1 + quarter, 2 * quarter + 1),
+        Turning::Same => (quarter, bands.tracks),
+    };
+    let from = ways.beside(&bands.first, boundary * bands.tracks - back)?;
+    Some((from, over))
+}
+
+/// Bands that the map does not show: the times from one track to those farther and farther behind
+/// it fall where the arm comes back.
+async fn searched(ways: &Ways<'_>, first: &FoundTrack) -> Option<Bands> {
+    let mut tracks = SHORTEST;
+    let mut seen: Vec<(i64, f64)> = Vec::new();
+    while tracks < 2 * LONGEST {
+        seen.push((tracks, ways.over(first, tracks).await?));
+        if let Some(found) = fallen(&seen) {
+            let centre = lowest(ways, first, found).await?;
+            if let Some(bands) = confirmed(ways, first, centre).await {
+                return Some(bands);
+            }
+            seen.clear();
+        }
+        tracks += (tracks / 10).max(2);
+    }
+    None
+}
+
+/// Between which distances the times fell and rose again.
+fn fallen(seen: &[(i64, f64)]) -> Option<(i64, i64)> {
+    let last = seen.last()?;
+    let (lowest, _) = seen
+        .iter()
+        .enumerate()
+        .skip(1)
+        .min_by(|a, b| a.1.1.total_cmp(&b.1.1))?;
+    let highest = seen[..lowest].iter().map(|seen| seen.1).fold(0.0, f64::max);
+    let low = seen[lowest].1;
+    let fell = highest > low + EQUAL && last.1 > low + EQUAL;
+    fell.then(|| {
+        (
+            seen[lowest - 1].0,
+            seen.get(lowest + 1).map_or(last.0, |next| next.0),
+        )
+    })
+}
+
+/// The middle of the distances whose time is the shortest.
+async fn lowest(ways: &Ways<'_>, from: &FoundTrack, (low, high): (i64, i64)) -> Option<i64> {
+    let (mut low, mut high) = (low, high);
+    while high - low > 12 {
+        let third = (high - low) / 4;
+        let left = ways.over(from, low + third).await?;
+        let right = ways.over(from, high - third).await?;
+        if left < right {
+            high -= third;
+        } else {
+            low += third;
+        }
+    }
+    let mut times = Vec::new();
+    for tracks in low..=high {
+        times.push((tracks, ways.over(from, tracks).await?));
+    }
+    let least = times.iter().map(|time| time.1).fold(f64::MAX, f64::min);
+    let near = times.iter().filter(|time| time.1 < least + EQUAL);
+    let (sum, count) = near.fold((0, 0), |(sum, count), time| (sum + time.0, count + 1));
+    // Twice the mean, rounded up: the middle lies between two tracks.
+    (count > 0).then(|| (2 * sum + count - 1) / count)
+}
+
+/// Bands for which the arm is back at twice the distance `twice_centre / 2`, if more speaks for
+/// them.
+async fn confirmed(ways: &Ways<'_>, first: &FoundTrack, twice_centre: i64) -> Option<Bands> {
+    for tracks in [
+        twice_centre / 4,
+        (twice_centre + 2) / 4,
+        (twice_centre + 4) / 4,
+    ] {
+        let bands = Bands {
+            first: ways.beside(first, tracks)?,
+            tracks,
+            turning: Turning::Alternating,
+        };
+        if tracks >= SHORTEST && is_exact(ways, &bands).await? {
+            return Some(bands);
+        }
+    }
+    let tracks = twice_centre / 2;
+    let bands = Bands {
+        first: ways.beside(first, tracks)?,
+        tracks,
+        turning: Turning::Same,
+    };
+    (tracks >= SHORTEST && joined(ways, &bands, 0).await? && joined(ways, &bands, 1).await?)
+        .then_some(bands)
+}
+
+/// Whether bands turn exactly where they are thought to, at two boundaries: tracks at the same
+/// distance from there are near each other, and on both sides it grows alike.
+async fn is_exact(ways: &Ways<'_>, bands: &Bands) -> Option<bool> {
+    for boundary in 0..2 {
+        if !joined(ways, bands, boundary).await? {
+            return Some(false);
+        }
+        let (from, over) = across(ways, bands, boundary)?;
+        let mut off = [0.0; 2];
+        for (side, off) in [-3, 3].into_iter().zip(&mut off) {
+            *off = ways.over(&from, over + side).await?;
+        }
+        let middle = ways.over(&from, over).await?;
+        if (off[0] - off[1]).abs() > EQUAL || off[0] < middle + EQUAL / 2.0 {
+            return Some(false);
+        }
+    }
+    Some(true)
+}
+
+/// What is near and what is far in bands.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Near {
+    /// Times between tracks of one cylinder are below.
+    limit: f64,
+}
+
+impl Near {
+    async fn measure(ways: &Ways<'_>, bands: &Bands) -> Option<Near> {
+        let mut near = f64::MAX;
+        let mut far: f64 = 0.0;
+        for boundary in 0..3 {
+            let (from, over) = across(ways, bands, boundary)?;
+            near = near.min(ways.over(&from, over).await?);
+            far = far.max(ways.over(&from, -(bands.tracks / 2)).await?);
+        }
+        let limit = (near + far) / 2.0;
+        (far > near + EQUAL).then_some(Near { limit })
+    }
+
+    /// Whether a band is of the same row as the band before.
+    async fn same_row(&self, ways: &Ways<'_>, bands: &Bands, boundary: i64) -> Option<bool> {
+        let (from, over) = across(ways, bands, boundary)?;
+        Some(ways.over(&from, over).await? < self.limit)
+    }
+
+    /// The first boundary from one on at which a row begins.
+    async fn row_from(&self, ways: &Ways<'_>, bands: &Bands, from: i64) -> Option<i64> {
+        for boundary in from..=from + SURFACES as i64 {
+            if !self.same_row(ways, bands, boundary).await? {
+                return Some(boundary);
+            }
+        }
+        None
+    }
+}
+
+/// How many bands are in a row, and which way the first of them goes.
+async fn rows(
+    ways: &Ways<'_>,
+    bands: &Bands,
+    near: &Near,
+    first: &FoundTrack,
+) -> Option<Recognised> {
+    let second = near.row_from(ways, bands, 0).await?;
+    let third = near.row_from(ways, bands, second + 1).await?;
+    let surfaces = third - second;
+    let row = ways.beside(&bands.first, second * bands.tracks)?;
+    let begins = heading(ways, bands, surfaces, &row).await?;
+    let pattern = Pattern {
+        surfaces: surfaces as u32,
+        band: bands.tracks as u32,
+        turning: bands.turning,
+        begins,
+    };
+    let back = (second + 1) == surfaces;
+    let row = if back { *first } else { row };
+    Some(Recognised { pattern, row })
+}
+
+/// Which way the first bands of rows go: the ends of the first bands of two rows are nearest to
+/// each other where they meet.
+async fn heading(
+    ways: &Ways<'_>,
+    bands: &Bands,
+    surfaces: i64,
+    row: &FoundTrack,
+) -> Option<Heading> {
+    let last = bands.tracks - 1;
+    let before = ways.beside(row, -surfaces * bands.tracks);
+    let (before, row) = match before {
+        Some(before) => (before, *row),
+        None => (*row, ways.beside(row, surfaces * bands.tracks)?),
+    };
+    let end = |first: &FoundTrack| ways.beside(first, last);
+    // The row before ends where the next begins, with the first band onward; or the other way.
+    let onward = ways.time(&end(&before)?, &row).await?;
+    let back = ways.time(&before, &end(&row)?).await?;
+    Some(if onward < back {
+        Heading::Onward
+    } else {
+        Heading::Back
+    })
+}
+
+/// The first row of a piece of a serpentine that begins behind unknown blocks.
+pub(super) async fn row_in(
+    ways: &Ways<'_>,
+    index: usize,
+    pattern: &Pattern,
+    near: f64,
+) -> Option<FoundTrack> {
+    let piece = ways
+        .prober
+        .findings(|found| found.map.pieces.get(index).cloned())?;
+    let cut = cuts(&piece).first().copied()?;
+    let bands = Bands {
+        first: track(ways, index, cut)?,
+        tracks: i64::from(pattern.band),
+        turning: pattern.turning,
+    };
+    let boundary = Near { limit: near }.row_from(ways, &bands, 0).await?;
+    ways.beside(&bands.first, boundary * bands.tracks)
+}
+
+/// The time between near and far in a serpentine's rows.
+pub(super) async fn limit(ways: &Ways<'_>, found: &Recognised) -> Option<f64> {
+    let pattern = &found.pattern;
+    let bands = Bands {
+        first: ways.beside(&found.row, i64::from(pattern.band))?,
+        tracks: i64::from(pattern.band),
+        turning: pattern.turning,
+    };
+    Some(Near::measure(ways, &bands).await?.limit)
+}

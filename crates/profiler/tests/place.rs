@@ -1,0 +1,173 @@
+//! Surfaces and cylinders of every drive that we ship, found from a true map and from timing.
+
+use std::sync::Arc;
+
+use block::{Duration, Instant, Lba};
+use drive::{Angle, Geometry, Imperfections, Profile, VirtualDrive, catalog};
+use profiler::place::Layout;
+use profiler::rehearsal::rehearse;
+use profiler::{Device, Findings, Offers, Profiler, Writes, place, spindle};
+
+#[path = "place/oracle.rs"]
+mod oracle;
+
+/// What came of a drive.
+#[derive(Debug)]
+struct Placed {
+    layout: Option<Layout>,
+    probes: u64,
+    seconds: f64,
+    /// Of random pairs of blocks on the map, the share at the true distance in cylinders.
+    distances: f64,
+    /// Of all random pairs, the share whose distance is off by less than 1 % of the drive.
+    roughly: f64,
+    /// Of random pairs on cylinders of the map, the share that is on one surface if and only if
+    /// it should be.
+    surfaces: f64,
+    /// Of random blocks on the map, the share whose angle is true within a tenth of a sector.
+    angles: f64,
+}
+
+fn noisy() -> Imperfections {
+    Imperfections {
+        seek_noise: Duration::from_micros(60),
+        overhead_noise: Duration::from_micros(20),
+        ..Imperfections::default()
+    }
+}
+
+/// The stretches of a drive that the map has: all of small drives, some rows of each zone of
+/// large ones.
+fn stretches(truth: &Profile) -> Vec<(u64, u64)> {
+    let blocks = truth.geometry.sectors().0;
+    if truth.geometry.tracks() < 1_000_000 {
+        return vec![(0, blocks)];
+    }
+    let zones = truth.geometry.zones();
+    let mut stretches: Vec<(u64, u64)> = Vec::new();
+    for zone in zones.iter().step_by(2) {
+        let tracks = u64::from(zone.sectors_per_track) * 20_000;
+        let from = zone.first.0;
+        stretches.push((from, (from + tracks).min(blocks)));
+    }
+    stretches
+}
+
+/// Finds where a drive's tracks are.
+fn placed(name: &str) -> Placed {
+    let entry = catalog::find(name).expect("a shipped drive");
+    let truth = Arc::new(entry.profile().expect("a valid one"));
+    let known = Lba(1000);
+    let place = truth.geometry.locate(known).expect("a block");
+    let zero = place.angle + place.width;
+    let map = oracle::map(&truth.geometry, &stretches(&truth), zero);
+    let mut drive = VirtualDrive::imperfect(truth.clone(), noisy(), 7);
+    let device = Device::of(&drive, Offers::CacheControl, Writes::Forbidden);
+    let (give, begun) = std::sync::mpsc::channel();
+    let mut profiler = Profiler::new(device, Findings::default(), move |prober| async move {
+        spindle::find(&prober, known).await.expect("a period");
+        prober.findings(|findings| findings.map = map);
+        give.send(prober.now()).expect("somebody waits");
+        let _ = place::find(&prober).await;
+    });
+    let budget = Duration::from_secs(3600);
+    let ended = rehearse(&mut profiler, &mut drive, Instant::ZERO, budget);
+    let begun = begun.recv().expect("a beginning");
+    let layout = profiler.findings().layout;
+    let mut placed = Placed {
+        layout: layout.clone(),
+        probes: profiler.probes(),
+        seconds: ended.at().since(begun).as_secs_f64(),
+        distances: 0.0,
+        roughly: 0.0,
+        surfaces: 0.0,
+        angles: 0.0,
+    };
+    if let Some(layout) = layout {
+        compare(&mut placed, &layout, &truth, zero);
+    }
+    placed
+}
+
+/// Compares a layout with the truth.
+fn compare(placed: &mut Placed, layout: &Layout, truth: &Profile, zero: Angle) {
+    let found = Geometry::indexed(&layout.description).expect("a layout");
+    let mut state = 1u64;
+    let mut random = |of: u64| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        ((u128::from(state) * u128::from(of)) >> 64) as u64
+    };
+    let total = truth.geometry.sectors().0;
+    assert_eq!(found.sectors().0, total);
+    let actuators = u64::from(truth.actuators);
+    let share = total / actuators;
+    let cylinders = f64::from(truth.geometry.cylinders());
+    let mut sums = [0.0; 5];
+    const PAIRS: u32 = 4000;
+    let mut near = 0.0;
+    for _ in 0..PAIRS {
+        // Both on blocks of one actuator.
+        let base = random(actuators) * share;
+        let anywhere = [base + random(share), base + random(share)].map(Lba);
+        let of = |geometry: &Geometry, lba| geometry.locate(lba).expect("a block");
+        let distance = |geometry: &Geometry, pair: [Lba; 2]| {
+            let [a, b] = pair.map(|lba| of(geometry, lba).cylinder);
+            a.abs_diff(b)
+        };
+        let off = distance(&found, anywhere).abs_diff(distance(&truth.geometry, anywhere));
+        sums[1] += f64::from(u8::from(f64::from(off) < cylinders / 100.0));
+        let extent = layout.known[random(layout.known.len() as u64) as usize];
+        let mut within = || Lba(extent.start().0 + random(extent.length().0));
+        let pair = [within(), within()];
+        let off = distance(&found, pair).abs_diff(distance(&truth.geometry, pair));
+        sums[0] += f64::from(u8::from(off == 0));
+        let same = |geometry: &Geometry| {
+            let [a, b] = pair.map(|lba| of(geometry, lba).head);
+            a == b
+        };
+        sums[2] += f64::from(u8::from(same(&found) == same(&truth.geometry)));
+        let (there, true_one) = (of(&found, pair[0]), of(&truth.geometry, pair[0]));
+        let apart = (there.angle - (true_one.angle - zero)).raw() as i64;
+        let tolerable = true_one.width.raw() / 10;
+        sums[3] += f64::from(u8::from(apart.unsigned_abs() < tolerable));
+        near += 1.0;
+    }
+    placed.distances = sums[0] / near;
+    placed.roughly = sums[1] / f64::from(PAIRS);
+    placed.surfaces = sums[2] / near;
+    placed.angles = sums[3] / near;
+}
+
+#[test]
+fn table() {
+    let only = std::env::var("DRIVE").ok();
+    for entry in catalog::ALL {
+        let name = entry.name;
+        if only.as_ref().is_some_and(|only| !name.contains(only.as_str())) {
+            continue;
+        }
+        let placed = placed(name);
+        let layout = placed.layout.as_ref();
+        let truth = entry.profile().expect("valid");
+        let pattern = layout.map(|l| l.pattern);
+        println!(
+            "{name:26} {:6} {:6.1}s H={:?}/{} band={:?} {:?} conf={:.3} dist={:.4} rough={:.4} surf={:.4} angle={:.4} groups={:?} slips={:?} runs={:?} cyl={:?}/{}",
+            placed.probes,
+            placed.seconds,
+            pattern.map(|p| p.surfaces),
+            truth.geometry.surfaces(),
+            pattern.map(|p| p.band),
+            pattern.map(|p| p.begins),
+            layout.map_or(0.0, |l| l.confidence.share()),
+            placed.distances,
+            placed.roughly,
+            placed.surfaces,
+            placed.angles,
+            layout.map(|l| l.description.groups.len()),
+            layout.map(|l| l.description.slips.len()),
+            layout.map(|l| match l.description.groups.last() { Some(drive::geometry::indexed::GroupDescription::Groups(g)) => g.len(), _ => 0 }),
+            layout.map(|l| l.description.cylinders),
+            truth.geometry.cylinders(),
+        );
+    }
+}
