@@ -75,11 +75,13 @@ impl Piece {
     }
 
     /// Goes on with what another piece has; its end is what was measured.
-    fn go_on_with(&mut self, next: Piece) {
+    fn go_on_with(&mut self, next: &Piece) {
+        if next.repeats >= self.repeats {
+            self.cycle = next.cycle.clone();
+        }
         self.repeats += next.repeats;
         let off = apart(self.end_angle(), next.end_angle());
         self.step = self.step + forward(off / f64::from(self.repeats));
-        self.cycle = next.cycle;
     }
 }
 
@@ -92,7 +94,7 @@ impl TrackMap {
         let place = self.pieces.partition_point(|other| other.first < piece.first);
         if let Some(before) = place.checked_sub(1).map(|index| &mut self.pieces[index]) {
             if before.goes_on_with(&piece) {
-                before.go_on_with(piece);
+                before.go_on_with(&piece);
                 return;
             }
         }

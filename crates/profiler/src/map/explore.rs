@@ -16,9 +16,9 @@ use drive::Angle;
 
 use super::Piece;
 use super::eye::{Care, Eye, width};
-use super::line::{Lost, beginning};
-use super::rhythm::{History, Kind, Rhythm, Run};
-use super::track::{Traced, Tracing};
+use super::line::{self, Line, Lost, beginning};
+use super::rhythm::{History, Kind, Landings, Rhythm, Run, SAME};
+use super::track::{LONGEST_GAP, Traced, Tracing};
 use crate::clock::{apart, forward};
 use crate::prober::Prober;
 
@@ -72,6 +72,24 @@ pub async fn explore(prober: &Prober, from: Lba, to: Lba) -> Explored {
     }
 }
 
+/// Ends of runs that are looked at when a rhythm goes on after a track that was not of it: whether
+/// it goes on at the right place. A choice: all of them for cylinders, which have two.
+const FIRST_LANDINGS: u32 = 8;
+
+/// Blocks at the end of a zone that may fit the next track as well. A choice: lines of 300 and of
+/// 310 sectors are a third of a sector apart after 10 blocks.
+const MOST_TAKEN: u64 = 40;
+
+/// The share of a landing's error in the mean of those before it. A choice.
+const SPREAD_GAIN: f64 = 0.1;
+
+/// Landings that are farther off than so many times the mean are not believed. A choice: five
+/// standard deviations, if the errors are normal.
+const FAR: f64 = 6.0;
+
+/// Landings are never asked to be more exact than by this share of a sector. A choice.
+const FINEST: f64 = 0.02;
+
 /// An exploration on its way.
 struct Explorer {
     prober: Prober,
@@ -89,6 +107,8 @@ struct Explorer {
     rhythm: Option<Rhythm>,
     /// How far to leap first.
     stride: u64,
+    /// How far off landings have been that were right, in revolutions: a mean.
+    spread: f64,
 }
 
 impl Explorer {
@@ -116,6 +136,7 @@ impl Explorer {
             history: History::default(),
             rhythm: None,
             stride: 1,
+            spread: SAME / f64::from(begun.sectors),
         };
         if from.0 != 0 && !boundary {
             let traced = explorer.trace(begun.sectors, None).await?;
@@ -145,7 +166,7 @@ impl Explorer {
     /// What may come next, the most likely first.
     fn candidates(&self) -> Vec<Rhythm> {
         let mut candidates: Vec<Rhythm> = Vec::new();
-        candidates.extend(self.history.repeated());
+        candidates.extend(self.history.repeated(self.rhythm.as_ref()));
         if let Some(rhythm) = &self.rhythm {
             if !candidates.iter().any(|other| other.is_like(rhythm)) {
                 candidates.push(rhythm.clone());
@@ -161,13 +182,21 @@ impl Explorer {
 
     /// Goes on by a rhythm for as long as it is right; answers for how many tracks.
     async fn leap(&mut self, mut rhythm: Rhythm) -> Result<u64, Lost> {
-        let mut gone = 0;
+        let (mut gone, mut landings) = (0, 0);
         loop {
             let most = self.room(&rhythm);
             if most == 0 {
                 break;
             }
-            let ahead = self.aligned(&rhythm).min(most);
+            let enough = rhythm.is_proven() && landings >= FIRST_LANDINGS;
+            let places = if gone < rhythm.cycle_tracks() && !enough {
+                Landings::Runs
+            } else {
+                Landings::Spares
+            };
+            let nearest = rhythm.until_landing(places).unwrap_or(most);
+            let ahead = self.aligned(&rhythm).min(nearest).min(most);
+            landings += 1;
             if let Some(off) = self.landing(&rhythm, ahead, Care::Sure).await? {
                 self.take(&mut rhythm, ahead, off);
                 gone += ahead;
@@ -227,15 +256,26 @@ impl Explorer {
             let before = rhythm.kind_ahead(ahead - 1);
             let expected = before.end(self.start + rhythm.ahead(ahead - 1).turn);
             let last = Lba(first - 1);
-            let off = self.eye.off(last, expected, before.tolerance(), care);
-            if off.await?.abs() > before.tolerance() {
+            let tolerance = self.tolerance(&before);
+            let off = self.eye.off(last, expected, tolerance, care).await?;
+            if off.abs() > tolerance {
                 return Ok(None);
             }
         }
         let expected = self.start + stretch.turn + width(kind.sectors);
-        let off = self.eye.off(Lba(first), expected, kind.tolerance(), care);
-        let off = off.await?;
-        Ok((off.abs() <= kind.tolerance()).then_some(off))
+        let tolerance = self.tolerance(&kind);
+        let off = self.eye.off(Lba(first), expected, tolerance, care).await?;
+        if off.abs() > tolerance {
+            return Ok(None);
+        }
+        self.spread += SPREAD_GAIN * (off.abs() - self.spread);
+        Ok(Some(off))
+    }
+
+    /// How far off a landing may be: not much farther than others were.
+    fn tolerance(&self, kind: &Kind) -> f64 {
+        let usual = FAR * self.spread + FINEST / f64::from(kind.sectors);
+        usual.min(kind.tolerance())
     }
 
     /// How many tracks ahead the last boundary is where it should be, and how far it is off, if
@@ -302,8 +342,17 @@ impl Explorer {
         let expected = self.expected();
         let blocks = expected.map_or(self.sectors, |kind| kind.blocks);
         let turn = expected.map(|kind| kind.turn);
-        let traced = self.trace(blocks, turn).await?;
-        let next = Lba(self.first.0 + u64::from(traced.blocks));
+        let mut traced = self.trace(blocks, turn).await?;
+        if traced.blocks + traced.slipped() < blocks && self.first.0 + u64::from(blocks) < self.limit.0 {
+            // A landing by chance behind the end of a zone?
+            let line = line::trace(&mut self.eye, self.first, self.limit).await;
+            let other = |line: &Line| line.is_long() && line.sectors != self.sectors;
+            if let Some(line) = line.ok().filter(other) {
+                self.enter(line.end - width(line.sectors), line.sectors);
+                traced = self.trace(line.sectors, None).await?;
+            }
+        }
+        let mut next = Lba(self.first.0 + u64::from(traced.blocks));
         let mut kind = Kind {
             blocks: traced.blocks,
             sectors: self.sectors,
@@ -314,17 +363,29 @@ impl Explorer {
             self.first = next;
             return Ok(());
         };
-        let (start, sectors) = self.next_beginning(next, end, expected, &traced).await?;
+        let (mut start, sectors) = self.next_beginning(next, end, expected, &traced).await?;
+        if sectors != self.sectors {
+            let back = self.taken_from(next, start, sectors, &mut traced).await?;
+            start = start - width(sectors).times(back);
+            next = Lba(next.0 - back);
+            kind.blocks = traced.blocks;
+        }
         kind.turn = start - self.start;
         self.step(&traced, kind);
+        self.first = next;
+        self.enter(start, sectors);
+        Ok(())
+    }
+
+    /// The present track begins there, and has so many sectors on a turn.
+    fn enter(&mut self, start: Angle, sectors: u32) {
         if sectors != self.sectors {
             self.history.forget();
             self.rhythm = None;
             self.stride = 1;
             self.eye.resolve(sectors);
         }
-        (self.first, self.start, self.sectors) = (next, start, sectors);
-        Ok(())
+        (self.start, self.sectors) = (start, sectors);
     }
 
     /// What the present track is expected to be.
@@ -355,7 +416,7 @@ impl Explorer {
         // As many sectors as before?
         let sector = u64::from(self.sectors) * 3 / 4;
         let far = Lba(next.0 + sector);
-        let tolerance = super::rhythm::SAME / f64::from(self.sectors);
+        let tolerance = SAME / f64::from(self.sectors);
         if far < self.limit {
             let expected = end + width(self.sectors).times(sector);
             let off = self.eye.off(far, expected, tolerance, Care::Sure).await?;
@@ -374,6 +435,32 @@ impl Explorer {
             Err(Lost::NoLine) if far >= self.limit => Ok((start, self.sectors)),
             Err(lost) => Err(lost),
         }
+    }
+
+    /// Where a zone ends, the lines of two tracks may cross so flatly that some blocks are on
+    /// both. Gives those back that fit the next track better; answers how many.
+    async fn taken_from(
+        &mut self,
+        next: Lba,
+        start: Angle,
+        sectors: u32,
+        traced: &mut Traced,
+    ) -> Result<u64, Lost> {
+        let end = self.start + width(self.sectors).times((traced.blocks + traced.slipped()).into());
+        let mut back = 0;
+        while back < u64::from(traced.blocks - 1) && back < MOST_TAKEN {
+            let seen = self.eye.look(Lba(next.0 - 1 - back)).await?;
+            let here = apart(end - width(self.sectors).times(back), seen);
+            let there = apart(start - width(sectors).times(back), seen);
+            if there.abs() >= here.abs() {
+                break;
+            }
+            back += 1;
+        }
+        traced.blocks -= back as u32;
+        let end = Lba(next.0 - back);
+        traced.slips.retain(|slip| slip.before < end);
+        Ok(back)
     }
 
     fn remapped(&mut self, first: Lba) {
@@ -397,13 +484,21 @@ impl Explorer {
         for moved in &traced.elsewhere {
             self.remapped(moved.first);
         }
-        self.history.push(run);
         let Some(rhythm) = &mut self.rhythm else {
+            self.history.push(run);
             return;
         };
-        match self.history.last() {
-            Some(last) if !rhythm.kind().is_like(&kind) => rhythm.resume_after(last),
-            _ => rhythm.advance(1),
+        let expected = rhythm.kind();
+        // Defects are no part of what is repeated: other tracks have theirs at other places.
+        let defect = expected.blocks.abs_diff(kind.blocks) <= LONGEST_GAP
+            && apart(expected.turn, kind.turn).abs() <= kind.tolerance();
+        if defect {
+            let kind = expected;
+            self.history.push(Run { kind, tracks: 1 });
+            rhythm.advance(1);
+        } else {
+            self.history.push(run);
+            rhythm.resume_after(self.history.last().unwrap_or(&run));
         }
     }
 }

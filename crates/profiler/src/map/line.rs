@@ -40,6 +40,13 @@ pub(super) struct Line {
     pub(super) blocks: u32,
 }
 
+impl Line {
+    /// Whether it tells how many sectors there are on a turn.
+    pub(super) fn is_long(&self) -> bool {
+        self.blocks >= LONG_ENOUGH
+    }
+}
+
 /// The widths of sectors in revolutions: more than 10 on a track and fewer than 20,000, twice what
 /// drives of 2020 have.
 const WIDTHS: (f64, f64) = (1.0 / 20_000.0, 1.0 / 10.0);
@@ -110,7 +117,7 @@ pub(super) async fn beginning(eye: &mut Eye, first: Lba, limit: Lba) -> Result<B
             }
             Err(lost) => return Err(lost),
         };
-        if line.blocks < LONG_ENOUGH {
+        if !line.is_long() {
             at = Lba(at.0 + u64::from(line.blocks));
             continue;
         }

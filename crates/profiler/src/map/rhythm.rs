@@ -112,6 +112,25 @@ impl Rhythm {
         rest - u64::from(self.track)
     }
 
+    /// Tracks until the next place at which a leap has to land: blocks that were moved into the
+    /// spare sectors at the end of a unit of tracks are in order again behind them, so that what
+    /// is behind them tells nothing. With [`Landings::Runs`] the end of every run is such a place,
+    /// since a repetition may be right in all but where its runs end.
+    pub(super) fn until_landing(&self, landings: Landings) -> Option<u64> {
+        let full = self.runs.iter().map(|run| run.kind.blocks).max()?;
+        let spares = self.cycle_tracks() >= SMALLEST_UNIT;
+        let mut passed = 0;
+        for step in 0..self.runs.len() {
+            let run = &self.runs[(self.run + step) % self.runs.len()];
+            passed += u64::from(run.tracks);
+            let short = run.kind.blocks < full && spares;
+            if short || landings == Landings::Runs {
+                return Some(passed - u64::from(self.track));
+            }
+        }
+        None
+    }
+
     fn cycle(&self) -> Stretch {
         let mut all = Stretch::default();
         for run in &self.runs {
@@ -145,6 +164,11 @@ impl Rhythm {
         let rest = tracks % self.cycle_tracks();
         phase.stretch(self, rest, Stretch::default());
         self.runs[phase.run].kind
+    }
+
+    /// Whether it has been right for a whole repetition at once.
+    pub(super) fn is_proven(&self) -> bool {
+        self.span >= self.cycle_tracks()
     }
 
     /// Goes on by so many tracks.
@@ -200,6 +224,19 @@ impl Rhythm {
             && pairs.into_iter().all(|(one, two)| one.is_like(two))
     }
 }
+
+/// Where leaps have to land.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Landings {
+    /// Behind every run.
+    Runs,
+    /// Behind tracks with spare sectors.
+    Spares,
+}
+
+/// Spare sectors in units of fewer tracks are not looked at one by one, since that would take as
+/// long as walking. A choice.
+const SMALLEST_UNIT: u64 = 4;
 
 /// Some tracks of a rhythm: what was left of a repetition, whole ones, the beginning of another.
 #[derive(Clone, Debug)]
@@ -300,19 +337,31 @@ impl History {
         parts.tail.iter().for_each(|run| self.push(*run));
     }
 
-    /// The shortest series of runs that has just come twice, to come again.
-    pub(super) fn repeated(&self) -> Option<Rhythm> {
-        self.repeated_before(self.runs.len(), None)
-            .or_else(|| self.repeated_before(self.runs.len().checked_sub(1)?, self.last()))
+    /// The shortest series of runs that has just come twice, to come again; three times if it is
+    /// longer than that of a rhythm that has been right: defects that are alike by chance are no
+    /// pattern.
+    pub(super) fn repeated(&self, right: Option<&Rhythm>) -> Option<Rhythm> {
+        let simple = right.map_or(1, |rhythm| rhythm.runs.len());
+        let simple = if simple == 1 { REMEMBERED } else { simple };
+        self.repeated_before(self.runs.len(), simple, None)
+            .or_else(|| {
+                let end = self.runs.len().checked_sub(1)?;
+                self.repeated_before(end, simple, self.last())
+            })
     }
 
     /// The same, where a run that has only begun may follow.
-    fn repeated_before(&self, end: usize, begun: Option<&Run>) -> Option<Rhythm> {
+    fn repeated_before(&self, end: usize, simple: usize, begun: Option<&Run>) -> Option<Rhythm> {
         for period in 2..=end / 2 {
-            let (one, two) = (&self.runs[end - 2 * period..], &self.runs[end - period..end]);
+            let times = if period > simple { 3 } else { 2 };
+            let Some(from) = end.checked_sub(times * period) else {
+                break;
+            };
+            let (one, two) = (&self.runs[from..end - period], &self.runs[from + period..end]);
             if !one.iter().zip(two).all(|(one, two)| one.is_like(two)) {
                 continue;
             }
+            let two = &self.runs[end - period..end];
             let track = match begun {
                 None => 0,
                 Some(run) if run.tracks < two[0].tracks && run.kind.is_like(&two[0].kind) => {

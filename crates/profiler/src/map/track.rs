@@ -32,6 +32,13 @@ pub(super) struct Traced {
     pub(super) next: Option<Angle>,
 }
 
+impl Traced {
+    /// Sectors that hold no block between blocks.
+    pub(super) fn slipped(&self) -> u32 {
+        self.slips.iter().map(|slip| slip.sectors).sum()
+    }
+}
+
 /// What is at the end of a line.
 enum Break {
     /// The line goes on.
@@ -46,7 +53,7 @@ enum Break {
 
 /// More sectors in a row without a block are not thought to be defects but the end of the track.
 /// A choice: the longest series of defects in the drives that we ship has 8.
-const LONGEST_GAP: u32 = 16;
+pub(super) const LONGEST_GAP: u32 = 16;
 
 /// Breaks in one track that are followed. A choice.
 const BREAKS: usize = 40;
@@ -92,7 +99,7 @@ impl<'a> Tracing<'a> {
                 let expected = self.start + turn + width(self.sectors);
                 apart(expected, angle).abs() <= self.tolerance()
             };
-            if turn.is_some_and(as_expected) {
+            if next + self.shift == expected && turn.is_some_and(as_expected) {
                 return Ok(traced);
             }
             match self.at_break(next, off).await? {
