@@ -15,6 +15,18 @@ use drive::Angle;
 use crate::clock::Clock;
 use crate::prober::Sighting;
 
+mod emission;
+mod explore;
+mod eye;
+mod line;
+mod rhythm;
+mod track;
+mod verify;
+
+pub use explore::{Explored, explore};
+pub use line::Lost;
+pub use verify::verify;
+
 /// Tracks in the order of their blocks, as far as they were found.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TrackMap {

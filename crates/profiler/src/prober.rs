@@ -59,6 +59,8 @@ pub enum Unseen {
     Unreadable,
     /// Every answer seems to have come from the buffer.
     Buffered,
+    /// No two sightings agreed on where it is.
+    Unsteady,
 }
 
 /// What the procedures and the owner of the profiler share.

@@ -1,0 +1,103 @@
+//! How found tracks become pieces of the map.
+
+use block::Lba;
+use drive::Angle;
+
+use super::rhythm::{Run, SAME};
+use super::{Band, Piece, TrackMap};
+use crate::clock::{apart, forward};
+
+/// Runs as bands: a run's turn leads to the next run's first track, which belongs to its band if
+/// it has as many blocks.
+pub(super) fn bands(runs: &[Run]) -> Vec<Band> {
+    let mut bands: Vec<Band> = Vec::new();
+    let mut start = Angle::ZERO;
+    let mut taken = 0;
+    for (index, run) in runs.iter().enumerate() {
+        let (kind, tracks) = (run.kind, run.tracks - taken);
+        let here = start + kind.turn.times(u64::from(taken));
+        start = start + kind.turn.times(u64::from(run.tracks));
+        taken = 0;
+        if tracks == 0 {
+            continue;
+        }
+        if let Some(next) = runs.get(index + 1) {
+            let alike = (next.kind.blocks, next.kind.sectors) == (kind.blocks, kind.sectors);
+            taken = u32::from(alike);
+        }
+        bands.push(Band {
+            tracks: tracks + taken,
+            blocks: kind.blocks,
+            sectors: kind.sectors,
+            start: here,
+            skew: kind.turn,
+        });
+    }
+    bands
+}
+
+impl Piece {
+    /// Runs, repeated.
+    pub(super) fn of(first: Lba, angle: Angle, runs: &[Run], repeats: u32) -> Piece {
+        let mut step = Angle::ZERO;
+        for run in runs {
+            step = step + run.kind.turn.times(u64::from(run.tracks));
+        }
+        Piece {
+            first,
+            angle,
+            cycle: bands(runs),
+            repeats,
+            step,
+        }
+    }
+
+    /// Where the next repetition would begin.
+    pub(super) fn end_angle(&self) -> Angle {
+        self.angle + self.step.times(u64::from(self.repeats))
+    }
+
+    /// Whether another piece goes on with the same.
+    fn goes_on_with(&self, next: &Piece) -> bool {
+        let alike = |(one, two): (&Band, &Band)| {
+            let tolerance = SAME / f64::from(one.sectors);
+            (one.tracks, one.blocks, one.sectors) == (two.tracks, two.blocks, two.sectors)
+                && apart(one.start, two.start).abs() <= tolerance
+                && (one.tracks == 1 || apart(one.skew, two.skew).abs() <= tolerance)
+        };
+        let tolerance = SAME / f64::from(self.cycle[0].sectors);
+        self.end() == next.first
+            && self.cycle.len() == next.cycle.len()
+            && self.repeats.checked_add(next.repeats).is_some()
+            && apart(self.end_angle(), next.angle).abs() <= tolerance
+            && apart(self.step, next.step).abs() <= tolerance
+            && self.cycle.iter().zip(&next.cycle).all(alike)
+    }
+
+    /// Goes on with what another piece has; its end is what was measured.
+    fn go_on_with(&mut self, next: &Piece) {
+        if next.repeats >= self.repeats {
+            self.cycle = next.cycle.clone();
+        }
+        self.repeats += next.repeats;
+        let off = apart(self.end_angle(), next.end_angle());
+        self.step = self.step + forward(off / f64::from(self.repeats));
+    }
+}
+
+impl TrackMap {
+    /// More tracks are known, which were not known before.
+    pub(super) fn insert(&mut self, piece: Piece) {
+        if piece.repeats == 0 || piece.cycle.is_empty() {
+            return;
+        }
+        let place = self.pieces.partition_point(|other| other.first < piece.first);
+        if let Some(before) = place.checked_sub(1).map(|index| &mut self.pieces[index]) {
+            if before.goes_on_with(&piece) {
+                before.go_on_with(&piece);
+                return;
+            }
+        }
+        self.pieces.insert(place, piece);
+    }
+}

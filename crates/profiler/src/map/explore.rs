@@ -1,0 +1,504 @@
+//! Finds the tracks in the order of their blocks, with as few sightings as their order allows.
+//!
+//! ```text
+//!   walk      every track: does its last block end it, where does the next begin?
+//!   leap      |--------------------------->|------------------------------------------> ...
+//!             if what came goes on, block n begins a track so many tracks ahead: n-1 and n are
+//!             looked at. Twice as far each time it is right; when it is not, the first track that
+//!             is not as predicted is searched by halving, and walked.
+//! ```
+//!
+//! DIXtrac (Schindler, Ganger 1999) walks; DIG (Gim, Won 2010) leaps, and Wong (2019) warns of its
+//! checks by multiples: no leap is believed without its landing on both sides of a boundary.
+
+use block::Lba;
+use drive::Angle;
+
+use super::Piece;
+use super::eye::{Care, Eye, width};
+use super::line::{self, Line, Lost, beginning};
+use super::rhythm::{History, Kind, Landings, Rhythm, Run, SAME};
+use super::track::{LONGEST_GAP, Traced, Tracing};
+use crate::clock::{apart, forward};
+use crate::prober::Prober;
+
+/// How an exploration ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Explored {
+    /// Everything that was asked for is on the map.
+    All,
+    /// There are places where no track could be made out.
+    Holes(u32),
+    /// Too many such places: given up.
+    Lost(Lost),
+}
+
+/// Places where no track could be made out, before an exploration is given up. A choice.
+const HOLES: u32 = 64;
+
+/// Blocks that are left out where no track could be made out: some tracks. A choice.
+const HOLE: u64 = 5000;
+
+/// Finds the tracks from the block `from` to the block before `to`, except what is known; the map
+/// grows as it goes. The clock has been started. Where the map begins with a block that is not
+/// the drive's first, the track that it is on is left out.
+pub async fn explore(prober: &Prober, from: Lba, to: Lba) -> Explored {
+    let mut holes = 0;
+    let mut at = from;
+    loop {
+        at = prober.findings(|findings| findings.map.unknown_from(at));
+        if at >= to {
+            break;
+        }
+        let lost = match Explorer::begin(prober, at, to).await {
+            Ok(mut explorer) => {
+                let ended = explorer.run().await;
+                at = explorer.first.max(at);
+                ended.err()
+            }
+            Err(lost) => Some(lost),
+        };
+        if let Some(lost) = lost {
+            holes += 1;
+            at = Lba(at.0 + HOLE);
+            if holes > HOLES {
+                return Explored::Lost(lost);
+            }
+        }
+    }
+    match holes {
+        0 => Explored::All,
+        _ => Explored::Holes(holes),
+    }
+}
+
+/// Ends of runs that are looked at when a rhythm goes on after a track that was not of it: whether
+/// it goes on at the right place. A choice: all of them for cylinders, which have two.
+const FIRST_LANDINGS: u32 = 8;
+
+/// Blocks at the end of a zone that may fit the next track as well. A choice: lines of 300 and of
+/// 310 sectors are a third of a sector apart after 10 blocks.
+const MOST_TAKEN: u64 = 40;
+
+/// The share of a landing's error in the mean of those before it. A choice.
+const SPREAD_GAIN: f64 = 0.1;
+
+/// Landings that are farther off than so many times the mean are not believed. A choice: five
+/// standard deviations, if the errors are normal.
+const FAR: f64 = 6.0;
+
+/// Landings are never asked to be more exact than by this share of a sector. A choice.
+const FINEST: f64 = 0.02;
+
+/// An exploration on its way.
+struct Explorer {
+    prober: Prober,
+    eye: Eye,
+    /// Where it is to end.
+    to: Lba,
+    /// What is from here on is known, or does not exist.
+    limit: Lba,
+    /// The present track: its first block, where it begins, and its turn's sectors.
+    first: Lba,
+    start: Angle,
+    sectors: u32,
+    history: History,
+    /// What is expected to go on.
+    rhythm: Option<Rhythm>,
+    /// How far to leap first.
+    stride: u64,
+    /// How far off landings have been that were right, in revolutions: a mean.
+    spread: f64,
+}
+
+impl Explorer {
+    /// Begins at a block that is not known.
+    async fn begin(prober: &Prober, from: Lba, to: Lba) -> Result<Self, Lost> {
+        let (limit, boundary) = prober.findings(|findings| {
+            let pieces = &findings.map.pieces;
+            let after = pieces.partition_point(|piece| piece.first <= from);
+            let known = after.checked_sub(1).map(|before| pieces[before].end());
+            let limit = pieces.get(after).map(|piece| piece.first);
+            (limit, known == Some(from))
+        });
+        let limit = limit.unwrap_or(Lba(prober.device().blocks));
+        let mut eye = Eye::new(prober);
+        let begun = beginning(&mut eye, from, limit).await?;
+        eye.resolve(begun.sectors);
+        let mut explorer = Explorer {
+            prober: prober.clone(),
+            eye,
+            to: to.min(limit),
+            limit,
+            first: from,
+            start: begun.start,
+            sectors: begun.sectors,
+            history: History::default(),
+            rhythm: None,
+            stride: 1,
+            spread: SAME / f64::from(begun.sectors),
+        };
+        if from.0 != 0 && !boundary {
+            let traced = explorer.trace(begun.sectors, None).await?;
+            let next = Lba(from.0 + u64::from(traced.blocks));
+            if next < limit {
+                let begun = beginning(&mut explorer.eye, next, limit).await?;
+                (explorer.start, explorer.sectors) = (begun.start, begun.sectors);
+            }
+            explorer.first = next;
+        }
+        Ok(explorer)
+    }
+
+    /// Leaps and walks to the end.
+    async fn run(&mut self) -> Result<(), Lost> {
+        while self.first < self.to {
+            for candidate in self.candidates() {
+                if self.leap(candidate).await? > 0 {
+                    break;
+                }
+            }
+            self.walk().await?;
+        }
+        Ok(())
+    }
+
+    /// What may come next, the most likely first.
+    fn candidates(&self) -> Vec<Rhythm> {
+        let mut candidates: Vec<Rhythm> = Vec::new();
+        candidates.extend(self.history.repeated(self.rhythm.as_ref()));
+        if let Some(rhythm) = &self.rhythm {
+            if !candidates.iter().any(|other| other.is_like(rhythm)) {
+                candidates.push(rhythm.clone());
+            }
+        }
+        let steady = self.history.last().is_some_and(|run| run.tracks > 1);
+        if candidates.is_empty() || steady {
+            candidates.extend(self.history.going_on());
+        }
+        candidates.retain(|rhythm| rhythm.kind().sectors == self.sectors);
+        candidates
+    }
+
+    /// Goes on by a rhythm for as long as it is right; answers for how many tracks.
+    async fn leap(&mut self, mut rhythm: Rhythm) -> Result<u64, Lost> {
+        let (mut gone, mut landings) = (0, 0);
+        loop {
+            let most = self.room(&rhythm);
+            if most == 0 {
+                break;
+            }
+            let enough = rhythm.is_proven() && landings >= FIRST_LANDINGS;
+            let places = if gone < rhythm.cycle_tracks() && !enough {
+                Landings::Runs
+            } else {
+                Landings::Spares
+            };
+            let nearest = rhythm.until_landing(places).unwrap_or(most);
+            let ahead = self.aligned(&rhythm).min(nearest).min(most);
+            landings += 1;
+            if let Some(off) = self.landing(&rhythm, ahead, Care::Sure).await? {
+                self.take(&mut rhythm, ahead, off);
+                gone += ahead;
+                self.stride = self.stride.max(ahead) * 2;
+                continue;
+            }
+            let (right, off) = self.last_right(&rhythm, ahead).await?;
+            if right > 0 {
+                self.take(&mut rhythm, right, off);
+                gone += right;
+            }
+            self.stride = (gone / 2).max(1);
+            break;
+        }
+        if gone > 0 {
+            self.rhythm = Some(rhythm);
+        }
+        Ok(gone)
+    }
+
+    /// How far to leap: whole repetitions where that is not too far.
+    fn aligned(&self, rhythm: &Rhythm) -> u64 {
+        let cycle = rhythm.cycle_tracks();
+        if self.stride < cycle {
+            return self.stride.max(1);
+        }
+        rhythm.until_cycle() + self.stride / cycle * cycle
+    }
+
+    /// How many tracks ahead there may be a boundary that is to be found.
+    fn room(&self, rhythm: &Rhythm) -> u64 {
+        let blocks = self.to.0 - self.first.0;
+        let (mut fits, mut beyond) = (0, blocks + 1);
+        while fits + 1 < beyond {
+            let middle = fits + (beyond - fits) / 2;
+            if rhythm.ahead(middle).blocks < blocks {
+                fits = middle;
+            } else {
+                beyond = middle;
+            }
+        }
+        fits
+    }
+
+    /// Looks at the boundary before the track so many tracks ahead; answers how far off it is, in
+    /// revolutions, if it is where it should be.
+    async fn landing(
+        &mut self,
+        rhythm: &Rhythm,
+        ahead: u64,
+        care: Care,
+    ) -> Result<Option<f64>, Lost> {
+        let kind = rhythm.kind_ahead(ahead);
+        let stretch = rhythm.ahead(ahead);
+        let first = self.first.0 + stretch.blocks;
+        if care == Care::Sure && ahead > 0 {
+            let before = rhythm.kind_ahead(ahead - 1);
+            let expected = before.end(self.start + rhythm.ahead(ahead - 1).turn);
+            let last = Lba(first - 1);
+            let tolerance = self.tolerance(&before);
+            let off = self.eye.off(last, expected, tolerance, care).await?;
+            if off.abs() > tolerance {
+                return Ok(None);
+            }
+        }
+        let expected = self.start + stretch.turn + width(kind.sectors);
+        let tolerance = self.tolerance(&kind);
+        let off = self.eye.off(Lba(first), expected, tolerance, care).await?;
+        if off.abs() > tolerance {
+            return Ok(None);
+        }
+        self.spread += SPREAD_GAIN * (off.abs() - self.spread);
+        Ok(Some(off))
+    }
+
+    /// How far off a landing may be: not much farther than others were.
+    fn tolerance(&self, kind: &Kind) -> f64 {
+        let usual = FAR * self.spread + FINEST / f64::from(kind.sectors);
+        usual.min(kind.tolerance())
+    }
+
+    /// How many tracks ahead the last boundary is where it should be, and how far it is off, if
+    /// the one `wrong` tracks ahead is not.
+    async fn last_right(&mut self, rhythm: &Rhythm, wrong: u64) -> Result<(u64, f64), Lost> {
+        let mut beyond = wrong;
+        for _ in 0..3 {
+            let (mut right, mut last) = (0, 0.0);
+            while right + 1 < beyond {
+                let middle = right + (beyond - right) / 2;
+                match self.landing(rhythm, middle, Care::Quick).await? {
+                    Some(off) => (right, last) = (middle, off),
+                    None => beyond = middle,
+                }
+            }
+            if right == 0 {
+                break;
+            }
+            // A chance hit beyond a change of the pattern does not stand the look at both sides.
+            if self.landing(rhythm, right, Care::Sure).await?.is_some() {
+                return Ok((right, last));
+            }
+            beyond = right;
+        }
+        Ok((0, 0.0))
+    }
+
+    /// Believes in the next so many tracks; the last of them ended `off` revolutions late.
+    fn take(&mut self, rhythm: &mut Rhythm, tracks: u64, off: f64) {
+        let ahead = rhythm.ahead(tracks);
+        rhythm.refine(tracks, off);
+        let parts = rhythm.parts(tracks);
+        let (mut first, mut angle) = (self.first, self.start);
+        let repeats = parts.cycles.min(u64::from(u32::MAX)) as u32;
+        let series = [
+            (&parts.head, 1),
+            (&rhythm.runs, repeats),
+            (&parts.tail, 1),
+        ];
+        self.prober.findings(|findings| {
+            for (runs, repeats) in series {
+                let piece = Piece::of(first, angle, runs, repeats);
+                (first, angle) = (piece.end(), piece.end_angle());
+                findings.map.insert(piece);
+            }
+        });
+        self.history.extend(&parts, &rhythm.runs);
+        self.first = Lba(self.first.0 + ahead.blocks);
+        self.start = self.start + ahead.turn + forward(off);
+        rhythm.advance(tracks);
+    }
+
+    async fn trace(&mut self, expected: u32, turn: Option<Angle>) -> Result<Traced, Lost> {
+        let (first, limit) = (self.first, self.limit);
+        let tracing = Tracing::new(&mut self.eye, first, self.start, self.sectors, limit);
+        tracing.end(expected, turn).await
+    }
+
+    /// Follows the present track to its end, and makes out the next one's beginning.
+    async fn walk(&mut self) -> Result<(), Lost> {
+        if self.first >= self.limit {
+            return Ok(());
+        }
+        let expected = self.expected();
+        let blocks = expected.map_or(self.sectors, |kind| kind.blocks);
+        let turn = expected.map(|kind| kind.turn);
+        let mut traced = self.trace(blocks, turn).await?;
+        if traced.blocks + traced.slipped() < blocks && self.first.0 + u64::from(blocks) < self.limit.0 {
+            // A landing by chance behind the end of a zone?
+            let line = line::trace(&mut self.eye, self.first, self.limit).await;
+            let other = |line: &Line| line.is_long() && line.sectors != self.sectors;
+            if let Some(line) = line.ok().filter(other) {
+                self.enter(line.end - width(line.sectors), line.sectors);
+                traced = self.trace(line.sectors, None).await?;
+            }
+        }
+        let mut next = Lba(self.first.0 + u64::from(traced.blocks));
+        let mut kind = Kind {
+            blocks: traced.blocks,
+            sectors: self.sectors,
+            turn: turn.unwrap_or_default(),
+        };
+        let Some(end) = traced.next.filter(|_| next < self.limit) else {
+            self.step(&traced, kind);
+            self.first = next;
+            return Ok(());
+        };
+        let (mut start, sectors) = self.next_beginning(next, end, expected, &traced).await?;
+        if sectors != self.sectors {
+            let back = self.taken_from(next, start, sectors, &mut traced).await?;
+            start = start - width(sectors).times(back);
+            next = Lba(next.0 - back);
+            kind.blocks = traced.blocks;
+        }
+        kind.turn = start - self.start;
+        self.step(&traced, kind);
+        self.first = next;
+        self.enter(start, sectors);
+        Ok(())
+    }
+
+    /// The present track begins there, and has so many sectors on a turn.
+    fn enter(&mut self, start: Angle, sectors: u32) {
+        if sectors != self.sectors {
+            self.history.forget();
+            self.rhythm = None;
+            self.stride = 1;
+            self.eye.resolve(sectors);
+        }
+        (self.start, self.sectors) = (start, sectors);
+    }
+
+    /// What the present track is expected to be.
+    fn expected(&self) -> Option<Kind> {
+        let rhythm = self.rhythm.as_ref().map(Rhythm::kind);
+        let last = self.history.last().map(|run| run.kind);
+        rhythm
+            .or(last)
+            .filter(|kind| kind.sectors == self.sectors)
+    }
+
+    /// Where the next track begins, the first block of which ends at `end`, and its turn's
+    /// sectors.
+    async fn next_beginning(
+        &mut self,
+        next: Lba,
+        end: Angle,
+        expected: Option<Kind>,
+        traced: &Traced,
+    ) -> Result<(Angle, u32), Lost> {
+        let start = end - width(self.sectors);
+        if let Some(kind) = expected {
+            let off = apart(self.start + kind.turn, start).abs();
+            if kind.blocks == traced.blocks && off <= kind.tolerance() {
+                return Ok((start, self.sectors));
+            }
+        }
+        // As many sectors as before?
+        let sector = u64::from(self.sectors) * 3 / 4;
+        let far = Lba(next.0 + sector);
+        let tolerance = SAME / f64::from(self.sectors);
+        if far < self.limit {
+            let expected = end + width(self.sectors).times(sector);
+            let off = self.eye.off(far, expected, tolerance, Care::Sure).await?;
+            if off.abs() <= tolerance {
+                return Ok((start, self.sectors));
+            }
+        }
+        match beginning(&mut self.eye, next, self.limit).await {
+            Ok(begun) => {
+                if begun.first_elsewhere {
+                    self.remapped(next);
+                }
+                Ok((begun.start, begun.sectors))
+            }
+            // A few last blocks.
+            Err(Lost::NoLine) if far >= self.limit => Ok((start, self.sectors)),
+            Err(lost) => Err(lost),
+        }
+    }
+
+    /// Where a zone ends, the lines of two tracks may cross so flatly that some blocks are on
+    /// both. Gives those back that fit the next track better; answers how many.
+    async fn taken_from(
+        &mut self,
+        next: Lba,
+        start: Angle,
+        sectors: u32,
+        traced: &mut Traced,
+    ) -> Result<u64, Lost> {
+        let end = self.start + width(self.sectors).times((traced.blocks + traced.slipped()).into());
+        let mut back = 0;
+        while back < u64::from(traced.blocks - 1) && back < MOST_TAKEN {
+            let seen = self.eye.look(Lba(next.0 - 1 - back)).await?;
+            let here = apart(end - width(self.sectors).times(back), seen);
+            let there = apart(start - width(sectors).times(back), seen);
+            if there.abs() >= here.abs() {
+                break;
+            }
+            back += 1;
+        }
+        traced.blocks -= back as u32;
+        let end = Lba(next.0 - back);
+        traced.slips.retain(|slip| slip.before < end);
+        Ok(back)
+    }
+
+    fn remapped(&mut self, first: Lba) {
+        self.prober.findings(|findings| {
+            let all = &mut findings.map.elsewhere;
+            let place = all.partition_point(|other| other.first < first);
+            all.insert(place, super::Elsewhere { first, blocks: 1 });
+        });
+    }
+
+    /// Believes in one track.
+    fn step(&mut self, traced: &Traced, kind: Kind) {
+        let run = Run { kind, tracks: 1 };
+        let piece = Piece::of(self.first, self.start, &[run], 1);
+        self.prober.findings(|findings| {
+            let map = &mut findings.map;
+            map.insert(piece);
+            let place = map.slips.partition_point(|slip| slip.before < self.first);
+            map.slips.splice(place..place, traced.slips.iter().copied());
+        });
+        for moved in &traced.elsewhere {
+            self.remapped(moved.first);
+        }
+        let Some(rhythm) = &mut self.rhythm else {
+            self.history.push(run);
+            return;
+        };
+        let expected = rhythm.kind();
+        // Defects are no part of what is repeated: other tracks have theirs at other places.
+        let defect = expected.blocks.abs_diff(kind.blocks) <= LONGEST_GAP
+            && apart(expected.turn, kind.turn).abs() <= kind.tolerance();
+        if defect {
+            let kind = expected;
+            self.history.push(Run { kind, tracks: 1 });
+            rhythm.advance(1);
+        } else {
+            self.history.push(run);
+            rhythm.resume_after(self.history.last().unwrap_or(&run));
+        }
+    }
+}

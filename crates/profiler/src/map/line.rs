@@ -1,0 +1,152 @@
+//! Blocks that follow each other at equal angles: a track, from inside.
+//!
+//! ```text
+//!   angle      . . . . . . . .                     . the line of the track: start + n * width
+//!             .               | skew
+//!            .                '-> o o o o          o the next track's
+//!   block    first      last     next
+//! ```
+
+use block::Lba;
+use drive::Angle;
+
+use super::eye::{Care, Eye, width};
+use super::rhythm::SAME;
+use crate::clock::{apart, forward};
+use crate::prober::Unseen;
+
+/// Why a track could not be made out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lost {
+    /// A block could not be sighted.
+    Unseen(Unseen),
+    /// The blocks there do not follow each other at equal angles.
+    NoLine,
+}
+
+impl From<Unseen> for Lost {
+    fn from(unseen: Unseen) -> Self {
+        Lost::Unseen(unseen)
+    }
+}
+
+/// Blocks that follow each other at equal angles.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Line {
+    pub(super) first: Lba,
+    /// Where the first of them ends.
+    pub(super) end: Angle,
+    pub(super) sectors: u32,
+    pub(super) blocks: u32,
+}
+
+impl Line {
+    /// Whether it tells how many sectors there are on a turn.
+    pub(super) fn is_long(&self) -> bool {
+        self.blocks >= LONG_ENOUGH
+    }
+}
+
+/// The widths of sectors in revolutions: more than 10 on a track and fewer than 20,000, twice what
+/// drives of 2020 have.
+const WIDTHS: (f64, f64) = (1.0 / 20_000.0, 1.0 / 10.0);
+
+/// Two sightings of a block agree within that, in revolutions, before any width is known. A
+/// choice: a second attempt at a sector is off by more.
+const ROUGH: f64 = 5e-4;
+
+/// Lines of fewer blocks do not tell how many sectors there are on a turn. A choice.
+const LONG_ENOUGH: u32 = 16;
+
+/// Follows the line that begins with a block: the distance doubles while the angle is as
+/// expected; then its end is searched.
+pub(super) async fn trace(eye: &mut Eye, first: Lba, limit: Lba) -> Result<Line, Lost> {
+    if first.0 + 1 >= limit.0 {
+        return Err(Lost::NoLine);
+    }
+    let end = eye.look_twice(first, ROUGH).await?;
+    let second = eye.look_twice(Lba(first.0 + 1), ROUGH).await?;
+    let mut pitch = apart(end, second);
+    if pitch < WIDTHS.0 || pitch > WIDTHS.1 {
+        return Err(Lost::NoLine);
+    }
+    let most = ((1.0 / WIDTHS.0) as u64).min(limit.0 - first.0);
+    let (mut on, mut off) = (1, most);
+    let mut ahead = 2;
+    while on + 1 < off {
+        // Doubling first, then halving what is left.
+        let care = if ahead < off { Care::Sure } else { Care::Quick };
+        let at = if ahead < off { ahead } else { on + (off - on) / 2 };
+        let expected = end + forward(pitch * at as f64);
+        let tolerance = SAME * pitch;
+        let error = eye.off(Lba(first.0 + at), expected, tolerance, care);
+        let error = error.await?;
+        if error.abs() <= tolerance {
+            pitch += error / at as f64;
+            (on, ahead) = (at, at * 2);
+        } else {
+            (off, ahead) = (at, u64::MAX);
+        }
+    }
+    Ok(Line {
+        first,
+        end,
+        sectors: (1.0 / pitch).round() as u32,
+        blocks: on as u32 + 1,
+    })
+}
+
+/// Where a track begins whose first block is known, and how many sectors a turn has there.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Beginning {
+    pub(super) start: Angle,
+    pub(super) sectors: u32,
+    /// Whether the first block itself is elsewhere.
+    pub(super) first_elsewhere: bool,
+}
+
+/// Makes out a track from its first block on, without knowing anything of it.
+pub(super) async fn beginning(eye: &mut Eye, first: Lba, limit: Lba) -> Result<Beginning, Lost> {
+    let mut at = first;
+    for _ in 0..4 {
+        let line = match trace(eye, at, limit).await {
+            Ok(line) => line,
+            Err(Lost::NoLine) => {
+                at = Lba(at.0 + 1);
+                continue;
+            }
+            Err(lost) => return Err(lost),
+        };
+        if !line.is_long() {
+            at = Lba(at.0 + u64::from(line.blocks));
+            continue;
+        }
+        return begun(eye, first, &line).await;
+    }
+    Err(Lost::NoLine)
+}
+
+/// The track's beginning, from a line near it.
+async fn begun(eye: &mut Eye, first: Lba, line: &Line) -> Result<Beginning, Lost> {
+    let sector = width(line.sectors);
+    let before = line.first.0 - first.0;
+    if before == 0 {
+        return Ok(Beginning {
+            start: line.end - sector,
+            sectors: line.sectors,
+            first_elsewhere: false,
+        });
+    }
+    let tolerance = SAME / f64::from(line.sectors);
+    let on_line = line.end - sector.times(before);
+    let seen = eye.look_twice(first, tolerance).await?;
+    let second = eye.look_twice(Lba(first.0 + 1), tolerance).await?;
+    // Either the first block alone is not on the line, or a short track comes before it.
+    let second_fits = apart(on_line + sector, second).abs() <= tolerance;
+    let first_fits = apart(on_line, seen).abs() <= tolerance;
+    Ok(Beginning {
+        start: if second_fits { on_line } else { seen } - sector,
+        sectors: line.sectors,
+        first_elsewhere: second_fits && !first_fits,
+    })
+}

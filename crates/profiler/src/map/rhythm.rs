@@ -1,0 +1,382 @@
+//! Patterns in the order of tracks: what came, and what is to come if it goes on.
+//!
+//! ```text
+//!   a a a a b a a a a b a a a a b          14 tracks of a cylinder, the last with a wider skew:
+//!   '--4--'1'--4--'1'--4--'1                runs  (4 a) (1 b), and again
+//! ```
+
+use drive::Angle;
+
+use super::eye::width;
+use crate::clock::{apart, forward};
+
+/// What distinguishes tracks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Kind {
+    pub(super) blocks: u32,
+    pub(super) sectors: u32,
+    /// From where its first block begins to where that of the next track does.
+    pub(super) turn: Angle,
+}
+
+/// Tracks of one kind that follow each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Run {
+    pub(super) kind: Kind,
+    pub(super) tracks: u32,
+}
+
+/// Runs that are repeated, and how far into them a track is.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Rhythm {
+    pub(super) runs: Vec<Run>,
+    run: usize,
+    track: u32,
+    /// How many tracks ahead a prediction by these turns was right.
+    span: u64,
+}
+
+/// Some tracks together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Stretch {
+    pub(super) blocks: u64,
+    pub(super) turn: Angle,
+}
+
+/// Angles within this share of a sector are the same. A choice: less than half a sector, more than
+/// any noise of sightings that leaves sectors distinguishable.
+pub(super) const SAME: f64 = 0.3;
+
+impl Kind {
+    /// How far angles of such tracks may be off, in revolutions.
+    pub(super) fn tolerance(&self) -> f64 {
+        SAME / f64::from(self.sectors)
+    }
+
+    /// Where the last block ends if the track begins at `start`.
+    pub(super) fn end(&self, start: Angle) -> Angle {
+        start + width(self.sectors).times(u64::from(self.blocks))
+    }
+
+    pub(super) fn is_like(&self, other: &Kind) -> bool {
+        self.blocks == other.blocks
+            && self.sectors == other.sectors
+            && apart(self.turn, other.turn).abs() <= self.tolerance()
+    }
+}
+
+impl Run {
+    fn is_like(&self, other: &Run) -> bool {
+        self.tracks == other.tracks && self.kind.is_like(&other.kind)
+    }
+}
+
+impl Stretch {
+    fn and(self, kind: &Kind, tracks: u64) -> Stretch {
+        Stretch {
+            blocks: self.blocks + u64::from(kind.blocks) * tracks,
+            turn: self.turn + kind.turn.times(tracks),
+        }
+    }
+}
+
+impl Rhythm {
+    /// The runs, from the first track of run `run` on, repeated for ever.
+    pub(super) fn new(runs: Vec<Run>, track: u32) -> Rhythm {
+        Rhythm {
+            runs,
+            run: 0,
+            track,
+            span: 1,
+        }
+    }
+
+    /// The present track.
+    pub(super) fn kind(&self) -> Kind {
+        self.runs[self.run].kind
+    }
+
+    pub(super) fn cycle_tracks(&self) -> u64 {
+        self.runs.iter().map(|run| u64::from(run.tracks)).sum()
+    }
+
+    /// Tracks until the runs begin again; none if they do now.
+    pub(super) fn until_cycle(&self) -> u64 {
+        if self.run == 0 && self.track == 0 {
+            return 0;
+        }
+        let rest: u64 = self.runs[self.run..]
+            .iter()
+            .map(|run| u64::from(run.tracks))
+            .sum();
+        rest - u64::from(self.track)
+    }
+
+    /// Tracks until the next place at which a leap has to land: blocks that were moved into the
+    /// spare sectors at the end of a unit of tracks are in order again behind them, so that what
+    /// is behind them tells nothing. With [`Landings::Runs`] the end of every run is such a place,
+    /// since a repetition may be right in all but where its runs end.
+    pub(super) fn until_landing(&self, landings: Landings) -> Option<u64> {
+        let full = self.runs.iter().map(|run| run.kind.blocks).max()?;
+        let spares = self.cycle_tracks() >= SMALLEST_UNIT;
+        let mut passed = 0;
+        for step in 0..self.runs.len() {
+            let run = &self.runs[(self.run + step) % self.runs.len()];
+            passed += u64::from(run.tracks);
+            let short = run.kind.blocks < full && spares;
+            if short || landings == Landings::Runs {
+                return Some(passed - u64::from(self.track));
+            }
+        }
+        None
+    }
+
+    fn cycle(&self) -> Stretch {
+        let mut all = Stretch::default();
+        for run in &self.runs {
+            all = all.and(&run.kind, u64::from(run.tracks));
+        }
+        all
+    }
+
+    /// The next so many tracks.
+    pub(super) fn ahead(&self, tracks: u64) -> Stretch {
+        let cycles = tracks / self.cycle_tracks();
+        let cycle = self.cycle();
+        let whole = Stretch {
+            blocks: cycle.blocks * cycles,
+            turn: cycle.turn.times(cycles),
+        };
+        let mut rest = self.clone_phase();
+        rest.stretch(self, tracks % self.cycle_tracks(), whole)
+    }
+
+    fn clone_phase(&self) -> Phase {
+        Phase {
+            run: self.run,
+            track: self.track,
+        }
+    }
+
+    /// The kind of the track so many tracks ahead.
+    pub(super) fn kind_ahead(&self, tracks: u64) -> Kind {
+        let mut phase = self.clone_phase();
+        let rest = tracks % self.cycle_tracks();
+        phase.stretch(self, rest, Stretch::default());
+        self.runs[phase.run].kind
+    }
+
+    /// Whether it has been right for a whole repetition at once.
+    pub(super) fn is_proven(&self) -> bool {
+        self.span >= self.cycle_tracks()
+    }
+
+    /// Goes on by so many tracks.
+    pub(super) fn advance(&mut self, tracks: u64) {
+        let mut phase = self.clone_phase();
+        let rest = tracks % self.cycle_tracks();
+        phase.stretch(self, rest, Stretch::default());
+        (self.run, self.track) = (phase.run, phase.track);
+    }
+
+    /// A prediction so many tracks ahead was `off` revolutions off: the turns are corrected, if
+    /// that tells more of them than what was known.
+    pub(super) fn refine(&mut self, tracks: u64, off: f64) {
+        if tracks < self.span {
+            return;
+        }
+        self.span = tracks;
+        for run in &mut self.runs {
+            run.kind.turn = run.kind.turn + forward(off / tracks as f64);
+        }
+    }
+
+    /// Goes on where a track of another kind than expected has been, if the rhythm has such tracks.
+    /// `before` is how many of the kind were together.
+    pub(super) fn resume_after(&mut self, last: &Run) {
+        let like = |run: &Run| run.kind.is_like(&last.kind);
+        let Some(place) = self.runs.iter().position(like) else {
+            self.advance(1);
+            return;
+        };
+        let tracks = self.runs[place].tracks;
+        (self.run, self.track) = (place, last.tracks.min(tracks) - 1);
+        self.advance(1);
+    }
+
+    /// The next so many tracks as runs; those of whole cycles once, with how many cycles.
+    pub(super) fn parts(&self, tracks: u64) -> Parts {
+        let until = self.until_cycle().min(tracks);
+        let cycle = self.cycle_tracks();
+        let start = Phase { run: 0, track: 0 };
+        Parts {
+            head: self.clone_phase().taken(self, until),
+            cycles: (tracks - until) / cycle,
+            tail: start.taken(self, (tracks - until) % cycle),
+        }
+    }
+
+    /// Whether two rhythms are the same and at the same place.
+    pub(super) fn is_like(&self, other: &Rhythm) -> bool {
+        let pairs = self.runs.iter().zip(&other.runs);
+        self.runs.len() == other.runs.len()
+            && (self.run, self.track) == (other.run, other.track)
+            && pairs.into_iter().all(|(one, two)| one.is_like(two))
+    }
+}
+
+/// Where leaps have to land.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Landings {
+    /// Behind every run.
+    Runs,
+    /// Behind tracks with spare sectors.
+    Spares,
+}
+
+/// Spare sectors in units of fewer tracks are not looked at one by one, since that would take as
+/// long as walking. A choice.
+const SMALLEST_UNIT: u64 = 4;
+
+/// Some tracks of a rhythm: what was left of a repetition, whole ones, the beginning of another.
+#[derive(Clone, Debug)]
+pub(super) struct Parts {
+    pub(super) head: Vec<Run>,
+    pub(super) cycles: u64,
+    pub(super) tail: Vec<Run>,
+}
+
+/// A place in a rhythm.
+#[derive(Clone, Copy, Debug)]
+struct Phase {
+    run: usize,
+    track: u32,
+}
+
+impl Phase {
+    /// Goes on by less than a cycle, and adds up what it passes.
+    fn stretch(&mut self, rhythm: &Rhythm, mut tracks: u64, mut sum: Stretch) -> Stretch {
+        while tracks > 0 {
+            let run = &rhythm.runs[self.run];
+            let left = u64::from(run.tracks - self.track).min(tracks);
+            sum = sum.and(&run.kind, left);
+            tracks -= left;
+            self.track += left as u32;
+            if self.track == run.tracks {
+                (self.run, self.track) = ((self.run + 1) % rhythm.runs.len(), 0);
+            }
+        }
+        sum
+    }
+
+    fn taken(mut self, rhythm: &Rhythm, mut tracks: u64) -> Vec<Run> {
+        let mut taken = Vec::new();
+        while tracks > 0 {
+            let run = rhythm.runs[self.run];
+            let left = u64::from(run.tracks - self.track).min(tracks) as u32;
+            let tracks_of = Run { tracks: left, ..run };
+            taken.push(tracks_of);
+            tracks -= u64::from(left);
+            (self.run, self.track) = ((self.run + 1) % rhythm.runs.len(), 0);
+        }
+        taken
+    }
+}
+
+/// What came, as runs; the latest part of it.
+#[derive(Clone, Debug, Default)]
+pub(super) struct History {
+    runs: Vec<Run>,
+}
+
+/// Runs that are remembered. A choice: two repetitions of a serpentine over 32 surfaces, there and
+/// back with a run for each switch of heads.
+const REMEMBERED: usize = 256;
+
+impl History {
+    pub(super) fn forget(&mut self) {
+        self.runs.clear();
+    }
+
+    pub(super) fn last(&self) -> Option<&Run> {
+        self.runs.last()
+    }
+
+    /// More tracks came.
+    pub(super) fn push(&mut self, more: Run) {
+        match self.runs.last_mut() {
+            Some(last) if last.kind.is_like(&more.kind) => last.tracks += more.tracks,
+            _ => self.runs.push(more),
+        }
+        if self.runs.len() > REMEMBERED {
+            self.runs.drain(..REMEMBERED / 4);
+        }
+    }
+
+    /// A part of a rhythm came.
+    pub(super) fn extend(&mut self, parts: &Parts, cycle: &[Run]) {
+        parts.head.iter().for_each(|run| self.push(*run));
+        if cycle.len() == 1 {
+            // Many tracks of one kind are one run.
+            let tracks = u64::from(cycle[0].tracks) * parts.cycles;
+            if tracks > 0 {
+                self.push(Run {
+                    tracks: tracks.min(u64::from(u32::MAX / 2)) as u32,
+                    ..cycle[0]
+                });
+            }
+        } else {
+            let fit = (REMEMBERED / 2 / cycle.len()).max(2) as u64;
+            if parts.cycles > fit {
+                self.forget();
+            }
+            for _ in 0..parts.cycles.min(fit) {
+                cycle.iter().for_each(|run| self.push(*run));
+            }
+        }
+        parts.tail.iter().for_each(|run| self.push(*run));
+    }
+
+    /// The shortest series of runs that has just come twice, to come again; three times if it is
+    /// longer than that of a rhythm that has been right: defects that are alike by chance are no
+    /// pattern.
+    pub(super) fn repeated(&self, right: Option<&Rhythm>) -> Option<Rhythm> {
+        let simple = right.map_or(1, |rhythm| rhythm.runs.len());
+        let simple = if simple == 1 { REMEMBERED } else { simple };
+        self.repeated_before(self.runs.len(), simple, None)
+            .or_else(|| {
+                let end = self.runs.len().checked_sub(1)?;
+                self.repeated_before(end, simple, self.last())
+            })
+    }
+
+    /// The same, where a run that has only begun may follow.
+    fn repeated_before(&self, end: usize, simple: usize, begun: Option<&Run>) -> Option<Rhythm> {
+        for period in 2..=end / 2 {
+            let times = if period > simple { 3 } else { 2 };
+            let Some(from) = end.checked_sub(times * period) else {
+                break;
+            };
+            let (one, two) = (&self.runs[from..end - period], &self.runs[from + period..end]);
+            if !one.iter().zip(two).all(|(one, two)| one.is_like(two)) {
+                continue;
+            }
+            let two = &self.runs[end - period..end];
+            let track = match begun {
+                None => 0,
+                Some(run) if run.tracks < two[0].tracks && run.kind.is_like(&two[0].kind) => {
+                    run.tracks
+                }
+                Some(_) => continue,
+            };
+            return Some(Rhythm::new(two.to_vec(), track));
+        }
+        None
+    }
+
+    /// The last kind, for ever.
+    pub(super) fn going_on(&self) -> Option<Rhythm> {
+        let kind = self.last()?.kind;
+        Some(Rhythm::new(vec![Run { kind, tracks: 1 }], 0))
+    }
+}

@@ -1,0 +1,209 @@
+//! One track: where it ends, what is missing on it.
+
+use block::Lba;
+use drive::Angle;
+
+use super::eye::{Care, Eye, width};
+use super::line::Lost;
+use super::rhythm::SAME;
+use super::{Elsewhere, Slip};
+use crate::clock::{apart, forward};
+
+/// A track of which the beginning is known.
+#[derive(Debug)]
+pub(super) struct Tracing<'a> {
+    eye: &'a mut Eye,
+    first: Lba,
+    start: Angle,
+    sectors: u32,
+    /// Sectors that hold no block, before where the line is followed.
+    shift: u32,
+    /// No block from here on is looked at.
+    limit: Lba,
+}
+
+/// A track whose end was found.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Traced {
+    pub(super) blocks: u32,
+    pub(super) slips: Vec<Slip>,
+    pub(super) elsewhere: Vec<Elsewhere>,
+    /// Where the next track's first block ends; none if no next track was looked at.
+    pub(super) next: Option<Angle>,
+}
+
+impl Traced {
+    /// Sectors that hold no block between blocks.
+    pub(super) fn slipped(&self) -> u32 {
+        self.slips.iter().map(|slip| slip.sectors).sum()
+    }
+}
+
+/// What is at the end of a line.
+enum Break {
+    /// The line goes on.
+    None,
+    /// The track's end.
+    End,
+    /// So many sectors without a block.
+    Gap(u32),
+    /// A block that is elsewhere.
+    Elsewhere,
+}
+
+/// More sectors in a row without a block are not thought to be defects but the end of the track.
+/// A choice: the longest series of defects in the drives that we ship has 8.
+pub(super) const LONGEST_GAP: u32 = 16;
+
+/// Breaks in one track that are followed. A choice.
+const BREAKS: usize = 40;
+
+impl<'a> Tracing<'a> {
+    pub(super) fn new(
+        eye: &'a mut Eye,
+        first: Lba,
+        start: Angle,
+        sectors: u32,
+        limit: Lba,
+    ) -> Self {
+        Tracing {
+            eye,
+            first,
+            start,
+            sectors,
+            shift: 0,
+            limit,
+        }
+    }
+
+    /// Finds the track's end: `expected` blocks are tried first. `turn` is to where the next track
+    /// begins, if it is as expected.
+    pub(super) async fn end(
+        mut self,
+        expected: u32,
+        turn: Option<Angle>,
+    ) -> Result<Traced, Lost> {
+        let mut traced = Traced::default();
+        let mut on = 0;
+        for _ in 0..BREAKS {
+            let last = self.line_end(on, expected).await?;
+            let next = last + 1;
+            traced.blocks = next;
+            if self.lba(next) >= self.limit {
+                return Ok(traced);
+            }
+            let off = self.off(next, 0, Care::Sure).await?;
+            let angle = self.on_line(next, 0) + forward(off);
+            traced.next = Some(angle);
+            let as_expected = |turn: Angle| {
+                let expected = self.start + turn + width(self.sectors);
+                apart(expected, angle).abs() <= self.tolerance()
+            };
+            if next + self.shift == expected && turn.is_some_and(as_expected) {
+                return Ok(traced);
+            }
+            match self.at_break(next, off).await? {
+                Break::End => return Ok(traced),
+                Break::None => on = next,
+                Break::Gap(sectors) => {
+                    let before = self.lba(next);
+                    traced.slips.push(Slip { before, sectors });
+                    self.shift += sectors;
+                    on = next;
+                }
+                Break::Elsewhere => {
+                    let first = self.lba(next);
+                    traced.elsewhere.push(Elsewhere { first, blocks: 1 });
+                    on = next + 1;
+                }
+            }
+        }
+        Err(Lost::NoLine)
+    }
+
+    /// The last block on the line, from one on that is known to be.
+    async fn line_end(&mut self, mut on: u32, expected: u32) -> Result<u32, Lost> {
+        // No more blocks than sectors.
+        let room = (self.limit.0 - self.first.0).min(u64::from(self.sectors - self.shift));
+        let mut off = room as u32;
+        let guess = expected.saturating_sub(1 + self.shift);
+        if guess > on && guess < off {
+            if self.is_on(guess, Care::Sure).await? {
+                on = guess;
+            } else {
+                off = guess;
+            }
+        }
+        if guess == on {
+            // The caller looks at the block after it.
+            return Ok(on);
+        }
+        while on + 1 < off {
+            let middle = on + (off - on) / 2;
+            if self.is_on(middle, Care::Quick).await? {
+                on = middle;
+            } else {
+                off = middle;
+            }
+        }
+        Ok(on)
+    }
+
+    /// What it is that a block is not on the line.
+    async fn at_break(&mut self, block: u32, off: f64) -> Result<Break, Lost> {
+        if off.abs() <= self.tolerance() {
+            let room = self.sectors - self.shift;
+            return Ok(if block < room { Break::None } else { Break::End });
+        }
+        let after = block + 1;
+        let room = after + self.shift < self.sectors && self.lba(after) < self.limit;
+        if room && self.is_on(after, Care::Sure).await? {
+            return Ok(Break::Elsewhere);
+        }
+        let exact = off * f64::from(self.sectors);
+        let gap = exact.round();
+        let whole = (exact - gap).abs() <= SAME && gap >= 1.0;
+        if !whole || gap > f64::from(LONGEST_GAP) {
+            return Ok(Break::End);
+        }
+        let gap = gap as u32;
+        if block + self.shift + gap >= self.sectors {
+            return Ok(Break::End);
+        }
+        // After a gap the line goes on only as far as the turn does.
+        let beyond = self.sectors - self.shift - gap;
+        if self.lba(beyond) >= self.limit {
+            return Ok(Break::Gap(gap));
+        }
+        let off = self.off(beyond, gap, Care::Sure).await?;
+        Ok(if off.abs() <= self.tolerance() {
+            Break::End
+        } else {
+            Break::Gap(gap)
+        })
+    }
+
+    fn lba(&self, block: u32) -> Lba {
+        Lba(self.first.0 + u64::from(block))
+    }
+
+    fn tolerance(&self) -> f64 {
+        SAME / f64::from(self.sectors)
+    }
+
+    /// Where a block ends if it is on the line, behind another gap.
+    fn on_line(&self, block: u32, gap: u32) -> Angle {
+        let sector = u64::from(block) + u64::from(self.shift + gap) + 1;
+        self.start + width(self.sectors).times(sector)
+    }
+
+    async fn off(&mut self, block: u32, gap: u32, care: Care) -> Result<f64, Lost> {
+        let expected = self.on_line(block, gap);
+        let off = self.eye.off(self.lba(block), expected, self.tolerance(), care);
+        Ok(off.await?)
+    }
+
+    async fn is_on(&mut self, block: u32, care: Care) -> Result<bool, Lost> {
+        Ok(self.off(block, 0, care).await?.abs() <= self.tolerance())
+    }
+}
