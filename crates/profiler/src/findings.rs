@@ -4,6 +4,7 @@ use block::Duration;
 
 use crate::clock::Clock;
 use crate::confidence::Confidence;
+use crate::firmware::Firmware;
 use crate::map::TrackMap;
 
 /// What the procedures have found so far, part by part.
@@ -19,6 +20,8 @@ pub struct Findings {
     pub map: TrackMap,
     /// How well angles of blocks on the map are predicted.
     pub map_confidence: Confidence,
+    /// The electronics.
+    pub firmware: Option<Firmware>,
 }
 
 /// How evenly the spindle turns.

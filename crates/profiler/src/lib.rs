@@ -14,6 +14,7 @@ pub mod clock;
 pub mod confidence;
 pub mod device;
 pub mod findings;
+pub mod firmware;
 pub mod map;
 pub mod prober;
 pub mod profiler;

@@ -1,0 +1,177 @@
+//! The chunk sizes at which sequential reads keep the full rate: points a and b of Figure 3 of
+//! Virtual IO (Dimitrijevic et al. 2002; also 3.1 of the paper of FAST 2003).
+//!
+//! ```text
+//!   rate |      ______________
+//!        |    /                \___      below a the commands cost too much,
+//!        |  /                            beyond b the buffer does
+//!        +----a--------------b---- chunk
+//! ```
+//!
+//! Reads that follow each other, each given when the one before has ended, look-ahead on. The rate
+//! is taken from the end of the first two commands to the end of the last one, over at least
+//! twelve tracks or two hundred commands, and six commands. Full is within 5 % of the best of all
+//! sizes tried, which go up to four tracks.
+
+use block::Lba;
+use drive::geometry::Track;
+
+use super::Parts;
+use super::site::{Site, moment};
+use crate::confidence::Confidence;
+
+/// What chunks are good for.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Chunk {
+    /// Where they were tried.
+    pub at: Lba,
+    /// Point a: the least size, in blocks, with the full rate.
+    pub least: u32,
+    /// Point b: the greatest size up to which it stays; `None` if no larger one was slower.
+    pub most: Option<u32>,
+    /// All that was tried, in the order of size.
+    pub curve: Vec<Rate>,
+}
+
+/// One size.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Rate {
+    /// Blocks of a command.
+    pub blocks: u32,
+    /// Blocks per second.
+    pub rate: f64,
+}
+
+/// Which share of the best rate is full.
+pub const FULL: f64 = 0.95;
+
+/// Tracks over which a rate is taken, and the fewest and most commands.
+const TRACKS: u64 = 12;
+const COMMANDS: (u64, u64) = (6, 200);
+
+/// Commands before the rate is taken.
+const LEAD: u64 = 2;
+
+/// The largest size, in tracks.
+const LARGEST: u64 = 4;
+
+/// How exactly the points are wanted: a third of the 10 % that we promise.
+const EXACT: f64 = 0.03;
+
+/// How many commands a rate is taken from.
+pub fn commands(blocks: u64, track: u64) -> u64 {
+    (track * TRACKS / blocks).clamp(COMMANDS.0, COMMANDS.1)
+}
+
+pub(super) async fn measure(site: &mut Site, parts: &mut Parts) -> Option<Chunk> {
+    let track = site.fresh();
+    let mut curve = Vec::new();
+    let mut size = 1;
+    while size <= LARGEST * u64::from(track.sectors) {
+        curve.push(rate(site, &track, size).await);
+        // 1, 2, 3, 4, 6, 8, 12, ...
+        let half = size / 2;
+        size = match size {
+            1 | 2 => size + 1,
+            _ if size.is_power_of_two() => size + half,
+            _ => size + size / 3,
+        };
+    }
+    let best = curve
+        .iter()
+        .map(|point: &Rate| point.rate)
+        .fold(0.0, f64::max);
+    let full = |point: &Rate| point.rate >= FULL * best;
+    let first = curve.iter().position(full)?;
+    let after = curve[first..].iter().position(|point| !full(point));
+    let below = first.checked_sub(1).map(|index| curve[index].blocks);
+    let least = edge(
+        site,
+        &track,
+        (below.unwrap_or(0), curve[first].blocks),
+        best,
+    )
+    .await;
+    let most = match after {
+        None => None,
+        Some(after) => {
+            let (inside, outside) = (curve[first + after - 1].blocks, curve[first + after].blocks);
+            Some(edge(site, &track, (outside, inside), best).await)
+        }
+    };
+    parts.chunk = check(site, &track, least, best).await;
+    Some(Chunk {
+        at: track.first,
+        least,
+        most,
+        curve,
+    })
+}
+
+/// The last full size on the way from a full one to one that is not.
+async fn edge(site: &mut Site, track: &Track, (slow, full): (u32, u32), best: f64) -> u32 {
+    let (mut slow, mut full) = (slow, full);
+    while slow.abs_diff(full) > 1 && f64::from(slow.abs_diff(full)) > EXACT * f64::from(full) {
+        let middle = slow.midpoint(full);
+        if rate(site, track, middle.into()).await.rate >= FULL * best {
+            full = middle;
+        } else {
+            slow = middle;
+        }
+    }
+    full
+}
+
+/// Whether the point is where it seems to be: a tenth above and a tenth below.
+async fn check(site: &mut Site, track: &Track, least: u32, best: f64) -> Confidence {
+    let (mut came_true, mut checks) = (0, 0);
+    let tenth = least.div_ceil(10);
+    for _ in 0..2 {
+        let above = rate(site, track, (least + tenth).into()).await;
+        came_true += u32::from(above.rate >= FULL * best);
+        checks += 1;
+        if least > tenth {
+            let below = rate(site, track, (least - tenth).into()).await;
+            came_true += u32::from(below.rate < FULL * best);
+            checks += 1;
+        }
+    }
+    Confidence::of(came_true, checks)
+}
+
+/// The rate of one size from the beginning of a track near `like`.
+async fn rate(site: &mut Site, like: &Track, blocks: u64) -> Rate {
+    let commands = commands(blocks, like.sectors.into());
+    let mut next = alike(site, like, blocks * (LEAD + commands)).0;
+    let mut span = None;
+    for command in 0..LEAD + commands {
+        let timing = site.read(Lba(next), blocks).await;
+        next += blocks;
+        if command + 1 == LEAD {
+            span = Some((timing.ended, timing.ended));
+        } else if let Some((_, end)) = &mut span {
+            *end = timing.ended;
+        }
+    }
+    let took = span.map_or(0.0, |(from, to)| moment(to) - moment(from));
+    Rate {
+        blocks: blocks as u32,
+        rate: (blocks * commands) as f64 / took.max(1.0) * 1e9,
+    }
+}
+
+/// Fresh blocks on tracks with as many sectors, if there are such: where a cylinder begins.
+fn alike(site: &mut Site, like: &Track, blocks: u64) -> Lba {
+    for _ in 0..400 {
+        let track = site.fresh();
+        let before = track.first.0.checked_sub(1).map(Lba);
+        let before = before.and_then(|lba| site.geometry.track_of(lba));
+        let begins = before.is_none_or(|before| before.cylinder != track.cylinder);
+        if begins && track.sectors == like.sectors {
+            site.skip(blocks);
+            return track.first;
+        }
+    }
+    // None: where it was.
+    like.first
+}
