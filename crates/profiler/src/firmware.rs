@@ -26,7 +26,7 @@ mod turns;
 mod writes;
 
 use block::{Action, Duration, Switch};
-use drive::firmware::{BufferRules, Bus, Overheads, QueueRules};
+use drive::firmware::{AfterPrevious, BufferRules, Bus, Overheads, QueueRules};
 use drive::{Geometry, Spindle};
 
 use crate::clock::Clock;
@@ -47,7 +47,7 @@ pub struct Firmware {
     pub overheads: Overheads,
     /// The bus.
     pub bus: Bus,
-    /// The buffer. Write watermarks are not measured.
+    /// The buffer. The write watermark is only looked for where no writes are done early.
     pub buffer: BufferRules,
     /// Whether there are just so many segments.
     pub segments: Found,
@@ -148,7 +148,7 @@ pub async fn measure(prober: &Prober, geometry: &Geometry) {
     let mut parts = Parts::default();
     let segments = segments::measure(&mut site, &mut buffer, &mut parts).await;
     hits::measure_bus(&mut site, &mut found.hits, &buffer, &mut parts).await;
-    turns::measure(&mut site, &mut buffer, &mut parts).await;
+    turns::measure(&mut site, found.hits.per_block, &mut buffer, &mut parts).await;
     site.switch(Action::SetLookAhead(Switch::On)).await;
     ahead::measure(&mut site, &mut buffer, &mut parts).await;
     let queue = queue::measure(&mut site, &mut parts).await;
@@ -195,15 +195,17 @@ impl Findings {
         let (reselect, watermark) = thresholds.overlap(bus_read, site.period());
         buffer.read_watermark = watermark;
         let lag = bus_read + reselect;
-        let bus_write = hits.write_per_block.or(thresholds.write_per_block);
-        let bus_write = bus_write.unwrap_or(bus_read).max(0.0);
+        let (bus_write, watermark) = match hits.write_per_block {
+            Some(per_block) => (per_block.max(0.0), 0),
+            None => thresholds.write_bus(bus_read),
+        };
+        buffer.write_watermark = watermark;
         let completion = thresholds.write_ends.map_or(0.0, |ends| ends + lag);
         // The shorter completion is zero.
         let shift = completion.min(0.0);
         let read = |sum: Option<f64>| nanos(sum.map_or(0.0, |sum| sum - lag + shift));
         let write = |sum: Option<f64>| nanos(sum.map_or(0.0, |sum| sum - lag - bus_write + shift));
-        let early =
-            |sum: Option<f64>| nanos(sum.map_or(0.0, |sum| sum - bus_write - completion + shift));
+        let early = |sum: f64| nanos(sum - bus_write - completion + shift);
         let mut overheads = Overheads {
             read_reselect: nanos(reselect),
             read_completion: nanos(-shift),
@@ -217,8 +219,14 @@ impl Findings {
         overheads.write_miss.write = write(thresholds.write_after_write);
         overheads.read_hit.read = read(hits.after_read);
         overheads.read_hit.write = read(hits.after_write.or(hits.after_read));
-        overheads.write_hit.read = early(hits.write_after_read);
-        overheads.write_hit.write = early(hits.write_after_write.or(hits.write_after_read));
+        // Where no write is done early, one that would be costs what all others do: a choice.
+        overheads.write_hit = match hits.write_after_read {
+            None => overheads.write_miss,
+            Some(sum) => AfterPrevious {
+                read: early(sum),
+                write: early(hits.write_after_write.unwrap_or(sum)),
+            },
+        };
         let bus = Bus {
             read_block: nanos(bus_read),
             write_block: nanos(bus_write),

@@ -176,3 +176,39 @@ fn all_drives() {
         }
     }
 }
+
+#[test]
+#[ignore = "curves"]
+fn curves() {
+    let only = std::env::var("DRIVE").ok();
+    for entry in catalog::ALL {
+        if !only.as_deref().is_none_or(|only| entry.name.contains(only)) {
+            continue;
+        }
+        let truth = Arc::new(truth(entry.name));
+        let mut at = Lba(truth.geometry.sectors().0 / 5);
+        loop {
+            let t = truth.geometry.track_of(at).unwrap();
+            let p = truth.geometry.track_of(Lba(t.first.0 - 1)).unwrap();
+            at = t.first;
+            if p.cylinder != t.cylinder {
+                break;
+            }
+            at = Lba(t.last.0 + 1);
+        }
+        let n = truth.geometry.track_of(at).unwrap().sectors;
+        println!("== {} track {n}", entry.name);
+        let mut size = 1u32;
+        let mut line = String::new();
+        let mut all = vec![];
+        while size < 4 * n {
+            all.push((size, true_rate(&truth, at, size.into())));
+            size += (size / 12).max(1);
+        }
+        let best = all.iter().map(|a| a.1).fold(0.0, f64::max);
+        for (s, r) in all {
+            line += &format!("{s}:{:.0} ", r / best * 100.0);
+        }
+        println!("{line}");
+    }
+}

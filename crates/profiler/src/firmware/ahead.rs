@@ -107,13 +107,15 @@ async fn votes(site: &mut Site, next: Next, question: fn(&[Track; 3]) -> Questio
 }
 
 /// Asks.
-async fn is_there(site: &Site, question: Question) -> bool {
+async fn is_there(site: &mut Site, question: Question) -> bool {
     for (lba, blocks) in question.reads {
         if blocks > 0 {
             site.read(lba, blocks).await;
         }
     }
-    site.pause(question.turns * site.period()).await;
+    // Asked for at any angle, so that a read of the medium is not as short as a hit each time.
+    let turns = question.turns + site.draw();
+    site.pause(turns * site.period()).await;
     site.hits(question.wanted).await
 }
 

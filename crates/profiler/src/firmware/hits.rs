@@ -61,6 +61,9 @@ async fn after_write(site: &mut Site) -> Option<f64> {
         let (read, written) = (site.fresh().first, site.fresh().first);
         site.read(read, 1).await;
         site.ask(Direction::Write, written, 1).await;
+        // At any angle, so that reads of the medium take all sorts of times.
+        let wait = site.draw() * site.period();
+        site.pause(wait).await;
         let wanted = if turn % 2 == 0 { read } else { written };
         let timing = site.read(wanted, 1).await;
         seen.push(took(&timing));

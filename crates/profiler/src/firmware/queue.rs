@@ -15,12 +15,13 @@ use crate::prober::Timing;
 /// How often the order is looked at: once to find it, and to check it.
 const ROUNDS: u32 = 6;
 
-/// Near commands that compete with a far one.
-const NEAR: usize = 6;
+/// Near commands that compete with a far one: so many that one of them is always cheaper than a
+/// long seek.
+const NEAR: usize = 24;
 
 /// How long a far command is left to wait, in nanoseconds. Aging by 6 ms in a second (Worthington
 /// et al. 1994) makes up for the longest seek in less.
-const PATIENCE: f64 = 3e9;
+const PATIENCE: f64 = 2e9;
 
 type Waiting = Pin<Box<dyn Future<Output = Timing> + Send>>;
 
@@ -82,11 +83,9 @@ async fn starves(site: &mut Site, near: usize) -> bool {
     let given = moment(site.ask(Direction::Read, start, 1).await.ended);
     let mut waiting: Vec<Waiting> = (0..near).map(|_| give_near(site, start)).collect();
     waiting.push(give(site, far));
-    let mut ids: Vec<Option<()>> = vec![None; near];
-    ids.push(Some(()));
     loop {
         let (index, timing) = next(&mut waiting).await;
-        if ids[index].is_some() {
+        if index == near {
             break;
         }
         if moment(timing.ended) - given > PATIENCE {
@@ -95,8 +94,7 @@ async fn starves(site: &mut Site, near: usize) -> bool {
         }
         waiting[index] = give_near(site, start);
     }
-    let far = waiting.len() - 1;
-    drain(waiting, far).await;
+    drain(waiting, near).await;
     false
 }
 

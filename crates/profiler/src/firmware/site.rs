@@ -15,10 +15,28 @@ pub(super) struct Site {
     period: f64,
     /// The next fresh block.
     next: u64,
+    /// From where to where fresh blocks are.
+    area: (u64, u64),
     /// Drawn numbers, for moments that follow no pattern.
     drawn: u64,
     /// How long an answer of the buffer takes: one block, a read after a read.
     pub(super) hit: Option<f64>,
+}
+
+/// Parts of the disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Part {
+    /// Where measurements are made: in the outer half, which one arm serves.
+    Usual,
+    /// Where tracks are short.
+    Inner,
+}
+
+/// Where the site was.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Back {
+    next: u64,
+    area: (u64, u64),
 }
 
 /// How far apart fresh tracks are, besides four tracks: what is read ahead of one must not reach
@@ -31,12 +49,13 @@ const CLOSE: f64 = 120e3;
 
 impl Site {
     pub(super) fn new(prober: Prober, geometry: Geometry, clock: Clock) -> Self {
-        let next = geometry.sectors().0 / 8;
+        let blocks = geometry.sectors().0;
         Site {
             prober,
             geometry,
             period: clock.period(),
-            next,
+            next: blocks / 8,
+            area: (blocks / 8, blocks * 3 / 8),
             drawn: 1,
             hit: None,
         }
@@ -65,16 +84,36 @@ impl Site {
         (mixed >> 11) as f64 / (1u64 << 53) as f64
     }
 
-    /// A track that was not used yet, all sectors of which hold blocks in order. The second
-    /// quarter of the first half of the disk is gone through, again and again.
-    pub(super) fn fresh(&mut self) -> Track {
+    /// Goes to another part; answers how to come back.
+    pub(super) fn go_to(&mut self, part: Part) -> Back {
+        let back = Back {
+            next: self.next,
+            area: self.area,
+        };
         let blocks = self.geometry.sectors().0;
+        if part == Part::Inner {
+            self.area = (blocks * 7 / 8, blocks * 31 / 32);
+            self.next = self.area.0;
+        }
+        back
+    }
+
+    pub(super) fn come_back(&mut self, back: Back) {
+        self.next = back.next.max(back.area.0);
+        self.area = back.area;
+    }
+
+    /// A track that was not used yet, all sectors of which hold blocks in order. The area is gone
+    /// through again and again.
+    pub(super) fn fresh(&mut self) -> Track {
+        let (begin, end) = self.area;
         for _ in 0..1000 {
-            if self.next > blocks * 3 / 8 {
-                self.next = blocks / 8 + self.next % 64;
+            if self.next > end {
+                // Not the same tracks again.
+                self.next = begin + self.next % 4096;
             }
             let Some(track) = self.geometry.track_of(Lba(self.next)) else {
-                self.next = blocks / 8;
+                self.next = begin;
                 continue;
             };
             self.next = track.last.0.max(self.next) + 4 * u64::from(track.sectors) + APART;
@@ -82,9 +121,8 @@ impl Site {
                 return track;
             }
         }
-        self.geometry
-            .track_of(Lba(blocks / 8))
-            .expect("a drive has tracks")
+        let begin = Lba(begin);
+        self.geometry.track_of(begin).expect("a drive has tracks")
     }
 
     /// Nothing of the next so many blocks will be used by others.

@@ -13,7 +13,7 @@
 use block::{Direction, Status};
 use drive::geometry::Track;
 
-use super::site::{Site, median, moment};
+use super::site::{Part, Site, median, moment};
 use crate::confidence::Confidence;
 use crate::device::Writes;
 
@@ -26,8 +26,9 @@ pub(super) struct Thresholds {
     pub(super) write_after_write: Option<f64>,
     /// When a write of a block ends, against the end of a read of it on the same pass.
     pub(super) write_ends: Option<f64>,
-    /// What a block more costs a write's margin, where the bus is slower than the medium.
-    pub(super) write_per_block: Option<f64>,
+    /// What [`LONG`] blocks cost a write's margin more than one, on long and on short sectors, and
+    /// those sectors.
+    held: Vec<(f64, f64)>,
     /// When a read of some blocks ends, against a read of the last one: blocks, time, sector.
     behind: Option<(f64, f64, f64)>,
     pub(super) reads: Confidence,
@@ -95,19 +96,31 @@ pub(super) async fn measure(site: &mut Site) -> Thresholds {
     way.before = Direction::Read;
     found.write_after_read = threshold(site, &way).await;
     found.writes = check(site, &way, found.write_after_read).await;
+    if let Some(one) = found.write_after_read {
+        found.held = held(site, &way, one).await;
+    }
+    found
+}
+
+/// What more blocks cost a write's margin; where that is something, on longer sectors as well.
+async fn held(site: &mut Site, way: &Catch, one: f64) -> Vec<(f64, f64)> {
     let long = Catch {
         blocks: LONG,
-        ..way
+        ..*way
     };
-    let longer = threshold(site, &long).await;
-    found.write_per_block = match (found.write_after_read, longer) {
-        (Some(one), Some(longer)) if longer - one > 2.0 * NOTABLE => {
-            let track = site.fresh();
-            Some(site.sector(&track) + (longer - one) / (LONG - 1) as f64)
+    let mut held = Vec::new();
+    for inner in [Part::Usual, Part::Inner] {
+        let back = site.go_to(inner);
+        let track = site.fresh();
+        if let Some(longer) = threshold(site, &long).await {
+            held.push((longer - one, site.sector(&track)));
         }
-        _ => None,
-    };
-    found
+        site.come_back(back);
+        if held.first().is_none_or(|first| first.0 < 2.0 * NOTABLE) {
+            break;
+        }
+    }
+    held
 }
 
 /// The least margin at which half of the tries catch.
@@ -234,6 +247,39 @@ async fn write_ends(site: &mut Site) -> Option<f64> {
 }
 
 impl Thresholds {
+    /// The bus's time of a write's block, and the watermark.
+    ///
+    /// More blocks cost a write's margin something if the bus is slower than the medium: as much
+    /// as it is slower, less where sectors are longer; or if the medium waits for a share of them:
+    /// the same everywhere. The share and the bus only show as a product; the bus is then taken to
+    /// be that of reads. If nothing shows, it is too.
+    pub(super) fn write_bus(&self, read: f64) -> (f64, u16) {
+        let blocks = LONG as f64;
+        let slower = |&(cost, sector): &(f64, f64)| sector + cost / (blocks - 1.0);
+        let share = |cost: f64| {
+            let share = (cost + read) / (blocks * read.max(1.0));
+            (read, (share.clamp(0.0, 1.0) * 1000.0).round() as u16)
+        };
+        match self.held[..] {
+            [(cost, _), ..] if cost < 2.0 * NOTABLE => (read, 0),
+            [usual, inner] if (inner.1 / usual.1 - 1.0).abs() > 0.05 => {
+                let less = (blocks - 1.0) * (inner.1 - usual.1);
+                let falls = usual.0 - inner.0 > (usual.0.min(less)) / 2.0;
+                if falls {
+                    (slower(&usual), 0)
+                } else {
+                    share(usual.0)
+                }
+            }
+            // Sectors are alike everywhere: what is closer to the bus of reads.
+            [usual, ..] if (slower(&usual) / read.max(1.0) - 1.0).abs() < 0.2 => {
+                (slower(&usual), 0)
+            }
+            [usual, ..] => share(usual.0),
+            [] => (read, 0),
+        }
+    }
+
     /// Reselection and watermark of reads, as far as a read of several blocks shows them.
     ///
     /// If it ends earlier, against its last block, than a read of that block alone, then the block

@@ -2,6 +2,9 @@
 //!
 //! A head that arrives inside what is wanted goes on to its beginning, and the command ends at one
 //! angle however it arrived; or it takes what comes first, and ends wherever it arrived.
+//!
+//! A bus that is not faster than the medium hides it for reads: it begins with the first block,
+//! which comes when it comes.
 
 use block::{Direction, Status};
 use drive::firmware::BufferRules;
@@ -14,14 +17,25 @@ use crate::device::Writes;
 /// Tries to find it, and to check it.
 const TRIES: u32 = 8;
 
-/// Ends that are farther apart, in revolutions, are not at the same angle: a choice, five times
-/// the noise of the electronics on the fastest spindles.
-const APART: f64 = 0.025;
+/// Ends that are farther apart, in revolutions, are not at the same angle: as exact as a geometry
+/// has to be.
+const APART: f64 = 0.012;
 
-pub(super) async fn measure(site: &mut Site, buffer: &mut BufferRules, parts: &mut Parts) {
-    let (found, confidence) = both(site, Direction::Read).await;
-    buffer.zero_latency_read = found;
-    parts.zero_latency_read = confidence;
+/// A bus that takes more than this share of the medium's time hides how a read began.
+const HIDDEN: f64 = 0.92;
+
+pub(super) async fn measure(
+    site: &mut Site,
+    per_block: f64,
+    buffer: &mut BufferRules,
+    parts: &mut Parts,
+) {
+    let track = site.fresh();
+    if per_block < HIDDEN * site.sector(&track) {
+        let (found, confidence) = both(site, Direction::Read).await;
+        buffer.zero_latency_read = found;
+        parts.zero_latency_read = confidence;
+    }
     if site.device().writes == Writes::Allowed {
         let (found, confidence) = both(site, Direction::Write).await;
         buffer.zero_latency_write = found;
@@ -32,24 +46,22 @@ pub(super) async fn measure(site: &mut Site, buffer: &mut BufferRules, parts: &m
 /// Whether it begins anywhere, and what checks say.
 async fn both(site: &mut Site, direction: Direction) -> (bool, Confidence) {
     let (anywhere, tries) = elsewhere(site, direction).await;
-    let found = anywhere * 4 >= tries;
+    let found = tries > 0 && anywhere * 4 >= tries;
     let (again, checks) = elsewhere(site, direction).await;
-    // About half arrive inside: a quarter of them or more tell.
+    // All arrive inside, at different sectors: a quarter of them or more tell.
     let agrees = (again * 4 >= checks) == found;
     let sure = if found { again * 2 } else { checks - again };
     let came_true = if agrees { sure.min(checks) } else { 0 };
-    (found && tries > 0, Confidence::of(came_true, checks))
+    (found, Confidence::of(came_true, checks))
 }
 
-/// How many of some reads of half a track ended at another angle than most, and how many there
+/// How many of some reads of nearly a track ended at another angle than most, and how many there
 /// were.
 async fn elsewhere(site: &mut Site, direction: Direction) -> (u32, u32) {
-    let track = site.fresh();
-    let blocks = u64::from(track.sectors) / 2;
     let mut ends = Vec::new();
     for _ in 0..TRIES {
         let wait = site.draw() * site.period();
-        let Some(lap) = lap(site, direction, blocks, wait).await else {
+        let Some(lap) = lap(site, direction, wait).await else {
             continue;
         };
         ends.push(lap);
@@ -66,10 +78,10 @@ async fn elsewhere(site: &mut Site, direction: Direction) -> (u32, u32) {
 
 /// The angle, in revolutions from the track's first block, at which a read ends that was given
 /// at any time.
-async fn lap(site: &mut Site, direction: Direction, blocks: u64, wait: f64) -> Option<f64> {
+async fn lap(site: &mut Site, direction: Direction, wait: f64) -> Option<f64> {
     let track = site.fresh();
-    let blocks = blocks.min(track.last.0 - track.first.0);
-    // Of a block that is not among those, and that look-ahead would not take along.
+    let blocks = track.last.0 - track.first.0;
+    // The block that is not among them.
     let known = site.prober.sight(track.last).await.ok()?;
     site.pause(wait).await;
     let timing = site.ask(direction, track.first, blocks).await;

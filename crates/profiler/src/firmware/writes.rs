@@ -17,6 +17,13 @@ const BURST: usize = 160;
 /// Bursts: one to find the kind, and to check it.
 const BURSTS: u32 = 4;
 
+/// Writes by which the time of one destaging is taken.
+const DESTAGED: usize = 6;
+
+/// Where only writes that continue are done early, so many scattered ones can be: one that is
+/// being destaged, one that found the buffer clean, and one by luck.
+const APPENDED: usize = 3;
+
 /// An early write is so close to the usual one, in nanoseconds: as for reads, and the bus.
 const CLOSE: f64 = 150e3;
 
@@ -28,8 +35,8 @@ const MOST: u64 = 2048;
 struct Burst {
     /// Done early, before the first that was not.
     early: usize,
-    /// As long as that took, in nanoseconds.
-    took: f64,
+    /// Held at once: without the one that is being destaged, and those that were.
+    held: usize,
     /// Whether the first late one ended when its block was under the head.
     through: Through,
 }
@@ -123,72 +130,81 @@ async fn kind(
     parts: &mut Parts,
 ) {
     let ends = found.thresholds.write_ends;
-    let mut through = 0;
-    let mut counts = Vec::new();
+    let mut bursts = Vec::new();
     for _ in 0..BURSTS {
-        let burst = burst(site, usual, ends).await;
-        through += u32::from(burst.through == Through::Medium);
-        counts.push(burst);
+        bursts.push(burst(site, usual, ends).await);
     }
+    let appends = |burst: &&Burst| burst.through == Through::Medium && burst.early <= APPENDED;
+    let through = bursts.iter().filter(appends).count() as u32;
     let append = through * 2 > BURSTS;
     buffer.write_back = if append {
         WriteBack::Append
     } else {
         WriteBack::All
     };
-    // One is just being destaged; of a long burst more have been.
-    let begun = |burst: &Burst| match counts.iter().map(|burst| burst.early).min() {
-        Some(few) if few <= 6 => burst.early as f64 - 1.0,
-        _ => burst.early as f64 - 1.0 - (burst.took / destages(site)).floor(),
-    };
-    let segments = median(counts.iter().map(begun).collect()).unwrap_or(1.0);
-    buffer.write_segments = if append { 1 } else { segments.max(1.0) as u32 };
+    let segments = bursts.iter().map(|burst| burst.held).min().unwrap_or(1);
+    buffer.write_segments = if append { 1 } else { segments.max(1) as u32 };
     let agreed = if append { through } else { BURSTS - through };
-    parts.write_back = Confidence::of(agreed * 2 - 2, BURSTS * 2 - 2);
+    parts.write_back = Confidence::of(agreed - 1, BURSTS - 1);
 }
 
-/// About how long it takes to destage one of some scattered writes: a seek and a turn.
-fn destages(site: &Site) -> f64 {
-    1.5 * site.period()
-}
-
-/// Writes scattered blocks, one after the other, until one is not done early.
+/// Writes scattered blocks, one after the other, until one is not done early, and some more.
 async fn burst(site: &mut Site, usual: f64, ends: Option<f64>) -> Burst {
     site.prober.ask(Action::Flush).await;
     let begun = moment(site.prober.now());
     let mut early = 0;
     while early < BURST {
-        let near = site.fresh().first;
-        let far = near.0 + site.device().blocks / 8;
-        let place = if early % 2 == 0 { Lba(far) } else { near };
-        let timing = site.write(place, 1).await;
-        if took(&timing) < usual + 2.0 * CLOSE {
+        let place = scattered(site, early);
+        let late = site.write(place, 1).await;
+        if took(&late) < usual + 2.0 * CLOSE {
             early += 1;
             continue;
         }
-        let length = moment(timing.submitted) - begun;
-        let through = match (site.prober.sight(place).await, ends) {
-            (Ok(read), Some(ends)) => {
-                let since = moment(timing.ended) - ends - moment(read.at);
-                let turns = since / site.period();
-                if (turns - turns.round()).abs() < 0.03 {
-                    Through::Medium
-                } else {
-                    Through::Buffer
-                }
-            }
-            _ => Through::Buffer,
-        };
+        // From now on each waits for another to be destaged.
+        let mut last = late;
+        for more in 0..DESTAGED {
+            let place = scattered(site, early + 1 + more);
+            last = site.write(place, 1).await;
+        }
+        let each = (moment(last.ended) - moment(late.ended)) / DESTAGED as f64;
+        let destaged = (moment(late.submitted) - begun) / each.max(1.0);
         return Burst {
             early,
-            took: length,
-            through,
+            held: early.saturating_sub(1 + destaged as usize),
+            through: went_through(site, place, moment(late.ended), ends).await,
         };
     }
     Burst {
         early,
-        took: moment(site.prober.now()) - begun,
+        held: early,
         through: Through::Buffer,
+    }
+}
+
+/// A block far from the one before, at any angle, so that the end of another's destaging is not
+/// this one's.
+fn scattered(site: &mut Site, number: usize) -> Lba {
+    let track = site.fresh();
+    let offset = site.draw() * (track.last.0 - track.first.0) as f64;
+    let near = track.first.0 + offset as u64;
+    match number % 2 {
+        0 => Lba(near + site.device().blocks / 8),
+        _ => Lba(near),
+    }
+}
+
+/// Whether a write that ended at `at` did so as its block passed.
+async fn went_through(site: &Site, place: Lba, at: f64, ends: Option<f64>) -> Through {
+    match (site.prober.sight(place).await, ends) {
+        (Ok(read), Some(ends)) => {
+            let turns = (at - ends - moment(read.at)) / site.period();
+            if (turns - turns.round()).abs() < 0.03 {
+                Through::Medium
+            } else {
+                Through::Buffer
+            }
+        }
+        _ => Through::Buffer,
     }
 }
 
