@@ -5,7 +5,7 @@ use std::sync::Arc;
 use block::{Action, Command, CommandId, Durability, Duration, Extent, Instant, Lba, Sectors};
 use drive::firmware::{BufferRules, LookAhead, Overheads, QueueOrder, WriteBack};
 use drive::{Imperfections, Profile, VirtualDrive, catalog};
-use profiler::firmware::{self, Chunk, FULL, Firmware, Found, Honesty, commands};
+use profiler::firmware::{self, Chunk, FULL, Firmware, MOSTLY, STRETCH, commands};
 use profiler::rehearsal::{Rehearsed, rehearse};
 use profiler::{Device, Findings, Offers, Profiler, Writes, spindle};
 
@@ -105,24 +105,35 @@ fn true_rate(truth: &Arc<Profile>, at: Lba, blocks: u64) -> f64 {
     (blocks * commands) as f64 / now.since(from).as_secs_f64()
 }
 
-/// Points a and b at fine steps, up to the largest size tried.
+/// Points a and b at fine steps, up to the largest size tried, as [`firmware`] defines them.
 fn true_chunk(truth: &Arc<Profile>, found: &Chunk) -> (u32, Option<u32>) {
     let largest = found.curve.last().expect("sizes").blocks;
     let mut sizes = vec![1u32];
     while let Some(&last) = sizes.last().filter(|&&last| last < largest) {
         sizes.push((last + (last / 50).max(1)).min(largest));
     }
-    let rates: Vec<f64> = sizes
-        .iter()
-        .map(|&size| true_rate(truth, found.at, size.into()))
-        .collect();
-    let best = rates.iter().copied().fold(0.0, f64::max);
-    let first = rates
-        .iter()
-        .position(|&rate| rate >= FULL * best)
-        .expect("a best");
-    let after = rates[first..].iter().position(|&rate| rate < FULL * best);
-    (sizes[first], after.map(|after| sizes[first + after - 1]))
+    let rate = |&size: &u32| true_rate(truth, found.at, size.into());
+    let rates: Vec<f64> = sizes.iter().map(rate).collect();
+    let track = truth.geometry.track_of(found.at).expect("a track").sectors;
+    let large = sizes.partition_point(|&size| size * 2 < track);
+    let mut upper = rates[large..].to_vec();
+    upper.sort_by(f64::total_cmp);
+    let enough = FULL * upper[upper.len() * 3 / 4];
+    let share = |from: usize| {
+        let end =
+            sizes.partition_point(|&size| f64::from(size) <= f64::from(sizes[from]) * STRETCH);
+        let full = rates[from..end]
+            .iter()
+            .filter(|&&rate| rate >= enough)
+            .count();
+        full as f64 / (end - from) as f64
+    };
+    let full = |&at: &usize| rates[at] >= enough && share(at) >= MOSTLY;
+    let least = (0..sizes.len()).find(full).expect("a full size");
+    let lost = |&at: &usize| rates[at] < enough && share(at) <= 1.0 - MOSTLY;
+    let lost = (least..sizes.len()).find(lost);
+    let most = lost.and_then(|lost| (0..lost).rev().find(|&at| rates[at] >= enough));
+    (sizes[least], most.map(|at| sizes[at]))
 }
 
 fn report(name: &str) {
@@ -174,41 +185,5 @@ fn all_drives() {
         if only.as_deref().is_none_or(|only| entry.name.contains(only)) {
             report(entry.name);
         }
-    }
-}
-
-#[test]
-#[ignore = "curves"]
-fn curves() {
-    let only = std::env::var("DRIVE").ok();
-    for entry in catalog::ALL {
-        if !only.as_deref().is_none_or(|only| entry.name.contains(only)) {
-            continue;
-        }
-        let truth = Arc::new(truth(entry.name));
-        let mut at = Lba(truth.geometry.sectors().0 / 5);
-        loop {
-            let t = truth.geometry.track_of(at).unwrap();
-            let p = truth.geometry.track_of(Lba(t.first.0 - 1)).unwrap();
-            at = t.first;
-            if p.cylinder != t.cylinder {
-                break;
-            }
-            at = Lba(t.last.0 + 1);
-        }
-        let n = truth.geometry.track_of(at).unwrap().sectors;
-        println!("== {} track {n}", entry.name);
-        let mut size = 1u32;
-        let mut line = String::new();
-        let mut all = vec![];
-        while size < 4 * n {
-            all.push((size, true_rate(&truth, at, size.into())));
-            size += (size / 12).max(1);
-        }
-        let best = all.iter().map(|a| a.1).fold(0.0, f64::max);
-        for (s, r) in all {
-            line += &format!("{s}:{:.0} ", r / best * 100.0);
-        }
-        println!("{line}");
     }
 }

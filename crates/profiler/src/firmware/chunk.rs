@@ -10,8 +10,13 @@
 //!
 //! Reads that follow each other, each given when the one before has ended, look-ahead on. The rate
 //! is taken from the end of the first two commands to the end of the last one, over at least
-//! twelve tracks or two hundred commands, and six commands. Full is within 5 % of the best of all
-//! sizes tried, which go up to four tracks.
+//! twelve tracks or two hundred commands, and six commands. Sizes go up to four tracks.
+//!
+//! Real curves jump: whether a revolution is lost at a track's end depends on how many chunks a
+//! track is. The full rate is therefore the upper quartile of the rates of sizes of half a track
+//! and more, and full is what reaches 95 % of it. Point a is the least full size from which, for a
+//! third more, three of four sizes are full; point b the last full one before three of four are
+//! not.
 
 use block::Lba;
 use drive::geometry::Track;
@@ -42,8 +47,13 @@ pub struct Rate {
     pub rate: f64,
 }
 
-/// Which share of the best rate is full.
+/// Which share of the full rate is full.
 pub const FULL: f64 = 0.95;
+
+/// How far a stretch of sizes goes on from its first one, and which share of it decides.
+pub const STRETCH: f64 = 4.0 / 3.0;
+/// See [`STRETCH`].
+pub const MOSTLY: f64 = 0.75;
 
 /// Tracks over which a rate is taken, and the fewest and most commands.
 const TRACKS: u64 = 12;
@@ -51,6 +61,9 @@ const COMMANDS: (u64, u64) = (6, 200);
 
 /// Commands before the rate is taken.
 const LEAD: u64 = 2;
+
+/// Sizes grow by one part in so many.
+const STEPS: u64 = 10;
 
 /// The largest size, in tracks.
 const LARGEST: u64 = 4;
@@ -69,37 +82,26 @@ pub(super) async fn measure(site: &mut Site, parts: &mut Parts) -> Option<Chunk>
     let mut size = 1;
     while size <= LARGEST * u64::from(track.sectors) {
         curve.push(rate(site, &track, size).await);
-        // 1, 2, 3, 4, 6, 8, 12, ...
-        let half = size / 2;
-        size = match size {
-            1 | 2 => size + 1,
-            _ if size.is_power_of_two() => size + half,
-            _ => size + size / 3,
-        };
+        size += (size / STEPS).max(1);
     }
-    let best = curve
-        .iter()
-        .map(|point: &Rate| point.rate)
-        .fold(0.0, f64::max);
-    let full = |point: &Rate| point.rate >= FULL * best;
-    let first = curve.iter().position(full)?;
-    let after = curve[first..].iter().position(|point| !full(point));
-    let below = first.checked_sub(1).map(|index| curve[index].blocks);
-    let least = edge(
-        site,
-        &track,
-        (below.unwrap_or(0), curve[first].blocks),
-        best,
-    )
-    .await;
-    let most = match after {
+    let enough = FULL * full_rate(&curve, track.sectors)?;
+    let is_full = |point: &Rate| point.rate >= enough;
+    let first = (0..curve.len()).find(|&index| stretch(&curve[index..], is_full))?;
+    let lost = (first + 1..curve.len()).find(|&index| {
+        let rest = &curve[index..];
+        stretch(rest, |point| !is_full(point))
+    });
+    let below = first.checked_sub(1).map_or(0, |index| curve[index].blocks);
+    let least = edge(site, &track, (below, curve[first].blocks), enough).await;
+    let most = match lost {
         None => None,
-        Some(after) => {
-            let (inside, outside) = (curve[first + after - 1].blocks, curve[first + after].blocks);
-            Some(edge(site, &track, (outside, inside), best).await)
+        Some(lost) => {
+            let inside = curve[..lost].iter().rposition(is_full)?;
+            let ends = (curve[inside + 1].blocks, curve[inside].blocks);
+            Some(edge(site, &track, ends, enough).await)
         }
     };
-    parts.chunk = check(site, &track, least, best).await;
+    parts.chunk = check(site, &track, least, enough).await;
     Some(Chunk {
         at: track.first,
         least,
@@ -108,12 +110,35 @@ pub(super) async fn measure(site: &mut Site, parts: &mut Parts) -> Option<Chunk>
     })
 }
 
+/// The upper quartile of the rates from half a track on.
+fn full_rate(curve: &[Rate], track: u32) -> Option<f64> {
+    let large = curve.iter().filter(|point| point.blocks * 2 >= track);
+    let mut rates: Vec<f64> = large.map(|point| point.rate).collect();
+    rates.sort_by(f64::total_cmp);
+    rates.get(rates.len() * 3 / 4).copied()
+}
+
+/// Whether the first size is so, and most of a stretch from it on.
+fn stretch(rest: &[Rate], is_so: impl Fn(&Rate) -> bool) -> bool {
+    let Some(first) = rest.first().filter(|first| is_so(first)) else {
+        return false;
+    };
+    let last = f64::from(first.blocks) * STRETCH;
+    let within = rest
+        .iter()
+        .take_while(|point| f64::from(point.blocks) <= last);
+    let (so, all) = within.fold((0, 0), |(so, all), point| {
+        (so + usize::from(is_so(point)), all + 1)
+    });
+    so as f64 >= MOSTLY * all as f64
+}
+
 /// The last full size on the way from a full one to one that is not.
-async fn edge(site: &mut Site, track: &Track, (slow, full): (u32, u32), best: f64) -> u32 {
+async fn edge(site: &mut Site, track: &Track, (slow, full): (u32, u32), enough: f64) -> u32 {
     let (mut slow, mut full) = (slow, full);
     while slow.abs_diff(full) > 1 && f64::from(slow.abs_diff(full)) > EXACT * f64::from(full) {
         let middle = slow.midpoint(full);
-        if rate(site, track, middle.into()).await.rate >= FULL * best {
+        if rate(site, track, middle.into()).await.rate >= enough {
             full = middle;
         } else {
             slow = middle;
@@ -123,16 +148,16 @@ async fn edge(site: &mut Site, track: &Track, (slow, full): (u32, u32), best: f6
 }
 
 /// Whether the point is where it seems to be: a tenth above and a tenth below.
-async fn check(site: &mut Site, track: &Track, least: u32, best: f64) -> Confidence {
+async fn check(site: &mut Site, track: &Track, least: u32, enough: f64) -> Confidence {
     let (mut came_true, mut checks) = (0, 0);
     let tenth = least.div_ceil(10);
     for _ in 0..2 {
         let above = rate(site, track, (least + tenth).into()).await;
-        came_true += u32::from(above.rate >= FULL * best);
+        came_true += u32::from(above.rate >= enough);
         checks += 1;
         if least > tenth {
             let below = rate(site, track, (least - tenth).into()).await;
-            came_true += u32::from(below.rate < FULL * best);
+            came_true += u32::from(below.rate < enough);
             checks += 1;
         }
     }

@@ -35,7 +35,11 @@ pub(super) async fn measure(site: &mut Site, buffer: &mut BufferRules, parts: &m
     }
     buffer.segments = segments as u32;
     let (mut came_true, mut checks) = (0, 0);
-    for more in [1, 0, 2] {
+    let more: &[usize] = match bound {
+        Found::Exactly => &[1, 2, 3],
+        Found::AtLeast => &[0],
+    };
+    for &more in more {
         let (again, _) = count(site, segments + more).await;
         came_true += u32::from(again == segments.min(segments + more));
         checks += 1;
