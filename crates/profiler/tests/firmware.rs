@@ -168,6 +168,21 @@ fn report(name: &str) {
     );
     println!("   {:?}", found.confidence);
     if let Some(chunk) = &found.chunk {
+        if std::env::var("CURVE").is_ok() {
+            let line: Vec<String> = chunk
+                .curve
+                .iter()
+                .map(|p| {
+                    format!(
+                        "{}:{:.0}/{:.0}",
+                        p.blocks,
+                        p.rate / 100.0,
+                        true_rate(&true_profile, chunk.at, p.blocks.into()) / 100.0
+                    )
+                })
+                .collect();
+            println!("{}", line.join(" "));
+        }
         println!(
             "   chunk {} {:?} / {:?}",
             chunk.least,

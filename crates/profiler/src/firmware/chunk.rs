@@ -77,11 +77,12 @@ pub fn commands(blocks: u64, track: u64) -> u64 {
 }
 
 pub(super) async fn measure(site: &mut Site, parts: &mut Parts) -> Option<Chunk> {
-    let track = site.fresh();
+    let mut strip = Strip::new(site);
+    let track = strip.like;
     let mut curve = Vec::new();
     let mut size = 1;
     while size <= LARGEST * u64::from(track.sectors) {
-        curve.push(rate(site, &track, size).await);
+        curve.push(rate(site, &mut strip, size).await);
         size += (size / STEPS).max(1);
     }
     let enough = FULL * full_rate(&curve, track.sectors)?;
@@ -92,16 +93,16 @@ pub(super) async fn measure(site: &mut Site, parts: &mut Parts) -> Option<Chunk>
         stretch(rest, |point| !is_full(point))
     });
     let below = first.checked_sub(1).map_or(0, |index| curve[index].blocks);
-    let least = edge(site, &track, (below, curve[first].blocks), enough).await;
+    let least = edge(site, &mut strip, (below, curve[first].blocks), enough).await;
     let most = match lost {
         None => None,
         Some(lost) => {
             let inside = curve[..lost].iter().rposition(is_full)?;
             let ends = (curve[inside + 1].blocks, curve[inside].blocks);
-            Some(edge(site, &track, ends, enough).await)
+            Some(edge(site, &mut strip, ends, enough).await)
         }
     };
-    parts.chunk = check(site, &track, least, enough).await;
+    parts.chunk = check(site, &mut strip, least, enough).await;
     Some(Chunk {
         at: track.first,
         least,
@@ -133,12 +134,19 @@ fn stretch(rest: &[Rate], is_so: impl Fn(&Rate) -> bool) -> bool {
     so as f64 >= MOSTLY * all as f64
 }
 
+/// Where rates are taken: tracks of a zone, one after the other.
+#[derive(Clone, Copy, Debug)]
+struct Strip {
+    like: Track,
+    next: u64,
+}
+
 /// The last full size on the way from a full one to one that is not.
-async fn edge(site: &mut Site, track: &Track, (slow, full): (u32, u32), enough: f64) -> u32 {
+async fn edge(site: &Site, strip: &mut Strip, (slow, full): (u32, u32), enough: f64) -> u32 {
     let (mut slow, mut full) = (slow, full);
     while slow.abs_diff(full) > 1 && f64::from(slow.abs_diff(full)) > EXACT * f64::from(full) {
         let middle = slow.midpoint(full);
-        if rate(site, track, middle.into()).await.rate >= enough {
+        if rate(site, strip, middle.into()).await.rate >= enough {
             full = middle;
         } else {
             slow = middle;
@@ -148,15 +156,15 @@ async fn edge(site: &mut Site, track: &Track, (slow, full): (u32, u32), enough: 
 }
 
 /// Whether the point is where it seems to be: a tenth above and a tenth below.
-async fn check(site: &mut Site, track: &Track, least: u32, enough: f64) -> Confidence {
+async fn check(site: &Site, strip: &mut Strip, least: u32, enough: f64) -> Confidence {
     let (mut came_true, mut checks) = (0, 0);
     let tenth = least.div_ceil(10);
     for _ in 0..2 {
-        let above = rate(site, track, (least + tenth).into()).await;
+        let above = rate(site, strip, (least + tenth).into()).await;
         came_true += u32::from(above.rate >= enough);
         checks += 1;
         if least > tenth {
-            let below = rate(site, track, (least - tenth).into()).await;
+            let below = rate(site, strip, (least - tenth).into()).await;
             came_true += u32::from(below.rate < enough);
             checks += 1;
         }
@@ -164,10 +172,10 @@ async fn check(site: &mut Site, track: &Track, least: u32, enough: f64) -> Confi
     Confidence::of(came_true, checks)
 }
 
-/// The rate of one size from the beginning of a track near `like`.
-async fn rate(site: &mut Site, like: &Track, blocks: u64) -> Rate {
-    let commands = commands(blocks, like.sectors.into());
-    let mut next = alike(site, like, blocks * (LEAD + commands)).0;
+/// The rate of one size.
+async fn rate(site: &Site, strip: &mut Strip, blocks: u64) -> Rate {
+    let commands = commands(blocks, strip.like.sectors.into());
+    let mut next = strip.take(site, blocks * (LEAD + commands)).0;
     let mut span = None;
     for command in 0..LEAD + commands {
         let timing = site.read(Lba(next), blocks).await;
@@ -185,18 +193,47 @@ async fn rate(site: &mut Site, like: &Track, blocks: u64) -> Rate {
     }
 }
 
-/// Fresh blocks on tracks with as many sectors, if there are such: where a cylinder begins.
-fn alike(site: &mut Site, like: &Track, blocks: u64) -> Lba {
-    for _ in 0..400 {
-        let track = site.fresh();
-        let before = track.first.0.checked_sub(1).map(Lba);
-        let before = before.and_then(|lba| site.geometry.track_of(lba));
-        let begins = before.is_none_or(|before| before.cylinder != track.cylinder);
-        if begins && track.sectors == like.sectors {
-            site.skip(blocks);
-            return track.first;
+impl Strip {
+    /// Tracks from the first one on that begins a cylinder.
+    fn new(site: &mut Site) -> Self {
+        let mut like = site.fresh();
+        for _ in 0..site.geometry.surfaces() * 2 {
+            if begins_cylinder(site, &like) {
+                break;
+            }
+            like = site.after(&like).unwrap_or(like);
+        }
+        Strip {
+            like,
+            next: like.first.0,
         }
     }
-    // None: where it was.
-    like.first
+
+    /// The next so many blocks that were not read, where a cylinder begins; at the end of the zone
+    /// it begins again: then the buffer holds others.
+    fn take(&mut self, site: &Site, blocks: u64) -> Lba {
+        for _ in 0..2 * site.geometry.surfaces() {
+            let Some(track) = site.geometry.track_of(Lba(self.next)) else {
+                break;
+            };
+            let last = site.geometry.track_of(Lba(track.first.0 + blocks));
+            if last.is_none_or(|last| last.sectors != self.like.sectors) {
+                break;
+            }
+            if track.first.0 >= self.next && begins_cylinder(site, &track) {
+                self.next = track.first.0 + blocks;
+                return track.first;
+            }
+            self.next = track.last.0 + 1;
+        }
+        self.next = self.like.first.0 + blocks;
+        self.like.first
+    }
+}
+
+/// Whether the track before is of another cylinder.
+fn begins_cylinder(site: &Site, track: &Track) -> bool {
+    let before = track.first.0.checked_sub(1);
+    let before = before.and_then(|lba| site.geometry.track_of(Lba(lba)));
+    before.is_none_or(|before| before.cylinder != track.cylinder)
 }
