@@ -1,0 +1,239 @@
+//! The chunk sizes at which sequential reads keep the full rate: points a and b of Figure 3 of
+//! Virtual IO (Dimitrijevic et al. 2002; also 3.1 of the paper of FAST 2003).
+//!
+//! ```text
+//!   rate |      ______________
+//!        |    /                \___      below a the commands cost too much,
+//!        |  /                            beyond b the buffer does
+//!        +----a--------------b---- chunk
+//! ```
+//!
+//! Reads that follow each other, each given when the one before has ended, look-ahead on. The rate
+//! is taken from the end of the first two commands to the end of the last one, over at least
+//! twelve tracks or two hundred commands, and six commands. Sizes go up to four tracks.
+//!
+//! Real curves jump: whether a revolution is lost at a track's end depends on how many chunks a
+//! track is. The full rate is therefore the upper quartile of the rates of sizes of half a track
+//! and more, and full is what reaches 95 % of it. Point a is the least full size from which, for a
+//! third more, three of four sizes are full; point b the last full one before three of four are
+//! not.
+
+use block::Lba;
+use drive::geometry::Track;
+
+use super::Parts;
+use super::site::{Site, moment};
+use crate::confidence::Confidence;
+
+/// What chunks are good for.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Chunk {
+    /// Where they were tried.
+    pub at: Lba,
+    /// Point a: the least size, in blocks, with the full rate.
+    pub least: u32,
+    /// Point b: the greatest size up to which it stays; `None` if no larger one was slower.
+    pub most: Option<u32>,
+    /// All that was tried, in the order of size.
+    pub curve: Vec<Rate>,
+}
+
+/// One size.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Rate {
+    /// Blocks of a command.
+    pub blocks: u32,
+    /// Blocks per second.
+    pub rate: f64,
+}
+
+/// Which share of the full rate is full.
+pub const FULL: f64 = 0.95;
+
+/// How far a stretch of sizes goes on from its first one, and which share of it decides.
+pub const STRETCH: f64 = 4.0 / 3.0;
+/// See [`STRETCH`].
+pub const MOSTLY: f64 = 0.75;
+
+/// Tracks over which a rate is taken, and the fewest and most commands.
+const TRACKS: u64 = 12;
+const COMMANDS: (u64, u64) = (6, 200);
+
+/// Commands before the rate is taken.
+const LEAD: u64 = 2;
+
+/// Sizes grow by one part in so many.
+const STEPS: u64 = 10;
+
+/// The largest size, in tracks.
+const LARGEST: u64 = 4;
+
+/// How exactly the points are wanted: a third of the 10 % that we promise.
+const EXACT: f64 = 0.03;
+
+/// How many commands a rate is taken from.
+pub fn commands(blocks: u64, track: u64) -> u64 {
+    (track * TRACKS / blocks).clamp(COMMANDS.0, COMMANDS.1)
+}
+
+pub(super) async fn measure(site: &mut Site, parts: &mut Parts) -> Option<Chunk> {
+    let mut strip = Strip::new(site);
+    let track = strip.like;
+    let mut curve = Vec::new();
+    let mut size = 1;
+    while size <= LARGEST * u64::from(track.sectors) {
+        curve.push(rate(site, &mut strip, size).await);
+        size += (size / STEPS).max(1);
+    }
+    let enough = FULL * full_rate(&curve, track.sectors)?;
+    let is_full = |point: &Rate| point.rate >= enough;
+    let first = (0..curve.len()).find(|&index| stretch(&curve[index..], is_full))?;
+    let lost = (first + 1..curve.len()).find(|&index| {
+        let rest = &curve[index..];
+        stretch(rest, |point| !is_full(point))
+    });
+    let below = first.checked_sub(1).map_or(0, |index| curve[index].blocks);
+    let least = edge(site, &mut strip, (below, curve[first].blocks), enough).await;
+    let most = match lost {
+        None => None,
+        Some(lost) => {
+            let inside = curve[..lost].iter().rposition(is_full)?;
+            let ends = (curve[inside + 1].blocks, curve[inside].blocks);
+            Some(edge(site, &mut strip, ends, enough).await)
+        }
+    };
+    parts.chunk = check(site, &mut strip, least, enough).await;
+    Some(Chunk {
+        at: track.first,
+        least,
+        most,
+        curve,
+    })
+}
+
+/// The upper quartile of the rates from half a track on.
+fn full_rate(curve: &[Rate], track: u32) -> Option<f64> {
+    let large = curve.iter().filter(|point| point.blocks * 2 >= track);
+    let mut rates: Vec<f64> = large.map(|point| point.rate).collect();
+    rates.sort_by(f64::total_cmp);
+    rates.get(rates.len() * 3 / 4).copied()
+}
+
+/// Whether the first size is so, and most of a stretch from it on.
+fn stretch(rest: &[Rate], is_so: impl Fn(&Rate) -> bool) -> bool {
+    let Some(first) = rest.first().filter(|first| is_so(first)) else {
+        return false;
+    };
+    let last = f64::from(first.blocks) * STRETCH;
+    let within = rest
+        .iter()
+        .take_while(|point| f64::from(point.blocks) <= last);
+    let (so, all) = within.fold((0, 0), |(so, all), point| {
+        (so + usize::from(is_so(point)), all + 1)
+    });
+    so as f64 >= MOSTLY * all as f64
+}
+
+/// Where rates are taken: tracks of a zone, one after the other.
+#[derive(Clone, Copy, Debug)]
+struct Strip {
+    like: Track,
+    next: u64,
+}
+
+/// The last full size on the way from a full one to one that is not.
+async fn edge(site: &Site, strip: &mut Strip, (slow, full): (u32, u32), enough: f64) -> u32 {
+    let (mut slow, mut full) = (slow, full);
+    while slow.abs_diff(full) > 1 && f64::from(slow.abs_diff(full)) > EXACT * f64::from(full) {
+        let middle = slow.midpoint(full);
+        if rate(site, strip, middle.into()).await.rate >= enough {
+            full = middle;
+        } else {
+            slow = middle;
+        }
+    }
+    full
+}
+
+/// Whether the point is where it seems to be: a tenth above and a tenth below.
+async fn check(site: &Site, strip: &mut Strip, least: u32, enough: f64) -> Confidence {
+    let (mut came_true, mut checks) = (0, 0);
+    let tenth = least.div_ceil(10);
+    for _ in 0..2 {
+        let above = rate(site, strip, (least + tenth).into()).await;
+        came_true += u32::from(above.rate >= enough);
+        checks += 1;
+        if least > tenth {
+            let below = rate(site, strip, (least - tenth).into()).await;
+            came_true += u32::from(below.rate < enough);
+            checks += 1;
+        }
+    }
+    Confidence::of(came_true, checks)
+}
+
+/// The rate of one size.
+async fn rate(site: &Site, strip: &mut Strip, blocks: u64) -> Rate {
+    let commands = commands(blocks, strip.like.sectors.into());
+    let mut next = strip.take(site, blocks * (LEAD + commands)).0;
+    let mut span = None;
+    for command in 0..LEAD + commands {
+        let timing = site.read(Lba(next), blocks).await;
+        next += blocks;
+        if command + 1 == LEAD {
+            span = Some((timing.ended, timing.ended));
+        } else if let Some((_, end)) = &mut span {
+            *end = timing.ended;
+        }
+    }
+    let took = span.map_or(0.0, |(from, to)| moment(to) - moment(from));
+    Rate {
+        blocks: blocks as u32,
+        rate: (blocks * commands) as f64 / took.max(1.0) * 1e9,
+    }
+}
+
+impl Strip {
+    /// Tracks from the first one on that begins a cylinder.
+    fn new(site: &mut Site) -> Self {
+        let mut like = site.fresh();
+        for _ in 0..site.geometry.surfaces() * 2 {
+            if begins_cylinder(site, &like) {
+                break;
+            }
+            like = site.after(&like).unwrap_or(like);
+        }
+        Strip {
+            like,
+            next: like.first.0,
+        }
+    }
+
+    /// The next so many blocks that were not read, where a cylinder begins; at the end of the zone
+    /// it begins again: then the buffer holds others.
+    fn take(&mut self, site: &Site, blocks: u64) -> Lba {
+        for _ in 0..2 * site.geometry.surfaces() {
+            let Some(track) = site.geometry.track_of(Lba(self.next)) else {
+                break;
+            };
+            let last = site.geometry.track_of(Lba(track.first.0 + blocks));
+            if last.is_none_or(|last| last.sectors != self.like.sectors) {
+                break;
+            }
+            if track.first.0 >= self.next && begins_cylinder(site, &track) {
+                self.next = track.first.0 + blocks;
+                return track.first;
+            }
+            self.next = track.last.0 + 1;
+        }
+        self.next = self.like.first.0 + blocks;
+        self.like.first
+    }
+}
+
+/// Whether the track before is of another cylinder.
+fn begins_cylinder(site: &Site, track: &Track) -> bool {
+    let before = track.first.0.checked_sub(1);
+    let before = before.and_then(|lba| site.geometry.track_of(Lba(lba)));
+    before.is_none_or(|before| before.cylinder != track.cylinder)
+}

@@ -1,0 +1,143 @@
+//! How fast the buffer answers: overhead, and the bus by what more blocks cost.
+
+use block::{Direction, Lba, Status};
+use drive::firmware::BufferRules;
+
+use super::Parts;
+use super::site::{Site, median, took};
+use crate::confidence::Confidence;
+use crate::device::Writes;
+
+/// Sums of one-block answers, and the bus, in nanoseconds.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Hits {
+    pub(super) after_read: Option<f64>,
+    pub(super) after_write: Option<f64>,
+    pub(super) per_block: f64,
+    pub(super) write_after_read: Option<f64>,
+    pub(super) write_after_write: Option<f64>,
+    pub(super) write_per_block: Option<f64>,
+}
+
+/// Answers of which the middle one counts. A choice: noise is then a quarter of one's.
+const ANSWERS: usize = 25;
+
+/// The most blocks that are asked for at once, if the buffer has them.
+const MOST: u64 = 6144;
+
+/// How exactly the bus is wanted to be known: so much of what the blocks cost.
+const SHARE: f64 = 0.02;
+
+/// No answer of the buffer for one block takes longer than this share of a revolution: a choice,
+/// all that we know are below a fifth.
+const LONGEST: f64 = 0.6;
+
+/// How far an answer may be from what is predicted, in nanoseconds, to come true: three times the
+/// noise of the electronics that we know of.
+const CLOSE: f64 = 60e3;
+
+/// One-block answers, if there is a buffer.
+pub(super) async fn measure(site: &mut Site) -> Hits {
+    let mut found = Hits::default();
+    let mut seen = Vec::new();
+    for _ in 0..ANSWERS {
+        let track = site.fresh();
+        site.read(track.first, 1).await;
+        seen.push(took(&site.read(track.first, 1).await));
+    }
+    // Without a buffer every read waits for its block to come round: never much less than a turn.
+    found.after_read = median(seen).filter(|&usual| usual < LONGEST * site.period());
+    site.hit = found.after_read;
+    if site.hit.is_some() && site.device().writes == Writes::Allowed {
+        found.after_write = after_write(site).await;
+    }
+    found
+}
+
+/// The same after a write: of the block that was written, or of one that was read before.
+async fn after_write(site: &mut Site) -> Option<f64> {
+    let mut seen = Vec::new();
+    for turn in 0..2 * ANSWERS {
+        let (read, written) = (site.fresh().first, site.fresh().first);
+        site.read(read, 1).await;
+        site.ask(Direction::Write, written, 1).await;
+        // At any angle, so that reads of the medium take all sorts of times.
+        let wait = site.draw() * site.period();
+        site.pause(wait).await;
+        let wanted = if turn % 2 == 0 { read } else { written };
+        let timing = site.read(wanted, 1).await;
+        seen.push(took(&timing));
+    }
+    // Half of them may be misses, which take all sorts of times.
+    densest(seen, LONGEST * site.period())
+}
+
+/// The middle of the third of those values below `most` that is closest together.
+pub(super) fn densest(mut values: Vec<f64>, most: f64) -> Option<f64> {
+    values.retain(|&value| value < most);
+    values.sort_by(f64::total_cmp);
+    let share = values.len() / 3;
+    let width = |from: &usize| values[from + share] - values[*from];
+    let from = (0..values.len() - share).min_by(|a, b| width(a).total_cmp(&width(b)))?;
+    // All that is close to its middle.
+    let middle = values[from + share / 2];
+    let near = values
+        .iter()
+        .filter(|value| (*value - middle).abs() < 2.0 * CLOSE);
+    median(near.copied().collect())
+}
+
+/// What a block more costs: answers of as many blocks as a segment holds, or of fewer if that
+/// tells enough.
+pub(super) async fn measure_bus(
+    site: &mut Site,
+    found: &mut Hits,
+    buffer: &BufferRules,
+    parts: &mut Parts,
+) {
+    let Some(one) = found.after_read else {
+        return;
+    };
+    let most = (u64::from(buffer.segment_blocks) * 3 / 4).clamp(1, MOST);
+    let mut blocks = most.min(16);
+    loop {
+        let Some(many) = answer(site, blocks).await else {
+            return;
+        };
+        found.per_block = (many - one) / (blocks - 1).max(1) as f64;
+        // The medians of 9 and 25 answers are off by about a third of the noise of one.
+        let enough = many - one > CLOSE / 3.0 / SHARE;
+        if enough || blocks == most {
+            break;
+        }
+        blocks = (blocks * 4).min(most);
+    }
+    let (mut came_true, mut checks) = (0, 0);
+    for check in 1..=8 {
+        let wanted = (blocks * check / 8).max(1);
+        let predicted = one + found.per_block * (wanted - 1) as f64;
+        let Some(seen) = one_answer(site, wanted).await else {
+            continue;
+        };
+        checks += 1;
+        came_true += u32::from((seen - predicted).abs() < CLOSE + predicted * SHARE);
+    }
+    parts.hits = Confidence::of(came_true, checks);
+}
+
+async fn answer(site: &mut Site, blocks: u64) -> Option<f64> {
+    let mut seen = Vec::new();
+    for _ in 0..9 {
+        seen.extend(one_answer(site, blocks).await);
+    }
+    median(seen)
+}
+
+/// An answer of the buffer for some blocks that were just read.
+async fn one_answer(site: &mut Site, blocks: u64) -> Option<f64> {
+    let from: Lba = site.fresh().first;
+    site.skip(blocks);
+    site.read(from, blocks).await;
+    let timing = site.read(from, blocks).await;
+    (timing.status == Status::Good).then(|| took(&timing))
+}

@@ -1,0 +1,134 @@
+//! In which order the drive serves what it holds.
+
+use std::future::{Future, poll_fn};
+use std::pin::Pin;
+use std::task::Poll;
+
+use block::{Direction, Lba};
+use drive::firmware::{QueueOrder, QueueRules};
+
+use super::Parts;
+use super::site::{Site, moment};
+use crate::confidence::Confidence;
+use crate::prober::Timing;
+
+/// How often the order is looked at: once to find it, and to check it.
+const ROUNDS: u32 = 6;
+
+/// Near commands that compete with a far one: so many that one of them is always cheaper than a
+/// long seek.
+const NEAR: usize = 24;
+
+/// How long a far command is left to wait, in nanoseconds. Aging by 6 ms in a second (Worthington
+/// et al. 1994) makes up for the longest seek in less.
+const PATIENCE: f64 = 2e9;
+
+type Waiting = Pin<Box<dyn Future<Output = Timing> + Send>>;
+
+pub(super) async fn measure(site: &mut Site, parts: &mut Parts) -> QueueRules {
+    let depth = site.device().depth;
+    if depth < 4 {
+        // Too few to tell; with one there is no order.
+        return QueueRules {
+            depth,
+            order: QueueOrder::Fcfs,
+        };
+    }
+    let mut in_order = 0;
+    for _ in 0..ROUNDS {
+        in_order += u32::from(ends_in_order(site).await);
+    }
+    if in_order * 2 > ROUNDS {
+        parts.queue = Confidence::of(in_order - 1, ROUNDS - 1);
+        let order = QueueOrder::Fcfs;
+        return QueueRules { depth, order };
+    }
+    let near = NEAR.min(depth as usize - 1);
+    let order = if starves(site, near).await {
+        QueueOrder::Sptf
+    } else {
+        QueueOrder::AgedSptf
+    };
+    parts.queue = Confidence::of(ROUNDS - in_order - 1, ROUNDS - 1);
+    QueueRules { depth, order }
+}
+
+/// A block of a fresh track, and one far from it that the same arm serves.
+fn pair(site: &mut Site) -> (Lba, Lba) {
+    let near = site.fresh().first;
+    (near, Lba(near.0 + site.device().blocks / 8))
+}
+
+/// Whether commands that were given at once, now near, now far, end as they were given.
+async fn ends_in_order(site: &mut Site) -> bool {
+    let (start, _) = pair(site);
+    let mut places = vec![start];
+    while places.len() < (site.device().depth as usize).min(6) {
+        let (near, far) = pair(site);
+        places.extend([far, near]);
+    }
+    places.truncate(site.device().depth as usize);
+    let give = |lba: &Lba| site.prober.give(site.to_medium(Direction::Read, *lba, 1));
+    let tickets: Vec<_> = places.iter().map(give).collect();
+    let mut ends = Vec::new();
+    for ticket in tickets {
+        ends.push(site.prober.ended(ticket).await.ended);
+    }
+    ends.is_sorted()
+}
+
+/// Whether a far command is never served while near ones keep coming.
+async fn starves(site: &mut Site, near: usize) -> bool {
+    let (start, far) = pair(site);
+    let given = moment(site.ask(Direction::Read, start, 1).await.ended);
+    let mut waiting: Vec<Waiting> = (0..near).map(|_| give_near(site, start)).collect();
+    waiting.push(give(site, far));
+    loop {
+        let (index, timing) = next(&mut waiting).await;
+        if index == near {
+            break;
+        }
+        if moment(timing.ended) - given > PATIENCE {
+            drain(waiting, index).await;
+            return true;
+        }
+        waiting[index] = give_near(site, start);
+    }
+    drain(waiting, near).await;
+    false
+}
+
+/// Gives a read of a block.
+fn give(site: &Site, lba: Lba) -> Waiting {
+    let ticket = site.prober.give(site.to_medium(Direction::Read, lba, 1));
+    let prober = site.prober.clone();
+    Box::pin(async move { prober.ended(ticket).await })
+}
+
+/// Gives a read of some block close to `start`.
+fn give_near(site: &mut Site, start: Lba) -> Waiting {
+    let blocks = site.draw() * 4096.0;
+    give(site, Lba(start.0 + blocks as u64))
+}
+
+/// The next one that ends.
+async fn next(waiting: &mut [Waiting]) -> (usize, Timing) {
+    poll_fn(|context| {
+        for (index, one) in waiting.iter_mut().enumerate() {
+            if let Poll::Ready(timing) = one.as_mut().poll(context) {
+                return Poll::Ready((index, timing));
+            }
+        }
+        Poll::Pending
+    })
+    .await
+}
+
+/// Waits for all but one, which has ended.
+async fn drain(waiting: Vec<Waiting>, ended: usize) {
+    for (index, one) in waiting.into_iter().enumerate() {
+        if index != ended {
+            one.await;
+        }
+    }
+}

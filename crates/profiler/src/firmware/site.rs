@@ -1,0 +1,220 @@
+//! Where measurements are made: fresh tracks, and moments at which a block passes.
+
+use block::{Action, Direction, Durability, Duration, Extent, Instant, Lba, Sectors, Status};
+use drive::Geometry;
+use drive::geometry::Track;
+
+use crate::clock::Clock;
+use crate::device::{Device, Offers};
+use crate::prober::{Prober, Timing};
+
+/// A part of the disk on which every measurement finds tracks that no other has used.
+pub(super) struct Site {
+    pub(super) prober: Prober,
+    pub(super) geometry: Geometry,
+    period: f64,
+    /// The next fresh block.
+    next: u64,
+    /// From where to where fresh blocks are.
+    area: (u64, u64),
+    /// Drawn numbers, for moments that follow no pattern.
+    drawn: u64,
+    /// How long an answer of the buffer takes: one block, a read after a read.
+    pub(super) hit: Option<f64>,
+}
+
+/// Parts of the disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Part {
+    /// Where measurements are made: in the outer half, which one arm serves.
+    Usual,
+    /// Where tracks are short.
+    Inner,
+}
+
+/// Where the site was.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Back {
+    next: u64,
+    area: (u64, u64),
+}
+
+/// How far apart fresh tracks are, besides four tracks: what is read ahead of one must not reach
+/// the next, and drives of the 1990s have segments of up to 600 blocks.
+const APART: u64 = 600;
+
+/// An answer of the buffer is so close to the usual one, in nanoseconds: a choice, six times the
+/// noise of the electronics that we know of.
+const CLOSE: f64 = 120e3;
+
+impl Site {
+    pub(super) fn new(prober: Prober, geometry: Geometry, clock: Clock) -> Self {
+        let blocks = geometry.sectors().0;
+        Site {
+            prober,
+            geometry,
+            period: clock.period(),
+            next: blocks / 8,
+            area: (blocks / 8, blocks * 3 / 8),
+            drawn: 1,
+            hit: None,
+        }
+    }
+
+    /// One revolution, in nanoseconds.
+    pub(super) fn period(&self) -> f64 {
+        self.period
+    }
+
+    pub(super) fn device(&self) -> Device {
+        self.prober.device()
+    }
+
+    /// Throws one of the drive's switches, if it has them.
+    pub(super) async fn switch(&self, action: Action) {
+        if self.device().offers == Offers::CacheControl {
+            self.prober.ask(action).await;
+        }
+    }
+
+    /// A number below one, each time another.
+    pub(super) fn draw(&mut self) -> f64 {
+        self.drawn = self.drawn.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mixed = (self.drawn ^ (self.drawn >> 31)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        (mixed >> 11) as f64 / (1u64 << 53) as f64
+    }
+
+    /// Goes to another part; answers how to come back.
+    pub(super) fn go_to(&mut self, part: Part) -> Back {
+        let back = Back {
+            next: self.next,
+            area: self.area,
+        };
+        let blocks = self.geometry.sectors().0;
+        if part == Part::Inner {
+            self.area = (blocks * 7 / 8, blocks * 31 / 32);
+            self.next = self.area.0;
+        }
+        back
+    }
+
+    pub(super) fn come_back(&mut self, back: Back) {
+        self.next = back.next.max(back.area.0);
+        self.area = back.area;
+    }
+
+    /// A track that was not used yet, all sectors of which hold blocks in order. The area is gone
+    /// through again and again.
+    pub(super) fn fresh(&mut self) -> Track {
+        let (begin, end) = self.area;
+        for _ in 0..1000 {
+            if self.next > end {
+                // Not the same tracks again.
+                self.next = begin + self.next % 4096;
+            }
+            let Some(track) = self.geometry.track_of(Lba(self.next)) else {
+                self.next = begin;
+                continue;
+            };
+            self.next = track.last.0.max(self.next) + 4 * u64::from(track.sectors) + APART;
+            if self.is_whole(&track) {
+                return track;
+            }
+        }
+        let begin = Lba(begin);
+        self.geometry.track_of(begin).expect("a drive has tracks")
+    }
+
+    /// Nothing of the next so many blocks will be used by others.
+    pub(super) fn skip(&mut self, blocks: u64) {
+        self.next += blocks;
+    }
+
+    /// Whether the blocks of a track are in order and without gaps.
+    pub(super) fn is_whole(&self, track: &Track) -> bool {
+        let blocks = track.last.0 + 1 - track.first.0;
+        let Ok(extent) = Extent::new(track.first, Sectors(blocks)) else {
+            return false;
+        };
+        let run = self.geometry.runs(extent).next();
+        run.is_some_and(|run| {
+            u64::from(run.blocks) == blocks
+                && run.sweep.raw() - track.width.times(blocks).raw() < track.width.raw() / 2
+        }) && blocks * 5 >= u64::from(track.sectors) * 4
+    }
+
+    /// The track after another, in the order of blocks.
+    pub(super) fn after(&self, track: &Track) -> Option<Track> {
+        self.geometry.track_of(Lba(track.last.0 + 1))
+    }
+
+    /// How long a track's sector takes, in nanoseconds.
+    pub(super) fn sector(&self, track: &Track) -> f64 {
+        self.period / f64::from(track.sectors)
+    }
+
+    pub(super) async fn pause(&self, length: f64) {
+        self.prober
+            .pause(Duration::from_nanos(length.max(0.0) as u64))
+            .await;
+    }
+
+    pub(super) async fn pause_until(&self, at: f64) {
+        let now = self.prober.now().as_nanos() as f64;
+        self.pause(at - now).await;
+    }
+
+    /// Reads some blocks as any client would.
+    pub(super) async fn read(&self, lba: Lba, blocks: u64) -> Timing {
+        self.prober.read(self.prober.extent(lba, blocks)).await
+    }
+
+    /// A command that goes to the medium, if the drive offers to say so.
+    pub(super) fn to_medium(&self, direction: Direction, lba: Lba, blocks: u64) -> Action {
+        let extent = self.prober.extent(lba, blocks);
+        match direction {
+            Direction::Read => self.prober.from_medium(extent),
+            Direction::Write => Action::Write {
+                extent,
+                durability: Durability::Durable,
+            },
+        }
+    }
+
+    /// The same, waited for.
+    pub(super) async fn ask(&self, direction: Direction, lba: Lba, blocks: u64) -> Timing {
+        self.prober
+            .ask(self.to_medium(direction, lba, blocks))
+            .await
+    }
+
+    /// A write that may be done early.
+    pub(super) async fn write(&self, lba: Lba, blocks: u64) -> Timing {
+        let extent = self.prober.extent(lba, blocks);
+        let durability = Durability::Volatile;
+        self.prober.ask(Action::Write { extent, durability }).await
+    }
+
+    /// Reads one block, and answers whether the buffer had it.
+    pub(super) async fn hits(&self, lba: Lba) -> bool {
+        let timing = self.read(lba, 1).await;
+        let usual = self.hit.unwrap_or(0.0);
+        timing.status == Status::Good && (took(&timing) - usual).abs() < CLOSE
+    }
+}
+
+/// How long a command was at the drive, in nanoseconds.
+pub(super) fn took(timing: &Timing) -> f64 {
+    timing.ended.since(timing.submitted).as_nanos() as f64
+}
+
+/// A moment in nanoseconds.
+pub(super) fn moment(at: Instant) -> f64 {
+    at.as_nanos() as f64
+}
+
+/// The one in the middle; `None` of nothing.
+pub(super) fn median(mut values: Vec<f64>) -> Option<f64> {
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied()
+}

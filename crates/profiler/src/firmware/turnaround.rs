@@ -1,0 +1,302 @@
+//! How late a command may be given to catch a block that passes: overheads to the medium.
+//!
+//! ```text
+//!   read a ends                      given           b begins (as its read would show it)
+//!      |------------- pause -----------|<-- margin -->|
+//!      '----------- known angles, nearly a revolution-'
+//! ```
+//!
+//! Given too late, b comes a revolution later. The least margin that catches it is the overhead
+//! plus the lag; between what it takes for reads and writes, after reads and after writes, and for
+//! several blocks, lie all the sums that show.
+
+use block::{Direction, Status};
+use drive::geometry::Track;
+
+use super::site::{Part, Site, median, moment};
+use crate::confidence::Confidence;
+use crate::device::Writes;
+
+/// Sums, in nanoseconds.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Thresholds {
+    pub(super) read_after_read: Option<f64>,
+    pub(super) read_after_write: Option<f64>,
+    pub(super) write_after_read: Option<f64>,
+    pub(super) write_after_write: Option<f64>,
+    /// When a write of a block ends, against the end of a read of it on the same pass.
+    pub(super) write_ends: Option<f64>,
+    /// What [`LONG`] blocks cost a write's margin more than one, on long and on short sectors, and
+    /// those sectors.
+    held: Vec<(f64, f64)>,
+    /// When a read of some blocks ends, against a read of the last one: blocks, time, sector.
+    behind: Option<(f64, f64, f64)>,
+    pub(super) reads: Confidence,
+    pub(super) writes: Confidence,
+}
+
+/// One way of catching.
+#[derive(Clone, Copy, Debug)]
+struct Catch {
+    before: Direction,
+    wanted: Direction,
+    blocks: u64,
+    /// When a write of a block ends, against a read.
+    ends: f64,
+}
+
+/// How a try ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Tried {
+    Caught,
+    Missed,
+    /// Something else happened.
+    Odd,
+}
+
+/// Blocks of the long commands. A choice: few enough for any track, enough to show a slow bus.
+const LONG: u64 = 16;
+
+/// The steps around the threshold, in nanoseconds, and how many: about the noise of the
+/// electronics, so that their mean is within a third of it.
+const STEP: f64 = 16e3;
+const STEPS: usize = 24;
+
+/// How far from the threshold checks are made, in nanoseconds.
+const CHECK: f64 = 70e3;
+
+/// Times that differ by so much are not the same: the noise of a median of five, twice.
+const NOTABLE: f64 = 30e3;
+
+pub(super) async fn measure(site: &mut Site) -> Thresholds {
+    let mut found = Thresholds::default();
+    let mut way = Catch {
+        before: Direction::Read,
+        wanted: Direction::Read,
+        blocks: 1,
+        ends: 0.0,
+    };
+    found.read_after_read = threshold(site, &way).await;
+    found.reads = check(site, &way, found.read_after_read).await;
+    if let Some(margin) = found.read_after_read {
+        found.behind = behind(site, &way, margin).await;
+    }
+    if site.device().writes == Writes::Forbidden {
+        return found;
+    }
+    way.before = Direction::Write;
+    found.read_after_write = threshold(site, &way).await;
+    found.write_ends = write_ends(site).await;
+    let Some(ends) = found.write_ends else {
+        return found;
+    };
+    way.wanted = Direction::Write;
+    way.ends = ends;
+    found.write_after_write = threshold(site, &way).await;
+    way.before = Direction::Read;
+    found.write_after_read = threshold(site, &way).await;
+    found.writes = check(site, &way, found.write_after_read).await;
+    if let Some(one) = found.write_after_read {
+        found.held = held(site, &way, one).await;
+    }
+    found
+}
+
+/// What more blocks cost a write's margin; where that is something, on longer sectors as well.
+async fn held(site: &mut Site, way: &Catch, one: f64) -> Vec<(f64, f64)> {
+    let long = Catch {
+        blocks: LONG,
+        ..*way
+    };
+    let mut held = Vec::new();
+    for inner in [Part::Usual, Part::Inner] {
+        let back = site.go_to(inner);
+        let track = site.fresh();
+        if let Some(longer) = threshold(site, &long).await {
+            held.push((longer - one, site.sector(&track)));
+        }
+        site.come_back(back);
+        if held.first().is_none_or(|first| first.0 < 2.0 * NOTABLE) {
+            break;
+        }
+    }
+    held
+}
+
+/// The least margin at which half of the tries catch.
+async fn threshold(site: &mut Site, way: &Catch) -> Option<f64> {
+    let (mut low, mut high) = (0.0, 0.6 * site.period());
+    if tried(site, way, high).await != Tried::Caught {
+        return None;
+    }
+    while high - low > 4.0 * STEP {
+        let middle = (low + high) / 2.0;
+        match tried(site, way, middle).await {
+            Tried::Caught => high = middle,
+            _ => low = middle,
+        }
+    }
+    let mut margin = (low + high) / 2.0;
+    let mut seen = Vec::new();
+    for _ in 0..STEPS {
+        seen.push(margin);
+        match tried(site, way, margin).await {
+            Tried::Caught => margin = (margin - STEP).max(0.0),
+            _ => margin += STEP,
+        }
+    }
+    let late = &seen[4..];
+    Some(late.iter().sum::<f64>() / late.len() as f64)
+}
+
+/// Fresh tries at either side of a threshold.
+async fn check(site: &mut Site, way: &Catch, threshold: Option<f64>) -> Confidence {
+    let Some(threshold) = threshold else {
+        return Confidence::NONE;
+    };
+    let (mut came_true, mut checks) = (0, 0);
+    for _ in 0..5 {
+        let later = tried(site, way, threshold + CHECK).await;
+        came_true += u32::from(later == Tried::Caught);
+        checks += 1;
+        if threshold > CHECK {
+            let earlier = tried(site, way, threshold - CHECK).await;
+            came_true += u32::from(earlier == Tried::Missed);
+            checks += 1;
+        }
+    }
+    Confidence::of(came_true, checks)
+}
+
+/// One try with a margin; another one if something else happened.
+async fn tried(site: &mut Site, way: &Catch, margin: f64) -> Tried {
+    for _ in 0..4 {
+        let Some(late) = late(site, way, margin).await else {
+            continue;
+        };
+        let turns = late / site.period();
+        if turns.abs() < 0.03 {
+            return Tried::Caught;
+        }
+        if (turns - 1.0).abs() < 0.03 {
+            return Tried::Missed;
+        }
+    }
+    Tried::Odd
+}
+
+/// How long after a block-by-block read of the same pass the command ends.
+async fn late(site: &mut Site, way: &Catch, margin: f64) -> Option<f64> {
+    let track = site.fresh();
+    let reference = track.first.0 + way.blocks + 2;
+    let a = block::Lba(reference);
+    let first = site.prober.sight(a).await.ok()?;
+    if way.before == Direction::Write {
+        site.ask(Direction::Write, a, 1).await;
+    }
+    let begins = passes(site, &track, reference, moment(first.at), margin);
+    site.pause_until(begins - margin).await;
+    let timing = site.ask(way.wanted, track.first, way.blocks).await;
+    let sweep = site.sector(&track) * way.blocks as f64;
+    let fits = timing.status == Status::Good;
+    // What was given later than wanted is another margin.
+    let given = begins - margin - moment(timing.submitted);
+    (fits && given.abs() < STEP).then(|| moment(timing.ended) - begins - sweep - way.ends)
+}
+
+/// When the track's first block begins, as reads show it, next after the margin from now, if a
+/// read of the block `seen` ended at `at`.
+fn passes(site: &Site, track: &Track, seen: u64, at: f64, margin: f64) -> f64 {
+    let passed = track.width.times(seen + 1 - track.first.0);
+    let begins = at + site.period() - passed.revolutions() * site.period();
+    let now = moment(site.prober.now());
+    let turns = ((now + margin - begins) / site.period()).ceil().max(0.0);
+    begins + turns * site.period()
+}
+
+/// How far behind the medium a read of some blocks is.
+async fn behind(site: &mut Site, way: &Catch, margin: f64) -> Option<(f64, f64, f64)> {
+    let track = site.fresh();
+    let blocks = u64::from(track.sectors / 3).min(2 * LONG);
+    let long = Catch { blocks, ..*way };
+    let mut seen = Vec::new();
+    for _ in 0..7 {
+        seen.extend(late(site, &long, margin + 4.0 * CHECK).await);
+    }
+    let sector = site.sector(&track);
+    Some((blocks as f64, median(seen)?, sector))
+}
+
+/// When a write of a block ends, against a read of it on the same pass.
+async fn write_ends(site: &mut Site) -> Option<f64> {
+    let mut seen = Vec::new();
+    for _ in 0..7 {
+        let track = site.fresh();
+        let Ok(read) = site.prober.sight(track.first).await else {
+            continue;
+        };
+        let write = site.ask(Direction::Write, track.first, 1).await;
+        let since = moment(write.ended) - moment(read.at);
+        let turns = (since / site.period()).round();
+        seen.push(since - turns * site.period());
+    }
+    let middle = median(seen.clone())?;
+    let close = seen.iter().filter(|&seen| (seen - middle).abs() < NOTABLE);
+    // A drive that lies ends its writes at any angle.
+    (close.count() >= 5).then_some(middle)
+}
+
+impl Thresholds {
+    /// The bus's time of a write's block, and the watermark.
+    ///
+    /// More blocks cost a write's margin something if the bus is slower than the medium: as much
+    /// as it is slower, less where sectors are longer; or if the medium waits for a share of them:
+    /// the same everywhere. The share and the bus only show as a product; the bus is then taken to
+    /// be that of reads. If nothing shows, it is too.
+    pub(super) fn write_bus(&self, read: f64) -> (f64, u16) {
+        let blocks = LONG as f64;
+        let slower = |&(cost, sector): &(f64, f64)| sector + cost / (blocks - 1.0);
+        let share = |cost: f64| {
+            let share = (cost + read) / (blocks * read.max(1.0));
+            (read, (share.clamp(0.0, 1.0) * 1000.0).round() as u16)
+        };
+        match self.held[..] {
+            [(cost, _), ..] if cost < 2.0 * NOTABLE => (read, 0),
+            [usual, inner] if (inner.1 / usual.1 - 1.0).abs() > 0.05 => {
+                let less = (blocks - 1.0) * (inner.1 - usual.1);
+                let falls = usual.0 - inner.0 > (usual.0.min(less)) / 2.0;
+                if falls {
+                    (slower(&usual), 0)
+                } else {
+                    share(usual.0)
+                }
+            }
+            // Sectors are alike everywhere: what is closer to the bus of reads.
+            [usual, ..] if (slower(&usual) / read.max(1.0) - 1.0).abs() < 0.2 => {
+                (slower(&usual), 0)
+            }
+            [usual, ..] => share(usual.0),
+            [] => (read, 0),
+        }
+    }
+
+    /// Reselection and watermark of reads, as far as a read of several blocks shows them.
+    ///
+    /// If it ends earlier, against its last block, than a read of that block alone, then the block
+    /// alone waits for the reselection. If it ends later than the bus explains, then the bus has
+    /// begun late. Else the bus was faster, and a watermark below that does not show: none.
+    pub(super) fn overlap(&self, per_block: f64, period: f64) -> (f64, u16) {
+        let Some((blocks, behind, sector)) = self.behind else {
+            return (0.0, 0);
+        };
+        if behind < -NOTABLE && -behind < period / 8.0 {
+            return (-behind, 0);
+        }
+        let held = behind - (blocks - 1.0) * (per_block - sector).max(0.0);
+        if held < 2.0 * NOTABLE {
+            return (0.0, 0);
+        }
+        let share = 1.0 - ((blocks - 1.0) * per_block - behind) / (blocks * sector);
+        (0.0, (share.clamp(0.0, 1.0) * 1000.0).round() as u16)
+    }
+}

@@ -1,0 +1,94 @@
+//! Whether reading and writing begin anywhere on a track.
+//!
+//! A head that arrives inside what is wanted goes on to its beginning, and the command ends at one
+//! angle however it arrived; or it takes what comes first, and ends wherever it arrived.
+//!
+//! A bus that is not faster than the medium hides it for reads: it begins with the first block,
+//! which comes when it comes.
+
+use block::{Direction, Status};
+use drive::firmware::BufferRules;
+
+use super::Parts;
+use super::site::{Site, moment};
+use crate::confidence::Confidence;
+use crate::device::Writes;
+
+/// Tries to find it, and to check it.
+const TRIES: u32 = 8;
+
+/// Ends that are farther apart, in revolutions, are not at the same angle: as exact as a geometry
+/// has to be.
+const APART: f64 = 0.012;
+
+/// A bus that takes more than this share of the medium's time hides how a read began.
+const HIDDEN: f64 = 0.95;
+
+pub(super) async fn measure(
+    site: &mut Site,
+    per_block: f64,
+    buffer: &mut BufferRules,
+    parts: &mut Parts,
+) {
+    let track = site.fresh();
+    if per_block < HIDDEN * site.sector(&track) {
+        let (found, confidence) = both(site, Direction::Read).await;
+        buffer.zero_latency_read = found;
+        parts.zero_latency_read = confidence;
+    }
+    if site.device().writes == Writes::Allowed {
+        let (found, confidence) = both(site, Direction::Write).await;
+        buffer.zero_latency_write = found;
+        parts.zero_latency_write = confidence;
+    }
+}
+
+/// Whether it begins anywhere, and what checks say.
+async fn both(site: &mut Site, direction: Direction) -> (bool, Confidence) {
+    let (anywhere, tries) = elsewhere(site, direction).await;
+    let found = tries > 0 && anywhere * 4 >= tries;
+    let (again, checks) = elsewhere(site, direction).await;
+    // All arrive inside, at different sectors: a quarter of them or more tell.
+    let agrees = (again * 4 >= checks) == found;
+    let sure = if found { again * 2 } else { checks - again };
+    let came_true = if agrees { sure.min(checks) } else { 0 };
+    (found, Confidence::of(came_true, checks))
+}
+
+/// How many of some reads of nearly a track ended at another angle than most, and how many there
+/// were.
+async fn elsewhere(site: &mut Site, direction: Direction) -> (u32, u32) {
+    let mut ends = Vec::new();
+    for _ in 0..TRIES {
+        let wait = site.draw() * site.period();
+        let Some(lap) = lap(site, direction, wait).await else {
+            continue;
+        };
+        ends.push(lap);
+    }
+    // Ends of non-zero-latency reads agree with all others.
+    let apart = |a: f64, b: f64| {
+        let turns = a - b;
+        (turns - turns.round()).abs() > APART
+    };
+    let differing = |end: &f64| ends.iter().filter(|other| apart(*end, **other)).count();
+    let fewest = ends.iter().map(differing).min().unwrap_or(0);
+    (fewest as u32, ends.len() as u32)
+}
+
+/// The angle, in revolutions from the track's first block, at which a read ends that was given
+/// at any time.
+async fn lap(site: &mut Site, direction: Direction, wait: f64) -> Option<f64> {
+    let track = site.fresh();
+    let blocks = track.last.0 - track.first.0;
+    // The block that is not among them.
+    let known = site.prober.sight(track.last).await.ok()?;
+    site.pause(wait).await;
+    let timing = site.ask(direction, track.first, blocks).await;
+    if timing.status != Status::Good {
+        return None;
+    }
+    let since = (moment(timing.ended) - moment(known.at)) / site.period();
+    // Where the run ends on a track of as many sectors as this one.
+    Some(since - blocks as f64 / f64::from(track.sectors))
+}

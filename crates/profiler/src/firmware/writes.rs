@@ -1,0 +1,227 @@
+//! Which writes are done early, how many, and what becomes of them.
+
+use block::{Action, Direction, Lba};
+use drive::firmware::{BufferRules, WriteBack};
+
+use super::hits::densest;
+use super::site::{Site, median, moment, took};
+use super::{Destage, Findings, Honesty, Parts, WriteBuffer};
+use crate::confidence::Confidence;
+
+/// Writes of which the middle one counts.
+const WRITES: usize = 15;
+
+/// The most writes in a burst: more segments for writes are not told apart.
+const BURST: usize = 160;
+
+/// Bursts: one to find the kind, and to check it.
+const BURSTS: u32 = 4;
+
+/// Writes by which the time of one destaging is taken.
+const DESTAGED: usize = 6;
+
+/// Where only writes that continue are done early, so many scattered ones can be: one that is
+/// being destaged, one that found the buffer clean, and one by luck.
+const APPENDED: usize = 3;
+
+/// An early write is so close to the usual one, in nanoseconds: as for reads, and the bus.
+const CLOSE: f64 = 150e3;
+
+/// The largest write whose bus time is taken, in blocks.
+const MOST: u64 = 2048;
+
+/// How a burst of scattered writes went.
+#[derive(Clone, Copy, Debug)]
+struct Burst {
+    /// Done early, before the first that was not.
+    early: usize,
+    /// Held at once: without the one that is being destaged, and those that were.
+    held: usize,
+    /// Whether the first late one ended when its block was under the head.
+    through: Through,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Through {
+    Medium,
+    Buffer,
+}
+
+pub(super) async fn measure(
+    site: &mut Site,
+    found: &mut Findings,
+    buffer: &mut BufferRules,
+    parts: &mut Parts,
+) -> WriteBuffer {
+    let most = 0.6 * site.period();
+    let after_read = settled(site, Direction::Read, 1).await;
+    let durable = honesty(site, found).await;
+    let early = densest(after_read.clone(), most).filter(|&usual| is_constant(&after_read, usual));
+    let Some(usual) = early else {
+        buffer.write_back = WriteBack::None;
+        let again = settled(site, Direction::Read, 1).await;
+        let late = densest(again.clone(), most).filter(|&usual| is_constant(&again, usual));
+        parts.write_back = Confidence::of(if late.is_none() { 8 } else { 0 }, 8);
+        return WriteBuffer {
+            durable,
+            destage: Destage::None,
+        };
+    };
+    found.hits.write_after_read = median(after_read);
+    found.hits.write_after_write = median(settled(site, Direction::Write, 1).await);
+    let blocks = (u64::from(buffer.segment_blocks) * 3 / 4).clamp(1, MOST);
+    if blocks > 1 {
+        let many = median(settled(site, Direction::Read, blocks).await);
+        found.hits.write_per_block = many.map(|many| (many - usual) / (blocks - 1) as f64);
+    }
+    kind(site, found, usual, buffer, parts).await;
+    WriteBuffer {
+        durable,
+        destage: destage(site).await,
+    }
+}
+
+/// Whether nearly all are close to the usual one.
+fn is_constant(seen: &[f64], usual: f64) -> bool {
+    let close = seen.iter().filter(|&seen| (seen - usual).abs() < CLOSE);
+    close.count() * 4 >= seen.len() * 3
+}
+
+/// How long writes take when nothing else is to be written, after a command to the medium.
+async fn settled(site: &mut Site, before: Direction, blocks: u64) -> Vec<f64> {
+    let mut seen = Vec::new();
+    for _ in 0..WRITES {
+        site.prober.ask(Action::Flush).await;
+        let (first, second) = (site.fresh().first, site.fresh().first);
+        site.skip(blocks);
+        let far = Lba(first.0 + site.device().blocks / 8);
+        site.ask(before, far, 1).await;
+        seen.push(took(&site.write(second, blocks).await));
+    }
+    seen
+}
+
+/// Whether writes that must be on the medium are.
+async fn honesty(site: &mut Site, found: &Findings) -> Honesty {
+    if found.thresholds.write_ends.is_some() {
+        return Honesty::Honest;
+    }
+    let mut seen = Vec::new();
+    for _ in 0..WRITES {
+        site.prober.ask(Action::Flush).await;
+        let (first, second) = (site.fresh().first, site.fresh().first);
+        site.ask(Direction::Read, first, 1).await;
+        let far = Lba(second.0 + site.device().blocks / 8);
+        seen.push(took(&site.ask(Direction::Write, far, 1).await));
+    }
+    let usual = densest(seen.clone(), 0.6 * site.period());
+    match usual {
+        Some(usual) if is_constant(&seen, usual) => Honesty::Lies,
+        _ => Honesty::Unknown,
+    }
+}
+
+/// All writes, or only those that continue: bursts of scattered ones tell.
+async fn kind(
+    site: &mut Site,
+    found: &Findings,
+    usual: f64,
+    buffer: &mut BufferRules,
+    parts: &mut Parts,
+) {
+    let ends = found.thresholds.write_ends;
+    let mut bursts = Vec::new();
+    for _ in 0..BURSTS {
+        bursts.push(burst(site, usual, ends).await);
+    }
+    let appends = |burst: &&Burst| burst.through == Through::Medium && burst.early <= APPENDED;
+    let through = bursts.iter().filter(appends).count() as u32;
+    let append = through * 2 > BURSTS;
+    buffer.write_back = if append {
+        WriteBack::Append
+    } else {
+        WriteBack::All
+    };
+    let segments = bursts.iter().map(|burst| burst.held).min().unwrap_or(1);
+    buffer.write_segments = if append { 1 } else { segments.max(1) as u32 };
+    let agreed = if append { through } else { BURSTS - through };
+    parts.write_back = Confidence::of(agreed - 1, BURSTS - 1);
+}
+
+/// Writes scattered blocks, one after the other, until one is not done early, and some more.
+async fn burst(site: &mut Site, usual: f64, ends: Option<f64>) -> Burst {
+    site.prober.ask(Action::Flush).await;
+    let begun = moment(site.prober.now());
+    let mut early = 0;
+    while early < BURST {
+        let place = scattered(site, early);
+        let late = site.write(place, 1).await;
+        if took(&late) < usual + 2.0 * CLOSE {
+            early += 1;
+            continue;
+        }
+        // From now on each waits for another to be destaged.
+        let mut last = late;
+        for more in 0..DESTAGED {
+            let place = scattered(site, early + 1 + more);
+            last = site.write(place, 1).await;
+        }
+        let each = (moment(last.ended) - moment(late.ended)) / DESTAGED as f64;
+        let destaged = (moment(late.submitted) - begun) / each.max(1.0);
+        return Burst {
+            early,
+            held: early.saturating_sub(1 + destaged as usize),
+            through: went_through(site, place, moment(late.ended), ends).await,
+        };
+    }
+    Burst {
+        early,
+        held: early,
+        through: Through::Buffer,
+    }
+}
+
+/// A block far from the one before, at any angle, so that the end of another's destaging is not
+/// this one's.
+fn scattered(site: &mut Site, number: usize) -> Lba {
+    let track = site.fresh();
+    let offset = site.draw() * (track.last.0 - track.first.0) as f64;
+    let near = track.first.0 + offset as u64;
+    match number % 2 {
+        0 => Lba(near + site.device().blocks / 8),
+        _ => Lba(near),
+    }
+}
+
+/// Whether a write that ended at `at` did so as its block passed.
+async fn went_through(site: &Site, place: Lba, at: f64, ends: Option<f64>) -> Through {
+    match (site.prober.sight(place).await, ends) {
+        (Ok(read), Some(ends)) => {
+            let turns = (at - ends - moment(read.at)) / site.period();
+            if (turns - turns.round()).abs() < 0.03 {
+                Through::Medium
+            } else {
+                Through::Buffer
+            }
+        }
+        _ => Through::Buffer,
+    }
+}
+
+/// Whether there is still something to flush when the drive has been idle.
+async fn destage(site: &mut Site) -> Destage {
+    let mut long = 0;
+    for _ in 0..3 {
+        let near = site.fresh().first;
+        site.ask(Direction::Read, near, 1).await;
+        site.write(Lba(near.0 + site.device().blocks / 8), 1).await;
+        site.pause(8.0 * site.period()).await;
+        let flush = site.prober.ask(Action::Flush).await;
+        long += u32::from(took(&flush) > 0.6 * site.period());
+    }
+    if long >= 2 {
+        Destage::Later
+    } else {
+        Destage::Idle
+    }
+}
