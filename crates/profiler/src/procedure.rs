@@ -4,10 +4,13 @@
 //!   spindle ---> map ---> arrangement ---> arm ---> firmware
 //! ```
 
-use block::{Duration, Lba};
+use block::{Duration, Instant, Lba};
 use drive::Geometry;
 
 use crate::arm::{self, Effort};
+use crate::firmware;
+use crate::map;
+use crate::place::{self, NotPlaced};
 use crate::prober::{Prober, Unseen};
 use crate::spindle::{self, NotFound};
 
@@ -19,8 +22,14 @@ pub enum Step {
     Begin,
     /// The period and the phase.
     Spindle,
+    /// Where tracks begin and end.
+    Map,
+    /// Which surfaces and cylinders they are on.
+    Layout,
     /// How long the arm takes.
     Arm,
+    /// What the electronics do and cost.
+    Firmware,
     /// Nothing is left to ask.
     Done,
 }
@@ -31,7 +40,10 @@ impl Step {
         match self {
             Step::Begin => "nothing yet",
             Step::Spindle => "the spindle",
+            Step::Map => "the tracks",
+            Step::Layout => "surfaces and cylinders",
             Step::Arm => "the arm",
+            Step::Firmware => "the electronics",
             Step::Done => "done",
         }
     }
@@ -56,10 +68,16 @@ pub async fn complete(prober: Prober, budget: Duration) {
         begin(&prober, Step::Done);
         return;
     }
-    if prober.now() < end {
-        begin(&prober, Step::Arm);
-        find_arm(&prober).await;
+    begin(&prober, Step::Map);
+    find_map(&prober, end).await;
+    begin(&prober, Step::Layout);
+    if let Err(why) = place::find(&prober).await {
+        fail(&prober, Step::Layout, of_layout(why).to_owned());
     }
+    begin(&prober, Step::Arm);
+    find_arm(&prober).await;
+    begin(&prober, Step::Firmware);
+    find_firmware(&prober).await;
     begin(&prober, Step::Done);
 }
 
@@ -91,22 +109,57 @@ fn of_spindle(why: NotFound) -> String {
     let why = match why {
         NotFound::Unseen(Unseen::Unreadable) => "the blocks that were tried cannot be read",
         NotFound::Unseen(Unseen::Buffered) => "all reads seem to be answered by the buffer",
+        NotFound::Unseen(Unseen::Unsteady) => "no two reads of one block agree on where it is",
         NotFound::NoCommonMeasure => "the times between reads of one block have no common measure",
     };
     why.to_owned()
 }
 
+/// Fresh blocks that a map is checked against.
+const CHECKS: u32 = 200;
+
+/// Explores the drive from its first block to its last.
+async fn find_map(prober: &Prober, _end: Instant) {
+    let blocks = prober.device().blocks;
+    let from = prober.findings(|findings| findings.map.unknown_from(Lba(0)));
+    map::explore(prober, from, Lba(blocks)).await;
+    match map::verify(prober, CHECKS, 1).await {
+        Ok(confidence) => prober.findings(|findings| findings.map_confidence = confidence),
+        Err(_) => fail(prober, Step::Map, "the platter was lost".to_owned()),
+    }
+}
+
+/// Why there is no layout, for people.
+fn of_layout(why: NotPlaced) -> &'static str {
+    match why {
+        NotPlaced::NoMap => "no track is known",
+        NotPlaced::NoPattern => "the times between tracks fit no order of surfaces and cylinders",
+    }
+}
+
+/// The places of the layout, if there is one.
+fn geometry(prober: &Prober) -> Option<Geometry> {
+    let layout = prober.findings(|findings| findings.layout.clone())?;
+    Geometry::indexed(&layout.description).ok()
+}
+
 async fn find_arm(prober: &Prober) {
-    let layout = prober.findings(|findings| findings.layout.clone());
-    let Some(layout) = layout else {
+    let Some(geometry) = geometry(prober) else {
         let why = "on which cylinders tracks are is not known";
         return fail(prober, Step::Arm, why.to_owned());
     };
-    let found = match Geometry::indexed(&layout.description) {
-        Ok(geometry) => arm::measure(prober, &geometry, Effort::FULL).await,
-        Err(_) => None,
-    };
-    if found.is_none() {
+    if arm::measure(prober, &geometry, Effort::FULL)
+        .await
+        .is_none()
+    {
         fail(prober, Step::Arm, "no two measurements agree".to_owned());
     }
+}
+
+async fn find_firmware(prober: &Prober) {
+    let Some(geometry) = geometry(prober) else {
+        let why = "where blocks are is not known";
+        return fail(prober, Step::Firmware, why.to_owned());
+    };
+    firmware::measure(prober, &geometry).await;
 }

@@ -94,7 +94,9 @@ fn compare(placed: &mut Placed, layout: &Layout, truth: &Profile, zero: Angle) {
     let found = Geometry::indexed(&layout.description).expect("a layout");
     let mut state = 1u64;
     let mut random = |of: u64| {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
         ((u128::from(state) * u128::from(of)) >> 64) as u64
     };
     let total = truth.geometry.sectors().0;
@@ -143,7 +145,10 @@ fn table() {
     let only = std::env::var("DRIVE").ok();
     for entry in catalog::ALL {
         let name = entry.name;
-        if only.as_ref().is_some_and(|only| !name.contains(only.as_str())) {
+        if only
+            .as_ref()
+            .is_some_and(|only| !name.contains(only.as_str()))
+        {
             continue;
         }
         let placed = placed(name);
@@ -165,7 +170,10 @@ fn table() {
             placed.angles,
             layout.map(|l| l.description.groups.len()),
             layout.map(|l| l.description.slips.len()),
-            layout.map(|l| match l.description.groups.last() { Some(drive::geometry::indexed::GroupDescription::Groups(g)) => g.len(), _ => 0 }),
+            layout.map(|l| match l.description.groups.last() {
+                Some(drive::geometry::indexed::GroupDescription::Groups(g)) => g.len(),
+                _ => 0,
+            }),
             layout.map(|l| l.description.cylinders),
             truth.geometry.cylinders(),
         );

@@ -32,6 +32,7 @@ pub fn arm(cylinders: u32) -> Arm {
         write: Vec::new(),
         head_switch: Duration::from_millis(3),
         write_settle_nanos: WRITE_SETTLE_NANOS,
+        deviation: Duration::ZERO,
         confidence: Confidence::NONE,
     }
 }

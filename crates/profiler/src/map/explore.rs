@@ -310,11 +310,7 @@ impl Explorer {
         let parts = rhythm.parts(tracks);
         let (mut first, mut angle) = (self.first, self.start);
         let repeats = parts.cycles.min(u64::from(u32::MAX)) as u32;
-        let series = [
-            (&parts.head, 1),
-            (&rhythm.runs, repeats),
-            (&parts.tail, 1),
-        ];
+        let series = [(&parts.head, 1), (&rhythm.runs, repeats), (&parts.tail, 1)];
         self.prober.findings(|findings| {
             for (runs, repeats) in series {
                 let piece = Piece::of(first, angle, runs, repeats);
@@ -343,7 +339,9 @@ impl Explorer {
         let blocks = expected.map_or(self.sectors, |kind| kind.blocks);
         let turn = expected.map(|kind| kind.turn);
         let mut traced = self.trace(blocks, turn).await?;
-        if traced.blocks + traced.slipped() < blocks && self.first.0 + u64::from(blocks) < self.limit.0 {
+        if traced.blocks + traced.slipped() < blocks
+            && self.first.0 + u64::from(blocks) < self.limit.0
+        {
             // A landing by chance behind the end of a zone?
             let line = line::trace(&mut self.eye, self.first, self.limit).await;
             let other = |line: &Line| line.is_long() && line.sectors != self.sectors;
@@ -392,9 +390,7 @@ impl Explorer {
     fn expected(&self) -> Option<Kind> {
         let rhythm = self.rhythm.as_ref().map(Rhythm::kind);
         let last = self.history.last().map(|run| run.kind);
-        rhythm
-            .or(last)
-            .filter(|kind| kind.sectors == self.sectors)
+        rhythm.or(last).filter(|kind| kind.sectors == self.sectors)
     }
 
     /// Where the next track begins, the first block of which ends at `end`, and its turn's

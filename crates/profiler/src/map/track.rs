@@ -78,11 +78,7 @@ impl<'a> Tracing<'a> {
 
     /// Finds the track's end: `expected` blocks are tried first. `turn` is to where the next track
     /// begins, if it is as expected.
-    pub(super) async fn end(
-        mut self,
-        expected: u32,
-        turn: Option<Angle>,
-    ) -> Result<Traced, Lost> {
+    pub(super) async fn end(mut self, expected: u32, turn: Option<Angle>) -> Result<Traced, Lost> {
         let mut traced = Traced::default();
         let mut on = 0;
         for _ in 0..BREAKS {
@@ -153,7 +149,11 @@ impl<'a> Tracing<'a> {
     async fn at_break(&mut self, block: u32, off: f64) -> Result<Break, Lost> {
         if off.abs() <= self.tolerance() {
             let room = self.sectors - self.shift;
-            return Ok(if block < room { Break::None } else { Break::End });
+            return Ok(if block < room {
+                Break::None
+            } else {
+                Break::End
+            });
         }
         let after = block + 1;
         let room = after + self.shift < self.sectors && self.lba(after) < self.limit;
@@ -199,7 +199,9 @@ impl<'a> Tracing<'a> {
 
     async fn off(&mut self, block: u32, gap: u32, care: Care) -> Result<f64, Lost> {
         let expected = self.on_line(block, gap);
-        let off = self.eye.off(self.lba(block), expected, self.tolerance(), care);
+        let off = self
+            .eye
+            .off(self.lba(block), expected, self.tolerance(), care);
         Ok(off.await?)
     }
 
