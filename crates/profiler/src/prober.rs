@@ -1,8 +1,8 @@
 //! How the procedures talk to the drive: they ask, and wait for the answer.
 
 use std::collections::VecDeque;
-use std::future::Future;
-use std::pin::Pin;
+use std::future::{Future, poll_fn};
+use std::pin::{Pin, pin};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 
@@ -212,6 +212,37 @@ impl Prober {
     pub async fn ask(&self, action: Action) -> Timing {
         let ticket = self.give(action);
         self.ended(ticket).await
+    }
+
+    /// Does some work, but not beyond a moment: then it is given up where it stands, and the drive
+    /// has nothing left to do. `None` if it was.
+    pub async fn within<F: Future>(&self, until: Instant, work: F) -> Option<F::Output> {
+        let mut work = pin!(work);
+        let done = poll_fn(|context| match self.now() >= until {
+            true => Poll::Ready(None),
+            false => work.as_mut().poll(context).map(Some),
+        });
+        let done = done.await;
+        if done.is_none() {
+            self.settle().await;
+        }
+        done
+    }
+
+    /// Takes back what was not given to the drive, and waits for the end of what was.
+    async fn settle(&self) {
+        poll_fn(|_| {
+            let mut desk = self.desk();
+            desk.outbox.clear();
+            desk.wakeup = None;
+            desk.sent
+                .retain(|sent| sent.submitted.is_some() && sent.outcome.is_none());
+            match desk.sent.is_empty() {
+                true => Poll::Ready(()),
+                false => Poll::Pending,
+            }
+        })
+        .await;
     }
 
     /// Waits.

@@ -68,16 +68,14 @@ pub async fn complete(prober: Prober, budget: Duration) {
         begin(&prober, Step::Done);
         return;
     }
-    begin(&prober, Step::Map);
-    find_map(&prober, end).await;
-    begin(&prober, Step::Layout);
-    if let Err(why) = place::find(&prober).await {
-        fail(&prober, Step::Layout, of_layout(why).to_owned());
-    }
+    // The map of a large drive may take hours: the other parts come before it is complete.
+    find_map(&prober, Duration::from_nanos(budget.as_nanos() / 2)).await;
+    find_layout(&prober).await;
     begin(&prober, Step::Arm);
     find_arm(&prober).await;
     begin(&prober, Step::Firmware);
     find_firmware(&prober).await;
+    complete_map(&prober, end).await;
     begin(&prober, Step::Done);
 }
 
@@ -118,14 +116,67 @@ fn of_spindle(why: NotFound) -> String {
 /// Fresh blocks that a map is checked against.
 const CHECKS: u32 = 200;
 
-/// Explores the drive from its first block to its last.
-async fn find_map(prober: &Prober, _end: Instant) {
+/// At how many places a drive is explored that is too large to be explored from end to end. A
+/// choice: seeks of most lengths lie between two of them.
+const PLACES: u64 = 12;
+
+/// Explores the drive from its beginning; if half of the time is not enough for all of it, at
+/// places all over it.
+async fn find_map(prober: &Prober, time: Duration) {
+    begin(prober, Step::Map);
     let blocks = prober.device().blocks;
-    let from = prober.findings(|findings| findings.map.unknown_from(Lba(0)));
-    map::explore(prober, from, Lba(blocks)).await;
+    let half = Duration::from_nanos(time.as_nanos() / 2);
+    explore(prober, Lba(0), prober.now() + half).await;
+    let each = Duration::from_nanos(half.as_nanos() / PLACES);
+    for place in 1..=PLACES {
+        let from = Lba(blocks / (PLACES + 1) * place);
+        explore(prober, from, prober.now() + each).await;
+    }
+    verify(prober).await;
+}
+
+/// Explores what is left of the drive, and puts it on surfaces and cylinders.
+async fn complete_map(prober: &Prober, end: Instant) {
+    let left = |prober: &Prober| prober.findings(|findings| findings.map.unknown_from(Lba(0)));
+    let before = left(prober);
+    if before.0 >= prober.device().blocks || prober.now() >= end {
+        return;
+    }
+    begin(prober, Step::Map);
+    while left(prober).0 < prober.device().blocks && prober.now() < end {
+        let from = left(prober);
+        explore(prober, from, end).await;
+        if left(prober) == from {
+            break;
+        }
+    }
+    if left(prober) != before {
+        verify(prober).await;
+        find_layout(prober).await;
+    }
+}
+
+/// Explores what is not known from `lba` on, until a moment at most.
+async fn explore(prober: &Prober, lba: Lba, until: Instant) {
+    let blocks = prober.device().blocks;
+    let from = prober.findings(|findings| findings.map.unknown_from(lba));
+    if from.0 < blocks {
+        let work = map::explore(prober, from, Lba(blocks));
+        prober.within(until, work).await;
+    }
+}
+
+async fn verify(prober: &Prober) {
     match map::verify(prober, CHECKS, 1).await {
         Ok(confidence) => prober.findings(|findings| findings.map_confidence = confidence),
         Err(_) => fail(prober, Step::Map, "the platter was lost".to_owned()),
+    }
+}
+
+async fn find_layout(prober: &Prober) {
+    begin(prober, Step::Layout);
+    if let Err(why) = place::find(prober).await {
+        fail(prober, Step::Layout, of_layout(why).to_owned());
     }
 }
 
