@@ -7,6 +7,7 @@ mod experiment;
 mod fit;
 mod output;
 mod paper;
+mod profiled;
 mod shared;
 mod simulate;
 mod trace;

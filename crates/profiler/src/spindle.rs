@@ -168,7 +168,10 @@ async fn follow(
         close += u32::from(error.abs() < 0.01);
         let at = clock.anchored_at();
         let passed = at.since(from).as_nanos() as f64 / clock.period();
-        wander = wander.max(error.abs() / passed * 1e6);
+        // An anchor that was not believed has moved nothing.
+        if passed > 0.5 {
+            wander = wander.max(error.abs() / passed * 1e6);
+        }
         turns += passed.round();
         (from, span.1) = (at, at);
         if pause >= LONGEST || error.abs() > 0.1 {

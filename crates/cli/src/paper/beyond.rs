@@ -108,7 +108,7 @@ fn inside(policy: &'static str) -> Trial {
 /// From outside with all that we have.
 fn learned(policy: &'static str, noise: Noise) -> Trial {
     Trial {
-        known: Known::Published,
+        known: Known::Profiled,
         noise,
         look_ahead: Switch::Off,
         caution: Caution::Learned {
@@ -410,7 +410,7 @@ impl Beyond<'_> {
         let more = format!(
             "taken apart with a fixed guard of {}, the mean of those learned for reads: without noise, \
              then with it ({:.2} MB/s at {:.2} % mean loss); what a learned guard does better than \
-             that is in the last part, as are errors of the published belief",
+             that is in the last part, as are errors of the profiled belief",
             self.guard,
             noisy.until(HALF),
             noisy.mean_loss,

@@ -58,8 +58,8 @@ pub struct Search {
 pub enum Known {
     /// All but its noise.
     Truth,
-    /// What was published.
-    Published,
+    /// What its profiler has found.
+    Profiled,
 }
 
 /// On which tracks free blocks are read by commands of their own.
@@ -135,7 +135,7 @@ impl Trial {
     /// A scheduler outside, as the paper's.
     pub fn external(model: Model, noise: Noise, policy: &'static str, guard: Duration) -> Trial {
         Trial {
-            known: Known::Published,
+            known: Known::Profiled,
             noise,
             look_ahead: Switch::On,
             tracks: Tracks::Others,
@@ -151,7 +151,7 @@ impl Trial {
     pub fn scene(&self) -> Result<Scene, Failure> {
         let scene = match self.known {
             Known::Truth => Scene::noisy(self.model, self.noise),
-            Known::Published => Scene::external(self.model, self.noise),
+            Known::Profiled => Scene::external(self.model, self.noise),
         }?;
         Ok(match self.look_ahead {
             Switch::On => scene,
