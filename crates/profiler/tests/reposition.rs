@@ -249,7 +249,7 @@ fn nothing_is_written_that_must_not_be() {
 fn retries_and_stalls_do_not_matter() {
     let truth = Imperfections {
         media_retry: Chance {
-            per_million: 20_000,
+            per_million: 150_000,
             costs: Duration::from_micros(300),
         },
         recalibration: Periodic {
