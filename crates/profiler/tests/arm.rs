@@ -117,27 +117,24 @@ fn errors(measured: &Measured) -> Errors {
 }
 
 #[test]
-#[ignore = "all drives: a table for people"]
-fn table_of_all_drives() {
+fn reads_of_every_drive() {
     for entry in catalog::ALL {
-        let measured = measured(entry, &noisy(), Writes::Allowed, Effort::FULL);
+        let name = entry.name;
+        let measured = measured(entry, &noisy(), Writes::Forbidden, Effort::FULL);
         let errors = errors(&measured);
         println!(
-            "{:26} probes {:5} {:5.0} s, points {:3}: {:5.1} us, all {:5.1} us, random {:5.1} us, writes {:3} {:6.1?}, switch {:6.1} us, settle {:5} of {:5} us, confidence {:.2}",
-            entry.name,
+            "{name:26} {:5} probes {:3.0} s, {:3} points {:4.1} us, all distances {:4.1} us, random {:4.1} us, switch {:5.1} us, confidence {:.2}",
             measured.probes,
             measured.seconds,
             measured.arm.read.len(),
             errors.points,
             errors.read.0,
             errors.read.1,
-            measured.arm.write.len(),
-            errors.write,
             errors.switch,
-            measured.arm.write_settle_nanos / 1000,
-            measured.truth.write_settle_nanos / 1000,
             measured.arm.confidence.share(),
         );
+        assert!(errors.points < 35.0, "{name}: {} us", errors.points);
+        assert!(errors.read.1 < 60.0, "{name}: {:?} us", errors.read);
     }
 }
 
@@ -217,4 +214,18 @@ fn seeks_that_often_settle_twice_are_not_predicted_with_confidence() {
     let entry = catalog::find("seagate-cheetah-9lp").expect("a shipped drive");
     let measured = measured(entry, &truth, Writes::Forbidden, Effort::FULL);
     assert!(measured.arm.confidence.ppm() < 900_000);
+}
+
+#[test]
+fn few_answers_are_not_far_off() {
+    let micros = |time: Duration| time.as_nanos() as f64 / 1e3;
+    for name in ["maxtor-atlas-10k5-300", "hitachi-travelstar-80gn"] {
+        let entry = catalog::find(name).expect("a shipped drive");
+        let Measured { truth, arm, .. } =
+            measured(entry, &noisy(), Writes::Forbidden, Effort::QUICK);
+        for point in arm.read {
+            let off = micros(point.mean) - micros(truth.seek.read().time(point.distance));
+            assert!(off.abs() < 300.0, "{name}: {off} us, {point:?}");
+        }
+    }
 }

@@ -43,6 +43,8 @@ struct Estimate {
 pub(crate) struct Threshold {
     period: f64,
     answers: Vec<Answer>,
+    /// Which ends of the bracket are guessed, and not yet by answers.
+    guessed: [Guessed; 2],
     /// Where it is by the answers so far, noise apart.
     bracket: Option<(f64, f64)>,
     /// Answers in a row that contradict the bracket.
@@ -51,6 +53,13 @@ pub(crate) struct Threshold {
     /// Answers that were weighed one by one.
     weighed: u32,
     restarts: u32,
+}
+
+/// Whether an end of the bracket is a guess.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Guessed {
+    Yes,
+    No,
 }
 
 /// What became of an answer.
@@ -68,6 +77,9 @@ const NARROW: f64 = 1.0 / 64.0;
 /// How much farther than the bracket the threshold may be, as a share of a revolution, because
 /// halving may have gone wrong by noise. A choice.
 const BEYOND: f64 = 1.0 / 16.0;
+
+/// How far beyond a wrong guess is looked next, as a share of a revolution. A choice.
+const FURTHER: f64 = 1.0 / 8.0;
 
 /// Thresholds that are weighed.
 const MEANS: usize = 96;
@@ -136,6 +148,10 @@ impl Threshold {
         Threshold {
             period,
             answers: Vec::new(),
+            guessed: match bracket {
+                Some((low, high)) if high - low > period * NARROW => [Guessed::Yes; 2],
+                _ => [Guessed::No; 2],
+            },
             bracket,
             odd: 0,
             weights: None,
@@ -152,6 +168,11 @@ impl Threshold {
         };
         if high - low > self.period * NARROW && self.weights.is_none() {
             return f64::midpoint(low, high);
+        }
+        match self.guessed {
+            [Guessed::Yes, _] => return low,
+            [_, Guessed::Yes] => return high,
+            _ => (),
         }
         let estimate = self.estimate((low, high));
         let side = if self.weighed.is_multiple_of(2) {
@@ -187,10 +208,32 @@ impl Threshold {
                 return Taken::Odd;
             }
         } else {
-            let (low, high) = (low.max(answer.missed), high.min(answer.made));
-            self.bracket = Some((low.min(high), high.max(low)));
+            self.halve(answer, (low, high));
         }
         Taken::Counted
+    }
+
+    /// Narrows the bracket, or goes on beyond an end that was guessed wrongly.
+    fn halve(&mut self, answer: Answer, (low, high): (f64, f64)) {
+        // A nanosecond for rounding.
+        let (missed, made) = (answer.missed + 1.0, answer.made - 1.0);
+        let further = self.period * FURTHER;
+        if missed >= low {
+            self.guessed[0] = Guessed::No;
+        }
+        if made <= high {
+            self.guessed[1] = Guessed::No;
+        }
+        let (down, up) = (low.max(answer.missed), high.min(answer.made));
+        self.bracket = if made <= low {
+            self.guessed[0] = Guessed::Yes;
+            Some((low - further, low))
+        } else if missed >= high {
+            self.guessed[1] = Guessed::Yes;
+            Some((high, high + further))
+        } else {
+            Some((down, up))
+        };
     }
 
     /// Answers near the threshold.
