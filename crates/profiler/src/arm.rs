@@ -76,8 +76,8 @@ pub struct Effort {
 }
 
 impl Effort {
-    /// A table with errors of some 15 us where seeks scatter by 60: a minute and a half of a
-    /// drive of 1995. A choice.
+    /// Errors of some 20 us where seeks scatter by 60; about a minute of a drive of 1995 with
+    /// writes. A choice.
     pub const FULL: Effort = Effort {
         samples: 12,
         write_samples: 6,
@@ -85,7 +85,7 @@ impl Effort {
         checks: 60,
     };
 
-    /// Twice the errors in half the time. A choice.
+    /// A third of the time, and errors half as large again or more. A choice.
     pub const QUICK: Effort = Effort {
         samples: 4,
         write_samples: 4,

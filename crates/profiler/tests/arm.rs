@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use block::{Duration, Instant, Lba};
 use drive::catalog::Entry;
+use drive::imperfection::{Chance, Periodic};
 use drive::seek::SeekTable;
 use drive::{Imperfections, Profile, VirtualDrive, catalog};
 use profiler::arm::{Arm, Effort, measure};
@@ -116,46 +117,115 @@ fn errors(measured: &Measured) -> Errors {
 }
 
 #[test]
-#[ignore = "all drives: a table for people"]
-fn table_of_all_drives() {
+fn reads_of_every_drive() {
     for entry in catalog::ALL {
-        let measured = measured(entry, &noisy(), Writes::Allowed, Effort::FULL);
+        let name = entry.name;
+        let measured = measured(entry, &noisy(), Writes::Forbidden, Effort::FULL);
         let errors = errors(&measured);
-        let signed: f64 = measured
-            .arm
-            .read
-            .iter()
-            .map(|p| {
-                p.mean.as_nanos() as f64
-                    - measured.truth.seek.read().time(p.distance).as_nanos() as f64
-            })
-            .sum::<f64>()
-            / measured.arm.read.len() as f64
-            / 1e3;
-        let dev: f64 = measured
-            .arm
-            .read
-            .iter()
-            .map(|p| p.deviation.as_nanos() as f64)
-            .sum::<f64>()
-            / measured.arm.read.len() as f64
-            / 1e3;
-        println!("BIAS {signed:.1} dev {dev:.1} {:?}", measured.arm.deviation);
         println!(
-            "{:26} probes {:5} {:5.0} s, points {:3}: {:5.1} us, all {:5.1} us, random {:5.1} us, writes {:3} {:6.1?}, switch {:6.1} us, settle {:5} of {:5} us, confidence {:.2}",
-            entry.name,
+            "{name:26} {:5} probes {:3.0} s, {:3} points {:4.1} us, all distances {:4.1} us, random {:4.1} us, switch {:5.1} us, confidence {:.2}",
             measured.probes,
             measured.seconds,
             measured.arm.read.len(),
             errors.points,
             errors.read.0,
             errors.read.1,
-            measured.arm.write.len(),
-            errors.write,
             errors.switch,
-            measured.arm.write_settle_nanos / 1000,
-            measured.truth.write_settle_nanos / 1000,
             measured.arm.confidence.share(),
         );
+        assert!(errors.points < 35.0, "{name}: {} us", errors.points);
+        assert!(errors.read.1 < 60.0, "{name}: {:?} us", errors.read);
+    }
+}
+
+#[test]
+fn tables_of_reads_and_writes() {
+    for name in [
+        "quantum-atlas-10k",
+        "dec-rz26",
+        "modern-20tb",
+        "seagate-cheetah-9lp",
+    ] {
+        let entry = catalog::find(name).expect("a shipped drive");
+        let measured = measured(entry, &noisy(), Writes::Allowed, Effort::FULL);
+        let errors = errors(&measured);
+        assert!(errors.points < 35.0, "{name}: {} us", errors.points);
+        assert!(errors.read.0 < 50.0, "{name}: {:?} us", errors.read);
+        assert!(errors.read.1 < 50.0, "{name}: {:?} us", errors.read);
+        let write = errors.write.expect("writes");
+        assert!(write.1 < 60.0, "{name}: {write:?} us");
+        assert!(errors.switch.abs() < 50.0, "{name}: {} us", errors.switch);
+        let arm = &measured.arm;
+        assert!(
+            arm.confidence.ppm() > 900_000,
+            "{name}: {:?}",
+            arm.confidence
+        );
+        // What the truth scatters by: seek and overhead, 63 us.
+        let deviation = arm.deviation.as_nanos() as f64 / 63.2e3;
+        assert!((0.7..1.4).contains(&deviation), "{name}: {deviation}");
+        assert!(measured.seconds < 100.0, "{name}: {} s", measured.seconds);
+    }
+}
+
+#[test]
+fn a_drive_that_must_not_be_written_is_only_read() {
+    let entry = catalog::find("quantum-atlas-10k").expect("a shipped drive");
+    let measured = measured(entry, &noisy(), Writes::Forbidden, Effort::QUICK);
+    assert_eq!(measured.arm.write, []);
+    assert!(measured.arm.write_table(10).is_err());
+    assert!(measured.seconds < 20.0, "{} s", measured.seconds);
+    let errors = errors(&measured);
+    assert!(errors.read.1 < 90.0, "{:?} us", errors.read);
+}
+
+#[test]
+fn retries_stalls_and_drift_do_not_bend_the_curve() {
+    let truth = Imperfections {
+        media_retry: Chance {
+            per_million: 20_000,
+            costs: Duration::from_micros(300),
+        },
+        recalibration: Periodic {
+            every: Duration::from_millis(500),
+            costs: Duration::from_millis(23),
+        },
+        spindle_ppm: 1000,
+        spindle_drift_ppm: 40,
+        ..noisy()
+    };
+    for name in ["seagate-cheetah-9lp", "hp-c3323a"] {
+        let entry = catalog::find(name).expect("a shipped drive");
+        let measured = measured(entry, &truth, Writes::Forbidden, Effort::FULL);
+        let errors = errors(&measured);
+        assert!(errors.read.1 < 50.0, "{name}: {:?} us", errors.read);
+    }
+}
+
+#[test]
+fn seeks_that_often_settle_twice_are_not_predicted_with_confidence() {
+    let truth = Imperfections {
+        settle_retry: Chance {
+            per_million: 300_000,
+            costs: Duration::from_millis(2),
+        },
+        ..noisy()
+    };
+    let entry = catalog::find("seagate-cheetah-9lp").expect("a shipped drive");
+    let measured = measured(entry, &truth, Writes::Forbidden, Effort::FULL);
+    assert!(measured.arm.confidence.ppm() < 900_000);
+}
+
+#[test]
+fn few_answers_are_not_far_off() {
+    let micros = |time: Duration| time.as_nanos() as f64 / 1e3;
+    for name in ["maxtor-atlas-10k5-300", "hitachi-travelstar-80gn"] {
+        let entry = catalog::find(name).expect("a shipped drive");
+        let Measured { truth, arm, .. } =
+            measured(entry, &noisy(), Writes::Forbidden, Effort::QUICK);
+        for point in arm.read {
+            let off = micros(point.mean) - micros(truth.seek.read().time(point.distance));
+            assert!(off.abs() < 300.0, "{name}: {off} us, {point:?}");
+        }
     }
 }

@@ -8,14 +8,19 @@ use crate::arm::reposition::Spread;
 use crate::arm::survey::{Gap, Near, Subject, Survey, Ways};
 use crate::arm::{Arm, Effort, SeekPoint};
 use crate::confidence::Confidence;
-use crate::device::Writes;
+use crate::device::{Offers, Writes};
 use crate::prober::Prober;
 
 /// Measures the arm of a drive whose layout is believed, and puts it into the findings. The
 /// layout's angles have to be those of the clock.
 ///
-/// Answers whether it was found: not if the clock is not running, or no two measurements agree.
+/// Answers whether it was found: not if the clock is not running, no two measurements agree, or
+/// the drive offers no cache control: the overhead is measured on one track, all of which the
+/// buffer has after the first read.
 pub async fn measure(prober: &Prober, geometry: &Geometry, effort: Effort) -> Option<()> {
+    if prober.device().offers == Offers::Nothing {
+        return None;
+    }
     let mut survey = Survey::new(prober, geometry, effort)?;
     let distances = distances(survey.stroke()?);
     let mut reads = survey.direction(Direction::Read, &distances, None).await?;

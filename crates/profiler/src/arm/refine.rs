@@ -144,6 +144,6 @@ mod tests {
         let points = points(&[1, 100, 200, 1000, 1001]);
         assert_eq!(most_doubtful(&points, &[0.0, 60e3, 60e3, 1e9]), Some(2));
         assert_eq!(most_doubtful(&points, &[0.0, 600e3, 60e3, 1e9]), Some(1));
-        assert_eq!(most_doubtful(&points, &[0.0, 1e3, 1e3, 1e9]), None);
+        assert_eq!(most_doubtful(&points, &[0.0, 500.0, 500.0, 1e9]), None);
     }
 }

@@ -43,6 +43,8 @@ struct Estimate {
 pub(crate) struct Threshold {
     period: f64,
     answers: Vec<Answer>,
+    /// Which ends of the bracket are guessed, and not yet by answers.
+    guessed: [Guessed; 2],
     /// Where it is by the answers so far, noise apart.
     bracket: Option<(f64, f64)>,
     /// Answers in a row that contradict the bracket.
@@ -51,6 +53,13 @@ pub(crate) struct Threshold {
     /// Answers that were weighed one by one.
     weighed: u32,
     restarts: u32,
+}
+
+/// Whether an end of the bracket is a guess.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Guessed {
+    Yes,
+    No,
 }
 
 /// What became of an answer.
@@ -68,6 +77,9 @@ const NARROW: f64 = 1.0 / 64.0;
 /// How much farther than the bracket the threshold may be, as a share of a revolution, because
 /// halving may have gone wrong by noise. A choice.
 const BEYOND: f64 = 1.0 / 16.0;
+
+/// How far beyond a wrong guess is looked next, as a share of a revolution. A choice.
+const FURTHER: f64 = 1.0 / 8.0;
 
 /// Thresholds that are weighed.
 const MEANS: usize = 96;
@@ -136,6 +148,10 @@ impl Threshold {
         Threshold {
             period,
             answers: Vec::new(),
+            guessed: match bracket {
+                Some((low, high)) if high - low > period * NARROW => [Guessed::Yes; 2],
+                _ => [Guessed::No; 2],
+            },
             bracket,
             odd: 0,
             weights: None,
@@ -152,6 +168,11 @@ impl Threshold {
         };
         if high - low > self.period * NARROW && self.weights.is_none() {
             return f64::midpoint(low, high);
+        }
+        match self.guessed {
+            [Guessed::Yes, _] => return low,
+            [_, Guessed::Yes] => return high,
+            _ => (),
         }
         let estimate = self.estimate((low, high));
         let side = if self.weighed.is_multiple_of(2) {
@@ -187,10 +208,32 @@ impl Threshold {
                 return Taken::Odd;
             }
         } else {
-            let (low, high) = (low.max(answer.missed), high.min(answer.made));
-            self.bracket = Some((low.min(high), high.max(low)));
+            self.halve(answer, (low, high));
         }
         Taken::Counted
+    }
+
+    /// Narrows the bracket, or goes on beyond an end that was guessed wrongly.
+    fn halve(&mut self, answer: Answer, (low, high): (f64, f64)) {
+        // A nanosecond for rounding.
+        let (missed, made) = (answer.missed + 1.0, answer.made - 1.0);
+        let further = self.period * FURTHER;
+        if missed >= low {
+            self.guessed[0] = Guessed::No;
+        }
+        if made <= high {
+            self.guessed[1] = Guessed::No;
+        }
+        let (down, up) = (low.max(answer.missed), high.min(answer.made));
+        self.bracket = if made <= low {
+            self.guessed[0] = Guessed::Yes;
+            Some((low - further, low))
+        } else if missed >= high {
+            self.guessed[1] = Guessed::Yes;
+            Some((high, high + further))
+        } else {
+            Some((down, up))
+        };
     }
 
     /// Answers near the threshold.
@@ -301,4 +344,124 @@ fn normal(x: f64) -> f64 {
     let squared = series * series;
     let above = 0.5 / (squared * squared);
     if x < 0.0 { above } else { 1.0 - above }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PERIOD: f64 = 6e6;
+
+    /// A drive's dice: nearly normal, with unit variance.
+    struct Dice(u64);
+
+    impl Dice {
+        fn uniform(&mut self) -> f64 {
+            // Knuth's linear congruential generator (MMIX).
+            self.0 = self
+                .0
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
+            (self.0 >> 11) as f64 / (1u64 << 53) as f64
+        }
+
+        fn normal(&mut self) -> f64 {
+            (0..12).map(|_| self.uniform()).sum::<f64>() - 6.0
+        }
+    }
+
+    /// What a drive answers whose head is ready after `ready`, to a sector at `lead`.
+    fn answer(ready: f64, lead: f64) -> Answer {
+        let made = lead + ((ready - lead) / PERIOD).ceil() * PERIOD;
+        Answer {
+            missed: made - PERIOD,
+            made,
+        }
+    }
+
+    /// Searches for `mean`; every `lapse`th answer is that of a stalled drive. Answers the error of
+    /// the mean, and the search.
+    fn searched(
+        (mean, deviation): (f64, f64),
+        near: Option<(f64, f64)>,
+        lapse: u32,
+        dice: &mut Dice,
+    ) -> (f64, Threshold) {
+        let mut search = Threshold::new(PERIOD, near);
+        for count in 1..200 {
+            let lead = search.lead();
+            let stalled = if count % lapse == 0 { 3e6 } else { 0.0 };
+            search.take(answer(mean + stalled + deviation * dice.normal(), lead));
+            if search.weighed() >= 16 {
+                break;
+            }
+        }
+        let found = search.spread().expect("it came near").mean;
+        (found.as_nanos() as f64 - mean, search)
+    }
+
+    #[test]
+    fn means_are_found_without_bias_however_many_revolutions_away() {
+        let mut dice = Dice(1);
+        let (mut sum, mut squares) = (0.0, 0.0);
+        for count in 0..400 {
+            let mean = 2e5 + 5e4 * f64::from(count);
+            let (error, _) = searched((mean, 60e3), None, u32::MAX, &mut dice);
+            sum += error;
+            squares += error * error;
+        }
+        // 60 us * 1.25 / 4 are 19 us; asking aside of the mean and halving wrongly cost some.
+        let deviation = (squares / 400.0_f64).sqrt();
+        assert!(deviation < 27e3, "{deviation}");
+        assert!(sum.abs() / 400.0 < 4e3, "{}", sum / 400.0);
+    }
+
+    #[test]
+    fn what_does_not_scatter_is_found_exactly() {
+        let mut dice = Dice(2);
+        for count in 0..50 {
+            let mean = 1e6 + 123_457.0 * f64::from(count);
+            let (error, search) = searched((mean, 0.0), None, u32::MAX, &mut dice);
+            assert!(error.abs() < 8e3, "{mean}: {error}");
+            let deviation = search.spread().expect("found").deviation;
+            assert!(deviation < Duration::from_micros(30), "{deviation:?}");
+        }
+    }
+
+    #[test]
+    fn wrong_guesses_and_stalls_cost_answers_and_not_the_result() {
+        let mut dice = Dice(3);
+        let mut far = 0;
+        for count in 0..100 {
+            let mean = 3e6 + 5e4 * f64::from(count);
+            let guess = Some((mean + 1.1e6, 0.2e6));
+            let (error, _) = searched((mean, 60e3), guess, 15, &mut dice);
+            far += u32::from(error.abs() > 100e3);
+        }
+        assert!(far <= 2, "{far} of 100");
+    }
+
+    #[test]
+    fn searches_together_tell_how_seeks_scatter() {
+        for (seed, deviation) in [(4, 20e3), (5, 60e3), (6, 120e3)] {
+            let mut dice = Dice(seed);
+            let mut scatter = Scatter::default();
+            for _ in 0..60 {
+                let (_, search) = searched((2.1e6, deviation), None, u32::MAX, &mut dice);
+                scatter.add(&search);
+            }
+            let found = scatter.deviation();
+            assert!((found / deviation - 1.0).abs() < 0.25, "{found}");
+        }
+    }
+
+    #[test]
+    fn contradictions_are_hopeless_in_the_end() {
+        let mut search = Threshold::new(PERIOD, None);
+        for count in 0..60 {
+            let lead = search.lead();
+            search.take(answer(f64::from(count % 7) * 1e7, lead));
+        }
+        assert!(search.is_hopeless());
+    }
 }
