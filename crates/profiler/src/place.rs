@@ -112,7 +112,15 @@ fn longest(map: &TrackMap) -> Vec<usize> {
     pieces
 }
 
-/// Where rows begin in the pieces behind unknown blocks.
+/// In how many pieces of a serpentine the beginning of a row is looked for, at most. A choice: a
+/// few seconds of the drive's time each.
+const ANCHORS: usize = 128;
+
+/// How often a row's beginning is looked for in a piece.
+const ATTEMPTS: u64 = 2;
+
+/// Where rows begin in the pieces behind unknown blocks, and in those that are long enough to
+/// tell whether rows were counted right up to there.
 async fn anchors(ways: &Ways<'_>, found: &Recognised) -> Vec<Lba> {
     if found.pattern.band == 1 {
         return Vec::new();
@@ -121,14 +129,21 @@ async fn anchors(ways: &Ways<'_>, found: &Recognised) -> Vec<Lba> {
     let Some(limit) = recognise::limit(ways, found).await else {
         return anchors;
     };
-    let behind_gaps = ways.prober.findings(|found| {
+    let rows = 3 * found.pattern.row();
+    let pieces = ways.prober.findings(|found| {
         let pieces = &found.map.pieces;
-        let after = |index: &usize| *index > 0 && pieces[index - 1].end() != pieces[*index].first;
-        (0..pieces.len()).filter(after).collect::<Vec<usize>>()
+        let gap = |index: usize| index > 0 && pieces[index - 1].end() != pieces[index].first;
+        let regular = |index: usize| pieces[index].tracks() > rows;
+        (0..pieces.len()).filter(|&index| gap(index) || regular(index)).collect::<Vec<usize>>()
     });
-    for piece in behind_gaps {
-        let row = recognise::row_in(ways, piece, &found.pattern, limit).await;
-        anchors.extend(row.map(|row| row.first));
+    for piece in pieces.into_iter().take(ANCHORS) {
+        for attempt in 0..ATTEMPTS {
+            let row = recognise::row_in(ways, piece, &found.pattern, limit, attempt).await;
+            if let Some(row) = row {
+                anchors.push(row.first);
+                break;
+            }
+        }
     }
     anchors.sort_unstable();
     anchors

@@ -91,7 +91,7 @@ fn placed(name: &str) -> Placed {
 
 /// Compares a layout with the truth.
 fn compare(placed: &mut Placed, layout: &Layout, truth: &Profile, zero: Angle) {
-    let found = Geometry::indexed(&layout.description).expect("a layout");
+    let found = match Geometry::indexed(&layout.description) { Ok(f) => f, Err(e) => { println!("INVALID {e}"); return; } };
     let mut state = 1u64;
     let mut random = |of: u64| {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
@@ -148,6 +148,7 @@ fn table() {
         }
         let placed = placed(name);
         let layout = placed.layout.as_ref();
+        if only.is_some() { if let Some(l) = layout { divergence(l, &entry.profile().expect("v")); } }
         let truth = entry.profile().expect("valid");
         let pattern = layout.map(|l| l.pattern);
         println!(
@@ -169,5 +170,26 @@ fn table() {
             layout.map(|l| l.description.cylinders),
             truth.geometry.cylinders(),
         );
+    }
+}
+
+/// Where a layout first leaves the truth, for looking closer.
+fn divergence(layout: &Layout, truth: &Profile) {
+    let found = Geometry::indexed(&layout.description).expect("a layout");
+    let mut last = 0i64;
+    let mut shown = 0;
+    let mut lba = 0;
+    while lba < truth.geometry.sectors().0 && shown < 12 {
+        let track = truth.geometry.track_of(Lba(lba)).expect("t");
+        let there = found.locate(Lba(lba)).expect("f");
+        if layout.known.iter().any(|k| k.contains(Lba(lba))) {
+            let off = i64::from(track.cylinder) - i64::from(there.cylinder);
+            if off != last {
+                println!("  DIV lba {lba} true {}/{} found {}/{} sectors {}", track.cylinder, track.head, there.cylinder, there.head, track.sectors);
+                last = off;
+                shown += 1;
+            }
+        }
+        lba = track.last.0 + 1;
     }
 }
