@@ -91,10 +91,18 @@ fn placed(name: &str) -> Placed {
 
 /// Compares a layout with the truth.
 fn compare(placed: &mut Placed, layout: &Layout, truth: &Profile, zero: Angle) {
-    let found = match Geometry::indexed(&layout.description) { Ok(f) => f, Err(e) => { println!("INVALID {e}"); return; } };
+    let found = match Geometry::indexed(&layout.description) {
+        Ok(f) => f,
+        Err(e) => {
+            println!("INVALID {e} {:?}", layout.pattern);
+            return;
+        }
+    };
     let mut state = 1u64;
     let mut random = |of: u64| {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
         ((u128::from(state) * u128::from(of)) >> 64) as u64
     };
     let total = truth.geometry.sectors().0;
@@ -143,12 +151,19 @@ fn table() {
     let only = std::env::var("DRIVE").ok();
     for entry in catalog::ALL {
         let name = entry.name;
-        if only.as_ref().is_some_and(|only| !name.contains(only.as_str())) {
+        if only
+            .as_ref()
+            .is_some_and(|only| !name.contains(only.as_str()))
+        {
             continue;
         }
         let placed = placed(name);
         let layout = placed.layout.as_ref();
-        if only.is_some() { if let Some(l) = layout { divergence(l, &entry.profile().expect("v")); } }
+        if only.is_some() {
+            if let Some(l) = layout {
+                divergence(l, &entry.profile().expect("v"));
+            }
+        }
         let truth = entry.profile().expect("valid");
         let pattern = layout.map(|l| l.pattern);
         println!(
@@ -166,7 +181,10 @@ fn table() {
             placed.angles,
             layout.map(|l| l.description.groups.len()),
             layout.map(|l| l.description.slips.len()),
-            layout.map(|l| match l.description.groups.last() { Some(drive::geometry::indexed::GroupDescription::Groups(g)) => g.len(), _ => 0 }),
+            layout.map(|l| match l.description.groups.last() {
+                Some(drive::geometry::indexed::GroupDescription::Groups(g)) => g.len(),
+                _ => 0,
+            }),
             layout.map(|l| l.description.cylinders),
             truth.geometry.cylinders(),
         );
@@ -185,7 +203,10 @@ fn divergence(layout: &Layout, truth: &Profile) {
         if layout.known.iter().any(|k| k.contains(Lba(lba))) {
             let off = i64::from(track.cylinder) - i64::from(there.cylinder);
             if off != last {
-                println!("  DIV lba {lba} true {}/{} found {}/{} sectors {}", track.cylinder, track.head, there.cylinder, there.head, track.sectors);
+                println!(
+                    "  DIV lba {lba} true {}/{} found {}/{} sectors {}",
+                    track.cylinder, track.head, there.cylinder, there.head, track.sectors
+                );
                 last = off;
                 shown += 1;
             }

@@ -20,10 +20,7 @@ const REFERENCES: usize = 3;
 const CHECKS: usize = 4;
 
 /// Compares times between tracks that the layout puts at equal distances.
-pub(super) async fn check(ways: &Ways<'_>, layout: &Layout) -> Confidence {
-    let Ok(geometry) = Geometry::indexed(&layout.description) else {
-        return Confidence::NONE;
-    };
+pub(super) async fn check(ways: &Ways<'_>, layout: &Layout, geometry: &Geometry) -> Confidence {
     let (mut came_true, mut checks) = (0, 0);
     let mut step = 0;
     for distance in DISTANCES {
@@ -37,7 +34,7 @@ pub(super) async fn check(ways: &Ways<'_>, layout: &Layout) -> Confidence {
                 break;
             }
             step += 1;
-            let Some((from, to)) = pair(ways, layout, &geometry, distance, step) else {
+            let Some((from, to)) = pair(ways, layout, geometry, distance, step) else {
                 continue;
             };
             times.extend(ways.time(&from, &to).await);

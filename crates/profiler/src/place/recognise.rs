@@ -86,7 +86,9 @@ pub(super) fn cuts(piece: &Piece) -> Vec<u64> {
         let last = band.start + band.skew.times(u64::from(band.tracks - 1));
         let usual = usual.unwrap_or(band.skew);
         let off = apart(usual, begin - last).abs();
-        if other_density(band.sectors, next.sectors) || off > SAME.max(1.5 / f64::from(band.sectors)) {
+        if other_density(band.sectors, next.sectors)
+            || off > SAME.max(1.5 / f64::from(band.sectors))
+        {
             cuts.push(ordinal);
         }
     }
@@ -115,7 +117,10 @@ async fn is_cylinder(ways: &Ways<'_>, first: &FoundTrack, period: i64) -> Option
     let mut sums = [0.0; 5];
     for cylinder in 0..CYLINDERS {
         let from = ways.beside(first, cylinder * 5 * period)?;
-        for (over, sum) in [1, period - 1, period, 2 * period, 32 * period].into_iter().zip(&mut sums) {
+        for (over, sum) in [1, period - 1, period, 2 * period, 32 * period]
+            .into_iter()
+            .zip(&mut sums)
+        {
             *sum += ways.over(&from, over).await? / CYLINDERS as f64;
         }
     }

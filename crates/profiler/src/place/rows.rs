@@ -1,6 +1,7 @@
 //! Which row, surface and cylinder each track of a map is on, by the pattern that was recognised.
 
 use block::Lba;
+use drive::Angle;
 
 use super::guess::Gap;
 use super::pattern::Pattern;
@@ -44,7 +45,7 @@ pub(super) struct Layer<'a> {
 
 /// How far a skew may be off the regular one, in revolutions, between tracks of one band: a few
 /// slipped sectors. A choice.
-const CUT: f64 = 0.02;
+pub(super) const CUT: f64 = 0.02;
 
 /// All blocks of a drive of `blocks` blocks, laid out.
 pub(super) fn lay(
@@ -67,7 +68,10 @@ pub(super) fn lay(
     for (index, strip) in strips.iter().enumerate() {
         let before = index.checked_sub(1).map(|before| &strips[before]);
         if let Some(before) = before {
-            layer.gap(&Gap::between(before.end(), strip.first, before, strip), &strips[index..]);
+            layer.gap(
+                &Gap::between(before.end(), strip.first, before, strip),
+                &strips[index..],
+            );
         }
         if pattern.band == 1 {
             layer.cylinders(&strips[index..]);
@@ -177,7 +181,10 @@ impl Layer<'_> {
         // Where an anchor says so, a row begins.
         let from = self.anchors.partition_point(|anchor| *anchor < strip.first);
         let end = strip.end();
-        for anchor in self.anchors[from..].iter().take_while(|anchor| **anchor < end) {
+        for anchor in self.anchors[from..]
+            .iter()
+            .take_while(|anchor| **anchor < end)
+        {
             let before = (anchor.0 - strip.first.0) / u64::from(strip.blocks);
             if before > 0 {
                 let part = strip.split(before as u32);
@@ -250,17 +257,17 @@ impl Layer<'_> {
         let head = self.at.band;
         let skew = track.start - last.start;
         let known = track.origin == Origin::Map && last.origin != Origin::Guess;
-        match steps(head, skew, track, surfaces).filter(|_| known) {
-            Some(steps) => {
-                for _ in 0..steps {
-                    self.next_band();
-                }
-            }
-            None => {
-                let phase = phase(rest, strips, surfaces);
+        if other_density(track.sectors, last.sectors) {
+            // Zones begin with a cylinder.
+            self.next_row();
+        } else if known && follows(head, skew, track, surfaces) {
+            self.next_band();
+        } else {
+            let phase = phase(rest, strips, surfaces);
+            if phase <= head || !known || !skips(head, phase, skew, track) {
                 self.next_row();
-                self.at.band = phase;
             }
+            self.at.band = phase;
         }
         self.at.within = 0;
     }
@@ -286,26 +293,19 @@ fn ends_after(strips: &[Strip], short: u32, long: u32) -> bool {
     tracks % short == 0 && tracks % long != 0
 }
 
-/// Over how many tracks, in the order of a cylinder's surfaces, a skew leads: one, or more where
-/// tracks were slipped. None if it fits none.
-fn steps(head: u32, skew: drive::Angle, track: &Strip, surfaces: u32) -> Option<u32> {
+/// Whether a skew is that from a surface's track to the next track.
+fn follows(head: u32, skew: Angle, track: &Strip, surfaces: u32) -> bool {
     let (step, jump) = (track.usual.step, track.usual.jump);
-    let expected = |steps: u32| {
-        if surfaces == 1 {
-            step.times(u64::from(steps))
-        } else if head + steps < surfaces {
-            step.times(u64::from(steps))
-        } else {
-            step.times(u64::from(steps - 1)) + jump
-        }
-    };
-    let off = |steps: u32| apart(expected(steps), skew).abs();
-    let exact = 1.5 / f64::from(track.sectors);
+    let last = surfaces > 1 && head + 1 == surfaces;
+    let expected = if last { jump } else { step };
     let clear = (apart(step, jump).abs() * 0.4).min(CUT);
-    if off(1) < exact.max(clear) {
-        return Some(1);
-    }
-    (2..surfaces.max(2)).find(|&steps| off(steps) < exact)
+    apart(expected, skew).abs() < clear.max(1.5 / f64::from(track.sectors))
+}
+
+/// Whether a skew is that to a later track of the same cylinder: those between were slipped.
+fn skips(head: u32, to: u32, skew: Angle, track: &Strip) -> bool {
+    let expected = track.usual.step.times(u64::from(to - head));
+    apart(expected, skew).abs() < 1.5 / f64::from(track.sectors)
 }
 
 /// The surface of the first track of what is left of some strips: where the next jump comes tells.
@@ -313,7 +313,7 @@ fn phase(rest: &Strip, strips: &[Strip], surfaces: u32) -> u32 {
     if surfaces == 1 {
         return 0;
     }
-    let is_jump = |strip: &Strip, skew: drive::Angle| {
+    let is_jump = |strip: &Strip, skew: Angle| {
         let usual = strip.usual;
         let to_jump = apart(usual.jump, skew).abs();
         to_jump < CUT && to_jump < apart(usual.step, skew).abs()
