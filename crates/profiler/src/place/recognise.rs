@@ -231,14 +231,17 @@ fn fallen(seen: &[(i64, f64)]) -> Option<(i64, i64)> {
 async fn lowest(ways: &Ways<'_>, from: &FoundTrack, (low, high): (i64, i64)) -> Option<i64> {
     let (mut low, mut high) = (low, high);
     while high - low > 12 {
-        let third = (high - low) / 4;
-        let left = ways.over(from, low + third).await?;
-        let right = ways.over(from, high - third).await?;
-        if left < right {
-            high -= third;
-        } else {
-            low += third;
+        let step = (high - low) / 8;
+        let mut best = (low, f64::MAX);
+        for part in 0..=8 {
+            let time = ways.over(from, low + part * step).await?;
+            if time < best.1 {
+                best = (low + part * step, time);
+            }
         }
+        // Times at neighbouring places may come out the wrong way round.
+        let reach = step * 3 / 2 + 1;
+        (low, high) = (low.max(best.0 - reach), high.min(best.0 + reach));
     }
     let mut times = Vec::new();
     for tracks in low..=high {
@@ -400,7 +403,7 @@ pub(super) async fn row_in(
     let first = match cut_behind(ways, index).filter(|_| attempt == 0) {
         Some(first) => first,
         None => {
-            let from = track(ways, index, attempt * u64::from(pattern.band) / 3)?;
+            let from = track(ways, index, (attempt + 1) * u64::from(pattern.band) / 3)?;
             turn_behind(ways, &from, tracks).await?
         }
     };
@@ -441,14 +444,15 @@ fn cut_behind(ways: &Ways<'_>, index: usize) -> Option<FoundTrack> {
 async fn turn_behind(ways: &Ways<'_>, from: &FoundTrack, tracks: i64) -> Option<FoundTrack> {
     let step = (tracks / 8).max(2);
     let mut best: Option<(i64, f64)> = None;
-    for over in (step..2 * tracks + step).step_by(step as usize) {
+    // Over two bands the arm is back in any case; a track for which it turns there is no help.
+    for over in (step..2 * tracks - 2 * step).step_by(step as usize) {
         let time = ways.over(from, over).await?;
         if best.is_none_or(|best| time < best.1) && over > 2 * step {
             best = Some((over, time));
         }
     }
     let (over, _) = best?;
-    let twice_centre = lowest(ways, from, (over - step, over + step)).await?;
+    let twice_centre = lowest(ways, from, (over - 2 * step, over + 2 * step)).await?;
     ways.beside(from, (twice_centre / 2 + 1) / 2)
 }
 

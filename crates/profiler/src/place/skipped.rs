@@ -93,11 +93,13 @@ impl Curve {
         let surfaces = i64::from(pattern.surfaces);
         for distance in WITHIN {
             let mut sum = 0.0;
-            for row in [0, 3] {
-                let from = ways.beside(regular, row * surfaces)?;
+            // The shortest ones decide between none and one.
+            let rows = if distance <= AROUND { 2 } else { 1 };
+            for row in 0..rows {
+                let from = ways.beside(regular, 3 * row * surfaces)?;
                 sum += ways.over(&from, i64::from(distance) * surfaces).await?;
             }
-            times.push(sum / 2.0);
+            times.push(sum / rows as f64);
         }
         Some(Curve { times })
     }
