@@ -12,6 +12,7 @@
 //! seek to the next cylinder: heads are numbered in the order of their blocks.
 
 use block::{Extent, Lba};
+use drive::Geometry;
 use drive::geometry::indexed::Description;
 
 use crate::confidence::Confidence;
@@ -24,12 +25,15 @@ mod guess;
 mod pattern;
 mod recognise;
 mod rows;
+mod skipped;
 mod strip;
 mod way;
 
 pub use pattern::{Heading, Pattern, Turning};
+pub use skipped::Skipped;
 
 use recognise::Recognised;
+use rows::Laid;
 use way::Ways;
 
 /// Where tracks are.
@@ -76,8 +80,17 @@ pub async fn find(prober: &Prober) -> Result<(), NotPlaced> {
     let found = found.ok_or(NotPlaced::NoPattern)?;
     let anchors = anchors(&ways, &found).await;
     let blocks = prober.device().blocks;
-    let layout = prober.findings(|findings| layout(&findings.map, found.pattern, &anchors, blocks));
-    let confidence = check::check(&ways, &layout).await;
+    let places = prober.findings(|findings| {
+        describe::breaks(
+            &laid(&findings.map, found.pattern, &anchors, blocks),
+            found.pattern,
+        )
+    });
+    let skipped = skipped::find(&ways, &found.pattern, &found.row, &places).await;
+    let layout = prober
+        .findings(|findings| layout(&findings.map, found.pattern, &anchors, &skipped, blocks));
+    let geometry = Geometry::indexed(&layout.description).map_err(|_| NotPlaced::NoPattern)?;
+    let confidence = check::check(&ways, &layout, &geometry).await;
     prober.findings(|findings| {
         findings.layout = Some(Layout {
             confidence,
@@ -88,21 +101,31 @@ pub async fn find(prober: &Prober) -> Result<(), NotPlaced> {
 }
 
 /// The layout of a map whose pattern is known. `anchors` are blocks with which rows begin, as far
-/// as they are known.
-pub fn layout(map: &TrackMap, pattern: Pattern, anchors: &[Lba], blocks: u64) -> Layout {
-    let strips = strip::strips(map);
-    let laid = rows::lay(&strips, pattern, anchors, blocks);
+/// as they are known; `skipped` are cylinders without blocks.
+pub fn layout(
+    map: &TrackMap,
+    pattern: Pattern,
+    anchors: &[Lba],
+    skipped: &[Skipped],
+    blocks: u64,
+) -> Layout {
+    let laid = laid(map, pattern, anchors, blocks);
     let fenced = map
         .elsewhere
         .iter()
         .filter_map(|moved| Extent::new(moved.first, block::Sectors(u64::from(moved.blocks))).ok());
     Layout {
-        description: describe::describe(&laid, pattern, blocks, &map.slips),
+        description: describe::describe(&laid, pattern, blocks, &map.slips, skipped),
         pattern,
         confidence: Confidence::NONE,
         known: describe::known(&map.pieces),
         fenced: fenced.collect(),
     }
+}
+
+/// The tracks of a map, and guessed ones, each on its row, surface and cylinder.
+fn laid(map: &TrackMap, pattern: Pattern, anchors: &[Lba], blocks: u64) -> Vec<Laid> {
+    rows::lay(&strip::strips(map), pattern, anchors, blocks)
 }
 
 /// The map's pieces, the longest first.
@@ -112,7 +135,15 @@ fn longest(map: &TrackMap) -> Vec<usize> {
     pieces
 }
 
-/// Where rows begin in the pieces behind unknown blocks.
+/// In how many pieces of a serpentine the beginning of a row is looked for, at most. A choice: a
+/// few seconds of the drive's time each.
+const ANCHORS: usize = 128;
+
+/// How often a row's beginning is looked for in a piece.
+const ATTEMPTS: u64 = 2;
+
+/// Where rows begin in the pieces behind unknown blocks, and in those that are long enough to
+/// tell whether rows were counted right up to there.
 async fn anchors(ways: &Ways<'_>, found: &Recognised) -> Vec<Lba> {
     if found.pattern.band == 1 {
         return Vec::new();
@@ -121,14 +152,23 @@ async fn anchors(ways: &Ways<'_>, found: &Recognised) -> Vec<Lba> {
     let Some(limit) = recognise::limit(ways, found).await else {
         return anchors;
     };
-    let behind_gaps = ways.prober.findings(|found| {
+    let rows = 3 * found.pattern.row();
+    let pieces = ways.prober.findings(|found| {
         let pieces = &found.map.pieces;
-        let after = |index: &usize| *index > 0 && pieces[index - 1].end() != pieces[*index].first;
-        (0..pieces.len()).filter(after).collect::<Vec<usize>>()
+        let gap = |index: usize| index > 0 && pieces[index - 1].end() != pieces[index].first;
+        let regular = |index: usize| pieces[index].tracks() > rows;
+        (0..pieces.len())
+            .filter(|&index| gap(index) || regular(index))
+            .collect::<Vec<usize>>()
     });
-    for piece in behind_gaps {
-        let row = recognise::row_in(ways, piece, &found.pattern, limit).await;
-        anchors.extend(row.map(|row| row.first));
+    for piece in pieces.into_iter().take(ANCHORS) {
+        for attempt in 0..ATTEMPTS {
+            let row = recognise::row_in(ways, piece, &found.pattern, limit, attempt).await;
+            if let Some(row) = row {
+                anchors.push(row.first);
+                break;
+            }
+        }
     }
     anchors.sort_unstable();
     anchors

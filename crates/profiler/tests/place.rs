@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use block::{Duration, Instant, Lba};
+use drive::geometry::indexed::GroupDescription;
 use drive::{Angle, Geometry, Imperfections, Profile, VirtualDrive, catalog};
 use profiler::place::Layout;
 use profiler::rehearsal::rehearse;
@@ -10,6 +11,9 @@ use profiler::{Device, Findings, Offers, Profiler, Writes, place, spindle};
 
 #[path = "place/oracle.rs"]
 mod oracle;
+
+/// Random pairs of blocks that are compared.
+const PAIRS: u32 = 4000;
 
 /// What came of a drive.
 #[derive(Debug)]
@@ -91,7 +95,13 @@ fn placed(name: &str) -> Placed {
 
 /// Compares a layout with the truth.
 fn compare(placed: &mut Placed, layout: &Layout, truth: &Profile, zero: Angle) {
-    let found = Geometry::indexed(&layout.description).expect("a layout");
+    let found = match Geometry::indexed(&layout.description) {
+        Ok(f) => f,
+        Err(e) => {
+            println!("INVALID {e} {:?}", layout.pattern);
+            return;
+        }
+    };
     let mut state = 1u64;
     let mut random = |of: u64| {
         state = state
@@ -104,9 +114,7 @@ fn compare(placed: &mut Placed, layout: &Layout, truth: &Profile, zero: Angle) {
     let actuators = u64::from(truth.actuators);
     let share = total / actuators;
     let cylinders = f64::from(truth.geometry.cylinders());
-    let mut sums = [0.0; 5];
-    const PAIRS: u32 = 4000;
-    let mut near = 0.0;
+    let mut sums = [0.0; 4];
     for _ in 0..PAIRS {
         // Both on blocks of one actuator.
         let base = random(actuators) * share;
@@ -132,50 +140,82 @@ fn compare(placed: &mut Placed, layout: &Layout, truth: &Profile, zero: Angle) {
         let apart = (there.angle - (true_one.angle - zero)).raw() as i64;
         let tolerable = true_one.width.raw() / 10;
         sums[3] += f64::from(u8::from(apart.unsigned_abs() < tolerable));
-        near += 1.0;
     }
-    placed.distances = sums[0] / near;
+    placed.distances = sums[0] / f64::from(PAIRS);
     placed.roughly = sums[1] / f64::from(PAIRS);
-    placed.surfaces = sums[2] / near;
-    placed.angles = sums[3] / near;
+    placed.surfaces = sums[2] / f64::from(PAIRS);
+    placed.angles = sums[3] / f64::from(PAIRS);
 }
 
+/// Drives whose irregular rows, skipped cylinders or rows behind gaps are not all recognised:
+/// their distances are not exact, and are printed only.
+const IRREGULAR: [&str; 7] = [
+    "hp-c2247a",
+    "hp-c2490a",
+    "modern-18tb-dual",
+    "ibm-ultrastar-18es",
+    "maxtor-atlas-10k5-300",
+    "seagate-cheetah-15k5",
+    "seagate-cheetah-9lp",
+];
+
 #[test]
-fn table() {
-    let only = std::env::var("DRIVE").ok();
+fn every_drive() {
     for entry in catalog::ALL {
         let name = entry.name;
-        if only
-            .as_ref()
-            .is_some_and(|only| !name.contains(only.as_str()))
-        {
-            continue;
-        }
+        let truth = entry.profile().expect("a valid one");
         let placed = placed(name);
-        let layout = placed.layout.as_ref();
-        let truth = entry.profile().expect("valid");
-        let pattern = layout.map(|l| l.pattern);
+        let layout = placed.layout.as_ref().expect("a layout");
+        let surfaces = truth.geometry.surfaces() / u32::from(truth.actuators);
         println!(
-            "{name:26} {:6} {:6.1}s H={:?}/{} band={:?} {:?} conf={:.3} dist={:.4} rough={:.4} surf={:.4} angle={:.4} groups={:?} slips={:?} runs={:?} cyl={:?}/{}",
+            "{name:24} {:6} probes {:6.1} s, {:2}/{surfaces:2} surfaces, bands of {:3}, \
+             confidence {:.3}, distances {:.4}, roughly {:.4}, surfaces {:.4}, {} runs",
             placed.probes,
             placed.seconds,
-            pattern.map(|p| p.surfaces),
-            truth.geometry.surfaces(),
-            pattern.map(|p| p.band),
-            pattern.map(|p| p.begins),
-            layout.map_or(0.0, |l| l.confidence.share()),
+            layout.pattern.surfaces,
+            layout.pattern.band,
+            layout.confidence.share(),
             placed.distances,
             placed.roughly,
             placed.surfaces,
-            placed.angles,
-            layout.map(|l| l.description.groups.len()),
-            layout.map(|l| l.description.slips.len()),
-            layout.map(|l| match l.description.groups.last() {
-                Some(drive::geometry::indexed::GroupDescription::Groups(g)) => g.len(),
-                _ => 0,
-            }),
-            layout.map(|l| l.description.cylinders),
-            truth.geometry.cylinders(),
+            runs(layout),
         );
+        assert_eq!(layout.pattern.surfaces, surfaces, "{name}");
+        assert!(placed.angles > 0.999, "{name}: {placed:?}");
+        if IRREGULAR.contains(&name) {
+            continue;
+        }
+        assert!(layout.confidence.ppm() > 800_000, "{name}");
+        assert!(placed.distances >= 1.0, "{name}");
     }
+}
+
+/// Runs of the outermost pattern.
+fn runs(layout: &Layout) -> usize {
+    match layout.description.groups.last() {
+        Some(GroupDescription::Groups(runs)) => runs.len(),
+        _ => 0,
+    }
+}
+
+#[test]
+fn a_layout_that_is_wrong_has_little_confidence() {
+    // Its rows change their length without a sign in the map.
+    let placed = placed("maxtor-atlas-10k5-300");
+    let layout = placed.layout.expect("a layout");
+    assert!(placed.distances < 0.5);
+    assert!(
+        layout.confidence.ppm() < 800_000,
+        "{}",
+        layout.confidence.ppm()
+    );
+}
+
+#[test]
+fn the_largest_drive_is_a_few_hundred_numbers() {
+    let entry = catalog::find("modern-20tb").expect("a shipped drive");
+    let truth = entry.profile().expect("a valid one");
+    let found = placed("modern-20tb").layout.expect("a layout");
+    assert!(runs(&found) < 1000, "{}", runs(&found));
+    assert!(truth.geometry.tracks() > 10_000_000);
 }

@@ -9,24 +9,23 @@ use crate::confidence::Confidence;
 use crate::map::FoundTrack;
 
 /// Distances that are checked, in cylinders: the shortest ones, which a wrong number of surfaces
-/// changes most, and a longer one.
-const DISTANCES: [u32; 4] = [0, 1, 2, 24];
+/// changes most, and longer ones, at which the arm comes back if it is a serpentine that was not
+/// recognised.
+const DISTANCES: [u32; 6] = [0, 1, 2, 24, 300, 900];
 
 /// Times of each distance whose middle is what the others are compared with. A choice.
 const REFERENCES: usize = 3;
 
 /// How many others.
-const CHECKS: usize = 5;
+const CHECKS: usize = 4;
 
 /// Compares times between tracks that the layout puts at equal distances.
-pub(super) async fn check(ways: &Ways<'_>, layout: &Layout) -> Confidence {
-    let Ok(geometry) = Geometry::indexed(&layout.description) else {
-        return Confidence::NONE;
-    };
+pub(super) async fn check(ways: &Ways<'_>, layout: &Layout, geometry: &Geometry) -> Confidence {
     let (mut came_true, mut checks) = (0, 0);
     let mut step = 0;
     for distance in DISTANCES {
-        if distance == 0 && layout.pattern.surfaces == 1 {
+        let single = distance == 0 && layout.pattern.surfaces == 1;
+        if single || distance >= layout.description.cylinders {
             continue;
         }
         let mut times: Vec<f64> = Vec::new();
@@ -35,7 +34,7 @@ pub(super) async fn check(ways: &Ways<'_>, layout: &Layout) -> Confidence {
                 break;
             }
             step += 1;
-            let Some((from, to)) = pair(ways, layout, &geometry, distance, step) else {
+            let Some((from, to)) = pair(ways, layout, geometry, distance, step) else {
                 continue;
             };
             times.extend(ways.time(&from, &to).await);

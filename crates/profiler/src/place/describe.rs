@@ -1,11 +1,15 @@
 //! Rows of tracks as nested patterns: equal rows are written once.
 
-use block::Extent;
+use block::{Extent, Lba};
 use drive::Angle;
 use drive::geometry::indexed::{Description, GroupDescription, GroupRun, TrackRun};
 
 use super::pattern::{Heading, Pattern};
-use super::rows::Laid;
+use super::recognise::other_density;
+use super::rows::{CUT, Laid};
+use super::skipped::{AROUND, Skipped};
+use super::strip::Origin;
+use crate::clock::apart;
 use crate::map::Slip;
 
 /// Among how many of the last patterns of rows an equal one is looked for. A choice: drives have
@@ -26,6 +30,7 @@ pub(super) fn describe(
     pattern: Pattern,
     blocks: u64,
     slips: &[Slip],
+    skipped: &[Skipped],
 ) -> Description {
     let mut builder = Builder {
         groups: Vec::new(),
@@ -33,6 +38,9 @@ pub(super) fn describe(
         cylinder: 0,
     };
     for row in laid.chunk_by(|a, b| a.row == b.row) {
+        let first = row[0].strip.first;
+        let here = skipped.iter().find(|skipped| skipped.before == first);
+        builder.cylinder += here.map_or(0, |here| here.cylinders);
         builder.row(row, pattern);
     }
     let mut groups = builder.groups;
@@ -62,7 +70,7 @@ impl Builder {
         self.cylinder += cylinders;
         if let Some(last) = self.runs.last_mut()
             && last.group == group
-            && last.repeats < u32::MAX
+            && last.cylinder + last.cylinders * last.repeats == cylinder
         {
             let step = base - last.start;
             if last.repeats == 1 {
@@ -139,6 +147,31 @@ fn continues(before: &TrackRun, run: &TrackRun) -> bool {
     (before.sectors, before.blocks) == (run.sectors, run.blocks)
         && before.step == run.step
         && before.start + before.step.times(tracks) == run.start
+}
+
+/// The first blocks of rows with which another zone begins, or behind which tracks do not follow
+/// each other regularly.
+pub(super) fn breaks(laid: &[Laid], pattern: Pattern) -> Vec<Lba> {
+    let mut breaks = Vec::new();
+    let mut last = None;
+    for pair in laid.windows(2) {
+        let (before, after) = (&pair[0].strip, &pair[1].strip);
+        if pair[0].row == pair[1].row || after.origin != Origin::Map {
+            continue;
+        }
+        let expected = match pattern.surfaces {
+            1 => after.usual.step,
+            _ => after.usual.jump,
+        };
+        let skew = after.start - before.last_start();
+        let other = other_density(before.sectors, after.sectors);
+        let near = last.is_some_and(|last| pair[1].row - last <= AROUND);
+        if !near && (other || apart(expected, skew).abs() > CUT) {
+            breaks.push(after.first);
+            last = Some(pair[1].row);
+        }
+    }
+    breaks
 }
 
 /// The slips' places: sectors counted along the tracks.

@@ -1,7 +1,8 @@
 //! Tracks for blocks of which nothing is known: as many as there must be, by their neighbours.
 
-use super::strip::{Origin, Strip};
 use block::Lba;
+
+use super::strip::{Origin, Strip};
 
 /// In so many steps sectors per track go over from one neighbour's to the other's. A choice: the
 /// stretches between pieces are rarely longer than a few zones.
@@ -17,58 +18,143 @@ pub(super) struct Gap<'a> {
     pub before: &'a Strip,
     /// A strip like those after.
     pub after: &'a Strip,
-    /// Tracks that are missing to the end of a row.
-    pub rest: u64,
-    /// Tracks of a row.
-    pub row: u64,
 }
 
-impl Gap<'_> {
-    /// Strips that hold its blocks exactly; sectors per track change where rows end.
-    pub fn filled(&self) -> Vec<Strip> {
+impl<'a> Gap<'a> {
+    /// The blocks up to `end`, if there are any.
+    pub fn between(first: Lba, end: Lba, before: &'a Strip, after: &'a Strip) -> Self {
+        Gap {
+            first,
+            blocks: end.0.saturating_sub(first.0),
+            before,
+            after,
+        }
+    }
+
+    /// How many tracks its blocks have about, if the number has to leave a rest when it is divided
+    /// by the tracks of a row: the whole number of rows that fits best.
+    pub fn tracks(&self, row: u64, rest: u64) -> u64 {
+        let mean = u64::from(self.before.blocks + self.after.blocks) / 2;
+        let tracks = self.blocks.div_ceil(mean.max(1));
+        let rows = (tracks + row / 2).saturating_sub(rest) / row;
+        // Not more tracks than blocks, and one at least.
+        (rows * row + rest).clamp(1, self.blocks)
+    }
+
+    /// So many tracks that hold its blocks exactly.
+    pub fn filled(&self, tracks: u64) -> Vec<Strip> {
         let mut strips = Vec::new();
         let mut next = Strip {
             first: self.first,
-            start: self.before.last_start() + self.before.skew,
+            start: self.before.last_start() + self.before.usual.step,
             skew: self.before.usual.step,
             slipped: 0,
             origin: Origin::Guess,
             ..*self.before
         };
-        let mut left = self.blocks;
-        push(&mut strips, &mut next, self.rest, &mut left);
-        let mean = (u64::from(self.before.blocks) + u64::from(self.after.blocks)) / 2;
-        let rows = left / (self.row * mean.max(1));
-        for step in 0..STEPS {
-            let between = |from: u32, to: u32| {
-                let way = i64::from(to) - i64::from(from);
-                let part = way * (2 * step as i64 + 1) / (2 * STEPS as i64);
-                (i64::from(from) + part).max(1) as u32
+        let (mut done, mut held) = (0, 0);
+        let whole = self.weight(tracks, STEPS);
+        for step in 1..=STEPS {
+            let until = tracks * step / STEPS;
+            let share = u128::from(self.blocks) * self.weight(tracks, step) / whole;
+            let blocks = if step == STEPS {
+                self.blocks
+            } else {
+                // At least one block for each track.
+                (share as u64).max(held + until - done)
             };
-            next.sectors = between(self.before.sectors, self.after.sectors);
-            next.blocks = between(self.before.blocks, self.after.blocks).min(next.sectors);
-            let rows = rows * (step + 1) / STEPS - rows * step / STEPS;
-            push(&mut strips, &mut next, rows * self.row, &mut left);
-        }
-        (next.sectors, next.blocks) = (self.after.sectors, self.after.blocks);
-        push(&mut strips, &mut next, u64::MAX, &mut left);
-        if left > 0 {
-            next.blocks = left as u32;
-            push(&mut strips, &mut next, 1, &mut left);
+            let (more, room) = (blocks - held, until - done);
+            if room == 0 {
+                continue;
+            }
+            let longer = more % room;
+            for (tracks, blocks) in [(longer, more / room + 1), (room - longer, more / room)] {
+                push(&mut strips, &mut next, tracks, blocks);
+            }
+            (done, held) = (until, blocks);
         }
         strips
     }
+
+    /// In what proportion the tracks up to a step hold blocks.
+    fn weight(&self, tracks: u64, steps: u64) -> u128 {
+        let (from, to) = (u64::from(self.before.blocks), u64::from(self.after.blocks));
+        let of = |step: u64| {
+            let number = tracks * (step + 1) / STEPS - tracks * step / STEPS;
+            let each = (from * (2 * (STEPS - step) - 1) + to * (2 * step + 1)).max(1);
+            u128::from(number) * u128::from(each)
+        };
+        (0..steps).map(of).sum::<u128>()
+    }
 }
 
-/// Adds at most so many tracks, as long as there are blocks for whole ones.
-fn push(strips: &mut Vec<Strip>, next: &mut Strip, tracks: u64, left: &mut u64) {
-    let tracks = tracks.min(*left / u64::from(next.blocks));
+/// Adds tracks of so many blocks each.
+fn push(strips: &mut Vec<Strip>, next: &mut Strip, tracks: u64, blocks: u64) {
     if tracks == 0 {
         return;
     }
     next.tracks = tracks as u32;
+    next.blocks = blocks as u32;
+    next.sectors = next.blocks;
     strips.push(*next);
-    *left -= tracks * u64::from(next.blocks);
     next.first = next.end();
     next.start = next.last_start() + next.skew;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::strip::Usual;
+    use super::*;
+    use drive::Angle;
+
+    fn strip(blocks: u32) -> Strip {
+        Strip {
+            first: Lba(0),
+            tracks: 1,
+            blocks,
+            slipped: 0,
+            sectors: blocks,
+            start: Angle::ZERO,
+            skew: Angle::ZERO,
+            usual: Usual::default(),
+            origin: Origin::Map,
+        }
+    }
+
+    #[test]
+    fn every_block_is_on_a_track() {
+        let (before, after) = (strip(100), strip(60));
+        for blocks in [1, 7, 99, 100, 101, 12_345, 1_000_000] {
+            let gap = Gap {
+                first: Lba(5),
+                blocks,
+                before: &before,
+                after: &after,
+            };
+            let tracks = gap.tracks(30, 7);
+            let strips = gap.filled(tracks);
+            let ends = strips.iter().map(Strip::end);
+            let firsts = strips.iter().map(|strip| strip.first).skip(1);
+            assert!(ends.zip(firsts).all(|(end, first)| end == first));
+            assert_eq!(strips.last().map(Strip::end), Some(Lba(5 + blocks)));
+            let sum: u64 = strips.iter().map(|strip| u64::from(strip.tracks)).sum();
+            assert_eq!(sum, tracks);
+            assert!(blocks < 1000 || tracks % 30 == 7);
+        }
+    }
+
+    #[test]
+    fn sectors_per_track_go_over_from_one_neighbour_to_the_other() {
+        let (before, after) = (strip(100), strip(60));
+        let gap = Gap {
+            first: Lba(0),
+            blocks: 800_000,
+            before: &before,
+            after: &after,
+        };
+        let strips = gap.filled(10_000);
+        assert!(strips[0].blocks.abs_diff(98) <= 1, "{}", strips[0].blocks);
+        let last = strips[strips.len() - 1].blocks;
+        assert!(last.abs_diff(62) <= 1, "{last}");
+    }
 }

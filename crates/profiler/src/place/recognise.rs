@@ -23,6 +23,10 @@ const SHORTEST: i64 = 8;
 /// sectors, which slips may move.
 const SAME: f64 = 0.006;
 
+/// Zones and surfaces differ by more than this part of their sectors per track. A choice: one
+/// hundredth is less than the steps of all drives that are known.
+const DENSITIES: u32 = 100;
+
 /// A pattern, and the first block of a row that fits it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Recognised {
@@ -82,11 +86,18 @@ pub(super) fn cuts(piece: &Piece) -> Vec<u64> {
         let last = band.start + band.skew.times(u64::from(band.tracks - 1));
         let usual = usual.unwrap_or(band.skew);
         let off = apart(usual, begin - last).abs();
-        if next.sectors != band.sectors || off > SAME.max(1.5 / f64::from(band.sectors)) {
+        if other_density(band.sectors, next.sectors)
+            || off > SAME.max(1.5 / f64::from(band.sectors))
+        {
             cuts.push(ordinal);
         }
     }
     cuts
+}
+
+/// Whether tracks have other numbers of sectors, by more than a few that were slipped.
+pub(super) fn other_density(a: u32, b: u32) -> bool {
+    a.abs_diff(b) * DENSITIES > a.max(b)
 }
 
 /// After how many tracks the next cut comes, mostly.
@@ -98,15 +109,25 @@ fn period(cuts: &[u64], cycle: u64) -> Option<u64> {
     Some(lengths[lengths.len() / 2])
 }
 
+/// At how many cylinders tracks of one cylinder are compared. A choice.
+const CYLINDERS: i64 = 3;
+
 /// Whether the tracks of a cycle that begins at `first` are on one cylinder.
 async fn is_cylinder(ways: &Ways<'_>, first: &FoundTrack, period: i64) -> Option<bool> {
-    let next = ways.over(first, 1).await?;
-    let last = ways.over(first, period - 1).await?;
-    let one = ways.over(first, period).await?;
-    let two = ways.over(first, 2 * period).await?;
-    let many = ways.over(first, 32 * period).await?;
+    let mut sums = [0.0; 5];
+    for cylinder in 0..CYLINDERS {
+        let from = ways.beside(first, cylinder * 5 * period)?;
+        for (over, sum) in [1, period - 1, period, 2 * period, 32 * period]
+            .into_iter()
+            .zip(&mut sums)
+        {
+            *sum += ways.over(&from, over).await? / CYLINDERS as f64;
+        }
+    }
+    let [next, last, one, two, many] = sums;
     let flat = (last - next).abs() < EQUAL;
-    Some(flat && two > one - 2.0 * EQUAL && many > last + EQUAL)
+    // In bands of as many tracks, twice as far is back on the same cylinder.
+    Some(flat && two > one - EQUAL && many > last + EQUAL)
 }
 
 /// A band that was found.
@@ -198,34 +219,29 @@ async fn searched(ways: &Ways<'_>, first: &FoundTrack) -> Option<Bands> {
 /// Between which distances the times fell and rose again.
 fn fallen(seen: &[(i64, f64)]) -> Option<(i64, i64)> {
     let last = seen.last()?;
-    let (lowest, _) = seen
-        .iter()
-        .enumerate()
-        .skip(1)
-        .min_by(|a, b| a.1.1.total_cmp(&b.1.1))?;
-    let highest = seen[..lowest].iter().map(|seen| seen.1).fold(0.0, f64::max);
-    let low = seen[lowest].1;
-    let fell = highest > low + EQUAL && last.1 > low + EQUAL;
-    fell.then(|| {
-        (
-            seen[lowest - 1].0,
-            seen.get(lowest + 1).map_or(last.0, |next| next.0),
-        )
-    })
+    let by_time = |a: &(usize, &(i64, f64)), b: &(usize, &(i64, f64))| a.1.1.total_cmp(&b.1.1);
+    let (highest, peak) = seen.iter().enumerate().max_by(by_time)?;
+    let behind = seen.iter().enumerate().skip(highest);
+    let (lowest, low) = behind.min_by(by_time)?;
+    let fell = peak.1 > low.1 + 1.5 * EQUAL && last.1 > low.1 + EQUAL;
+    fell.then(|| (seen[lowest - 1].0, last.0))
 }
 
 /// The middle of the distances whose time is the shortest.
 async fn lowest(ways: &Ways<'_>, from: &FoundTrack, (low, high): (i64, i64)) -> Option<i64> {
     let (mut low, mut high) = (low, high);
     while high - low > 12 {
-        let third = (high - low) / 4;
-        let left = ways.over(from, low + third).await?;
-        let right = ways.over(from, high - third).await?;
-        if left < right {
-            high -= third;
-        } else {
-            low += third;
+        let step = (high - low) / 8;
+        let mut best = (low, f64::MAX);
+        for part in 0..=8 {
+            let time = ways.over(from, low + part * step).await?;
+            if time < best.1 {
+                best = (low + part * step, time);
+            }
         }
+        // Times at neighbouring places may come out the wrong way round.
+        let reach = step * 3 / 2 + 1;
+        (low, high) = (low.max(best.0 - reach), high.min(best.0 + reach));
     }
     let mut times = Vec::new();
     for tracks in low..=high {
@@ -265,24 +281,24 @@ async fn confirmed(ways: &Ways<'_>, first: &FoundTrack, twice_centre: i64) -> Op
         .then_some(bands)
 }
 
-/// Whether bands turn exactly where they are thought to, at two boundaries: tracks at the same
-/// distance from there are near each other, and on both sides it grows alike.
+/// Whether bands turn exactly where they are thought to, at two boundaries.
 async fn is_exact(ways: &Ways<'_>, bands: &Bands) -> Option<bool> {
-    for boundary in 0..2 {
-        if !joined(ways, bands, boundary).await? {
-            return Some(false);
-        }
-        let (from, over) = across(ways, bands, boundary)?;
-        let mut off = [0.0; 2];
-        for (side, off) in [-3, 3].into_iter().zip(&mut off) {
-            *off = ways.over(&from, over + side).await?;
-        }
-        let middle = ways.over(&from, over).await?;
-        if (off[0] - off[1]).abs() > EQUAL || off[0] < middle + EQUAL / 2.0 {
-            return Some(false);
-        }
+    Some(is_turn(ways, bands, 0).await? && is_turn(ways, bands, 1).await?)
+}
+
+/// Whether bands turn exactly at a boundary: tracks at the same distance from there are near each
+/// other, and on both sides it grows alike.
+async fn is_turn(ways: &Ways<'_>, bands: &Bands, boundary: i64) -> Option<bool> {
+    if !joined(ways, bands, boundary).await? {
+        return Some(false);
     }
-    Some(true)
+    let (from, over) = across(ways, bands, boundary)?;
+    let mut off = [0.0; 2];
+    for (side, off) in [-3, 3].into_iter().zip(&mut off) {
+        *off = ways.over(&from, over + side).await?;
+    }
+    let middle = ways.over(&from, over).await?;
+    Some((off[0] - off[1]).abs() < EQUAL && off[0] > middle + EQUAL / 2.0)
 }
 
 /// What is near and what is far in bands.
@@ -345,24 +361,29 @@ async fn rows(
     Some(Recognised { pattern, row })
 }
 
-/// Which way the first bands of rows go: the ends of the first bands of two rows are nearest to
-/// each other where they meet.
+/// Which way the first bands of rows go: where two rows meet, tracks of their first bands are as
+/// far from each other as tracks of one band.
 async fn heading(
     ways: &Ways<'_>,
     bands: &Bands,
     surfaces: i64,
     row: &FoundTrack,
 ) -> Option<Heading> {
-    let last = bands.tracks - 1;
-    let before = ways.beside(row, -surfaces * bands.tracks);
+    let length = surfaces * bands.tracks;
+    let before = ways.beside(row, -length);
     let (before, row) = match before {
         Some(before) => (before, *row),
-        None => (*row, ways.beside(row, surfaces * bands.tracks)?),
+        None => (*row, ways.beside(row, length)?),
     };
-    let end = |first: &FoundTrack| ways.beside(first, last);
-    // The row before ends where the next begins, with the first band onward; or the other way.
-    let onward = ways.time(&end(&before)?, &row).await?;
-    let back = ways.time(&before, &end(&row)?).await?;
+    let (mut onward, mut back) = (0.0, 0.0);
+    for part in [16, 11, 8, 6] {
+        let (near, far) = (bands.tracks / part, bands.tracks - 1 - bands.tracks / part);
+        let end = |first: &FoundTrack| ways.beside(first, far);
+        let begin = |first: &FoundTrack| ways.beside(first, near);
+        let within = ways.over(&begin(&row)?, 2 * near + 1).await?;
+        onward += (ways.time(&end(&before)?, &begin(&row)?).await? - within).abs();
+        back += (ways.time(&begin(&before)?, &end(&row)?).await? - within).abs();
+    }
     Some(if onward < back {
         Heading::Onward
     } else {
@@ -370,24 +391,69 @@ async fn heading(
     })
 }
 
-/// The first row of a piece of a serpentine that begins behind unknown blocks.
+/// The first row that begins behind the first track of a piece of a serpentine.
 pub(super) async fn row_in(
     ways: &Ways<'_>,
     index: usize,
     pattern: &Pattern,
     near: f64,
+    attempt: u64,
 ) -> Option<FoundTrack> {
-    let piece = ways
-        .prober
-        .findings(|found| found.map.pieces.get(index).cloned())?;
-    let cut = cuts(&piece).first().copied()?;
+    let tracks = i64::from(pattern.band);
+    let first = match cut_behind(ways, index).filter(|_| attempt == 0) {
+        Some(first) => first,
+        None => {
+            let from = track(ways, index, (attempt + 1) * u64::from(pattern.band) / 3)?;
+            turn_behind(ways, &from, tracks).await?
+        }
+    };
     let bands = Bands {
-        first: track(ways, index, cut)?,
-        tracks: i64::from(pattern.band),
+        first,
+        tracks,
         turning: pattern.turning,
     };
-    let boundary = Near { limit: near }.row_from(ways, &bands, 0).await?;
-    ways.beside(&bands.first, boundary * bands.tracks)
+    let near = Near { limit: near };
+    // Before the first band there may be too few tracks to tell.
+    let from = i64::from(across(ways, &bands, 0).is_none());
+    let boundary = near.row_from(ways, &bands, from).await?;
+    let row = ways.beside(&bands.first, boundary * tracks)?;
+    // What looks like the beginning of a band may be something irregular.
+    let turns = pattern.surfaces < 2 || is_turn(ways, &bands, boundary + 1).await?;
+    turns.then_some(row)
+}
+
+/// The first track behind a piece's first one that the map shows to begin a band.
+fn cut_behind(ways: &Ways<'_>, index: usize) -> Option<FoundTrack> {
+    ways.prober.findings(|found| {
+        let pieces = &found.map.pieces;
+        let mut at = index;
+        loop {
+            if let Some(cut) = cuts(&pieces[at]).first() {
+                return nth(&found.map, at, *cut);
+            }
+            if pieces.get(at + 1)?.first != pieces[at].end() {
+                return None;
+            }
+            at += 1;
+        }
+    })
+}
+
+/// The first track of a band behind another track, where the map does not show it: the arm comes
+/// back there.
+async fn turn_behind(ways: &Ways<'_>, from: &FoundTrack, tracks: i64) -> Option<FoundTrack> {
+    let step = (tracks / 8).max(2);
+    let mut best: Option<(i64, f64)> = None;
+    // Over two bands the arm is back in any case; a track for which it turns there is no help.
+    for over in (step..2 * tracks - 2 * step).step_by(step as usize) {
+        let time = ways.over(from, over).await?;
+        if best.is_none_or(|best| time < best.1) && over > 2 * step {
+            best = Some((over, time));
+        }
+    }
+    let (over, _) = best?;
+    let twice_centre = lowest(ways, from, (over - 2 * step, over + 2 * step)).await?;
+    ways.beside(from, (twice_centre / 2 + 1) / 2)
 }
 
 /// The time between near and far in a serpentine's rows.

@@ -1,9 +1,11 @@
 //! Which row, surface and cylinder each track of a map is on, by the pattern that was recognised.
 
 use block::Lba;
+use drive::Angle;
 
 use super::guess::Gap;
 use super::pattern::Pattern;
+use super::recognise::other_density;
 use super::strip::{Origin, Strip};
 use crate::clock::apart;
 
@@ -39,13 +41,11 @@ pub(super) struct Layer<'a> {
     at: At,
     /// Tracks of the row's bands.
     band: u32,
-    /// Whether the last band ended by counting only.
-    counted: bool,
 }
 
 /// How far a skew may be off the regular one, in revolutions, between tracks of one band: a few
 /// slipped sectors. A choice.
-const CUT: f64 = 0.02;
+pub(super) const CUT: f64 = 0.02;
 
 /// All blocks of a drive of `blocks` blocks, laid out.
 pub(super) fn lay(
@@ -60,17 +60,18 @@ pub(super) fn lay(
         laid: Vec::new(),
         at: At::default(),
         band: pattern.band,
-        counted: false,
     };
     let Some((first, last)) = strips.first().zip(strips.last()) else {
         return Vec::new();
     };
-    layer.gap(Lba(0), first.first.0, first, first);
+    layer.gap(&Gap::between(Lba(0), first.first, first, first), strips);
     for (index, strip) in strips.iter().enumerate() {
         let before = index.checked_sub(1).map(|before| &strips[before]);
         if let Some(before) = before {
-            let end = before.end();
-            layer.gap(end, strip.first.0 - end.0, before, strip);
+            layer.gap(
+                &Gap::between(before.end(), strip.first, before, strip),
+                &strips[index..],
+            );
         }
         if pattern.band == 1 {
             layer.cylinders(&strips[index..]);
@@ -78,8 +79,7 @@ pub(super) fn lay(
             layer.bands(&strips[index..], before);
         }
     }
-    let end = last.end();
-    layer.gap(end, blocks.saturating_sub(end.0), last, last);
+    layer.gap(&Gap::between(last.end(), Lba(blocks), last, last), &[]);
     layer.laid
 }
 
@@ -111,24 +111,41 @@ impl Layer<'_> {
         self.band = self.pattern.band;
     }
 
-    /// Puts guessed tracks where nothing is known.
-    fn gap(&mut self, first: Lba, blocks: u64, before: &Strip, after: &Strip) {
-        if blocks == 0 {
+    /// Puts guessed tracks where nothing is known; `strips` are those that follow, if any do.
+    fn gap(&mut self, gap: &Gap<'_>, strips: &[Strip]) {
+        if gap.blocks == 0 {
             return;
         }
         let (row, band) = (self.pattern.row(), u64::from(self.pattern.band));
         let done = u64::from(self.at.band) * band + u64::from(self.at.within);
-        let gap = Gap {
-            first,
-            blocks,
-            before,
-            after,
-            rest: (row - done.min(row)) % row,
-            row,
+        let tracks = match self.begin(strips) {
+            Some(begin) => gap.tracks(row, (begin + row - done % row) % row),
+            None => gap.tracks(1, 0),
         };
-        for strip in gap.filled() {
+        for strip in gap.filled(tracks) {
             self.count(strip);
         }
+    }
+
+    /// The how-manieth track of its row the first of some strips is, if that is known.
+    fn begin(&self, strips: &[Strip]) -> Option<u64> {
+        let first = strips.first()?;
+        let row = self.pattern.row();
+        if self.pattern.band == 1 {
+            return Some(u64::from(phase(first, strips, self.pattern.surfaces)));
+        }
+        let after = self.anchors.partition_point(|anchor| *anchor < first.first);
+        let anchor = *self.anchors.get(after)?;
+        let mut tracks = 0;
+        for strip in strips {
+            if strip.end() > anchor {
+                tracks += anchor.0.saturating_sub(strip.first.0) / u64::from(strip.blocks);
+                // Farther away something irregular may have come in between.
+                return (tracks <= 2 * row).then(|| (row - tracks % row) % row);
+            }
+            tracks += u64::from(strip.tracks);
+        }
+        None
     }
 
     /// Lays tracks out by counting alone.
@@ -136,7 +153,6 @@ impl Layer<'_> {
         while strip.tracks > 0 {
             if self.at.within >= self.band {
                 self.next_band();
-                self.counted = true;
             }
             let room = self.band - self.at.within;
             let taken = strip.split(room.min(strip.tracks));
@@ -146,31 +162,53 @@ impl Layer<'_> {
 
     /// Lays the first of some strips out, whose tracks are in bands of several.
     fn bands(&mut self, strips: &[Strip], before: Option<&Strip>) {
-        let strip = &strips[0];
-        if strip.origin == Origin::AfterGap {
-            self.resume(strips);
-        } else if let Some(before) = before {
-            let skew = apart(before.last_start(), strip.start);
-            let off = apart(before.usual.step, strip.start - before.last_start());
-            let cut = strip.sectors != before.sectors || off.abs() > CUT || skew == 0.0;
-            if cut {
-                self.cut();
+        let mut strip = strips[0];
+        if before.is_none() && self.laid.is_empty() {
+            let begin = self.begin(strips).unwrap_or(0);
+            self.at.band = (begin / u64::from(self.pattern.band)) as u32;
+            self.at.within = (begin % u64::from(self.pattern.band)) as u32;
+        } else if before.is_some_and(|before| is_cut(before, &strip)) {
+            self.cut(strips);
+        }
+        if strip.tracks > 1 && apart(strip.usual.step, strip.skew).abs() > CUT {
+            // Bands of one track: their skew is that to the next band.
+            while strip.tracks > 1 {
+                let track = strip.split(1);
+                self.count(track);
+                self.cut(strips);
             }
         }
-        self.count(*strip);
+        // Where an anchor says so, a row begins.
+        let from = self.anchors.partition_point(|anchor| *anchor < strip.first);
+        let end = strip.end();
+        for anchor in self.anchors[from..]
+            .iter()
+            .take_while(|anchor| **anchor < end)
+        {
+            let before = (anchor.0 - strip.first.0) / u64::from(strip.blocks);
+            if before > 0 {
+                let part = strip.split(before as u32);
+                self.count(part);
+            }
+            let full = self.at.band + 1 == self.pattern.surfaces && self.at.within == self.band;
+            if !full && (self.at.band, self.at.within) != (0, 0) {
+                self.next_row();
+            }
+        }
+        self.count(strip);
     }
 
     /// A band ends here: the map shows it.
-    fn cut(&mut self) {
+    fn cut(&mut self, strips: &[Strip]) {
         let few = (self.pattern.band / 16).max(1);
         let at = self.at;
-        let fresh = self.counted && at.within <= few && !self.laid.is_empty();
-        self.counted = false;
+        let fresh = at.within <= few && !self.laid.is_empty();
         if at.within == 0 || at.within == self.band {
             return;
         }
         if fresh {
-            // Counting ended the band before too early: these tracks are its last ones.
+            // Counting, or a track of another density, ended the band before too early: these
+            // tracks are its last ones.
             let laid = &mut self.laid;
             let moved = laid
                 .iter()
@@ -188,7 +226,7 @@ impl Layer<'_> {
             self.at.within = 0;
             return;
         }
-        if at.band == 0 {
+        if at.band == 0 && ends_after(strips, at.within, self.pattern.band) {
             self.band = at.within;
         }
         let shorter = self.band;
@@ -196,31 +234,6 @@ impl Layer<'_> {
         if self.at.band > 0 {
             self.band = shorter;
         }
-    }
-
-    /// Goes on after a gap, in a new row or, where an anchor tells, inside one.
-    fn resume(&mut self, strips: &[Strip]) {
-        if self.at.band > 0 || self.at.within > 0 {
-            self.next_row();
-        }
-        let first = strips[0].first;
-        let after = self.anchors.partition_point(|anchor| *anchor < first);
-        let Some(anchor) = self.anchors.get(after) else {
-            return;
-        };
-        let mut tracks = 0;
-        for strip in strips {
-            if strip.end() > *anchor {
-                let into = anchor.0.saturating_sub(strip.first.0) / u64::from(strip.blocks);
-                tracks += into;
-                break;
-            }
-            tracks += u64::from(strip.tracks);
-        }
-        let (row, band) = (self.pattern.row(), u64::from(self.pattern.band));
-        let done = (row - tracks % row) % row;
-        self.at.band = (done / band) as u32;
-        self.at.within = (done % band) as u32;
     }
 
     /// Lays the first of some strips out, whose tracks follow each other cylinder by cylinder.
@@ -244,42 +257,55 @@ impl Layer<'_> {
         let head = self.at.band;
         let skew = track.start - last.start;
         let known = track.origin == Origin::Map && last.origin != Origin::Guess;
-        match steps(head, skew, track, surfaces).filter(|_| known) {
-            Some(steps) => {
-                for _ in 0..steps {
-                    self.next_band();
-                }
-            }
-            None => {
-                let phase = phase(rest, strips, surfaces);
+        if other_density(track.sectors, last.sectors) {
+            // Zones begin with a cylinder.
+            self.next_row();
+        } else if known && follows(head, skew, track, surfaces) {
+            self.next_band();
+        } else {
+            let phase = phase(rest, strips, surfaces);
+            if phase <= head || !known || !skips(head, phase, skew, track) {
                 self.next_row();
-                self.at.band = phase;
             }
+            self.at.band = phase;
         }
         self.at.within = 0;
     }
 }
 
-/// Over how many tracks, in the order of a cylinder's surfaces, a skew leads: one, or more where
-/// tracks were slipped. None if it fits none.
-fn steps(head: u32, skew: drive::Angle, track: &Strip, surfaces: u32) -> Option<u32> {
-    let (step, jump) = (track.usual.step, track.usual.jump);
-    let expected = |steps: u32| {
-        if surfaces == 1 {
-            step.times(u64::from(steps))
-        } else if head + steps < surfaces {
-            step.times(u64::from(steps))
-        } else {
-            step.times(u64::from(steps - 1)) + jump
+/// Whether a band ends between two strips: the skew is another, or the density is.
+fn is_cut(before: &Strip, strip: &Strip) -> bool {
+    let off = apart(before.usual.step, strip.start - before.last_start());
+    let follows = strip.origin == Origin::Map;
+    follows && (other_density(strip.sectors, before.sectors) || off.abs() > CUT)
+}
+
+/// Whether the band that the first of some strips begins ends where one of `short` tracks would,
+/// and not where one of `long` tracks would.
+fn ends_after(strips: &[Strip], short: u32, long: u32) -> bool {
+    let mut tracks = strips[0].tracks;
+    for pair in strips.windows(2) {
+        if is_cut(&pair[0], &pair[1]) || tracks > 4 * long {
+            break;
         }
-    };
-    let off = |steps: u32| apart(expected(steps), skew).abs();
-    let exact = 1.5 / f64::from(track.sectors);
-    let clear = (apart(step, jump).abs() * 0.4).min(CUT);
-    if off(1) < exact.max(clear) {
-        return Some(1);
+        tracks += pair[1].tracks;
     }
-    (2..surfaces.max(2)).find(|&steps| off(steps) < exact)
+    tracks % short == 0 && tracks % long != 0
+}
+
+/// Whether a skew is that from a surface's track to the next track.
+fn follows(head: u32, skew: Angle, track: &Strip, surfaces: u32) -> bool {
+    let (step, jump) = (track.usual.step, track.usual.jump);
+    let last = surfaces > 1 && head + 1 == surfaces;
+    let expected = if last { jump } else { step };
+    let clear = (apart(step, jump).abs() * 0.4).min(CUT);
+    apart(expected, skew).abs() < clear.max(1.5 / f64::from(track.sectors))
+}
+
+/// Whether a skew is that to a later track of the same cylinder: those between were slipped.
+fn skips(head: u32, to: u32, skew: Angle, track: &Strip) -> bool {
+    let expected = track.usual.step.times(u64::from(to - head));
+    apart(expected, skew).abs() < 1.5 / f64::from(track.sectors)
 }
 
 /// The surface of the first track of what is left of some strips: where the next jump comes tells.
@@ -287,7 +313,7 @@ fn phase(rest: &Strip, strips: &[Strip], surfaces: u32) -> u32 {
     if surfaces == 1 {
         return 0;
     }
-    let is_jump = |strip: &Strip, skew: drive::Angle| {
+    let is_jump = |strip: &Strip, skew: Angle| {
         let usual = strip.usual;
         let to_jump = apart(usual.jump, skew).abs();
         to_jump < CUT && to_jump < apart(usual.step, skew).abs()

@@ -130,37 +130,45 @@ pub(super) fn strips(map: &TrackMap) -> Vec<Strip> {
 
 /// The regular skews of each piece; those of its neighbours where it is too short to tell.
 fn usual_skews(pieces: &[Piece]) -> Vec<Usual> {
-    let own: Vec<Option<Usual>> = pieces.iter().map(usual_of).collect();
-    let mut last = own.iter().flatten().next().copied().unwrap_or_default();
-    own.into_iter()
-        .map(|usual| {
-            last = usual.unwrap_or(last);
-            last
+    let steps: Vec<Option<Angle>> = pieces.iter().map(step_of).collect();
+    let mut step = steps.iter().flatten().next().copied().unwrap_or_default();
+    let jump_of = |(piece, step): (&Piece, &Option<Angle>)| jump_of(piece, (*step)?);
+    let jumps: Vec<Option<Angle>> = pieces.iter().zip(&steps).map(jump_of).collect();
+    let mut jump = jumps.iter().flatten().next().copied().unwrap_or(step);
+    let found = steps.into_iter().zip(jumps);
+    found
+        .map(|(own_step, own_jump)| {
+            step = own_step.unwrap_or(step);
+            jump = own_jump.unwrap_or(jump);
+            Usual { step, jump }
         })
         .collect()
 }
 
-/// The regular skews of a piece that repeats.
-fn usual_of(piece: &Piece) -> Option<Usual> {
+/// So many tracks alike tell the regular skew though nothing repeats. A choice.
+const ALIKE: u32 = 8;
+
+/// The skew from most tracks of a piece to the next.
+fn step_of(piece: &Piece) -> Option<Angle> {
+    let longest = piece.cycle.iter().max_by_key(|band| band.tracks)?;
+    if longest.tracks >= ALIKE || (longest.tracks > 1 && piece.repeats > 1) {
+        return Some(longest.skew);
+    }
+    if piece.repeats > 1 {
+        return commonest(&transitions(piece));
+    }
+    None
+}
+
+/// The skew that differs most from the regular one in a piece that repeats.
+fn jump_of(piece: &Piece, step: Angle) -> Option<Angle> {
     if piece.repeats < 2 {
         return None;
     }
-    let steps = transitions(piece);
-    let longest = piece.cycle.iter().max_by_key(|band| band.tracks)?;
-    let step = if longest.tracks > 1 {
-        longest.skew
-    } else {
-        commonest(&steps)?
-    };
     let far = |skew: &Angle| apart(step, *skew).abs();
-    let jump = steps
-        .iter()
-        .copied()
-        .max_by(|a, b| far(a).total_cmp(&far(b)));
-    Some(Usual {
-        step,
-        jump: jump.unwrap_or(step),
-    })
+    transitions(piece)
+        .into_iter()
+        .max_by(|a, b| far(a).total_cmp(&far(b)))
 }
 
 /// From each band's last track to the track after it.

@@ -8,7 +8,7 @@ use crate::prober::Prober;
 
 /// From how many answers a time is. A choice: with noise of 60 microseconds the mean is within
 /// 0.1 ms of the truth in all but a few of a thousand times.
-const SAMPLES: u32 = 4;
+const SAMPLES: u32 = 6;
 
 /// Times that differ by less are taken for equal, in milliseconds: three standard deviations of
 /// the difference of two means of [`SAMPLES`] answers that vary by 60 microseconds.

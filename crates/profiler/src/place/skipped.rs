@@ -1,0 +1,161 @@
+//! Cylinders without blocks, spare ones mostly, between two zones: how far the zones are apart
+//! shows in the time from one to the other.
+
+use block::Lba;
+
+use super::pattern::Pattern;
+use super::way::Ways;
+use crate::map::FoundTrack;
+
+/// Cylinders that are left out before a row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Skipped {
+    /// The first block of the row.
+    pub before: Lba,
+    /// How many.
+    pub cylinders: u32,
+}
+
+/// Over so many cylinders across a place, if none is left out, times are measured.
+const ACROSS: [u32; 5] = [1, 2, 3, 5, 8];
+
+/// How many cylinders are looked at around a place: no other place is among them.
+pub(super) const AROUND: u32 = 8;
+
+/// Over so many within a zone, to compare with. Between them lines are drawn.
+const WITHIN: [u32; 22] = [
+    1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 14, 16, 20, 24, 28, 32, 38, 44, 50, 60, 70,
+];
+
+/// At most so many cylinders can be left out. A choice: twice as many as in the drives known.
+const MOST: u32 = 60;
+
+/// At how many places, at most. A choice: a minute of a slow drive's time.
+const PLACES: usize = 64;
+
+/// By how much five times have to fit better if cylinders are left out, in square milliseconds: a
+/// tenth of a millisecond for two of them.
+const BETTER: f64 = 0.02;
+
+/// The cylinders that are left out at some places, which are rows' first blocks.
+pub(super) async fn find(
+    ways: &Ways<'_>,
+    pattern: &Pattern,
+    regular: &FoundTrack,
+    places: &[Lba],
+) -> Vec<Skipped> {
+    let mut skipped = Vec::new();
+    if pattern.band > 1 || places.is_empty() {
+        return skipped;
+    }
+    let Some(curve) = Curve::measure(ways, pattern, regular).await else {
+        return skipped;
+    };
+    for &place in places.iter().take(PLACES) {
+        let Some(times) = across(ways, pattern, place).await else {
+            continue;
+        };
+        let cylinders = curve.fitting(&times);
+        if cylinders > 0 {
+            skipped.push(Skipped {
+                before: place,
+                cylinders,
+            });
+        }
+    }
+    skipped
+}
+
+/// Times over [`ACROSS`] at a place.
+async fn across(ways: &Ways<'_>, pattern: &Pattern, place: Lba) -> Option<[f64; 5]> {
+    let behind = ways.prober.findings(|found| found.map.track_of(place))?;
+    let surfaces = i64::from(pattern.surfaces);
+    let mut times = [0.0; 5];
+    for (distance, time) in ACROSS.into_iter().zip(&mut times) {
+        // From the same surface's track, as far before the place as behind it.
+        let before = i64::from(distance.div_ceil(2));
+        let after = i64::from(distance) - before;
+        let from = ways.beside(&behind, -before * surfaces)?;
+        let to = ways.beside(&behind, after * surfaces)?;
+        *time = ways.time(&from, &to).await?;
+    }
+    Some(times)
+}
+
+/// Times over [`WITHIN`].
+struct Curve {
+    times: Vec<f64>,
+}
+
+impl Curve {
+    async fn measure(ways: &Ways<'_>, pattern: &Pattern, regular: &FoundTrack) -> Option<Curve> {
+        let mut times = Vec::new();
+        let surfaces = i64::from(pattern.surfaces);
+        for distance in WITHIN {
+            let mut sum = 0.0;
+            // The shortest ones decide between none and one.
+            let rows = if distance <= AROUND { 2 } else { 1 };
+            for row in 0..rows {
+                let from = ways.beside(regular, 3 * row * surfaces)?;
+                sum += ways.over(&from, i64::from(distance) * surfaces).await?;
+            }
+            times.push(sum / rows as f64);
+        }
+        Some(Curve { times })
+    }
+
+    /// The time over a distance.
+    fn over(&self, distance: u32) -> f64 {
+        let after = WITHIN.partition_point(|&known| known < distance);
+        match (after.checked_sub(1), self.times.get(after)) {
+            (None, _) => self.times[0],
+            (Some(before), None) => self.times[before],
+            (Some(before), Some(there)) => {
+                let (from, to) = (WITHIN[before], WITHIN[after]);
+                let part = f64::from(distance - from) / f64::from(to - from);
+                self.times[before] * (1.0 - part) + there * part
+            }
+        }
+    }
+
+    /// How many cylinders left out fit times over [`ACROSS`] best.
+    fn fitting(&self, times: &[f64; 5]) -> u32 {
+        let off = |cylinders: u32| -> f64 {
+            let pairs = ACROSS.into_iter().zip(times);
+            pairs
+                .map(|(distance, time)| {
+                    let off = time - self.over(distance + cylinders);
+                    off * off
+                })
+                .sum()
+        };
+        let best = (0..=MOST).min_by(|&a, &b| off(a).total_cmp(&off(b)));
+        let best = best.unwrap_or(0);
+        if off(best) + BETTER < off(0) { best } else { 0 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_cylinders_that_fit() {
+        let time = |distance: u32| 1.0 + 0.3 * f64::from(distance).sqrt();
+        let curve = Curve {
+            times: WITHIN.map(time).to_vec(),
+        };
+        for cylinders in [1, 2, 5, 25] {
+            let times = ACROSS.map(|distance| time(distance + cylinders) + 0.01);
+            let found = curve.fitting(&times);
+            assert!(
+                found.abs_diff(cylinders) <= cylinders / 12,
+                "{found} for {cylinders}"
+            );
+        }
+        assert_eq!(
+            curve.fitting(&ACROSS.map(|distance| time(distance) + 0.04)),
+            0
+        );
+    }
+}
