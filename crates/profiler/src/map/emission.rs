@@ -91,7 +91,9 @@ impl TrackMap {
         if piece.repeats == 0 || piece.cycle.is_empty() {
             return;
         }
-        let place = self.pieces.partition_point(|other| other.first < piece.first);
+        let place = self
+            .pieces
+            .partition_point(|other| other.first < piece.first);
         if let Some(before) = place.checked_sub(1).map(|index| &mut self.pieces[index]) {
             if before.goes_on_with(&piece) {
                 before.go_on_with(&piece);

@@ -208,7 +208,7 @@ impl Explorer {
             if let Some(off) = self.landing(&rhythm, ahead, Care::Sure).await? {
                 self.take(&mut rhythm, ahead, off);
                 gone += ahead;
-                self.stride = self.stride.max(ahead) * 2;
+                self.stride = (self.stride.max(ahead) * 2).min(self.limit.0);
                 continue;
             }
             let (right, off) = self.last_right(&rhythm, ahead).await?;
@@ -333,11 +333,7 @@ impl Explorer {
         let parts = rhythm.parts(tracks);
         let (mut first, mut angle) = (self.first, self.start);
         let repeats = parts.cycles.min(u64::from(u32::MAX)) as u32;
-        let series = [
-            (&parts.head, 1),
-            (&rhythm.runs, repeats),
-            (&parts.tail, 1),
-        ];
+        let series = [(&parts.head, 1), (&rhythm.runs, repeats), (&parts.tail, 1)];
         self.prober.findings(|findings| {
             for (runs, repeats) in series {
                 let piece = Piece::of(first, angle, runs, repeats);
@@ -366,7 +362,9 @@ impl Explorer {
         let blocks = expected.map_or(self.sectors, |kind| kind.blocks);
         let turn = expected.map(|kind| kind.turn);
         let mut traced = self.trace(blocks, turn).await?;
-        if traced.blocks + traced.slipped() < blocks && self.first.0 + u64::from(blocks) < self.limit.0 {
+        if traced.blocks + traced.slipped() < blocks
+            && self.first.0 + u64::from(blocks) < self.limit.0
+        {
             // A landing by chance behind the end of a zone?
             let line = line::trace(&mut self.eye, self.first, self.limit).await;
             let longer = traced.blocks * 2;
@@ -421,9 +419,7 @@ impl Explorer {
     fn expected(&self) -> Option<Kind> {
         let rhythm = self.rhythm.as_ref().map(Rhythm::kind);
         let last = self.history.last().map(|run| run.kind);
-        rhythm
-            .or(last)
-            .filter(|kind| kind.sectors == self.sectors)
+        rhythm.or(last).filter(|kind| kind.sectors == self.sectors)
     }
 
     /// Where the next track begins, the first block of which ends at `end`, and its turn's
@@ -481,7 +477,7 @@ impl Explorer {
             let seen = self.eye.look(Lba(next.0 - 1 - back)).await?;
             let here = apart(end - width(self.sectors).times(back), seen);
             let there = apart(start - width(sectors).times(back), seen);
-            if there.abs() >= here.abs() {
+            if there.abs() >= here.abs() || there.abs() > SAME / f64::from(sectors) {
                 break;
             }
             back += 1;

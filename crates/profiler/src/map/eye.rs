@@ -69,11 +69,7 @@ impl Eye {
     }
 
     /// Where a block ends, when two sightings agree on it within `tolerance` revolutions.
-    pub(super) async fn look_twice(
-        &mut self,
-        lba: Lba,
-        tolerance: f64,
-    ) -> Result<Angle, Unseen> {
+    pub(super) async fn look_twice(&mut self, lba: Lba, tolerance: f64) -> Result<Angle, Unseen> {
         let mut seen = [Angle::ZERO; LOOKS];
         for look in 0..LOOKS {
             seen[look] = self.look(lba).await?;

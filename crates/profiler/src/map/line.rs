@@ -76,7 +76,11 @@ pub(super) async fn trace(eye: &mut Eye, first: Lba, limit: Lba) -> Result<Line,
     while on + 1 < off {
         // Doubling first, then halving what is left.
         let care = if ahead < off { Care::Sure } else { Care::Quick };
-        let at = if ahead < off { ahead } else { on + (off - on) / 2 };
+        let at = if ahead < off {
+            ahead
+        } else {
+            on + (off - on) / 2
+        };
         let expected = end + forward(pitch * at as f64);
         let tolerance = SAME * pitch;
         let error = eye.off(Lba(first.0 + at), expected, tolerance, care);

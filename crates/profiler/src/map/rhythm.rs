@@ -279,7 +279,10 @@ impl Phase {
         while tracks > 0 {
             let run = rhythm.runs[self.run];
             let left = u64::from(run.tracks - self.track).min(tracks) as u32;
-            let tracks_of = Run { tracks: left, ..run };
+            let tracks_of = Run {
+                tracks: left,
+                ..run
+            };
             taken.push(tracks_of);
             tracks -= u64::from(left);
             (self.run, self.track) = ((self.run + 1) % rhythm.runs.len(), 0);
@@ -362,7 +365,10 @@ impl History {
             let Some(from) = end.checked_sub(times * period) else {
                 break;
             };
-            let (one, two) = (&self.runs[from..end - period], &self.runs[from + period..end]);
+            let (one, two) = (
+                &self.runs[from..end - period],
+                &self.runs[from + period..end],
+            );
             if !one.iter().zip(two).all(|(one, two)| one.is_like(two)) {
                 continue;
             }

@@ -85,11 +85,7 @@ impl<'a> Tracing<'a> {
 
     /// Finds the track's end: `expected` blocks are tried first. `turn` is to where the next track
     /// begins, if it is as expected.
-    pub(super) async fn end(
-        mut self,
-        expected: u32,
-        turn: Option<Angle>,
-    ) -> Result<Traced, Lost> {
+    pub(super) async fn end(mut self, expected: u32, turn: Option<Angle>) -> Result<Traced, Lost> {
         let mut traced = Traced::default();
         let mut on = 0;
         for _ in 0..BREAKS {
@@ -160,7 +156,11 @@ impl<'a> Tracing<'a> {
     async fn at_break(&mut self, block: u32, off: f64) -> Result<Break, Lost> {
         if off.abs() <= self.tolerance() {
             let room = self.sectors - self.shift;
-            return Ok(if block < room { Break::None } else { Break::End });
+            return Ok(if block < room {
+                Break::None
+            } else {
+                Break::End
+            });
         }
         let after = block + 1;
         let room = after + self.shift < self.sectors && self.lba(after) < self.limit;
