@@ -20,11 +20,13 @@ mod explore;
 mod eye;
 mod line;
 mod rhythm;
+mod survey;
 mod track;
 mod verify;
 
 pub use explore::{Explored, explore};
 pub use line::Lost;
+pub use survey::survey;
 pub use verify::verify;
 
 /// Tracks in the order of their blocks, as far as they were found.

@@ -18,7 +18,7 @@ use super::Piece;
 use super::eye::{Care, Eye, width};
 use super::line::{self, Line, Lost, beginning};
 use super::rhythm::{History, Kind, Landings, Rhythm, Run, SAME};
-use super::track::{LONGEST_GAP, Traced, Tracing};
+use super::track::{Traced, Tracing};
 use crate::clock::{apart, forward};
 use crate::prober::Prober;
 
@@ -75,6 +75,14 @@ pub async fn explore(prober: &Prober, from: Lba, to: Lba) -> Explored {
 /// Ends of runs that are looked at when a rhythm goes on after a track that was not of it: whether
 /// it goes on at the right place. A choice: all of them for cylinders, which have two.
 const FIRST_LANDINGS: u32 = 8;
+
+/// A line of fewer blocks is no track, but a sign that nothing fits. A choice.
+const FEWEST: u32 = 4;
+
+/// A track that has not more blocks more or less than expected has defects, or others' blocks in
+/// its spare sectors. A choice: twice the longest series of defects in the zoned drives that we
+/// ship.
+const DEFECTS: u32 = 16;
 
 /// Blocks at the end of a zone that may fit the next track as well. A choice: lines of 300 and of
 /// 310 sectors are a third of a sector apart after 10 blocks.
@@ -200,7 +208,7 @@ impl Explorer {
             if let Some(off) = self.landing(&rhythm, ahead, Care::Sure).await? {
                 self.take(&mut rhythm, ahead, off);
                 gone += ahead;
-                self.stride = self.stride.max(ahead) * 2;
+                self.stride = (self.stride.max(ahead) * 2).min(self.limit.0);
                 continue;
             }
             let (right, off) = self.last_right(&rhythm, ahead).await?;
@@ -242,34 +250,49 @@ impl Explorer {
     }
 
     /// Looks at the boundary before the track so many tracks ahead; answers how far off it is, in
-    /// revolutions, if it is where it should be.
+    /// revolutions, if it is where it should be. A quick look is at the block before it only: a
+    /// sector that is left out moves the boundary over it.
     async fn landing(
         &mut self,
         rhythm: &Rhythm,
         ahead: u64,
         care: Care,
     ) -> Result<Option<f64>, Lost> {
-        let kind = rhythm.kind_ahead(ahead);
         let stretch = rhythm.ahead(ahead);
-        let first = self.first.0 + stretch.blocks;
-        if care == Care::Sure && ahead > 0 {
-            let before = rhythm.kind_ahead(ahead - 1);
-            let expected = before.end(self.start + rhythm.ahead(ahead - 1).turn);
-            let last = Lba(first - 1);
-            let tolerance = self.tolerance(&before);
-            let off = self.eye.off(last, expected, tolerance, care).await?;
-            if off.abs() > tolerance {
-                return Ok(None);
-            }
-        }
-        let expected = self.start + stretch.turn + width(kind.sectors);
-        let tolerance = self.tolerance(&kind);
-        let off = self.eye.off(Lba(first), expected, tolerance, care).await?;
-        if off.abs() > tolerance {
+        let before = rhythm.kind_ahead(ahead - 1);
+        let expected = before.end(self.start + rhythm.ahead(ahead - 1).turn);
+        let last = Lba(self.first.0 + stretch.blocks - 1);
+        let Some(off) = self.lands(last, expected, &before, care).await? else {
             return Ok(None);
+        };
+        if care == Care::Quick {
+            return Ok(Some(off));
         }
-        self.spread += SPREAD_GAIN * (off.abs() - self.spread);
-        Ok(Some(off))
+        let kind = rhythm.kind_ahead(ahead);
+        let first = Lba(self.first.0 + stretch.blocks);
+        let expected = self.start + stretch.turn + width(kind.sectors);
+        self.lands(first, expected, &kind, care).await
+    }
+
+    /// How far off a block is, if it is not far off.
+    async fn lands(
+        &mut self,
+        lba: Lba,
+        expected: Angle,
+        kind: &Kind,
+        care: Care,
+    ) -> Result<Option<f64>, Lost> {
+        let tolerance = self.tolerance(kind);
+        let mut off = self.eye.off(lba, expected, tolerance, care).await?;
+        if off.abs() > tolerance && care == Care::Sure && self.eye.wanders() {
+            self.eye.recover().await?;
+            off = self.eye.off(lba, expected, tolerance, care).await?;
+        }
+        if off.abs() <= kind.tolerance() {
+            // Whether it is believed or not: too narrow a tolerance widens again.
+            self.spread += SPREAD_GAIN * (off.abs() - self.spread);
+        }
+        Ok((off.abs() <= tolerance).then_some(off))
     }
 
     /// How far off a landing may be: not much farther than others were.
@@ -283,11 +306,11 @@ impl Explorer {
     async fn last_right(&mut self, rhythm: &Rhythm, wrong: u64) -> Result<(u64, f64), Lost> {
         let mut beyond = wrong;
         for _ in 0..3 {
-            let (mut right, mut last) = (0, 0.0);
+            let mut right = 0;
             while right + 1 < beyond {
                 let middle = right + (beyond - right) / 2;
                 match self.landing(rhythm, middle, Care::Quick).await? {
-                    Some(off) => (right, last) = (middle, off),
+                    Some(_) => right = middle,
                     None => beyond = middle,
                 }
             }
@@ -295,8 +318,8 @@ impl Explorer {
                 break;
             }
             // A chance hit beyond a change of the pattern does not stand the look at both sides.
-            if self.landing(rhythm, right, Care::Sure).await?.is_some() {
-                return Ok((right, last));
+            if let Some(off) = self.landing(rhythm, right, Care::Sure).await? {
+                return Ok((right, off));
             }
             beyond = right;
         }
@@ -344,13 +367,19 @@ impl Explorer {
         {
             // A landing by chance behind the end of a zone?
             let line = line::trace(&mut self.eye, self.first, self.limit).await;
-            let other = |line: &Line| line.is_long() && line.sectors != self.sectors;
+            let longer = traced.blocks * 2;
+            let other = |line: &Line| {
+                line.is_long() && line.blocks >= longer && line.sectors != self.sectors
+            };
             if let Some(line) = line.ok().filter(other) {
                 self.enter(line.end - width(line.sectors), line.sectors);
                 traced = self.trace(line.sectors, None).await?;
             }
         }
         let mut next = Lba(self.first.0 + u64::from(traced.blocks));
+        if traced.blocks < FEWEST && next < self.limit {
+            return Err(Lost::NoLine);
+        }
         let mut kind = Kind {
             blocks: traced.blocks,
             sectors: self.sectors,
@@ -448,7 +477,7 @@ impl Explorer {
             let seen = self.eye.look(Lba(next.0 - 1 - back)).await?;
             let here = apart(end - width(self.sectors).times(back), seen);
             let there = apart(start - width(sectors).times(back), seen);
-            if there.abs() >= here.abs() {
+            if there.abs() >= here.abs() || there.abs() > SAME / f64::from(sectors) {
                 break;
             }
             back += 1;
@@ -486,7 +515,7 @@ impl Explorer {
         };
         let expected = rhythm.kind();
         // Defects are no part of what is repeated: other tracks have theirs at other places.
-        let defect = expected.blocks.abs_diff(kind.blocks) <= LONGEST_GAP
+        let defect = expected.blocks.abs_diff(kind.blocks) <= DEFECTS
             && apart(expected.turn, kind.turn).abs() <= kind.tolerance();
         if defect {
             let kind = expected;

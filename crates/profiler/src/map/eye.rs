@@ -32,6 +32,10 @@ pub(super) struct Eye {
 /// wanders by 40 ppm turns 1e-4 revolutions too far in 20 ms; the longest costs 1 %. A choice.
 const INTERVALS: (Duration, Duration) = (Duration::from_millis(40), Duration::from_secs(2));
 
+/// A spindle whose clock has to be looked at more often wanders. A choice: as long as a leap takes
+/// that fails, with all its sightings.
+const STEADY: Duration = Duration::from_millis(400);
+
 /// Sightings of one block before its angle is given up. A choice.
 const LOOKS: usize = 6;
 
@@ -45,7 +49,7 @@ impl Eye {
             prober: prober.clone(),
             reference,
             checked: Instant::ZERO,
-            interval: Duration::from_millis(200),
+            interval: STEADY,
             tolerance: 1e-3,
         }
     }
@@ -89,17 +93,25 @@ impl Eye {
         if off.abs() <= tolerance || care == Care::Quick {
             return Ok(off);
         }
-        // The clock may have gone wrong where the spindle is known to wander.
-        let since = self.prober.now().since(self.checked);
-        if since > INTERVALS.0 && self.interval < INTERVALS.1 {
-            self.keep_time(lba).await?;
-        }
         let again = apart(expected, self.sighted(lba).await?);
         if again.abs() <= tolerance || (again - off).abs() <= tolerance {
             return Ok(again);
         }
         let angle = self.look_twice(lba, tolerance).await?;
         Ok(apart(expected, angle))
+    }
+
+    /// Whether the spindle turns so unevenly that a misfit may be the clock's.
+    pub(super) fn wanders(&self) -> bool {
+        self.interval < STEADY
+    }
+
+    /// Corrects the clock now.
+    pub(super) async fn recover(&mut self) -> Result<(), Unseen> {
+        match self.reference {
+            Some((reference, _)) => self.keep_time(reference).await,
+            None => Ok(()),
+        }
     }
 
     async fn sighted(&self, lba: Lba) -> Result<Angle, Unseen> {

@@ -47,10 +47,15 @@ pub(super) struct Stretch {
 /// any noise of sightings that leaves sectors distinguishable.
 pub(super) const SAME: f64 = 0.3;
 
+/// Tracks whose beginnings are not farther off are where they are expected, however narrow the
+/// sectors are: both sides of a boundary tell by the skew between them which block it is before.
+/// A choice: a tenth of what angles on a map are to be right to.
+const NEAR: f64 = 1e-3;
+
 impl Kind {
-    /// How far angles of such tracks may be off, in revolutions.
+    /// How far the beginnings of such tracks may be off, in revolutions.
     pub(super) fn tolerance(&self) -> f64 {
-        SAME / f64::from(self.sectors)
+        (SAME / f64::from(self.sectors)).max(NEAR)
     }
 
     /// Where the last block ends if the track begins at `start`.

@@ -18,6 +18,8 @@ pub(super) struct Tracing<'a> {
     sectors: u32,
     /// Sectors that hold no block, before where the line is followed.
     shift: u32,
+    /// How far the clock has gone wrong since the start was told, in revolutions.
+    drift: f64,
     /// No block from here on is looked at.
     limit: Lba,
 }
@@ -52,8 +54,12 @@ enum Break {
 }
 
 /// More sectors in a row without a block are not thought to be defects but the end of the track.
-/// A choice: the longest series of defects in the drives that we ship has 8.
-pub(super) const LONGEST_GAP: u32 = 16;
+/// A choice: the longest series of defects in the drives that we ship has 20.
+const LONGEST_GAP: u32 = 64;
+
+/// Of more sectors there is no second gap on a track. A choice: twice the longest series of defects
+/// in the zoned drives that we ship.
+const LONGEST_OF_MANY: u32 = 16;
 
 /// Breaks in one track that are followed. A choice.
 const BREAKS: usize = 40;
@@ -72,6 +78,7 @@ impl<'a> Tracing<'a> {
             start,
             sectors,
             shift: 0,
+            drift: 0.0,
             limit,
         }
     }
@@ -89,7 +96,7 @@ impl<'a> Tracing<'a> {
                 return Ok(traced);
             }
             let off = self.off(next, 0, Care::Sure).await?;
-            let angle = self.on_line(next, 0) + forward(off);
+            let angle = self.on_line(next, 0) + forward(off - self.drift);
             traced.next = Some(angle);
             let as_expected = |turn: Angle| {
                 let expected = self.start + turn + width(self.sectors);
@@ -176,11 +183,17 @@ impl<'a> Tracing<'a> {
             return Ok(Break::Gap(gap));
         }
         let off = self.off(beyond, gap, Care::Sure).await?;
-        Ok(if off.abs() <= self.tolerance() {
-            Break::End
-        } else {
-            Break::Gap(gap)
-        })
+        if off.abs() <= self.tolerance() {
+            return Ok(Break::End);
+        }
+        // A long one has to be the only one, so that the end of the turn tells.
+        if gap > LONGEST_OF_MANY && beyond > block {
+            let off = self.off(beyond - 1, gap, Care::Sure).await?;
+            if off.abs() > self.tolerance() {
+                return Ok(Break::End);
+            }
+        }
+        Ok(Break::Gap(gap))
     }
 
     fn lba(&self, block: u32) -> Lba {
@@ -194,15 +207,21 @@ impl<'a> Tracing<'a> {
     /// Where a block ends if it is on the line, behind another gap.
     fn on_line(&self, block: u32, gap: u32) -> Angle {
         let sector = u64::from(block) + u64::from(self.shift + gap) + 1;
-        self.start + width(self.sectors).times(sector)
+        self.start + forward(self.drift) + width(self.sectors).times(sector)
     }
 
     async fn off(&mut self, block: u32, gap: u32, care: Care) -> Result<f64, Lost> {
         let expected = self.on_line(block, gap);
-        let off = self
-            .eye
-            .off(self.lba(block), expected, self.tolerance(), care);
-        Ok(off.await?)
+        let (lba, tolerance) = (self.lba(block), self.tolerance());
+        let off = self.eye.off(lba, expected, tolerance, care).await?;
+        if off.abs() <= tolerance || care == Care::Quick || !self.eye.wanders() {
+            return Ok(off);
+        }
+        // The first block tells how far the clock is wrong now.
+        let first = self.start + width(self.sectors);
+        self.drift = apart(first, self.eye.look(self.first).await?);
+        let expected = self.on_line(block, gap);
+        Ok(self.eye.off(lba, expected, tolerance, care).await?)
     }
 
     async fn is_on(&mut self, block: u32, care: Care) -> Result<bool, Lost> {
