@@ -76,8 +76,8 @@ async fn elsewhere(site: &mut Site, direction: Direction) -> (u32, u32) {
     (fewest as u32, ends.len() as u32)
 }
 
-/// The angle, in revolutions from the track's first block, at which a read ends that was given
-/// at any time.
+/// How far behind the last of its blocks, in revolutions, a command ends that was given at any
+/// time.
 async fn lap(site: &mut Site, direction: Direction, wait: f64) -> Option<f64> {
     let track = site.fresh();
     let blocks = track.last.0 - track.first.0;
@@ -88,7 +88,7 @@ async fn lap(site: &mut Site, direction: Direction, wait: f64) -> Option<f64> {
     if timing.status != Status::Good {
         return None;
     }
+    // The track's last block, which is known, is one sector after the last of the command's.
     let since = (moment(timing.ended) - moment(known.at)) / site.period();
-    // Where the run ends on a track of as many sectors as this one.
-    Some(since - blocks as f64 / f64::from(track.sectors))
+    Some(since + 1.0 / f64::from(track.sectors))
 }
