@@ -48,13 +48,14 @@ impl Run {
     }
 }
 
-/// Finds the period, and then the electronics with the true geometry.
+/// Finds the period, with all that drives offer, and then the electronics with the true geometry.
 fn run(truth: &Profile, imperfections: Imperfections, offers: Offers, writes: Writes) -> Run {
     let geometry = Arc::clone(&truth.geometry);
     let mut drive = VirtualDrive::imperfect(Arc::new(truth.clone()), imperfections, 11);
     let device = Device::of(&drive, offers, writes);
     let lba = Lba(device.blocks / 3);
-    let mut first = Profiler::new(device, Findings::default(), move |prober| async move {
+    let ideal = Device::of(&drive, Offers::CacheControl, writes);
+    let mut first = Profiler::new(ideal, Findings::default(), move |prober| async move {
         spindle::find(&prober, lba).await.expect("a period");
     });
     let begun = rehearse(&mut first, &mut drive, Instant::ZERO, LIMIT).at();
