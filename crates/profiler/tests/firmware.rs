@@ -40,6 +40,9 @@ struct Run {
     drive: VirtualDrive,
 }
 
+/// Any will do.
+const SEED: u64 = 11;
+
 const LIMIT: Duration = Duration::from_secs(240);
 
 impl Run {
@@ -50,8 +53,18 @@ impl Run {
 
 /// Finds the period, with all that drives offer, and then the electronics with the true geometry.
 fn run(truth: &Profile, imperfections: Imperfections, offers: Offers, writes: Writes) -> Run {
+    run_seeded(truth, imperfections, (offers, writes), SEED)
+}
+
+/// The same with other noise.
+fn run_seeded(
+    truth: &Profile,
+    imperfections: Imperfections,
+    (offers, writes): (Offers, Writes),
+    seed: u64,
+) -> Run {
     let geometry = Arc::clone(&truth.geometry);
-    let mut drive = VirtualDrive::imperfect(Arc::new(truth.clone()), imperfections, 11);
+    let mut drive = VirtualDrive::imperfect(Arc::new(truth.clone()), imperfections, seed);
     let device = Device::of(&drive, offers, writes);
     let lba = Lba(device.blocks / 3);
     let ideal = Device::of(&drive, Offers::CacheControl, writes);
@@ -190,7 +203,9 @@ fn wrong(truth: &Profile, found: &Firmware) -> Vec<String> {
         );
     }
     let (bus, true_bus) = (micros(found.bus.read_block), micros(truth.bus.read_block));
-    let close = (bus - true_bus).abs() <= (0.05 * true_bus).max(0.05);
+    // 5 %, or what the largest answer of the buffer shows within 30 us.
+    let shows = 40.0 / f64::from(truth.buffer.segment_blocks);
+    let close = (bus - true_bus).abs() <= (0.05 * true_bus).max(shows.min(0.2));
     check(&format!("bus {bus} us, not {true_bus}"), close);
     let (rules, parts) = (&found.buffer, &found.confidence);
     let kind = rules.look_ahead == truth.buffer.look_ahead;
@@ -216,7 +231,9 @@ fn wrong(truth: &Profile, found: &Firmware) -> Vec<String> {
     );
     check("write-back", rules.write_back == truth.buffer.write_back);
     if truth.buffer.write_back != WriteBack::None {
-        let segments = rules.write_segments == truth.buffer.write_segments;
+        // Hundreds are counted while some of them are destaged.
+        let off = rules.write_segments.abs_diff(truth.buffer.write_segments);
+        let segments = off * 50 <= truth.buffer.write_segments;
         check(
             &format!("{} write segments", rules.write_segments),
             segments,
@@ -242,19 +259,25 @@ fn wrong(truth: &Profile, found: &Firmware) -> Vec<String> {
 #[test]
 fn every_drive() {
     for entry in catalog::ALL {
-        let truth = truth(entry.name);
-        let run = run(&truth, noisy(), Offers::CacheControl, Writes::Allowed);
-        let wrong = wrong(&truth, run.firmware());
-        assert!(wrong.is_empty(), "{}: {wrong:?}", entry.name);
-        assert!(run.seconds < 60.0, "{}: {} s", entry.name, run.seconds);
-        let parts = run.firmware().confidence;
-        for part in [
-            parts.read_miss,
-            parts.write_miss,
-            parts.hits,
-            parts.segments,
-        ] {
-            assert!(part.ppm() > 700_000, "{}: {parts:?}", entry.name);
+        let truth = Arc::new(truth(entry.name));
+        for seed in [SEED, 100, 101] {
+            let allowed = (Offers::CacheControl, Writes::Allowed);
+            let run = run_seeded(&truth, noisy(), allowed, seed);
+            let wrong = wrong(&truth, run.firmware());
+            assert!(wrong.is_empty(), "{} {seed}: {wrong:?}", entry.name);
+            assert!(run.seconds < 60.0, "{}: {} s", entry.name, run.seconds);
+            let parts = run.firmware().confidence;
+            for part in [
+                parts.read_miss,
+                parts.write_miss,
+                parts.hits,
+                parts.look_ahead,
+            ] {
+                assert!(part.ppm() > 700_000, "{}: {parts:?}", entry.name);
+            }
+            if seed == SEED {
+                println!("{}", report(entry.name, &truth, &run));
+            }
         }
     }
 }
@@ -420,38 +443,33 @@ fn without_cache_control_reads_are_told_by_their_speed() {
     }
 }
 
-fn report(name: &str) {
-    let truth = Arc::new(truth(name));
-    let run = run(&truth, noisy(), Offers::CacheControl, Writes::Allowed);
+/// One drive of the table.
+fn report(name: &str, truth: &Arc<Profile>, run: &Run) -> String {
     let found = run.firmware();
-    println!("== {name}: {} probes, {:.1} s", run.probes, run.seconds);
     let pairs = sums(&found.overheads, &found.bus)
         .into_iter()
         .zip(sums(&truth.overheads, &truth.bus));
-    for ((what, found), (_, truth)) in pairs {
-        print!(" {what} {found:.0}/{truth:.0},");
-    }
-    println!("\n {:?} / {:?}", found.bus, truth.bus);
-    println!(
-        " {:?} {:?}\n {:?}",
-        found.buffer, found.segments, truth.buffer
-    );
-    println!(
-        " {:?} {:?} / {:?}",
-        found.write_buffer, found.queue, truth.queue
-    );
-    println!(" {:?}", found.confidence);
-    if let Some(chunk) = &found.chunk {
-        let points = true_chunk(&truth, chunk);
-        println!(" chunk {} {:?} / {points:?}", chunk.least, chunk.most);
-    }
-    println!(" wrong: {:?}", wrong(&truth, found));
-}
-
-#[test]
-#[ignore = "prints what is found of all drives"]
-fn table() {
-    for entry in catalog::ALL {
-        report(entry.name);
-    }
+    let pairs = pairs.take(shown(truth));
+    let pair = |((what, found), (_, truth))| format!("{what} {found:.0}/{truth:.0}");
+    let sums: Vec<String> = pairs.map(pair).collect();
+    let chunk = found.chunk.as_ref().map(|chunk| {
+        let points = true_chunk(truth, chunk);
+        format!("({}, {:?}) / {points:?}", chunk.least, chunk.most)
+    });
+    format!(
+        "== {name}: {} probes, {:.1} s\n {}\n {:?} / {:?}\n {:?} {:?}\n {:?}\n {:?} {:?} / {:?}\n \
+         {:?}\n chunk {chunk:?}",
+        run.probes,
+        run.seconds,
+        sums.join(", "),
+        found.bus,
+        truth.bus,
+        found.buffer,
+        found.segments,
+        truth.buffer,
+        found.write_buffer,
+        found.queue,
+        truth.queue,
+        found.confidence
+    )
 }

@@ -22,7 +22,7 @@ const TRIES: u32 = 8;
 const APART: f64 = 0.012;
 
 /// A bus that takes more than this share of the medium's time hides how a read began.
-const HIDDEN: f64 = 0.95;
+const HIDDEN: f64 = 0.9;
 
 pub(super) async fn measure(
     site: &mut Site,
