@@ -185,9 +185,57 @@ fn true_chunk(truth: &Arc<Profile>, found: &Chunk) -> (u32, Option<u32>) {
     (sizes[least], most.map(|at| sizes[at]))
 }
 
+/// What is wrong about how bus and medium overlap, as far as it shows.
+fn wrong_overlap(truth: &Profile, found: &Firmware) -> Vec<String> {
+    let mut wrong = Vec::new();
+    let mut check = |what: String, right: bool| {
+        if !right {
+            wrong.push(what);
+        }
+    };
+    let (bus, true_bus) = (micros(found.bus.read_block), micros(truth.bus.read_block));
+    // 5 %, or what the largest answer of the buffer shows within 30 us.
+    let shows = (40.0 / f64::from(truth.buffer.segment_blocks)).min(0.2);
+    let close = (bus - true_bus).abs() <= (0.05 * true_bus).max(shows);
+    check(format!("bus {bus} us, not {true_bus}"), close);
+    let rules = &found.buffer;
+    let sector = sector(truth);
+    // A slow bus shows the watermark, a fast one the reselection.
+    if true_bus > 1.1 * sector {
+        let off = rules.read_watermark.abs_diff(truth.buffer.read_watermark);
+        check(
+            format!("read watermark {}", rules.read_watermark),
+            off <= 50,
+        );
+    } else if truth.buffer.read_watermark == 0 || true_bus < 0.1 * sector {
+        let reselect = micros(found.overheads.read_reselect);
+        let off = (reselect - micros(truth.overheads.read_reselect)).abs();
+        check(format!("reselection {reselect} us"), off <= 30.0);
+    }
+    let (bus, true_bus) = (micros(found.bus.write_block), micros(truth.bus.write_block));
+    let early = truth.buffer.write_back != WriteBack::None;
+    // What a write waits for: only the product shows.
+    let held = bus * f64::from(rules.write_watermark);
+    let true_held = true_bus * f64::from(truth.buffer.write_watermark);
+    if early || true_bus > 1.03 * sector && true_held < 500.0 * sector {
+        let close = (bus - true_bus).abs() <= (0.05 * true_bus).max(shows);
+        check(format!("bus of writes {bus} us, not {true_bus}"), close);
+    } else if true_held > 0.0 {
+        let close = (held - true_held).abs() <= 0.05 * true_held;
+        check(format!("writes wait for {held}, not {true_held}"), close);
+    }
+    wrong
+}
+
+/// How long a sector takes where measurements are made, in microseconds.
+fn sector(truth: &Profile) -> f64 {
+    let track = truth.geometry.track_of(Lba(truth.geometry.sectors().0 / 4));
+    micros(truth.spindle.period()) / f64::from(track.expect("a track").sectors)
+}
+
 /// All that is wrong about what was found.
 fn wrong(truth: &Profile, found: &Firmware) -> Vec<String> {
-    let mut wrong = Vec::new();
+    let mut wrong = wrong_overlap(truth, found);
     let mut check = |what: &str, right: bool| {
         if !right {
             wrong.push(what.to_owned());
@@ -202,11 +250,6 @@ fn wrong(truth: &Profile, found: &Firmware) -> Vec<String> {
             (found - truth).abs() <= 30.0,
         );
     }
-    let (bus, true_bus) = (micros(found.bus.read_block), micros(truth.bus.read_block));
-    // 5 %, or what the largest answer of the buffer shows within 30 us.
-    let shows = 40.0 / f64::from(truth.buffer.segment_blocks);
-    let close = (bus - true_bus).abs() <= (0.05 * true_bus).max(shows.min(0.2));
-    check(&format!("bus {bus} us, not {true_bus}"), close);
     let (rules, parts) = (&found.buffer, &found.confidence);
     let kind = rules.look_ahead == truth.buffer.look_ahead;
     check(&format!("look-ahead {:?}", rules.look_ahead), kind);
@@ -244,9 +287,10 @@ fn wrong(truth: &Profile, found: &Firmware) -> Vec<String> {
         let right = rules.zero_latency_read == truth.buffer.zero_latency_read;
         check("zero-latency read", right);
     } else {
-        let track = truth.geometry.track_of(Lba(truth.geometry.sectors().0 / 4));
-        let sector = micros(truth.spindle.period()) / f64::from(track.expect("one").sectors);
-        check("zero-latency read unseen", true_bus > 0.85 * sector);
+        check(
+            "zero-latency read unseen",
+            micros(truth.bus.read_block) > 0.85 * sector(truth),
+        );
     }
     let right = rules.zero_latency_write == truth.buffer.zero_latency_write;
     check("zero-latency write", right);
