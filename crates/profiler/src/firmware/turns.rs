@@ -46,10 +46,11 @@ pub(super) async fn measure(
 /// Whether it begins anywhere, and what checks say.
 async fn both(site: &mut Site, direction: Direction) -> (bool, Confidence) {
     let (anywhere, tries) = elsewhere(site, direction).await;
-    let found = tries > 0 && anywhere * 4 >= tries;
+    let found = tries > 0 && anywhere * 8 >= tries * 3;
     let (again, checks) = elsewhere(site, direction).await;
-    // All arrive inside, at different sectors: a quarter of them or more tell.
-    let agrees = (again * 4 >= checks) == found;
+    // All arrive inside, at different sectors: three eighths of them tell, more than mishaps
+    // spoil.
+    let agrees = (again * 8 >= checks * 3) == found;
     let sure = if found { again * 2 } else { checks - again };
     let came_true = if agrees { sure.min(checks) } else { 0 };
     (found, Confidence::of(came_true, checks))
