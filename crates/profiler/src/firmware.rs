@@ -33,7 +33,7 @@ use crate::clock::Clock;
 use crate::confidence::Confidence;
 use crate::device::Writes;
 use crate::prober::Prober;
-pub use chunk::{Chunk, FULL, MOSTLY, Rate, STRETCH, commands};
+pub use chunk::{Chunk, ENOUGH, FULL, MOSTLY, Rate, SLOW, STRETCH, commands};
 use hits::Hits;
 pub use segments::Found;
 use site::Site;

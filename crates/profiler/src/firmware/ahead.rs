@@ -8,11 +8,11 @@ use drive::firmware::{BufferRules, LookAhead};
 use drive::geometry::Track;
 
 use super::Parts;
-use super::site::Site;
+use super::site::{Site, agreed};
 use crate::confidence::Confidence;
 
-/// How often each question is asked again. A choice: three times the same.
-const AGAIN: u32 = 3;
+/// How often each question is asked again. A choice: two may go wrong.
+const AGAIN: u32 = 5;
 
 /// How far from a track's end the block is that is read. A choice: less than the blocks of any
 /// look-ahead that we know of.
@@ -170,13 +170,13 @@ fn if_sequential([_, second, third]: &[Track; 3]) -> Question {
 async fn distance(site: &mut Site, kind: LookAhead) -> u64 {
     let mut low = 1;
     let mut high = 2;
-    while high < LONGEST && comes(site, high).await {
+    while high < LONGEST && agreed!(comes(site, high).await) {
         low = high;
         high *= 2;
     }
     while high - low > 1 {
         let middle = (low + high) / 2;
-        if comes(site, middle).await {
+        if agreed!(comes(site, middle).await) {
             low = middle;
         } else {
             high = middle;

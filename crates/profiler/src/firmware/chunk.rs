@@ -10,7 +10,8 @@
 //!
 //! Reads that follow each other, each given when the one before has ended, look-ahead on. The rate
 //! is taken from the end of the first two commands to the end of the last one, over at least
-//! twelve tracks or two hundred commands, and six commands. Sizes go up to four tracks.
+//! twelve tracks or two hundred commands, and six commands; a size that is slow is given up after
+//! forty revolutions. Sizes go up to four tracks.
 //!
 //! Real curves jump: whether a revolution is lost at a track's end depends on how many chunks a
 //! track is. The full rate is therefore the upper quartile of the rates of sizes of half a track
@@ -58,6 +59,12 @@ pub const MOSTLY: f64 = 0.75;
 /// Tracks over which a rate is taken, and the fewest and most commands.
 const TRACKS: u64 = 12;
 const COMMANDS: (u64, u64) = (6, 200);
+
+/// A size with which so many revolutions were not enough, after so many commands, is slow: it is
+/// not timed any longer. Twelve tracks at the full rate take about fourteen revolutions.
+pub const SLOW: f64 = 40.0;
+/// See [`SLOW`].
+pub const ENOUGH: u64 = 24;
 
 /// Commands before the rate is taken.
 const LEAD: u64 = 2;
@@ -176,20 +183,23 @@ async fn check(site: &Site, strip: &mut Strip, least: u32, enough: f64) -> Confi
 async fn rate(site: &Site, strip: &mut Strip, blocks: u64) -> Rate {
     let commands = commands(blocks, strip.like.sectors.into());
     let mut next = strip.take(site, blocks * (LEAD + commands)).0;
-    let mut span = None;
+    let (mut from, mut took, mut timed) = (0.0, 0.0, 0);
     for command in 0..LEAD + commands {
-        let timing = site.read(Lba(next), blocks).await;
+        let end = moment(site.read(Lba(next), blocks).await.ended);
         next += blocks;
-        if command + 1 == LEAD {
-            span = Some((timing.ended, timing.ended));
-        } else if let Some((_, end)) = &mut span {
-            *end = timing.ended;
+        if command < LEAD {
+            from = end;
+            continue;
+        }
+        timed += 1;
+        took = end - from;
+        if timed >= ENOUGH && took > SLOW * site.period() {
+            break;
         }
     }
-    let took = span.map_or(0.0, |(from, to)| moment(to) - moment(from));
     Rate {
         blocks: blocks as u32,
-        rate: (blocks * commands) as f64 / took.max(1.0) * 1e9,
+        rate: (blocks * timed) as f64 / took.max(1.0) * 1e9,
     }
 }
 

@@ -25,6 +25,10 @@ const ANSWERS: usize = 25;
 /// The most blocks that are asked for at once, if the buffer has them.
 const MOST: u64 = 6144;
 
+/// Blocks that are asked for first, and at most if the size of a segment is not known: all that we
+/// know hold three times as many.
+const FEW: u64 = 16;
+
 /// How exactly the bus is wanted to be known: so much of what the blocks cost.
 const SHARE: f64 = 0.02;
 
@@ -98,8 +102,11 @@ pub(super) async fn measure_bus(
     let Some(one) = found.after_read else {
         return;
     };
-    let most = (u64::from(buffer.segment_blocks) * 3 / 4).clamp(1, MOST);
-    let mut blocks = most.min(16);
+    let most = match buffer.segment_blocks {
+        0 => FEW,
+        blocks => (u64::from(blocks) * 3 / 4).clamp(1, MOST),
+    };
+    let mut blocks = most.min(FEW);
     loop {
         let Some(many) = answer(site, blocks).await else {
             return;

@@ -4,7 +4,7 @@ use block::{Direction, Lba};
 use drive::firmware::BufferRules;
 
 use super::Parts;
-use super::site::{Site, took};
+use super::site::{Site, agreed, took};
 use crate::confidence::Confidence;
 use crate::device::{Offers, Writes};
 
@@ -29,9 +29,9 @@ pub(super) async fn measure(site: &mut Site, buffer: &mut BufferRules, parts: &m
     if site.hit.is_none() {
         return Found::Exactly;
     }
-    let (mut segments, mut bound) = count(site, FEW).await;
+    let (mut segments, mut bound) = surely(site, FEW).await;
     if bound == Found::AtLeast {
-        (segments, bound) = count(site, MANY).await;
+        (segments, bound) = surely(site, MANY).await;
     }
     buffer.segments = segments as u32;
     let (mut came_true, mut checks) = (0, 0);
@@ -60,6 +60,19 @@ pub(super) async fn measure(site: &mut Site, buffer: &mut BufferRules, parts: &m
     bound
 }
 
+/// Two counts that agree, of at most four; else the last one.
+async fn surely(site: &mut Site, most: usize) -> (usize, Found) {
+    let mut last = count(site, most).await;
+    for _ in 0..3 {
+        let again = count(site, most).await;
+        if again == last {
+            break;
+        }
+        last = again;
+    }
+    last
+}
+
 /// Reads `most` blocks of different tracks, and then those again, the last one first: as many are
 /// hits as there are segments, because a hit drives nothing out.
 async fn count(site: &mut Site, most: usize) -> (usize, Found) {
@@ -82,7 +95,7 @@ async fn count(site: &mut Site, most: usize) -> (usize, Found) {
 /// The blocks of a segment, between doubled steps by halving.
 async fn size(site: &mut Site) -> u64 {
     let mut low = 1;
-    while low < LARGEST && keeps(site, low * 2).await {
+    while low < LARGEST && agreed!(keeps(site, low * 2).await) {
         low *= 2;
     }
     if low >= LARGEST {
@@ -91,7 +104,7 @@ async fn size(site: &mut Site) -> u64 {
     let mut high = low * 2;
     while high - low > 1 {
         let middle = (low + high) / 2;
-        if keeps(site, middle).await {
+        if agreed!(keeps(site, middle).await) {
             low = middle;
         } else {
             high = middle;

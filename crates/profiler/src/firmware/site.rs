@@ -39,7 +39,7 @@ pub(super) struct Back {
     area: (u64, u64),
 }
 
-/// How far apart fresh tracks are, besides four tracks: what is read ahead of one must not reach
+/// How far apart fresh tracks are, besides four to twelve tracks: what is read ahead of one must not reach
 /// the next, and drives of the 1990s have segments of up to 600 blocks.
 const APART: u64 = 600;
 
@@ -116,7 +116,10 @@ impl Site {
                 self.next = begin;
                 continue;
             };
-            self.next = track.last.0.max(self.next) + 4 * u64::from(track.sectors) + APART;
+            // Some tracks more, so that steps do not fall in with cylinders.
+            let tracks = 4.0 + 8.0 * self.draw();
+            let step = (tracks * f64::from(track.sectors)) as u64;
+            self.next = track.last.0.max(self.next) + step + APART;
             if self.is_whole(&track) {
                 return track;
             }
@@ -202,6 +205,22 @@ impl Site {
         timing.status == Status::Good && (took(&timing) - usual).abs() < CLOSE
     }
 }
+
+/// What two of at most three answers agree upon: a mishap may have spoilt one.
+macro_rules! agreed {
+    ($answer:expr) => {{
+        let (mut yes, mut no) = (0, 0);
+        while yes < 2 && no < 2 {
+            if $answer {
+                yes += 1;
+            } else {
+                no += 1;
+            }
+        }
+        yes == 2
+    }};
+}
+pub(super) use agreed;
 
 /// How long a command was at the drive, in nanoseconds.
 pub(super) fn took(timing: &Timing) -> f64 {

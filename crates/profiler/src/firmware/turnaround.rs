@@ -62,6 +62,9 @@ const LONG: u64 = 16;
 const STEP: f64 = 16e3;
 const STEPS: usize = 24;
 
+/// The most steps, if halving has gone wrong: a tenth of a revolution of the fastest spindles.
+const LONGEST_WALK: usize = 48;
+
 /// How far from the threshold checks are made, in nanoseconds.
 const CHECK: f64 = 70e3;
 
@@ -136,17 +139,35 @@ async fn threshold(site: &mut Site, way: &Catch) -> Option<f64> {
             _ => low = middle,
         }
     }
-    let mut margin = (low + high) / 2.0;
+    Some(around(site, way, (low + high) / 2.0).await)
+}
+
+/// The mean of the margins that a walk goes to, down if one catches and up if not, once it has
+/// turned for the first time.
+async fn around(site: &mut Site, way: &Catch, start: f64) -> f64 {
+    let mut margin = start;
     let mut seen = Vec::new();
-    for _ in 0..STEPS {
-        seen.push(margin);
-        match tried(site, way, margin).await {
-            Tried::Caught => margin = (margin - STEP).max(0.0),
-            _ => margin += STEP,
+    let mut before = None;
+    for _ in 0..LONGEST_WALK {
+        let caught = tried(site, way, margin).await == Tried::Caught;
+        let turned = before.is_some_and(|before| before != caught);
+        before = Some(caught);
+        if turned || !seen.is_empty() {
+            seen.push(margin);
         }
+        if seen.len() == STEPS {
+            break;
+        }
+        margin = if caught {
+            (margin - STEP).max(0.0)
+        } else {
+            margin + STEP
+        };
     }
-    let late = &seen[4..];
-    Some(late.iter().sum::<f64>() / late.len() as f64)
+    match seen.len() {
+        0 => margin,
+        steps => seen.iter().sum::<f64>() / steps as f64,
+    }
 }
 
 /// Fresh tries at either side of a threshold.

@@ -22,7 +22,7 @@ const TRIES: u32 = 8;
 const APART: f64 = 0.012;
 
 /// A bus that takes more than this share of the medium's time hides how a read began.
-const HIDDEN: f64 = 0.95;
+const HIDDEN: f64 = 0.9;
 
 pub(super) async fn measure(
     site: &mut Site,
@@ -46,10 +46,11 @@ pub(super) async fn measure(
 /// Whether it begins anywhere, and what checks say.
 async fn both(site: &mut Site, direction: Direction) -> (bool, Confidence) {
     let (anywhere, tries) = elsewhere(site, direction).await;
-    let found = tries > 0 && anywhere * 4 >= tries;
+    let found = tries > 0 && anywhere * 8 >= tries * 3;
     let (again, checks) = elsewhere(site, direction).await;
-    // All arrive inside, at different sectors: a quarter of them or more tell.
-    let agrees = (again * 4 >= checks) == found;
+    // All arrive inside, at different sectors: three eighths of them tell, more than mishaps
+    // spoil.
+    let agrees = (again * 8 >= checks * 3) == found;
     let sure = if found { again * 2 } else { checks - again };
     let came_true = if agrees { sure.min(checks) } else { 0 };
     (found, Confidence::of(came_true, checks))
@@ -76,8 +77,8 @@ async fn elsewhere(site: &mut Site, direction: Direction) -> (u32, u32) {
     (fewest as u32, ends.len() as u32)
 }
 
-/// The angle, in revolutions from the track's first block, at which a read ends that was given
-/// at any time.
+/// How far behind the last of its blocks, in revolutions, a command ends that was given at any
+/// time.
 async fn lap(site: &mut Site, direction: Direction, wait: f64) -> Option<f64> {
     let track = site.fresh();
     let blocks = track.last.0 - track.first.0;
@@ -88,7 +89,7 @@ async fn lap(site: &mut Site, direction: Direction, wait: f64) -> Option<f64> {
     if timing.status != Status::Good {
         return None;
     }
+    // The track's last block, which is known, is one sector after the last of the command's.
     let since = (moment(timing.ended) - moment(known.at)) / site.period();
-    // Where the run ends on a track of as many sectors as this one.
-    Some(since - blocks as f64 / f64::from(track.sectors))
+    Some(since + 1.0 / f64::from(track.sectors))
 }

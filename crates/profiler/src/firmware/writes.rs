@@ -142,7 +142,10 @@ async fn kind(
     } else {
         WriteBack::All
     };
-    let segments = bursts.iter().map(|burst| burst.held).min().unwrap_or(1);
+    let mut held: Vec<usize> = bursts.iter().map(|burst| burst.held).collect();
+    held.sort_unstable();
+    // A stall ends one burst too early, a fast destaging another too late.
+    let segments = held[(held.len() - 1) / 2];
     buffer.write_segments = if append { 1 } else { segments.max(1) as u32 };
     let agreed = if append { through } else { BURSTS - through };
     parts.write_back = Confidence::of(agreed - 1, BURSTS - 1);
