@@ -103,6 +103,14 @@ pub fn print(args: &DrivesArgs) -> Result<(), Failure> {
     output::print(&String::from_utf8_lossy(&text))
 }
 
+/// The first tracks of a drive, drawn as SVG text.
+///
+/// # Errors
+/// If they cannot be drawn.
+pub fn track_map(profile: &Profile) -> Result<String, Failure> {
+    plot::track_map(profile).map_err(Failure::failed)
+}
+
 /// Runs the command.
 ///
 /// # Errors

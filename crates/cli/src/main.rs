@@ -8,6 +8,7 @@ mod fit;
 mod output;
 mod paper;
 mod profiled;
+mod profile;
 mod shared;
 mod simulate;
 mod trace;
@@ -42,6 +43,8 @@ enum Command {
     Fit(fit::Arguments),
     /// What papers claim, measured again: theirs beside ours.
     Paper(paper::Arguments),
+    /// Find a drive's profile from block numbers and completion times alone.
+    Profile(Box<profile::Arguments>),
     /// Run a load or a trace on a drive under one policy or several, in virtual time.
     Simulate(Box<simulate::Arguments>),
     /// Look into a trace of block requests, or convert it.
@@ -62,6 +65,7 @@ fn main() -> ExitCode {
         Command::Experiment(arguments) => experiment::run(&arguments),
         Command::Fit(arguments) => fit::run(&arguments),
         Command::Paper(arguments) => paper::run(&arguments),
+        Command::Profile(arguments) => profile::run(&arguments),
         Command::Simulate(arguments) => simulate::run(&arguments),
         Command::Trace(arguments) => trace::run(&arguments).map_err(Failure::from),
         Command::Validate(arguments) => validate::run(&arguments),

@@ -20,6 +20,18 @@ pub fn write(profile: &Profile, path: &Path) -> Result<(), String> {
     draw(profile, &area).map_err(|error| error.to_string())
 }
 
+/// The drawing of the first tracks alone, as SVG text; the error is for people.
+pub fn track_map(profile: &Profile) -> Result<String, String> {
+    let mut text = String::new();
+    {
+        let area = SVGBackend::with_string(&mut text, (SIZE.0, SIZE.1 / 3)).into_drawing_area();
+        let drawn = area.fill(&WHITE).map_err(|error| error.to_string());
+        drawn.and_then(|()| tracks(profile, &area).map_err(|error| error.to_string()))?;
+        area.present().map_err(|error| error.to_string())?;
+    }
+    Ok(text)
+}
+
 type Area<'a> = DrawingArea<SVGBackend<'a>, plotters::coord::Shift>;
 type Drawn = Result<(), Box<dyn std::error::Error>>;
 

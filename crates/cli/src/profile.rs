@@ -1,0 +1,203 @@
+//! `headtime profile`: a drive's profile from block numbers and completion times alone.
+
+mod budget;
+mod check;
+mod device;
+mod found;
+mod progress;
+mod rehearsal;
+mod report;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use block::Duration;
+use clap::Args;
+use drive::catalog;
+
+use crate::output::{Failure, NewFile, print, write_file};
+use crate::simulate;
+
+use found::Found;
+use rehearsal::Noise;
+
+/// How to call it.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Arguments {
+    /// A drive that is simulated: a name from `headtime drives`, a profile file, or all; may be
+    /// repeated
+    #[arg(
+        long,
+        value_name = "NAME|FILE|all",
+        required_unless_present = "device",
+        conflicts_with = "device"
+    )]
+    drive: Vec<String>,
+    /// A drive that is there: its device, or a file on it; it is only read
+    #[arg(long, value_name = "PATH")]
+    device: Option<PathBuf>,
+    /// At most so much of the drive's time, such as 90s, 10m or 3h
+    #[arg(long, value_name = "TIME", default_value = "10m", value_parser = budget::parse)]
+    budget: Duration,
+    /// Write the profile, when it is whole
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Go on from the spindle and the tracks that are in this file, and keep in it what is known of
+    /// them; it is made if it is not there
+    #[arg(long, value_name = "FILE")]
+    resume: Option<PathBuf>,
+    /// Compare what was found with what is true of a simulated drive
+    #[arg(long, conflicts_with = "device")]
+    check: bool,
+    /// Allow that everything on the device is destroyed: its path again
+    #[arg(long, value_name = "PATH", requires = "device")]
+    allow_writes: Option<PathBuf>,
+    /// Standard deviation of a simulated seek's duration
+    #[arg(
+        long,
+        value_name = "US",
+        default_value_t = 60.0,
+        conflicts_with = "device"
+    )]
+    seek_noise_us: f64,
+    /// Standard deviation of a simulated command's overhead
+    #[arg(
+        long,
+        value_name = "US",
+        default_value_t = 20.0,
+        conflicts_with = "device"
+    )]
+    electronics_noise_us: f64,
+    /// What decides when what happens by chance
+    #[arg(long, value_name = "N", default_value_t = 1, conflicts_with = "device")]
+    seed: u64,
+    /// Draw what was found into this folder: the arm, the zones, the tracks, the chunk sizes
+    #[arg(long, value_name = "FOLDER")]
+    svg_dir: Option<PathBuf>,
+    /// Print the figures as JSON, one line for each drive
+    #[arg(long)]
+    json: bool,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  headtime profile --drive quantum-atlas-10k --check
+      what is found of a simulated drive, and what is true
+  headtime profile --drive all --check --json
+      a line of figures for each drive
+  headtime profile --device /dev/sdb --budget 10m -o sdb.toml
+      a real drive, which is only read; then: headtime simulate --drive sdb.toml ...
+  headtime profile --drive modern-20tb --budget 1h --resume 20tb.json -o 20tb.toml
+      goes on each time from the tracks that it knows
+
+--check asks for blocks of the whole drive, of drives above 100 GB for blocks whose tracks are
+known. Angles are compared up to one constant for the drive. zones_exact and tracks_exact are
+shares, 0 to 1; confidence is that of the least certain part; null is what cannot be said.";
+
+/// Runs the command.
+///
+/// # Errors
+/// If the input is wrong, the drive cannot be read, or a file cannot be written.
+pub fn run(arguments: &Arguments) -> Result<(), Failure> {
+    let noise = arguments.noise()?;
+    let names = arguments.drives();
+    if names.len() > 1 && (arguments.output.is_some() || arguments.resume.is_some()) {
+        let problem = "-o and --resume: one file for several drives: expected one --drive";
+        return Err(Failure::input(problem));
+    }
+    let output = arguments.output.as_deref().map(begin).transpose()?;
+    let resumed = arguments.resume.as_deref().map(found::resume).transpose()?;
+    let resumed = resumed.unwrap_or_default();
+    let founds = match &arguments.device {
+        Some(path) => {
+            let may_write = arguments.allow_writes.as_deref();
+            vec![device::profile(path, may_write, arguments.budget, resumed)?]
+        }
+        None => rehearsal::profiles(&names, noise, arguments.budget, &resumed)?,
+    };
+    if let Some(path) = &arguments.resume {
+        found::keep(path, &founds[0].findings)?;
+    }
+    if let Some(file) = output {
+        file.write(&founds[0].text())?;
+    }
+    for found in &founds {
+        if let Some(folder) = &arguments.svg_dir {
+            let folder = match founds.len() {
+                1 => folder.clone(),
+                _ => folder.join(&found.name),
+            };
+            for (name, drawing) in report::drawings(found)? {
+                write_file(&folder.join(name), &drawing)?;
+            }
+        }
+        print(&arguments.said(found)?)?;
+    }
+    Ok(())
+}
+
+impl Arguments {
+    fn noise(&self) -> Result<Noise, Failure> {
+        let micros = |flag: &str, micros: f64| match (0.0..=MOST_NOISE_US).contains(&micros) {
+            true => Ok(Duration::from_nanos((micros * 1e3).round() as u64)),
+            false => Err(Failure::input(format!(
+                "--{flag} {micros}: expected a number from 0 to {MOST_NOISE_US}"
+            ))),
+        };
+        Ok(Noise {
+            seek: micros("seek-noise-us", self.seek_noise_us)?,
+            electronics: micros("electronics-noise-us", self.electronics_noise_us)?,
+            seed: self.seed,
+        })
+    }
+
+    /// The simulated drives that are meant.
+    fn drives(&self) -> Vec<String> {
+        let all = || catalog::ALL.iter().map(|entry| entry.name.to_owned());
+        match self.drive.iter().any(|name| name == "all") {
+            true => all().collect(),
+            false => self.drive.clone(),
+        }
+    }
+
+    /// What is printed of a drive.
+    fn said(&self, found: &Found) -> Result<String, Failure> {
+        let checked = match (&found.truth, self.check) {
+            (Some(truth), true) => Some(check::check(found, truth)?),
+            _ => None,
+        };
+        match (checked, self.json) {
+            (Some(checked), true) => json(&checked),
+            (None, true) => json(&report::figures(found)?),
+            (Some(checked), false) => Ok(report::text(found)? + &check::text(&checked, found)),
+            (None, false) => report::text(found),
+        }
+    }
+}
+
+fn json(figures: &impl serde::Serialize) -> Result<String, Failure> {
+    let line = serde_json::to_string(figures).map_err(Failure::failed)?;
+    Ok(line + "\n")
+}
+
+/// Begins the profile file in a folder that is there.
+fn begin(path: &Path) -> Result<NewFile, Failure> {
+    let folder = path.parent().filter(|folder| *folder != Path::new(""));
+    match folder {
+        Some(folder) if !folder.is_dir() => Err(Failure::input(format!(
+            "-o {}: no folder {}: expected one that is there",
+            path.display(),
+            folder.display()
+        ))),
+        _ => NewFile::begin(path),
+    }
+}
+
+/// The largest noise, 10 ms: as long as the longest seeks of the drives of which we know.
+const MOST_NOISE_US: f64 = 10_000.0;
+
+/// The drive of this name, as it is.
+fn truth(name: &str) -> Result<Arc<drive::Profile>, Failure> {
+    simulate::profile(name).map(Arc::new)
+}

@@ -1,0 +1,240 @@
+//! What was found against what is true.
+
+use std::fmt::Write as _;
+
+use block::{Duration, Instant, Lba};
+use drive::geometry::Geometry;
+use drive::{Angle, Profile};
+use profiler::belief;
+use profiler::clock::apart;
+use serde::Serialize;
+
+use super::found::Found;
+use crate::output::Failure;
+
+/// The figures of `--check --json`.
+#[derive(Debug, Serialize)]
+pub struct Checked {
+    drive: String,
+    period_ppm: Option<f64>,
+    angle_p95_rev: Option<f64>,
+    angle_p99_rev: Option<f64>,
+    seek_mean_error_us: Option<f64>,
+    zones_exact: Option<f64>,
+    tracks_exact: Option<f64>,
+    drive_seconds: f64,
+    confidence: f64,
+}
+
+/// Blocks that are asked for. A choice: the share of 1 % of them is then good to a fifth of it.
+const BLOCKS: u64 = 2000;
+
+/// Bytes above which a drive is only asked for what is known of it: those of the 1990s, up to
+/// 18 GB, are to be known whole in a budget, those of 2005 and later, from 300 GB on, are not.
+const LARGE: u64 = 100_000_000_000;
+
+/// For how long after the end a phase has to hold. A choice: in service known blocks are seen every
+/// few milliseconds, and an idle drive is looked at in less than that.
+const AFTER: Duration = Duration::from_secs(10);
+
+/// Compares.
+///
+/// # Errors
+/// If what was found contradicts itself.
+pub fn check(found: &Found, truth: &Profile) -> Result<Checked, Failure> {
+    let believed = found.profile()?;
+    let period = found.findings.spindle.period_ps;
+    let period_ppm = period as f64 / truth.spindle.period_ps() as f64 * 1e6 - 1e6;
+    let asked = asked(&believed, truth);
+    let mut off = angles(found, &believed, truth, &asked);
+    off.sort_by(f64::total_cmp);
+    let quantile = |share: f64| {
+        let place = (off.len() as f64 * share).ceil() as usize;
+        off.get(place.saturating_sub(1)).copied()
+    };
+    let confidence = believed.confidence.as_ref().and_then(|c| c.least());
+    let tracks = asked.iter().map(|lba| is_track(&believed, truth, *lba));
+    Ok(Checked {
+        drive: found.name.clone(),
+        period_ppm: (period > 0).then_some(period_ppm),
+        angle_p95_rev: quantile(0.95),
+        angle_p99_rev: quantile(0.99),
+        seek_mean_error_us: found
+            .findings
+            .arm
+            .as_ref()
+            .map(|_| seek_error(&believed, truth)),
+        zones_exact: zones(&believed, truth),
+        tracks_exact: share(tracks),
+        drive_seconds: found.at.as_secs_f64(),
+        confidence: confidence.unwrap_or(0.0),
+    })
+}
+
+/// The share of what is so; none of nothing.
+fn share(each: impl Iterator<Item = bool>) -> Option<f64> {
+    let (mut so, mut all) = (0u32, 0u32);
+    for one in each {
+        so += u32::from(one);
+        all += 1;
+    }
+    (all > 0).then(|| f64::from(so) / f64::from(all))
+}
+
+/// Whether a block is asked for: of a large drive, if its track is known.
+fn is_asked(believed: &Profile, truth: &Profile, lba: Lba) -> bool {
+    let is_known = |confidence: &drive::Confidence| confidence.is_known(lba);
+    truth.capacity_bytes() < LARGE || believed.confidence.as_ref().is_some_and(is_known)
+}
+
+/// Random blocks. Of a large drive of which little is known they are drawn from that.
+fn asked(believed: &Profile, truth: &Profile) -> Vec<Lba> {
+    let whole = [(0, truth.geometry.sectors().0)];
+    let known = believed.confidence.as_ref().map_or(&[][..], |c| c.known());
+    let known: Vec<(u64, u64)> = known
+        .iter()
+        .map(|extent| (extent.start().0, extent.length().0))
+        .collect();
+    let extents = match truth.capacity_bytes() < LARGE {
+        true => &whole[..],
+        false => &known,
+    };
+    let total: u64 = extents.iter().map(|(_, length)| length).sum();
+    let block = |number: u64| {
+        // Knuth's multiplicative hashing: any fixed sequence will do that procedures do not use.
+        let spread = (number + 1).wrapping_mul(0xD134_2543_DE82_EF95);
+        let mut left = ((u128::from(spread) * u128::from(total)) >> 64) as u64;
+        for &(first, length) in extents {
+            if left < length {
+                return Some(Lba(first + left));
+            }
+            left -= length;
+        }
+        None
+    };
+    (0..BLOCKS).filter_map(block).collect()
+}
+
+/// How far blocks are from where they are predicted to be at some moment after the end, in
+/// revolutions, up to the constant of all of them.
+fn angles(found: &Found, believed: &Profile, truth: &Profile, asked: &[Lba]) -> Vec<f64> {
+    let Some(clock) = &found.findings.clock else {
+        return Vec::new();
+    };
+    let live = belief::live(believed, clock);
+    let off = |(number, lba): (usize, &Lba)| {
+        let after = AFTER.as_nanos() * number as u64 / BLOCKS;
+        let at = found.at + Duration::from_nanos(after);
+        let predicted = wait(&live, *lba, at)?;
+        Some(apart(wait(truth, *lba, at)?, predicted))
+    };
+    let mut off: Vec<f64> = asked.iter().enumerate().filter_map(off).collect();
+    let constant = common(&off);
+    for off in &mut off {
+        *off = apart(turned(constant), turned(*off)).abs();
+    }
+    off
+}
+
+/// The way from where the platter is at a moment to a block.
+fn wait(profile: &Profile, lba: Lba, at: Instant) -> Option<Angle> {
+    let place = profile.geometry.locate(lba)?;
+    Some(place.angle - profile.spindle.angle_at(at))
+}
+
+fn turned(revolutions: f64) -> Angle {
+    Angle::from_revolutions(revolutions).unwrap_or_default()
+}
+
+/// The one of some angles that has most others within 1 % of a revolution.
+fn common(angles: &[f64]) -> f64 {
+    let near = |one: f64| {
+        let near = |other: &&f64| apart(turned(one), turned(**other)).abs() < 0.01;
+        angles.iter().filter(near).count()
+    };
+    // A hundred of them are enough to find one of the many.
+    let tried = angles.iter().copied().take(100);
+    tried.max_by_key(|one| near(*one)).unwrap_or(0.0)
+}
+
+/// The mean error of the seek times of reads over the distances of the truth's table, in us.
+fn seek_error(believed: &Profile, truth: &Profile) -> f64 {
+    let points = truth.seek.read().points();
+    let count = points.len() as f64;
+    let cylinders = believed.geometry.cylinders();
+    let off = points.map(|(distance, is)| {
+        let found = believed.seek.read().time(distance.min(cylinders - 1));
+        (found.as_nanos() as f64 - is.as_nanos() as f64).abs() / 1e3
+    });
+    off.sum::<f64>() / count
+}
+
+/// The share of the zones of which first and last block, and sectors on a track, are as found; none
+/// if no zone is known.
+fn zones(believed: &Profile, truth: &Profile) -> Option<f64> {
+    let blocks = truth.geometry.sectors().0;
+    let zones = truth.geometry.zones();
+    let ends = zones.iter().skip(1).map(|zone| zone.first.0);
+    let ends = ends.chain([blocks]);
+    let bounds = zones.iter().map(|zone| zone.first.0).zip(ends);
+    let asked = bounds.filter(|&(first, end)| {
+        is_asked(believed, truth, Lba(first)) && is_asked(believed, truth, Lba(end - 1))
+    });
+    share(asked.map(|(first, end)| {
+        let begins = believed.geometry.track_of(Lba(first));
+        let ends = believed.geometry.track_of(Lba(end - 1));
+        begins.is_some_and(|track| track.first.0 == first)
+            && ends.is_some_and(|track| track.last.0 == end - 1)
+            && is_track(believed, truth, Lba(first))
+            && is_track(believed, truth, Lba(end - 1))
+    }))
+}
+
+/// Whether a block's track has the bounds and the sectors that it has.
+fn is_track(believed: &Profile, truth: &Profile, lba: Lba) -> bool {
+    let track = |geometry: &Geometry| {
+        let track = geometry.track_of(lba)?;
+        Some((track.first, track.last, track.sectors))
+    };
+    let is = track(&truth.geometry);
+    is.is_some() && is == track(&believed.geometry)
+}
+
+/// The figures for people, under the report.
+pub fn text(checked: &Checked, found: &Found) -> String {
+    let mut text = String::from("\nagainst what is true of the drive\n");
+    let mut line = |what: &str, figure: Option<f64>, digits: usize, unit: &str| {
+        let figure = figure.map_or("not known".to_owned(), |f| format!("{f:.digits$}{unit}"));
+        let _ = writeln!(text, "  {what:<44}{figure}");
+    };
+    line("period off by", checked.period_ppm, 2, " ppm");
+    line(
+        "angles of 95 % of blocks within",
+        checked.angle_p95_rev,
+        5,
+        " revolutions",
+    );
+    line(
+        "angles of 99 % of blocks within",
+        checked.angle_p99_rev,
+        5,
+        " revolutions",
+    );
+    line(
+        "seek table off by, in the mean",
+        checked.seek_mean_error_us,
+        1,
+        " us",
+    );
+    let percent = |share: Option<f64>| share.map(|share| share * 100.0);
+    line("zones exact", percent(checked.zones_exact), 1, " %");
+    line("tracks exact", percent(checked.tracks_exact), 1, " %");
+    let known = found.findings.map.known() as f64 / found.device.blocks as f64;
+    line(
+        "blocks whose tracks are said to be known",
+        Some(known * 100.0),
+        1,
+        " %",
+    );
+    text
+}

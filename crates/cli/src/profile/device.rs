@@ -1,0 +1,268 @@
+//! The profile of a drive that is there, in real time: reads past the page cache, by one thread for
+//! each command that is pending.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Seek as _, SeekFrom};
+use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::thread;
+use std::time;
+
+use block::{Action, Command, Duration, Extent, Instant, Outcome, Status};
+use profiler::{Device, Findings, Next, Offers, Profiler, Writes, procedure};
+use rustix::fs::OFlags;
+
+use super::found::{Ended, Found, kebab};
+use super::progress::Progress;
+use crate::output::Failure;
+
+/// What memory, addresses and lengths of direct reads are multiples of, at most.
+const ALIGNMENT: usize = 4096;
+
+/// Threads, which is how many commands the drive is given at once. A choice: SATA's queue.
+const THREADS: u32 = 32;
+
+/// Profiles a drive.
+///
+/// # Errors
+/// If it is not there, is no drive, or must not be read; or if writes are allowed to another one.
+pub fn profile(
+    path: &Path,
+    may_write: Option<&Path>,
+    budget: Duration,
+    resumed: Findings,
+) -> Result<Found, Failure> {
+    let writes = match may_write {
+        None => Writes::Forbidden,
+        Some(named) if named == path => Writes::Allowed,
+        Some(named) => {
+            return Err(Failure::input(format!(
+                "--allow-writes {}: expected the device's path again, {}",
+                named.display(),
+                path.display()
+            )));
+        }
+    };
+    let wrong = |error: io::Error| Failure::input(format!("{}: {error}", path.display()));
+    let mut file = open(path, writes).map_err(wrong)?;
+    let bytes = file.seek(SeekFrom::End(0)).map_err(wrong)?;
+    let device = identify(path, bytes, writes).map_err(Failure::input)?;
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let name = kebab(&name);
+    let progress = Progress::new(&name, budget);
+    let whole = move |prober| procedure::complete(prober, budget);
+    let profiler = Profiler::new(device, resumed, whole);
+    let mut desk = Desk::new(file, device);
+    let (profiler, at, ended) = desk.run(profiler, budget, &progress);
+    progress.finish();
+    match desk.failed.take() {
+        Some(error) if profiler.findings().clock.is_none() => Err(wrong(error)),
+        _ => Ok(Found {
+            name,
+            device,
+            findings: profiler.findings(),
+            truth: None,
+            at,
+            probes: profiler.probes(),
+            ended,
+        }),
+    }
+}
+
+fn open(path: &Path, writes: Writes) -> io::Result<File> {
+    OpenOptions::new()
+        .read(true)
+        .write(writes == Writes::Allowed)
+        .custom_flags(OFlags::DIRECT.bits() as i32)
+        .open(path)
+}
+
+/// What the system tells of a device; files are taken for drives of 4 KB blocks, so that their
+/// reads are aligned.
+fn identify(path: &Path, bytes: u64, writes: Writes) -> Result<Device, String> {
+    let device = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let queue = device.file_name().map(|name| {
+        let of_all = Path::new("/sys/class/block").join(name);
+        match of_all.join("partition").exists() {
+            // A partition has the queue of its drive.
+            true => of_all.join("../queue"),
+            false => of_all.join("queue"),
+        }
+    });
+    let number = |name: &str| -> Option<u32> {
+        let text = std::fs::read_to_string(queue.as_ref()?.join(name)).ok()?;
+        text.trim().parse().ok()
+    };
+    let block_bytes = number("logical_block_size").unwrap_or(4096);
+    let physical_block_bytes = number("physical_block_size").unwrap_or(block_bytes);
+    if ![512, 4096].contains(&block_bytes) || bytes < LEAST_BYTES {
+        return Err(format!(
+            "{}: {bytes} bytes in blocks of {block_bytes}: expected at least {LEAST_BYTES}, in \
+             blocks of 512 or 4096",
+            path.display()
+        ));
+    }
+    Ok(Device {
+        blocks: bytes / u64::from(block_bytes),
+        block_bytes,
+        physical_block_bytes: match physical_block_bytes {
+            512 => block_bytes,
+            _ => 4096,
+        },
+        depth: THREADS,
+        offers: Offers::Nothing,
+        writes,
+    })
+}
+
+/// The least size of a drive: the smallest that we ship is a thousand times larger. A choice.
+const LEAST_BYTES: u64 = 1 << 20;
+
+/// Where commands wait for a thread, and outcomes for the profiler.
+struct Desk {
+    begun: time::Instant,
+    commands: Sender<Command>,
+    outcomes: Receiver<(Outcome, Option<io::Error>)>,
+    failed: Option<io::Error>,
+    device: Device,
+}
+
+impl Desk {
+    fn new(file: File, device: Device) -> Self {
+        let begun = time::Instant::now();
+        let (commands, waiting) = channel::<Command>();
+        let (ended, outcomes) = channel();
+        let waiting = Arc::new(std::sync::Mutex::new(waiting));
+        let file = Arc::new(file);
+        for _ in 0..THREADS {
+            let (waiting, ended) = (Arc::clone(&waiting), ended.clone());
+            let file = Arc::clone(&file);
+            thread::spawn(move || {
+                let mut memory = Memory::default();
+                loop {
+                    let next = waiting.lock().map(|waiting| waiting.recv());
+                    let Ok(Ok(command)) = next else { return };
+                    let done = memory.serve(&file, command.action, device);
+                    let outcome = Outcome {
+                        id: command.id,
+                        at: since(begun),
+                        status: status(&done, command.action),
+                        account: None,
+                    };
+                    if ended.send((outcome, done.err())).is_err() {
+                        return;
+                    }
+                }
+            });
+        }
+        Desk {
+            begun,
+            commands,
+            outcomes,
+            failed: None,
+            device,
+        }
+    }
+
+    /// Lets the profiler ask until it knows, or the budget is spent.
+    fn run(
+        &mut self,
+        mut profiler: Profiler,
+        budget: Duration,
+        progress: &Progress,
+    ) -> (Profiler, Instant, Ended) {
+        let end = Instant::ZERO + budget;
+        let mut shown = Instant::ZERO;
+        loop {
+            let now = since(self.begun);
+            if now >= end {
+                return (profiler, now, Ended::OutOfTime);
+            }
+            if now >= shown + SHOW {
+                progress.show(now, &self.device, &profiler.findings());
+                shown = now;
+            }
+            let until = match profiler.next_probe(now) {
+                Next::Probe(command) => {
+                    // The threads are there as long as the desk is.
+                    let _ = self.commands.send(command);
+                    continue;
+                }
+                Next::Finished => return (profiler, now, Ended::Finished),
+                Next::Wait => end,
+                Next::WaitUntil(at) => at.min(end),
+            };
+            let wait = time::Duration::from_nanos(until.since(now).as_nanos());
+            match self.outcomes.recv_timeout(wait.min(LONGEST_WAIT)) {
+                Ok((outcome, error)) => {
+                    self.failed = self.failed.take().or(error);
+                    profiler.observe(since(self.begun), outcome);
+                }
+                Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {}
+            }
+        }
+    }
+}
+
+/// How often the terminal is told what is known: two times a second.
+const SHOW: Duration = Duration::from_millis(500);
+
+/// At most so long nothing is looked at, so that the terminal goes on.
+const LONGEST_WAIT: time::Duration = time::Duration::from_millis(500);
+
+fn since(begun: time::Instant) -> Instant {
+    Instant::from_nanos(begun.elapsed().as_nanos() as u64)
+}
+
+fn status(done: &io::Result<()>, action: Action) -> Status {
+    match (done, action) {
+        (Err(_), Action::Read { extent, .. } | Action::Write { extent, .. }) => {
+            Status::MediumError { at: extent.start() }
+        }
+        _ => Status::Good,
+    }
+}
+
+/// A thread's memory for what it reads, aligned inside of a larger piece.
+#[derive(Default)]
+struct Memory {
+    bytes: Vec<u8>,
+}
+
+impl Memory {
+    fn aligned(&mut self, length: usize) -> &mut [u8] {
+        if self.bytes.len() < length + ALIGNMENT {
+            self.bytes = vec![0; length + ALIGNMENT];
+        }
+        let from = self.bytes.as_ptr().align_offset(ALIGNMENT);
+        &mut self.bytes[from..from + length]
+    }
+
+    /// Does what a command asks for. Nothing but reads and writes reaches a device by its file.
+    fn serve(&mut self, file: &File, action: Action, device: Device) -> io::Result<()> {
+        let place = |extent: Extent| {
+            let bytes = u64::from(device.block_bytes);
+            (
+                extent.start().0 * bytes,
+                (extent.length().0 * bytes) as usize,
+            )
+        };
+        match action {
+            Action::Read { extent, .. } => {
+                let (at, length) = place(extent);
+                file.read_exact_at(self.aligned(length), at)
+            }
+            Action::Write { extent, .. } if device.writes == Writes::Allowed => {
+                let (at, length) = place(extent);
+                let zeros = self.aligned(length);
+                zeros.fill(0);
+                file.write_all_at(zeros, at)
+            }
+            Action::Write { .. } => Err(io::ErrorKind::PermissionDenied.into()),
+            Action::Flush if device.writes == Writes::Allowed => file.sync_data(),
+            _ => Ok(()),
+        }
+    }
+}

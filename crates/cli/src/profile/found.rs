@@ -1,0 +1,236 @@
+//! What was found of a drive, and the part of it that is kept to go on from.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use block::{Instant, Lba};
+use drive::{Angle, Profile};
+use profiler::map::{Band, Elsewhere, Piece, Slip, TrackMap};
+use profiler::{Device, Findings, belief};
+use serde::{Deserialize, Serialize};
+
+use crate::output::{Failure, NewFile, read_file};
+
+/// A drive that was profiled.
+#[derive(Debug)]
+pub struct Found {
+    /// Its name, in kebab case.
+    pub name: String,
+    /// What is known without timing it.
+    pub device: Device,
+    /// What was found.
+    pub findings: Findings,
+    /// What is true, if it was simulated.
+    pub truth: Option<Arc<Profile>>,
+    /// The drive's time at the end.
+    pub at: Instant,
+    /// Commands that it was given.
+    pub probes: u64,
+    /// Whether the budget ended it.
+    pub ended: Ended,
+}
+
+/// How a profile came to its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ended {
+    /// There was nothing more to ask.
+    Finished,
+    /// The budget was spent.
+    OutOfTime,
+}
+
+impl Found {
+    /// The profile file.
+    pub fn text(&self) -> String {
+        belief::text(&self.findings, &self.device, &self.name)
+    }
+
+    /// The profile.
+    ///
+    /// # Errors
+    /// If what was found contradicts itself.
+    pub fn profile(&self) -> Result<Profile, Failure> {
+        let found = belief::profile(&self.findings, &self.device, &self.name);
+        found.map_err(|error| Failure::failed(format!("what was found is no profile: {error}")))
+    }
+}
+
+/// A name that a profile can have.
+pub fn kebab(name: &str) -> String {
+    let letter = |c: char| match c.to_ascii_lowercase() {
+        c if c.is_ascii_lowercase() || c.is_ascii_digit() => c,
+        _ => '-',
+    };
+    name.chars().map(letter).collect()
+}
+
+/// What of the findings outlives a run: angles are kept up to a constant, which sighting known
+/// blocks sets again.
+#[derive(Debug, Default, Deserialize, Serialize)]
+struct Kept {
+    pieces: Vec<KeptPiece>,
+    /// `[block, sectors before it]`
+    slips: Vec<(u64, u32)>,
+    /// `[block, blocks]`
+    elsewhere: Vec<(u64, u32)>,
+}
+
+#[derive(Debug, Deserialize, Serialize)]
+struct KeptPiece {
+    first: u64,
+    angle: u64,
+    repeats: u32,
+    step: u64,
+    /// `[tracks, blocks, sectors, start, skew]`
+    cycle: Vec<(u32, u32, u32, u64, u64)>,
+}
+
+/// The findings of a file that [`keep`] wrote; none if it is not there.
+///
+/// # Errors
+/// If it cannot be read, or something else wrote it.
+pub fn resume(path: &Path) -> Result<Findings, Failure> {
+    if !path.exists() {
+        // So that hours are not spent for a name that cannot be written.
+        drop(NewFile::begin(path)?);
+        return Ok(Findings::default());
+    }
+    let text = read_file(path)?;
+    let wrong = |problem: String| Failure::input(format!("{}: {problem}", path.display()));
+    let kept: Kept = serde_json::from_str(&text).map_err(|error| wrong(error.to_string()))?;
+    let map = kept.map();
+    match is_map(&map) {
+        true => Ok(Findings {
+            map,
+            ..Findings::default()
+        }),
+        false => Err(wrong(
+            "pieces that overlap or are empty: expected what --resume has written".to_owned(),
+        )),
+    }
+}
+
+/// Whether the pieces are ascending, apart, and have tracks.
+fn is_map(map: &TrackMap) -> bool {
+    let whole = |piece: &Piece| {
+        piece.repeats > 0
+            && !piece.cycle.is_empty()
+            && piece
+                .cycle
+                .iter()
+                .all(|band| band.tracks > 0 && band.blocks > 0 && band.sectors >= band.blocks)
+            && u128::from(piece.cycle_blocks()) * u128::from(piece.repeats) < 1 << 60
+            && piece.first.0 < 1 << 60
+    };
+    map.pieces.iter().all(whole)
+        && map
+            .pieces
+            .windows(2)
+            .all(|two| two[0].end() <= two[1].first)
+}
+
+/// Writes what is to be gone on from.
+///
+/// # Errors
+/// If the file cannot be written.
+pub fn keep(path: &Path, findings: &Findings) -> Result<(), Failure> {
+    let text = serde_json::to_string(&Kept::of(&findings.map)).map_err(Failure::failed)?;
+    NewFile::begin(path)?.write(&(text + "\n"))
+}
+
+impl Kept {
+    fn of(map: &TrackMap) -> Self {
+        let band = |band: &Band| {
+            let (start, skew) = (band.start.raw(), band.skew.raw());
+            (band.tracks, band.blocks, band.sectors, start, skew)
+        };
+        let piece = |piece: &Piece| KeptPiece {
+            first: piece.first.0,
+            angle: piece.angle.raw(),
+            repeats: piece.repeats,
+            step: piece.step.raw(),
+            cycle: piece.cycle.iter().map(band).collect(),
+        };
+        let slips = map.slips.iter();
+        let elsewhere = map.elsewhere.iter();
+        Kept {
+            pieces: map.pieces.iter().map(piece).collect(),
+            slips: slips.map(|slip| (slip.before.0, slip.sectors)).collect(),
+            elsewhere: elsewhere
+                .map(|moved| (moved.first.0, moved.blocks))
+                .collect(),
+        }
+    }
+
+    fn map(self) -> TrackMap {
+        let band = |(tracks, blocks, sectors, start, skew)| Band {
+            tracks,
+            blocks,
+            sectors,
+            start: Angle::from_raw(start),
+            skew: Angle::from_raw(skew),
+        };
+        let piece = |piece: KeptPiece| Piece {
+            first: Lba(piece.first),
+            angle: Angle::from_raw(piece.angle),
+            cycle: piece.cycle.into_iter().map(band).collect(),
+            repeats: piece.repeats,
+            step: Angle::from_raw(piece.step),
+        };
+        let slip = |(before, sectors)| Slip {
+            before: Lba(before),
+            sectors,
+        };
+        let moved = |(first, blocks)| Elsewhere {
+            first: Lba(first),
+            blocks,
+        };
+        TrackMap {
+            pieces: self.pieces.into_iter().map(piece).collect(),
+            slips: self.slips.into_iter().map(slip).collect(),
+            elsewhere: self.elsewhere.into_iter().map(moved).collect(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn map() -> TrackMap {
+        let kept = Kept {
+            pieces: vec![KeptPiece {
+                first: 7,
+                angle: u64::MAX - 3,
+                repeats: 4,
+                step: 1 << 63,
+                cycle: vec![(2, 9, 10, 5, 6)],
+            }],
+            slips: vec![(8, 1)],
+            elsewhere: vec![(20, 2)],
+        };
+        kept.map()
+    }
+
+    #[test]
+    fn a_map_that_is_kept_comes_back() {
+        let text = serde_json::to_string(&Kept::of(&map())).expect("JSON");
+        let kept: Kept = serde_json::from_str(&text).expect("the same");
+        assert_eq!(kept.map(), map());
+        assert!(is_map(&map()));
+    }
+
+    #[test]
+    fn maps_that_are_none_are_told() {
+        let changed = |change: fn(&mut TrackMap)| {
+            let mut map = map();
+            change(&mut map);
+            is_map(&map)
+        };
+        assert!(!changed(|map| map.pieces[0].repeats = 0));
+        assert!(!changed(|map| map.pieces[0].cycle.clear()));
+        assert!(!changed(|map| map.pieces[0].cycle[0].blocks = 11));
+        assert!(!changed(|map| map.pieces.push(map.pieces[0].clone())));
+        assert!(!changed(|map| map.pieces[0].cycle[0].tracks = u32::MAX));
+    }
+}

@@ -1,0 +1,75 @@
+//! What is known so far, on the terminal.
+
+use block::{Duration, Instant};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use profiler::{Device, Findings};
+
+/// A bar of the budget, with what is known.
+pub struct Progress {
+    bar: ProgressBar,
+}
+
+impl Progress {
+    /// A bar for a drive; where standard error is no terminal it is not drawn.
+    pub fn new(name: &str, budget: Duration) -> Self {
+        let target = ProgressDrawTarget::stderr_with_hz(10);
+        let bar = ProgressBar::with_draw_target(Some(millis(budget)), target);
+        let template = "{prefix} {bar:20} {msg}";
+        if let Ok(style) = ProgressStyle::with_template(template) {
+            bar.set_style(style.progress_chars("█▉▊▋▌▍▎▏ "));
+        }
+        bar.set_prefix(name.to_owned());
+        Progress { bar }
+    }
+
+    /// Shows what is known at a moment of the drive's time.
+    pub fn show(&self, at: Instant, device: &Device, findings: &Findings) {
+        self.bar.set_position(millis(at.since(Instant::ZERO)));
+        let seconds = at.as_secs_f64();
+        let known = known(device, findings);
+        let step = findings.progress.step.name();
+        self.bar.set_message(format!(
+            "{seconds:.0} s of the drive, at {step}; known: {known}"
+        ));
+    }
+
+    /// Takes the bar away.
+    pub fn finish(&self) {
+        self.bar.finish_and_clear();
+    }
+}
+
+fn millis(time: Duration) -> u64 {
+    time.as_nanos() / 1_000_000
+}
+
+/// What is known, in a few words.
+pub fn known(device: &Device, findings: &Findings) -> String {
+    let mut known = Vec::new();
+    if let Some(clock) = &findings.clock {
+        known.push(format!(
+            "{:.1} rpm",
+            60e12 / clock.spindle().period_ps() as f64
+        ));
+    }
+    let mapped = findings.map.known();
+    if mapped > 0 {
+        let share = mapped as f64 / device.blocks as f64 * 100.0;
+        known.push(format!("tracks of {share:.1} % of the blocks"));
+    }
+    if let Some(layout) = &findings.layout {
+        let description = &layout.description;
+        let (surfaces, cylinders) = (description.surfaces, description.cylinders);
+        known.push(format!("{surfaces} surfaces, {cylinders} cylinders"));
+    }
+    if let Some(arm) = &findings.arm {
+        known.push(format!("seeks over {} distances", arm.read.len()));
+    }
+    if findings.firmware.is_some() {
+        known.push("the electronics".to_owned());
+    }
+    match known.is_empty() {
+        true => "nothing".to_owned(),
+        false => known.join(", "),
+    }
+}
