@@ -213,4 +213,11 @@ async fn find_firmware(prober: &Prober) {
         return fail(prober, Step::Firmware, why.to_owned());
     };
     firmware::measure(prober, &geometry).await;
+    // What a write needs before its first sector is in the bus's table, not in the arm's.
+    prober.findings(|findings| {
+        if let (Some(arm), Some(firmware)) = (findings.arm.take(), &findings.firmware) {
+            let data = firmware.bus.write_block + firmware.overheads.write_reselect;
+            findings.arm = Some(arm.with_data(data));
+        }
+    });
 }

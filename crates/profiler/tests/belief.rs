@@ -9,9 +9,9 @@ use drive::{Angle, Imperfections, Part, Profile, VirtualDrive, catalog};
 use profiler::arm::{Arm, SeekPoint};
 use profiler::clock::{Clock, apart};
 use profiler::findings::Steadiness;
-use profiler::firmware::{Firmware, Parts};
+use profiler::firmware::{Firmware, Found, Parts};
 use profiler::map::{Band, Elsewhere, Piece, Slip, TrackMap};
-use profiler::place::Layout;
+use profiler::place::{Layout, Pattern};
 use profiler::rehearsal::{Rehearsed, rehearse};
 use profiler::{Confidence, Device, Findings, Offers, Profiler, Writes, belief};
 
@@ -87,19 +87,25 @@ fn findings(truth: &Profile) -> Findings {
         },
         layout: Some(Layout {
             description: description(truth),
+            pattern: Pattern::head_first(truth.geometry.surfaces()),
             confidence: sure,
+            known: Vec::new(),
+            fenced: Vec::new(),
         }),
         arm: Some(Arm {
             read: points(truth.seek.read()),
             write: points(truth.seek.write()),
             head_switch: truth.head_switch,
             write_settle_nanos: truth.write_settle_nanos,
+            deviation: Duration::from_micros(50),
             confidence: sure,
         }),
         firmware: Some(Firmware {
             overheads: truth.overheads,
             bus: truth.bus,
             buffer: truth.buffer,
+            segments: Found::Exactly,
+            write_buffer: None,
             queue: truth.queue,
             chunk: None,
             confidence: Parts {

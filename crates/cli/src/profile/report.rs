@@ -108,13 +108,12 @@ fn seeks(findings: &Findings) -> Vec<Seek> {
 /// Throughput by the size of reads.
 fn rates(findings: &Findings, block_bytes: u32) -> Vec<Rate> {
     let chunk = findings.firmware.iter().filter_map(|f| f.chunk.as_ref());
-    let rates = chunk.flat_map(|chunk| &chunk.rates);
-    let rate = rates.map(|&(blocks, bytes_per_second)| Rate {
-        blocks,
-        mb_s: bytes_per_second / 1e6,
+    let rates = chunk.flat_map(|chunk| &chunk.curve);
+    let rate = rates.map(|tried| Rate {
+        blocks: tried.blocks,
+        mb_s: tried.rate * f64::from(block_bytes) / 1e6,
     });
-    rate.filter(|rate| rate.blocks > 0 && block_bytes > 0)
-        .collect()
+    rate.collect()
 }
 
 fn failures(findings: &Findings) -> Vec<String> {
