@@ -23,12 +23,12 @@ pub(super) struct Site {
     pub(super) hit: Option<f64>,
 }
 
-/// Parts of the disk.
+/// Parts of the disk besides the one where most is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Part {
-    /// Where measurements are made: in the outer half, which one arm serves.
-    Usual,
-    /// Where tracks are short.
+    /// Where tracks are long, and all alike.
+    Outer,
+    /// Where they are short, and all alike.
     Inner,
 }
 
@@ -91,10 +91,11 @@ impl Site {
             area: self.area,
         };
         let blocks = self.geometry.sectors().0;
-        if part == Part::Inner {
-            self.area = (blocks * 7 / 8, blocks * 31 / 32);
-            self.next = self.area.0;
-        }
+        self.area = match part {
+            Part::Outer => (blocks / 64, blocks / 32),
+            Part::Inner => (blocks * 15 / 16, blocks * 61 / 64),
+        };
+        self.next = self.area.0;
         back
     }
 

@@ -13,7 +13,7 @@
 use block::{Direction, Status};
 use drive::geometry::Track;
 
-use super::site::{Part, Site, median, moment};
+use super::site::{Part, Site, agreed, median, moment};
 use crate::confidence::Confidence;
 use crate::device::Writes;
 
@@ -43,6 +43,19 @@ struct Catch {
     blocks: u64,
     /// When a write of a block ends, against a read.
     ends: f64,
+}
+
+/// Fresh tries that ended as they should, and all.
+#[derive(Clone, Copy, Debug, Default)]
+struct Checks {
+    came_true: u32,
+    checks: u32,
+}
+
+impl Checks {
+    fn confidence(self) -> Confidence {
+        Confidence::of(self.came_true, self.checks)
+    }
 }
 
 /// How a try ended.
@@ -80,7 +93,8 @@ pub(super) async fn measure(site: &mut Site) -> Thresholds {
         ends: 0.0,
     };
     found.read_after_read = threshold(site, &way).await;
-    found.reads = check(site, &way, found.read_after_read).await;
+    let reads = check(site, &way, found.read_after_read, Checks::default()).await;
+    found.reads = reads.confidence();
     if let Some(margin) = found.read_after_read {
         found.behind = behind(site, &way, margin).await;
     }
@@ -89,6 +103,9 @@ pub(super) async fn measure(site: &mut Site) -> Thresholds {
     }
     way.before = Direction::Write;
     found.read_after_write = threshold(site, &way).await;
+    found.reads = check(site, &way, found.read_after_write, reads)
+        .await
+        .confidence();
     found.write_ends = write_ends(site).await;
     let Some(ends) = found.write_ends else {
         return found;
@@ -96,9 +113,12 @@ pub(super) async fn measure(site: &mut Site) -> Thresholds {
     way.wanted = Direction::Write;
     way.ends = ends;
     found.write_after_write = threshold(site, &way).await;
+    let writes = check(site, &way, found.write_after_write, Checks::default()).await;
     way.before = Direction::Read;
     found.write_after_read = threshold(site, &way).await;
-    found.writes = check(site, &way, found.write_after_read).await;
+    found.writes = check(site, &way, found.write_after_read, writes)
+        .await
+        .confidence();
     if let Some(one) = found.write_after_read {
         found.held = held(site, &way, one).await;
     }
@@ -112,8 +132,8 @@ async fn held(site: &mut Site, way: &Catch, one: f64) -> Vec<(f64, f64)> {
         ..*way
     };
     let mut held = Vec::new();
-    for inner in [Part::Usual, Part::Inner] {
-        let back = site.go_to(inner);
+    for part in [Part::Outer, Part::Inner] {
+        let back = site.go_to(part);
         let track = site.fresh();
         if let Some(longer) = threshold(site, &long).await {
             held.push((longer - one, site.sector(&track)));
@@ -134,9 +154,10 @@ async fn threshold(site: &mut Site, way: &Catch) -> Option<f64> {
     }
     while high - low > 4.0 * STEP {
         let middle = (low + high) / 2.0;
-        match tried(site, way, middle).await {
-            Tried::Caught => high = middle,
-            _ => low = middle,
+        if agreed!(tried(site, way, middle).await == Tried::Caught) {
+            high = middle;
+        } else {
+            low = middle;
         }
     }
     Some(around(site, way, (low + high) / 2.0).await)
@@ -171,11 +192,14 @@ async fn around(site: &mut Site, way: &Catch, start: f64) -> f64 {
 }
 
 /// Fresh tries at either side of a threshold.
-async fn check(site: &mut Site, way: &Catch, threshold: Option<f64>) -> Confidence {
+async fn check(site: &mut Site, way: &Catch, threshold: Option<f64>, sofar: Checks) -> Checks {
+    let Checks {
+        mut came_true,
+        mut checks,
+    } = sofar;
     let Some(threshold) = threshold else {
-        return Confidence::NONE;
+        return sofar;
     };
-    let (mut came_true, mut checks) = (0, 0);
     for _ in 0..5 {
         let later = tried(site, way, threshold + CHECK).await;
         came_true += u32::from(later == Tried::Caught);
@@ -186,7 +210,7 @@ async fn check(site: &mut Site, way: &Catch, threshold: Option<f64>) -> Confiden
             checks += 1;
         }
     }
-    Confidence::of(came_true, checks)
+    Checks { came_true, checks }
 }
 
 /// One try with a margin; another one if something else happened.
@@ -285,7 +309,8 @@ impl Thresholds {
             [(cost, _), ..] if cost < 2.0 * NOTABLE => (read, 0),
             [usual, inner] if (inner.1 / usual.1 - 1.0).abs() > 0.05 => {
                 let less = (blocks - 1.0) * (inner.1 - usual.1);
-                let falls = usual.0 - inner.0 > (usual.0.min(less)) / 2.0;
+                // Both may be there: then it falls, but not all the way.
+                let falls = usual.0 - inner.0 > (usual.0.min(less) / 4.0).max(NOTABLE);
                 if falls {
                     (slower(&usual), 0)
                 } else {
