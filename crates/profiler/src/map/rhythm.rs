@@ -152,11 +152,11 @@ impl Rhythm {
             blocks: cycle.blocks * cycles,
             turn: cycle.turn.times(cycles),
         };
-        let mut rest = self.clone_phase();
-        rest.stretch(self, tracks % self.cycle_tracks(), whole)
+        let mut phase = self.phase();
+        phase.stretch(self, tracks % self.cycle_tracks(), whole)
     }
 
-    fn clone_phase(&self) -> Phase {
+    fn phase(&self) -> Phase {
         Phase {
             run: self.run,
             track: self.track,
@@ -165,7 +165,7 @@ impl Rhythm {
 
     /// The kind of the track so many tracks ahead.
     pub(super) fn kind_ahead(&self, tracks: u64) -> Kind {
-        let mut phase = self.clone_phase();
+        let mut phase = self.phase();
         let rest = tracks % self.cycle_tracks();
         phase.stretch(self, rest, Stretch::default());
         self.runs[phase.run].kind
@@ -178,7 +178,7 @@ impl Rhythm {
 
     /// Goes on by so many tracks.
     pub(super) fn advance(&mut self, tracks: u64) {
-        let mut phase = self.clone_phase();
+        let mut phase = self.phase();
         let rest = tracks % self.cycle_tracks();
         phase.stretch(self, rest, Stretch::default());
         (self.run, self.track) = (phase.run, phase.track);
@@ -197,7 +197,7 @@ impl Rhythm {
     }
 
     /// Goes on where a track of another kind than expected has been, if the rhythm has such tracks.
-    /// `before` is how many of the kind were together.
+    /// `last` is that track with those of its kind just before it.
     pub(super) fn resume_after(&mut self, last: &Run) {
         let like = |run: &Run| run.kind.is_like(&last.kind);
         let Some(place) = self.runs.iter().position(like) else {
@@ -215,7 +215,7 @@ impl Rhythm {
         let cycle = self.cycle_tracks();
         let start = Phase { run: 0, track: 0 };
         Parts {
-            head: self.clone_phase().taken(self, until),
+            head: self.phase().taken(self, until),
             cycles: (tracks - until) / cycle,
             tail: start.taken(self, (tracks - until) % cycle),
         }
