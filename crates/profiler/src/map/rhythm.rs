@@ -34,6 +34,8 @@ pub(super) struct Rhythm {
     track: u32,
     /// How many tracks ahead a prediction by these turns was right.
     span: u64,
+    /// The same, since the place in the runs was guessed.
+    checked: u64,
 }
 
 /// Some tracks together.
@@ -93,6 +95,7 @@ impl Rhythm {
             run: 0,
             track,
             span: 1,
+            checked: 0,
         }
     }
 
@@ -171,9 +174,9 @@ impl Rhythm {
         self.runs[phase.run].kind
     }
 
-    /// Whether it has been right for a whole repetition at once.
+    /// Whether it has been right for a whole repetition at once, from where it is thought to be.
     pub(super) fn is_proven(&self) -> bool {
-        self.span >= self.cycle_tracks()
+        self.checked >= self.cycle_tracks()
     }
 
     /// Goes on by so many tracks.
@@ -187,6 +190,7 @@ impl Rhythm {
     /// A prediction so many tracks ahead was `off` revolutions off: the turns are corrected, if
     /// that tells more of them than what was known.
     pub(super) fn refine(&mut self, tracks: u64, off: f64) {
+        self.checked = self.checked.max(tracks);
         if tracks < self.span {
             return;
         }
@@ -199,6 +203,7 @@ impl Rhythm {
     /// Goes on where a track of another kind than expected has been, if the rhythm has such tracks.
     /// `last` is that track with those of its kind just before it.
     pub(super) fn resume_after(&mut self, last: &Run) {
+        self.checked = 0;
         let like = |run: &Run| run.kind.is_like(&last.kind);
         let Some(place) = self.runs.iter().position(like) else {
             self.advance(1);
