@@ -396,3 +396,81 @@ impl History {
         Some(Rhythm::new(vec![Run { kind, tracks: 1 }], 0))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(tracks: u32, blocks: u32, turn: u64) -> Run {
+        let (sectors, turn) = (100, Angle::fraction(turn, 100));
+        let kind = Kind {
+            blocks,
+            sectors,
+            turn,
+        };
+        Run { kind, tracks }
+    }
+
+    #[test]
+    fn what_is_ahead_is_what_single_steps_come_to() {
+        let rhythm = Rhythm::new(vec![run(4, 100, 10), run(1, 94, 25), run(3, 100, 11)], 2);
+        let (mut steps, mut sum) = (rhythm.clone(), Stretch::default());
+        for tracks in 0..40 {
+            assert_eq!(rhythm.ahead(tracks), sum, "{tracks} tracks");
+            assert_eq!(rhythm.kind_ahead(tracks), steps.kind(), "{tracks} tracks");
+            sum = sum.and(&steps.kind(), 1);
+            steps.advance(1);
+        }
+    }
+
+    #[test]
+    fn parts_are_what_is_ahead() {
+        let rhythm = Rhythm::new(vec![run(4, 100, 10), run(1, 94, 25)], 3);
+        for tracks in 0..30 {
+            let parts = rhythm.parts(tracks);
+            let ends = parts.head.iter().chain(&parts.tail);
+            let counted: u64 = ends.map(|run| u64::from(run.tracks)).sum();
+            assert_eq!(counted + parts.cycles * 5, tracks);
+        }
+    }
+
+    #[test]
+    fn a_pattern_is_what_came_twice_and_goes_on_where_it_is() {
+        let mut history = History::default();
+        let cylinder = [run(4, 100, 10), run(1, 100, 25)];
+        for part in [run(2, 100, 10), cylinder[1], cylinder[0], cylinder[1]] {
+            history.push(part);
+            assert_eq!(history.repeated(None), None);
+        }
+        history.push(cylinder[0]);
+        history.push(cylinder[1]);
+        let found = history.repeated(None).expect("a pattern");
+        assert_eq!(
+            (found.runs.as_slice(), found.until_cycle()),
+            (&cylinder[..], 0)
+        );
+        history.push(run(1, 100, 10));
+        let found = history.repeated(None).expect("a pattern");
+        assert_eq!(
+            (found.runs.as_slice(), found.until_cycle()),
+            (&cylinder[..], 4)
+        );
+    }
+
+    #[test]
+    fn a_longer_pattern_than_one_that_was_right_has_to_come_three_times() {
+        let right = Rhythm::new(vec![run(4, 100, 10), run(1, 100, 25)], 0);
+        let mut history = History::default();
+        let odd = [
+            run(4, 100, 10),
+            run(1, 100, 25),
+            run(3, 100, 10),
+            run(1, 100, 40),
+        ];
+        for times in 1..=3 {
+            odd.iter().for_each(|part| history.push(*part));
+            let found = history.repeated(Some(&right));
+            assert_eq!(found.is_some(), times == 3, "{times} times");
+        }
+    }
+}
