@@ -23,6 +23,7 @@ mod rhythm;
 mod survey;
 mod track;
 mod verify;
+mod walk;
 
 pub use explore::{Explored, explore};
 pub use line::Lost;

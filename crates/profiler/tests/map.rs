@@ -5,7 +5,7 @@ use std::sync::Arc;
 use block::{Duration, Extent, Instant, Lba};
 use drive::geometry::Geometry;
 use drive::imperfection::{Chance, Periodic};
-use drive::{Imperfections, VirtualDrive, catalog};
+use drive::{Imperfections, Profile, VirtualDrive, catalog};
 use profiler::clock::{apart, forward};
 use profiler::map::{TrackMap, explore, survey, verify};
 use profiler::prober::Prober;
@@ -62,6 +62,10 @@ impl Bench {
             .expect("a shipped drive")
             .profile()
             .expect("a valid one");
+        Bench::of(profile, truth)
+    }
+
+    fn of(profile: Profile, truth: &Imperfections) -> Self {
         let drive = VirtualDrive::imperfect(Arc::new(profile), truth.clone(), 7);
         let device = Device::of(&drive, Offers::CacheControl, Writes::Forbidden);
         let mut bench = Bench {
@@ -330,7 +334,7 @@ fn hostile_truths_leave_a_true_map() {
 }
 
 #[test]
-fn a_remapped_block_where_a_track_begins() {
+fn a_block_that_takes_an_extra_trip() {
     let truth = Imperfections {
         grown_defects: vec![Lba(334)],
         ..noisy()
@@ -342,6 +346,29 @@ fn a_remapped_block_where_a_track_begins() {
     assert!(map.is_elsewhere(Lba(334)));
     let track = map.track_of(Lba(335)).expect("a track");
     assert_eq!((track.first, track.blocks), (Lba(334), 334));
+}
+
+#[test]
+fn a_remapped_block_where_a_track_begins() {
+    let text = include_str!("../../../drives/seagate-elite-st41601n.toml");
+    let slips = "slips = [\n  351027, 572958, 780987,\n]";
+    assert!(text.contains(slips));
+    // The first block of the second track is in the last spare sector of the first cylinder.
+    let text = text.replace(slips, "remaps = [[85, 1444]]");
+    let profile = Profile::parse(&text, "remapped").expect("a profile");
+    let mut bench = Bench::of(profile, &noisy());
+    bench.explore(5);
+    let map = &bench.findings.map;
+    assert_eq!(map.elsewhere.len(), 1, "{:?}", map.elsewhere);
+    assert!(map.is_elsewhere(Lba(85)));
+    let truth = bench.truth();
+    let (mut compared, mut at, mut zero) = (Compared::default(), Lba(86), None);
+    while map.track_of(at).is_some() {
+        at = compared.add(map, &truth, at, &mut zero);
+    }
+    assert!(compared.tracks > 1000, "{compared:?}");
+    assert_eq!(compared.exact, compared.tracks, "{compared:?}");
+    assert_eq!(compared.close, compared.tracks, "{compared:?}");
 }
 
 #[test]

@@ -4,7 +4,7 @@ use block::Lba;
 use drive::Angle;
 
 use super::rhythm::{Run, SAME};
-use super::{Band, Piece, TrackMap};
+use super::{Band, Elsewhere, Piece, TrackMap};
 use crate::clock::{apart, forward};
 
 /// Runs as bands: a run's turn leads to the next run's first track, which belongs to its band if
@@ -86,6 +86,15 @@ impl Piece {
 }
 
 impl TrackMap {
+    /// A block is not where its track is.
+    pub(super) fn move_away(&mut self, lba: Lba) {
+        if !self.is_elsewhere(lba) {
+            let place = self.elsewhere.partition_point(|moved| moved.first < lba);
+            let (first, blocks) = (lba, 1);
+            self.elsewhere.insert(place, Elsewhere { first, blocks });
+        }
+    }
+
     /// More tracks are known, which were not known before.
     pub(super) fn insert(&mut self, piece: Piece) {
         if piece.repeats == 0 || piece.cycle.is_empty() {
@@ -94,11 +103,12 @@ impl TrackMap {
         let place = self
             .pieces
             .partition_point(|other| other.first < piece.first);
-        if let Some(before) = place.checked_sub(1).map(|index| &mut self.pieces[index]) {
-            if before.goes_on_with(&piece) {
-                before.go_on_with(&piece);
-                return;
-            }
+        let before = place.checked_sub(1).map(|index| &mut self.pieces[index]);
+        if let Some(before) = before
+            && before.goes_on_with(&piece)
+        {
+            before.go_on_with(&piece);
+            return;
         }
         self.pieces.insert(place, piece);
     }

@@ -3,7 +3,7 @@
 use block::{Duration, Instant, Lba};
 use drive::Angle;
 
-use crate::clock::{Clock, apart};
+use crate::clock::apart;
 use crate::prober::{Prober, Unseen};
 
 /// How much a misfit is doubted.
@@ -35,6 +35,11 @@ const INTERVALS: (Duration, Duration) = (Duration::from_millis(40), Duration::fr
 /// A spindle whose clock has to be looked at more often wanders. A choice: as long as a leap takes
 /// that fails, with all its sightings.
 const STEADY: Duration = Duration::from_millis(400);
+
+/// A block that is sighted again from its own track is there within a revolution and some
+/// overhead, within another one if it is read at the second attempt; one that takes more
+/// revolutions is reached by an extra trip.
+const EXTRA_TRIP: f64 = 3.5;
 
 /// Sightings of one block before its angle is given up. A choice.
 const LOOKS: usize = 6;
@@ -115,10 +120,18 @@ impl Eye {
     }
 
     async fn sighted(&self, lba: Lba) -> Result<Angle, Unseen> {
-        let sighting = self.prober.sight(lba).await?;
-        let angle = |clock: Clock| clock.angle_at(sighting.at);
-        let angle = self.prober.findings(|findings| findings.clock.map(angle));
-        angle.ok_or(Unseen::Unsteady)
+        let mut sighting = self.prober.sight(lba).await?;
+        let clock = self.prober.findings(|findings| findings.clock);
+        let clock = clock.ok_or(Unseen::Unsteady)?;
+        let extra_trip = Duration::from_nanos((clock.period() * EXTRA_TRIP) as u64);
+        if sighting.took > extra_trip {
+            // The head is there now.
+            sighting = self.prober.sight(lba).await?;
+            if sighting.took > extra_trip {
+                self.prober.findings(|findings| findings.map.move_away(lba));
+            }
+        }
+        Ok(clock.angle_at(sighting.at))
     }
 
     /// Sights the reference until the clock agrees with it. The first block ever looked at becomes

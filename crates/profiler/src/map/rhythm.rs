@@ -34,6 +34,8 @@ pub(super) struct Rhythm {
     track: u32,
     /// How many tracks ahead a prediction by these turns was right.
     span: u64,
+    /// The same, since the place in the runs was guessed.
+    checked: u64,
 }
 
 /// Some tracks together.
@@ -93,6 +95,7 @@ impl Rhythm {
             run: 0,
             track,
             span: 1,
+            checked: 0,
         }
     }
 
@@ -152,11 +155,11 @@ impl Rhythm {
             blocks: cycle.blocks * cycles,
             turn: cycle.turn.times(cycles),
         };
-        let mut rest = self.clone_phase();
-        rest.stretch(self, tracks % self.cycle_tracks(), whole)
+        let mut phase = self.phase();
+        phase.stretch(self, tracks % self.cycle_tracks(), whole)
     }
 
-    fn clone_phase(&self) -> Phase {
+    fn phase(&self) -> Phase {
         Phase {
             run: self.run,
             track: self.track,
@@ -165,20 +168,20 @@ impl Rhythm {
 
     /// The kind of the track so many tracks ahead.
     pub(super) fn kind_ahead(&self, tracks: u64) -> Kind {
-        let mut phase = self.clone_phase();
+        let mut phase = self.phase();
         let rest = tracks % self.cycle_tracks();
         phase.stretch(self, rest, Stretch::default());
         self.runs[phase.run].kind
     }
 
-    /// Whether it has been right for a whole repetition at once.
+    /// Whether it has been right for a whole repetition at once, from where it is thought to be.
     pub(super) fn is_proven(&self) -> bool {
-        self.span >= self.cycle_tracks()
+        self.checked >= self.cycle_tracks()
     }
 
     /// Goes on by so many tracks.
     pub(super) fn advance(&mut self, tracks: u64) {
-        let mut phase = self.clone_phase();
+        let mut phase = self.phase();
         let rest = tracks % self.cycle_tracks();
         phase.stretch(self, rest, Stretch::default());
         (self.run, self.track) = (phase.run, phase.track);
@@ -187,6 +190,7 @@ impl Rhythm {
     /// A prediction so many tracks ahead was `off` revolutions off: the turns are corrected, if
     /// that tells more of them than what was known.
     pub(super) fn refine(&mut self, tracks: u64, off: f64) {
+        self.checked = self.checked.max(tracks);
         if tracks < self.span {
             return;
         }
@@ -197,8 +201,9 @@ impl Rhythm {
     }
 
     /// Goes on where a track of another kind than expected has been, if the rhythm has such tracks.
-    /// `before` is how many of the kind were together.
+    /// `last` is that track with those of its kind just before it.
     pub(super) fn resume_after(&mut self, last: &Run) {
+        self.checked = 0;
         let like = |run: &Run| run.kind.is_like(&last.kind);
         let Some(place) = self.runs.iter().position(like) else {
             self.advance(1);
@@ -215,7 +220,7 @@ impl Rhythm {
         let cycle = self.cycle_tracks();
         let start = Phase { run: 0, track: 0 };
         Parts {
-            head: self.clone_phase().taken(self, until),
+            head: self.phase().taken(self, until),
             cycles: (tracks - until) / cycle,
             tail: start.taken(self, (tracks - until) % cycle),
         }
@@ -389,5 +394,83 @@ impl History {
     pub(super) fn going_on(&self) -> Option<Rhythm> {
         let kind = self.last()?.kind;
         Some(Rhythm::new(vec![Run { kind, tracks: 1 }], 0))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(tracks: u32, blocks: u32, turn: u64) -> Run {
+        let (sectors, turn) = (100, Angle::fraction(turn, 100));
+        let kind = Kind {
+            blocks,
+            sectors,
+            turn,
+        };
+        Run { kind, tracks }
+    }
+
+    #[test]
+    fn what_is_ahead_is_what_single_steps_come_to() {
+        let rhythm = Rhythm::new(vec![run(4, 100, 10), run(1, 94, 25), run(3, 100, 11)], 2);
+        let (mut steps, mut sum) = (rhythm.clone(), Stretch::default());
+        for tracks in 0..40 {
+            assert_eq!(rhythm.ahead(tracks), sum, "{tracks} tracks");
+            assert_eq!(rhythm.kind_ahead(tracks), steps.kind(), "{tracks} tracks");
+            sum = sum.and(&steps.kind(), 1);
+            steps.advance(1);
+        }
+    }
+
+    #[test]
+    fn parts_are_what_is_ahead() {
+        let rhythm = Rhythm::new(vec![run(4, 100, 10), run(1, 94, 25)], 3);
+        for tracks in 0..30 {
+            let parts = rhythm.parts(tracks);
+            let ends = parts.head.iter().chain(&parts.tail);
+            let counted: u64 = ends.map(|run| u64::from(run.tracks)).sum();
+            assert_eq!(counted + parts.cycles * 5, tracks);
+        }
+    }
+
+    #[test]
+    fn a_pattern_is_what_came_twice_and_goes_on_where_it_is() {
+        let mut history = History::default();
+        let cylinder = [run(4, 100, 10), run(1, 100, 25)];
+        for part in [run(2, 100, 10), cylinder[1], cylinder[0], cylinder[1]] {
+            history.push(part);
+            assert_eq!(history.repeated(None), None);
+        }
+        history.push(cylinder[0]);
+        history.push(cylinder[1]);
+        let found = history.repeated(None).expect("a pattern");
+        assert_eq!(
+            (found.runs.as_slice(), found.until_cycle()),
+            (&cylinder[..], 0)
+        );
+        history.push(run(1, 100, 10));
+        let found = history.repeated(None).expect("a pattern");
+        assert_eq!(
+            (found.runs.as_slice(), found.until_cycle()),
+            (&cylinder[..], 4)
+        );
+    }
+
+    #[test]
+    fn a_longer_pattern_than_one_that_was_right_has_to_come_three_times() {
+        let right = Rhythm::new(vec![run(4, 100, 10), run(1, 100, 25)], 0);
+        let mut history = History::default();
+        let odd = [
+            run(4, 100, 10),
+            run(1, 100, 25),
+            run(3, 100, 10),
+            run(1, 100, 40),
+        ];
+        for times in 1..=3 {
+            odd.iter().for_each(|part| history.push(*part));
+            let found = history.repeated(Some(&right));
+            assert_eq!(found.is_some(), times == 3, "{times} times");
+        }
     }
 }

@@ -21,7 +21,7 @@ pub async fn survey(prober: &Prober, places: u32) -> Explored {
     let mut seen: Vec<(u64, u32)> = Vec::new();
     let mut holes = 0;
     for place in 0..u64::from(places) {
-        let at = blocks / u64::from(places) * place;
+        let at = blocks.saturating_sub(PLACE) / u64::from(places - 1).max(1) * place;
         match look(prober, at).await {
             Some(sectors) => seen.push((at, sectors)),
             None => holes += 1,

@@ -3,10 +3,10 @@
 use block::Lba;
 use drive::Angle;
 
+use super::Slip;
 use super::eye::{Care, Eye, width};
 use super::line::Lost;
 use super::rhythm::SAME;
-use super::{Elsewhere, Slip};
 use crate::clock::{apart, forward};
 
 /// A track of which the beginning is known.
@@ -29,7 +29,8 @@ pub(super) struct Tracing<'a> {
 pub(super) struct Traced {
     pub(super) blocks: u32,
     pub(super) slips: Vec<Slip>,
-    pub(super) elsewhere: Vec<Elsewhere>,
+    /// Blocks on it that are elsewhere.
+    pub(super) elsewhere: Vec<Lba>,
     /// Where the next track's first block ends; none if no next track was looked at.
     pub(super) next: Option<Angle>,
 }
@@ -115,8 +116,7 @@ impl<'a> Tracing<'a> {
                     on = next;
                 }
                 Break::Elsewhere => {
-                    let first = self.lba(next);
-                    traced.elsewhere.push(Elsewhere { first, blocks: 1 });
+                    traced.elsewhere.push(self.lba(next));
                     on = next + 1;
                 }
             }

@@ -1,0 +1,204 @@
+//! The walking part of an exploration: track by track where nothing can be leapt over.
+
+use block::Lba;
+use drive::Angle;
+
+use super::Piece;
+use super::explore::Explorer;
+use super::eye::{Care, width};
+use super::line::{self, Line, Lost, beginning};
+use super::rhythm::{Kind, Rhythm, Run, SAME};
+use super::track::{Traced, Tracing};
+use crate::clock::apart;
+
+/// A line of fewer blocks is no track, but a sign that nothing fits. A choice.
+const FEWEST: u32 = 4;
+
+/// A track that has not more blocks more or less than expected has defects, or others' blocks in
+/// its spare sectors. A choice: twice the longest series of defects in the zoned drives that we
+/// ship.
+const DEFECTS: u32 = 16;
+
+/// Blocks at the end of a zone that may fit the next track as well. A choice: lines of 300 and of
+/// 310 sectors are a third of a sector apart after 10 blocks.
+const MOST_TAKEN: u64 = 40;
+
+impl Explorer {
+    pub(super) async fn trace(
+        &mut self,
+        expected: u32,
+        turn: Option<Angle>,
+    ) -> Result<Traced, Lost> {
+        let (first, limit) = (self.first, self.limit);
+        let tracing = Tracing::new(&mut self.eye, first, self.start, self.sectors, limit);
+        tracing.end(expected, turn).await
+    }
+
+    /// Follows the present track to its end, and makes out the next one's beginning.
+    pub(super) async fn walk(&mut self) -> Result<(), Lost> {
+        if self.first >= self.limit {
+            return Ok(());
+        }
+        let expected = self.expected();
+        let blocks = expected.map_or(self.sectors, |kind| kind.blocks);
+        let turn = expected.map(|kind| kind.turn);
+        let mut traced = self.trace(blocks, turn).await?;
+        if traced.blocks + traced.slipped() < blocks
+            && self.first.0 + u64::from(blocks) < self.limit.0
+        {
+            // A landing by chance behind the end of a zone?
+            let line = line::trace(&mut self.eye, self.first, self.limit).await;
+            let longer = traced.blocks * 2;
+            let other = |line: &Line| {
+                line.is_long() && line.blocks >= longer && line.sectors != self.sectors
+            };
+            if let Some(line) = line.ok().filter(other) {
+                self.enter(line.end - width(line.sectors), line.sectors);
+                traced = self.trace(line.sectors, None).await?;
+            }
+        }
+        let mut next = Lba(self.first.0 + u64::from(traced.blocks));
+        if traced.blocks < FEWEST && next < self.limit {
+            return Err(Lost::NoLine);
+        }
+        let mut kind = Kind {
+            blocks: traced.blocks,
+            sectors: self.sectors,
+            turn: turn.unwrap_or_default(),
+        };
+        let Some(end) = traced.next.filter(|_| next < self.limit) else {
+            self.step(&traced, kind);
+            self.first = next;
+            return Ok(());
+        };
+        let (mut start, sectors) = self.next_beginning(next, end, expected, &traced).await?;
+        if sectors != self.sectors {
+            let back = self.taken_from(next, start, sectors, &mut traced).await?;
+            start = start - width(sectors).times(back);
+            next = Lba(next.0 - back);
+            kind.blocks = traced.blocks;
+        }
+        kind.turn = start - self.start;
+        self.step(&traced, kind);
+        self.first = next;
+        self.enter(start, sectors);
+        Ok(())
+    }
+
+    /// The present track begins there, and has so many sectors on a turn.
+    fn enter(&mut self, start: Angle, sectors: u32) {
+        if sectors != self.sectors {
+            self.history.forget();
+            self.rhythm = None;
+            self.stride = 1;
+            self.eye.resolve(sectors);
+        }
+        (self.start, self.sectors) = (start, sectors);
+    }
+
+    /// What the present track is expected to be.
+    fn expected(&self) -> Option<Kind> {
+        let rhythm = self.rhythm.as_ref().map(Rhythm::kind);
+        let last = self.history.last().map(|run| run.kind);
+        rhythm.or(last).filter(|kind| kind.sectors == self.sectors)
+    }
+
+    /// Where the next track begins, the first block of which ends at `end`, and its turn's
+    /// sectors.
+    async fn next_beginning(
+        &mut self,
+        next: Lba,
+        end: Angle,
+        expected: Option<Kind>,
+        traced: &Traced,
+    ) -> Result<(Angle, u32), Lost> {
+        let start = end - width(self.sectors);
+        if let Some(kind) = expected {
+            let off = apart(self.start + kind.turn, start).abs();
+            if kind.blocks == traced.blocks && off <= kind.tolerance() {
+                return Ok((start, self.sectors));
+            }
+        }
+        // As many sectors as before?
+        let sector = u64::from(self.sectors) * 3 / 4;
+        let far = Lba(next.0 + sector);
+        let tolerance = SAME / f64::from(self.sectors);
+        if far < self.limit {
+            let expected = end + width(self.sectors).times(sector);
+            let off = self.eye.off(far, expected, tolerance, Care::Sure).await?;
+            if off.abs() <= tolerance {
+                return Ok((start, self.sectors));
+            }
+        }
+        match beginning(&mut self.eye, next, self.limit).await {
+            Ok(begun) => {
+                if begun.first_elsewhere {
+                    self.prober
+                        .findings(|findings| findings.map.move_away(next));
+                }
+                Ok((begun.start, begun.sectors))
+            }
+            // A few last blocks.
+            Err(Lost::NoLine) if far >= self.limit => Ok((start, self.sectors)),
+            Err(lost) => Err(lost),
+        }
+    }
+
+    /// Where a zone ends, the lines of two tracks may cross so flatly that some blocks are on
+    /// both. Gives those back that fit the next track better; answers how many.
+    async fn taken_from(
+        &mut self,
+        next: Lba,
+        start: Angle,
+        sectors: u32,
+        traced: &mut Traced,
+    ) -> Result<u64, Lost> {
+        let end = self.start + width(self.sectors).times((traced.blocks + traced.slipped()).into());
+        let mut back = 0;
+        while back < u64::from(traced.blocks - 1) && back < MOST_TAKEN {
+            let seen = self.eye.look(Lba(next.0 - 1 - back)).await?;
+            let here = apart(end - width(self.sectors).times(back), seen);
+            let there = apart(start - width(sectors).times(back), seen);
+            if there.abs() >= here.abs() || there.abs() > SAME / f64::from(sectors) {
+                break;
+            }
+            back += 1;
+        }
+        traced.blocks -= back as u32;
+        let end = Lba(next.0 - back);
+        traced.slips.retain(|slip| slip.before < end);
+        Ok(back)
+    }
+
+    /// Believes in one track.
+    fn step(&mut self, traced: &Traced, kind: Kind) {
+        let run = Run { kind, tracks: 1 };
+        let piece = Piece::of(self.first, self.start, &[run], 1);
+        self.prober.findings(|findings| {
+            let map = &mut findings.map;
+            map.insert(piece);
+            let place = map.slips.partition_point(|slip| slip.before < self.first);
+            map.slips.splice(place..place, traced.slips.iter().copied());
+            traced
+                .elsewhere
+                .iter()
+                .for_each(|moved| map.move_away(*moved));
+        });
+        let Some(rhythm) = &mut self.rhythm else {
+            self.history.push(run);
+            return;
+        };
+        let expected = rhythm.kind();
+        // Defects are no part of what is repeated: other tracks have theirs at other places.
+        let defect = expected.blocks.abs_diff(kind.blocks) <= DEFECTS
+            && apart(expected.turn, kind.turn).abs() <= kind.tolerance();
+        if defect {
+            let kind = expected;
+            self.history.push(Run { kind, tracks: 1 });
+            rhythm.advance(1);
+        } else {
+            self.history.push(run);
+            rhythm.resume_after(self.history.last().unwrap_or(&run));
+        }
+    }
+}
