@@ -95,13 +95,7 @@ fn placed(name: &str) -> Placed {
 
 /// Compares a layout with the truth.
 fn compare(placed: &mut Placed, layout: &Layout, truth: &Profile, zero: Angle) {
-    let found = match Geometry::indexed(&layout.description) {
-        Ok(f) => f,
-        Err(e) => {
-            println!("INVALID {e} {:?}", layout.pattern);
-            return;
-        }
-    };
+    let found = Geometry::indexed(&layout.description).expect("a layout");
     let mut state = 1u64;
     let mut random = |of: u64| {
         state = state

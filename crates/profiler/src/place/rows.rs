@@ -290,7 +290,7 @@ fn ends_after(strips: &[Strip], short: u32, long: u32) -> bool {
         }
         tracks += pair[1].tracks;
     }
-    tracks % short == 0 && tracks % long != 0
+    tracks.is_multiple_of(short) && !tracks.is_multiple_of(long)
 }
 
 /// Whether a skew is that from a surface's track to the next track.
