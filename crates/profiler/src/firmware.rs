@@ -1,5 +1,6 @@
 //! What the electronics do, and what they cost.
 
+use block::Lba;
 use drive::firmware::{BufferRules, Bus, Overheads, QueueRules};
 
 use crate::confidence::Confidence;
@@ -46,9 +47,24 @@ pub struct Parts {
     pub chunk: Confidence,
 }
 
-/// The throughput of reads by their size.
-#[derive(Clone, Debug, Default, PartialEq)]
+/// The sizes of sequential reads that keep the full rate (points a and b of Virtual I/O's Figure 3).
+#[derive(Clone, Debug, PartialEq)]
 pub struct Chunk {
-    /// (blocks of a read, bytes a second), by ascending size.
-    pub rates: Vec<(u32, f64)>,
+    /// Where they were tried.
+    pub at: Lba,
+    /// Point a: the least size, in blocks, with the full rate.
+    pub least: u32,
+    /// Point b: the greatest size up to which it stays; `None` if no larger one was slower.
+    pub most: Option<u32>,
+    /// All that was tried, in the order of size.
+    pub curve: Vec<Rate>,
+}
+
+/// One size.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Rate {
+    /// Blocks of a command.
+    pub blocks: u32,
+    /// Blocks per second.
+    pub rate: f64,
 }

@@ -8,6 +8,8 @@ use block::{Duration, Lba};
 use drive::Geometry;
 
 use crate::arm::{self, Effort};
+use crate::belief::phase;
+use crate::map::TrackMap;
 use crate::prober::{Prober, Unseen};
 use crate::spindle::{self, NotFound};
 
@@ -19,6 +21,8 @@ pub enum Step {
     Begin,
     /// The period and the phase.
     Spindle,
+    /// Where tracks begin and end.
+    Map,
     /// How long the arm takes.
     Arm,
     /// Nothing is left to ask.
@@ -31,6 +35,7 @@ impl Step {
         match self {
             Step::Begin => "nothing yet",
             Step::Spindle => "the spindle",
+            Step::Map => "the tracks",
             Step::Arm => "the arm",
             Step::Done => "done",
         }
@@ -56,6 +61,8 @@ pub async fn complete(prober: Prober, budget: Duration) {
         begin(&prober, Step::Done);
         return;
     }
+    begin(&prober, Step::Map);
+    find_map(&prober).await;
     if prober.now() < end {
         begin(&prober, Step::Arm);
         find_arm(&prober).await;
@@ -94,6 +101,17 @@ fn of_spindle(why: NotFound) -> String {
         NotFound::NoCommonMeasure => "the times between reads of one block have no common measure",
     };
     why.to_owned()
+}
+
+/// Takes up the map that was found before, if the drive still is so.
+async fn find_map(prober: &Prober) {
+    let is_new = prober.findings(|findings| findings.map.pieces.is_empty());
+    if is_new || phase::rejoin(prober).await {
+        return;
+    }
+    prober.findings(|findings| findings.map = TrackMap::default());
+    let why = "they are not where they were before: begun anew";
+    fail(prober, Step::Map, why.to_owned());
 }
 
 async fn find_arm(prober: &Prober) {

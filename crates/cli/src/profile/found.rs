@@ -40,6 +40,22 @@ pub enum Ended {
 }
 
 impl Found {
+    /// That there is something to believe: without a spindle there is nothing.
+    ///
+    /// # Errors
+    /// If there is none.
+    pub fn needs_spindle(&self) -> Result<(), Failure> {
+        let mut failed = self.findings.progress.failed.iter();
+        match (&self.findings.clock, failed.next()) {
+            (Some(_), _) => Ok(()),
+            (None, None) => Err(Failure::failed("the budget was too small for any profile")),
+            (None, Some((step, why))) => {
+                let step = step.name();
+                Err(Failure::failed(format!("no profile: {step}: {why}")))
+            }
+        }
+    }
+
     /// The profile file.
     pub fn text(&self) -> String {
         belief::text(&self.findings, &self.device, &self.name)
