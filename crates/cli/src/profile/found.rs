@@ -247,6 +247,9 @@ mod tests {
         assert!(!changed(|map| map.pieces[0].cycle.clear()));
         assert!(!changed(|map| map.pieces[0].cycle[0].blocks = 11));
         assert!(!changed(|map| map.pieces.push(map.pieces[0].clone())));
-        assert!(!changed(|map| map.pieces[0].cycle[0].tracks = u32::MAX));
+        assert!(!changed(|map| {
+            map.pieces[0].cycle[0].tracks = u32::MAX;
+            map.pieces[0].repeats = u32::MAX;
+        }));
     }
 }
