@@ -130,6 +130,7 @@ fn replay(path: PathBuf) -> Result<Setup, Failure> {
 fn setup(drive: &str, source: Source, requests: Option<u64>) -> Result<Setup, Failure> {
     let policies = ["fcfs", "c-look", "sptf"].map(policy);
     Ok(Setup {
+        belief: None,
         drive: Arc::new(profile(drive)?),
         truth: Truth::default(),
         source,

@@ -23,7 +23,7 @@ use rehearsal::Noise;
 
 /// How to call it.
 #[derive(Debug, Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = EXAMPLES, allow_negative_numbers = true)]
 pub struct Arguments {
     /// A drive that is simulated: a name from `headtime drives`, a profile file, or all; may be
     /// repeated
@@ -51,7 +51,12 @@ pub struct Arguments {
     #[arg(long, conflicts_with = "device")]
     check: bool,
     /// Allow that everything on the device is destroyed: its path again
-    #[arg(long, value_name = "PATH", requires = "device")]
+    #[arg(
+        long,
+        value_name = "PATH",
+        requires = "device",
+        conflicts_with = "drive"
+    )]
     allow_writes: Option<PathBuf>,
     /// Standard deviation of a simulated seek's duration
     #[arg(
@@ -120,6 +125,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         found::keep(path, &founds[0].findings)?;
     }
     if let Some(file) = output {
+        founds[0].needs_spindle()?;
         file.write(&founds[0].text())?;
     }
     for found in &founds {

@@ -1,12 +1,13 @@
 //! `headtime simulate`: a load on a drive under one policy or several, in virtual time.
 
+mod belief;
 mod figures;
+mod help;
 mod progress;
 pub mod scan;
 mod terminal;
 pub mod truth;
 
-use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -21,7 +22,6 @@ use simulator::plot;
 use simulator::replay::Fit;
 use simulator::run::{Options, PastEnd, RunError, Watch};
 use simulator::scenario::{Played, Scenario, ScenarioError};
-use simulator::workload;
 
 use crate::output::{Failure, NewFile, print, read_file, unknown};
 use crate::workload::{LoadArguments, Source, TraceCounts};
@@ -34,11 +34,14 @@ use truth::{OnOff, Truth, TruthArguments};
 
 /// How to call it.
 #[derive(Clone, Debug, Default, Args)]
-#[command(after_help = examples(), allow_negative_numbers = true)]
+#[command(after_help = help::examples(), allow_negative_numbers = true)]
 pub struct Arguments {
     /// The drive: a name from `headtime drives`, or a profile file
     #[arg(long, value_name = "NAME|FILE")]
     pub drive: String,
+    /// What the scheduler believes of it instead: a file of `headtime profile`
+    #[arg(long, value_name = "FILE")]
+    pub belief: Option<PathBuf>,
     #[command(flatten)]
     pub load: LoadArguments,
     #[command(flatten)]
@@ -81,40 +84,6 @@ pub struct Arguments {
     pub json: bool,
 }
 
-/// What stands under the help, made from the tables.
-fn examples() -> String {
-    let mut text = String::from(
-        "Examples:
-  headtime simulate --drive seagate-cheetah-9lp --workload oltp --policy fcfs,c-look,sptf
-  headtime simulate --drive quantum-atlas-10k --workload random --tasks 32 --policy sptf,drive
-  headtime simulate --drive quantum-atlas-10k --workload random --seek-noise-us 60 --write-cache off
-  headtime simulate --drive modern-20tb --workload modern --write-cache off --scan --seconds 600
-  headtime simulate --drive seagate-cheetah-15k5 --trace websearch.csv.zst --device 0 --svg out.svg
-
-Built-in loads:\n",
-    );
-    for load in workload::ALL {
-        let summary = load.workload().map(|load| load.summary).unwrap_or_default();
-        let _ = writeln!(text, "  {:12}{summary}", load.name);
-    }
-    text.push_str("\nPolicies:\n");
-    for policy in scheduler::policy::ALL {
-        let _ = writeln!(text, "  {:16}{}", policy.usage(), policy.what);
-        if let Some(parameter) = policy.parameter() {
-            let (unit, default) = (parameter.unit, parameter.default);
-            let (first, last) = (parameter.range.start(), parameter.range.end());
-            let _ = writeln!(
-                text,
-                "  {:16}N: {first} to {last} {unit}, {default} if left out. {}",
-                "", parameter.what
-            );
-        }
-    }
-    text.push_str(COLUMNS);
-    text.push_str(MODES);
-    text
-}
-
 /// Names for [`Phases`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum PhasesName {
@@ -127,8 +96,10 @@ pub enum PhasesName {
 /// Everything that a comparison needs.
 #[derive(Clone, Debug)]
 pub struct Setup {
-    /// The drive as it is believed to be.
+    /// The drive, as it is believed to be if nothing else is.
     pub drive: Arc<Profile>,
+    /// What is believed of it instead.
+    pub belief: Option<Arc<Profile>>,
     /// How it differs from that.
     pub truth: Truth,
     /// What is asked of it.
@@ -195,8 +166,12 @@ impl Arguments {
             }
         };
         let seed = self.load.seed_of(&source);
-        let truth = self.as_scanned().truth(seed).map_err(truth::refused)?;
+        let mut truth = self.as_scanned().truth(seed).map_err(truth::refused)?;
         let drive = Arc::new(truth.belief(&profile(&self.drive)?));
+        let belief = match &self.belief {
+            Some(path) => Some(truth.believing(path, &drive)?),
+            None => None,
+        };
         let scan = self.scan.plan(&drive)?;
         let requests = match (&source, self.requests, until) {
             (Source::Synthetic(_), None, None) if scan.is_none() => Some(DEFAULT_REQUESTS),
@@ -213,6 +188,7 @@ impl Arguments {
         }
         let setup = Setup {
             drive,
+            belief,
             truth,
             source,
             policies,
@@ -277,6 +253,7 @@ impl Arguments {
             .into_iter()
             .chain(drive)
             .chain(self.scan.scan_from.as_deref())
+            .chain(self.belief.as_deref())
             .map(same)
             .collect();
         for (flag, path) in written {
@@ -363,7 +340,7 @@ impl Setup {
     /// If the drive does not hold as many commands as it should be given.
     pub fn scenario(&self, policy: NamedPolicy) -> Result<Scenario, Failure> {
         Ok(Scenario {
-            belief: Arc::clone(&self.drive),
+            belief: Arc::clone(self.belief.as_ref().unwrap_or(&self.drive)),
             truth: Arc::clone(&self.drive),
             imperfections: self.truth.imperfections().clone(),
             seed: self.truth.seed(),
@@ -464,26 +441,6 @@ pub fn policy(name: &str) -> Result<NamedPolicy, Failure> {
         UnknownPolicy::Parameter { .. } => Failure::input(format!("--policy {error}")),
     })
 }
-
-/// The columns of `--requests-out`.
-const COLUMNS: &str = "
-Columns of --requests-out, a line for every request in the order of their ends:
-  request      its number by arrival, from 0
-  direction    read or write
-  lbn, blocks  where, in blocks of the drive
-  arrived_ns, ended_ns, response_ns
-               virtual time, and the one after the other
-  status       good, medium-error, timed-out or write-pointer
-  waited_ns    before its command was given to the drive
-  queue_ns, overhead_ns, seek_ns, rotation_ns, transfer_ns, bus_ns
-               in the drive; with waited_ns they add up to response_ns
-  hit          what the drive's buffer held of it: miss, partial or full
-";
-
-/// What the label of a report means.
-const MODES: &str = "
-The scheduler knows the drive exactly, belief = truth (in-firmware), unless --seek-noise-us or
---late-seeks make the drive differ from what is believed of it (external).";
 
 /// Requests of a synthetic load that nobody bounded: the mean is then good to about a percent.
 const DEFAULT_REQUESTS: u64 = 10_000;

@@ -8,8 +8,9 @@ use block::{Duration, Instant, Lba};
 use drive::Geometry;
 
 use crate::arm::{self, Effort};
+use crate::belief::phase;
 use crate::firmware;
-use crate::map;
+use crate::map::{self, TrackMap};
 use crate::place::{self, NotPlaced};
 use crate::prober::{Prober, Unseen};
 use crate::spindle::{self, NotFound};
@@ -124,6 +125,7 @@ const PLACES: u64 = 12;
 /// places all over it.
 async fn find_map(prober: &Prober, time: Duration) {
     begin(prober, Step::Map);
+    take_up_map(prober).await;
     let blocks = prober.device().blocks;
     let half = Duration::from_nanos(time.as_nanos() / 2);
     explore(prober, Lba(0), prober.now() + half).await;
@@ -133,6 +135,16 @@ async fn find_map(prober: &Prober, time: Duration) {
         explore(prober, from, prober.now() + each).await;
     }
     verify(prober).await;
+}
+
+/// Takes up the map that was found before, if the drive still is so; else it is forgotten.
+async fn take_up_map(prober: &Prober) {
+    let is_new = prober.findings(|findings| findings.map.pieces.is_empty());
+    if !is_new && !phase::rejoin(prober).await {
+        let why = "the drive is not as it was when its map was found; it is explored anew";
+        fail(prober, Step::Map, why.to_owned());
+        prober.findings(|findings| findings.map = TrackMap::default());
+    }
 }
 
 /// Explores what is left of the drive, and puts it on surfaces and cylinders.

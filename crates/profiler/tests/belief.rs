@@ -202,6 +202,11 @@ fn parts_that_were_not_found_are_slow_and_have_no_confidence() {
     let confidence = believed.confidence.as_ref().expect("confidences");
     assert_eq!(confidence.least(), Some(0.0));
     assert!(confidence.known().is_empty());
+    for entry in catalog::ALL {
+        let device = device(&entry.profile().expect("a valid one"));
+        let believed = belief::profile(&nothing, &device, "nothing").expect("a profile");
+        assert_eq!(believed.geometry.sectors().0, device.blocks);
+    }
     let full = findings(&truth);
     let believed = belief::profile(&full, &device(&truth), "full").expect("a profile");
     let confidence = believed.confidence.as_ref().expect("confidences");

@@ -3,13 +3,20 @@
 use std::sync::Arc;
 
 use block::{Duration, Extent, Instant, Lba, Sectors};
-use drive::{Imperfections, VirtualDrive, catalog};
+use drive::{Angle, Imperfections, VirtualDrive, catalog};
+use profiler::clock::apart;
+use profiler::map::{Band, Piece, TrackMap};
 use profiler::procedure::{Step, complete};
 use profiler::rehearsal::{Rehearsed, rehearse};
 use profiler::{Device, Findings, Offers, Profiler, Writes};
 
 /// What is found of a drive of which some blocks cannot be read.
 fn found(unreadable: Vec<Extent>) -> Findings {
+    found_after(unreadable, Findings::default())
+}
+
+/// The same, going on from what was found before.
+fn found_after(unreadable: Vec<Extent>, before: Findings) -> Findings {
     let entry = catalog::find("hp-c2247a").expect("a shipped drive");
     let truth = Imperfections {
         unreadable,
@@ -20,7 +27,7 @@ fn found(unreadable: Vec<Extent>) -> Findings {
     let device = Device::of(&drive, Offers::CacheControl, Writes::Forbidden);
     let budget = Duration::from_secs(300);
     let whole = move |prober| complete(prober, budget);
-    let mut profiler = Profiler::new(device, Findings::default(), whole);
+    let mut profiler = Profiler::new(device, before, whole);
     let ended = rehearse(&mut profiler, &mut drive, Instant::ZERO, budget);
     assert!(matches!(ended, Rehearsed::Finished(_)), "{ended:?}");
     profiler.findings()
@@ -53,4 +60,63 @@ fn a_drive_without_readable_blocks_has_no_profile() {
         panic!("{:?}", found.progress);
     };
     assert!(why.contains("cannot be read"), "{why}");
+}
+
+/// The first three tracks of the drive, with what angles are off by, and the second one by more.
+fn map(off: Angle, wrong: Angle) -> TrackMap {
+    let entry = catalog::find("hp-c2247a").expect("a shipped drive");
+    let geometry = entry.profile().expect("a valid one").geometry;
+    let mut at = 0;
+    let mut piece = |wrong| {
+        let track = geometry.track_of(Lba(at)).expect("a track");
+        let begins = geometry.locate(Lba(at)).expect("a block").angle;
+        let blocks = (track.last.0 + 1 - at) as u32;
+        let first = Lba(at);
+        at += u64::from(blocks);
+        Piece {
+            first,
+            angle: begins + off + wrong,
+            cycle: vec![Band {
+                tracks: 1,
+                blocks,
+                sectors: track.sectors,
+                start: Angle::ZERO,
+                skew: Angle::ZERO,
+            }],
+            repeats: 1,
+            step: Angle::ZERO,
+        }
+    };
+    TrackMap {
+        pieces: vec![piece(Angle::ZERO), piece(wrong), piece(wrong + wrong)],
+        ..TrackMap::default()
+    }
+}
+
+#[test]
+fn a_map_from_before_is_gone_on_from_if_it_still_fits() {
+    let before = |wrong| Findings {
+        map: map(Angle::fraction(2, 7), wrong),
+        ..Findings::default()
+    };
+    let fits = found_after(Vec::new(), before(Angle::ZERO));
+    assert_eq!(fits.map, before(Angle::ZERO).map);
+    // The clock has the map's angles now: those of the drive, 2/7 on, less the lag of an answer.
+    let entry = catalog::find("hp-c2247a").expect("a shipped drive");
+    let truth = entry.profile().expect("a valid one");
+    let at = Instant::from_nanos(25_000_000_000);
+    let lag = profiler::belief::lag(&truth);
+    let is = truth.spindle.angle_at(at) + Angle::fraction(2, 7);
+    let clock = fits.clock.expect("a clock");
+    let off = apart(is, clock.angle_at(at + lag));
+    assert!(off.abs() < 1e-3, "{off}");
+    let wrong = found_after(Vec::new(), before(Angle::fraction(1, 5)));
+    assert!(wrong.map.pieces.is_empty());
+    assert!(
+        wrong
+            .progress
+            .failed
+            .iter()
+            .any(|(step, _)| *step == Step::Map)
+    );
 }

@@ -40,6 +40,22 @@ pub enum Ended {
 }
 
 impl Found {
+    /// That there is something to believe: without a spindle there is nothing.
+    ///
+    /// # Errors
+    /// If there is none.
+    pub fn needs_spindle(&self) -> Result<(), Failure> {
+        let mut failed = self.findings.progress.failed.iter();
+        match (&self.findings.clock, failed.next()) {
+            (Some(_), _) => Ok(()),
+            (None, None) => Err(Failure::failed("the budget was too small for any profile")),
+            (None, Some((step, why))) => {
+                let step = step.name();
+                Err(Failure::failed(format!("no profile: {step}: {why}")))
+            }
+        }
+    }
+
     /// The profile file.
     pub fn text(&self) -> String {
         belief::text(&self.findings, &self.device, &self.name)
@@ -231,6 +247,9 @@ mod tests {
         assert!(!changed(|map| map.pieces[0].cycle.clear()));
         assert!(!changed(|map| map.pieces[0].cycle[0].blocks = 11));
         assert!(!changed(|map| map.pieces.push(map.pieces[0].clone())));
-        assert!(!changed(|map| map.pieces[0].cycle[0].tracks = u32::MAX));
+        assert!(!changed(|map| {
+            map.pieces[0].cycle[0].tracks = u32::MAX;
+            map.pieces[0].repeats = u32::MAX;
+        }));
     }
 }

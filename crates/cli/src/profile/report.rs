@@ -29,6 +29,8 @@ pub struct Figures {
     head_switch_ms: Option<f64>,
     write_settle_ms: Option<f64>,
     seeks: Vec<Seek>,
+    chunk_least_blocks: Option<u32>,
+    chunk_most_blocks: Option<u32>,
     chunk: Vec<Rate>,
     failed: Vec<String>,
     confidence: std::collections::BTreeMap<&'static str, f64>,
@@ -68,6 +70,8 @@ pub fn figures(found: &Found) -> Result<Figures, Failure> {
     let findings = &found.findings;
     let layout = findings.layout.as_ref().map(|layout| &layout.description);
     let arm = findings.arm.as_ref();
+    let firmware = findings.firmware.as_ref();
+    let chunk = firmware.and_then(|firmware| firmware.chunk.as_ref());
     let shares = belief::shares(findings, &found.device);
     Ok(Figures {
         drive: found.name.clone(),
@@ -84,6 +88,8 @@ pub fn figures(found: &Found) -> Result<Figures, Failure> {
         head_switch_ms: arm.map(|arm| arm.head_switch.as_millis_f64()),
         write_settle_ms: arm.map(|arm| arm.write_settle_nanos as f64 / 1e6),
         seeks: seeks(findings),
+        chunk_least_blocks: chunk.map(|chunk| chunk.least),
+        chunk_most_blocks: chunk.and_then(|chunk| chunk.most),
         chunk: rates(findings, found.device.block_bytes),
         failed: failures(findings),
         confidence: shares
@@ -108,8 +114,7 @@ fn seeks(findings: &Findings) -> Vec<Seek> {
 /// Throughput by the size of reads.
 fn rates(findings: &Findings, block_bytes: u32) -> Vec<Rate> {
     let chunk = findings.firmware.iter().filter_map(|f| f.chunk.as_ref());
-    let rates = chunk.flat_map(|chunk| &chunk.curve);
-    let rate = rates.map(|tried| Rate {
+    let rate = chunk.flat_map(|chunk| &chunk.curve).map(|tried| Rate {
         blocks: tried.blocks,
         mb_s: tried.rate * f64::from(block_bytes) / 1e6,
     });
@@ -273,6 +278,16 @@ fn electronics(text: &mut String, firmware: &profiler::firmware::Firmware) {
         "  queue of {} commands, order {:?}",
         firmware.queue.depth, firmware.queue.order
     );
+    if let Some(chunk) = &firmware.chunk {
+        let most = chunk
+            .most
+            .map_or("any more".to_owned(), |most| most.to_string());
+        let least = chunk.least;
+        let _ = writeln!(
+            text,
+            "  sequential reads of {least} to {most} blocks keep the full rate"
+        );
+    }
 }
 
 /// The drawings: file names and contents. What was not found is not drawn.

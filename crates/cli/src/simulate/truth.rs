@@ -5,6 +5,9 @@
 //! | `--seek-noise-us`, `--late-seeks` | as told | as the profile says: results are *external* |
 //! | `--look-ahead`, `--write-cache`, `--bus-mb-s` | as told | the same: the host commanded or built it |
 
+use std::path::Path;
+use std::sync::Arc;
+
 use block::{Duration, Switch};
 use clap::{Args, ValueEnum};
 use drive::firmware::Bus;
@@ -12,6 +15,7 @@ use drive::imperfection::Chance;
 use drive::{Imperfections, Profile};
 use serde::Serialize;
 
+use super::belief;
 use crate::output::Failure;
 
 /// How the drive is.
@@ -60,6 +64,8 @@ pub struct Truth {
     given: TruthArguments,
     imperfections: Imperfections,
     seed: u64,
+    /// The file that says what is believed, if the profile does not.
+    believed: Option<String>,
 }
 
 /// Whether belief and truth are the same.
@@ -82,6 +88,8 @@ pub struct Stated {
     bus_mb_s: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     seed: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    belief: Option<String>,
 }
 
 impl TruthArguments {
@@ -113,6 +121,7 @@ impl TruthArguments {
                 ..Imperfections::default()
             },
             seed,
+            believed: None,
         })
     }
 
@@ -141,6 +150,24 @@ impl Truth {
         belief
     }
 
+    /// From now on a file says what is believed of the drive; answers with that, as the host
+    /// commanded the drive to be.
+    ///
+    /// # Errors
+    /// If the file says nothing of the drive.
+    pub fn believing(
+        &mut self,
+        path: &Path,
+        drive: &Arc<Profile>,
+    ) -> Result<Arc<Profile>, Failure> {
+        let found = belief::read(path, drive, &self.imperfections, self.seed)?;
+        self.believed = Some(path.display().to_string());
+        let given = self.given;
+        let look_ahead = given.look_ahead.unwrap_or_default().switch();
+        let write_cache = given.write_cache.unwrap_or_default().switch();
+        Ok(Arc::new(found.switched(look_ahead, write_cache)))
+    }
+
     /// What the belief does not know.
     pub fn imperfections(&self) -> &Imperfections {
         &self.imperfections
@@ -153,7 +180,8 @@ impl Truth {
 
     /// Whether belief and truth are the same.
     pub fn mode(&self) -> Mode {
-        match self.imperfections == Imperfections::default() {
+        let is_perfect = self.imperfections == Imperfections::default();
+        match is_perfect && self.believed.is_none() {
             true => Mode::InFirmware,
             false => Mode::External,
         }
@@ -175,12 +203,17 @@ impl Truth {
             let ms = late.costs.as_millis_f64();
             differs.push(format!("{permille} in 1,000 seeks {ms} ms late"));
         }
-        match differs.is_empty() {
-            true => "belief = truth (in-firmware)".to_owned(),
-            false => format!(
-                "the belief does not know: {} (external)",
-                differs.join(", ")
-            ),
+        let differs = match differs.is_empty() {
+            true => None,
+            false => Some(format!("does not know: {}", differs.join(", "))),
+        };
+        match (&self.believed, differs) {
+            (None, None) => "belief = truth (in-firmware)".to_owned(),
+            (None, Some(differs)) => format!("the belief {differs} (external)"),
+            (Some(file), None) => format!("the belief is that of {file} (external)"),
+            (Some(file), Some(differs)) => {
+                format!("the belief is that of {file}, which {differs} (external)")
+            }
         }
     }
 
@@ -210,6 +243,7 @@ impl Truth {
             write_cache: given.write_cache.unwrap_or_default(),
             bus_mb_s: given.bus_mb_s,
             seed: (self.mode() == Mode::External).then_some(self.seed),
+            belief: self.believed.clone(),
         }
     }
 }

@@ -5,5 +5,6 @@ mod golden;
 mod oracle;
 mod random_layouts;
 mod raw_map;
+mod remapped;
 mod shared;
 mod shipped;

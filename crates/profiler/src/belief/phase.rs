@@ -1,9 +1,10 @@
 //! Where the platter of a drive is whose profile is known.
 
 use block::Lba;
-use drive::{Angle, Profile};
+use drive::{Angle, Profile, Spindle};
 
 use crate::clock::{Clock, apart, forward};
+use crate::map::Piece;
 use crate::prober::{Prober, Sighting, Unseen};
 
 /// Sightings from which the phase is taken. A choice: half of them may be disturbed.
@@ -18,35 +19,72 @@ const AGREE: f64 = 0.01;
 /// # Errors
 /// If most of the blocks cannot be sighted: the last reason.
 pub async fn find(prober: &Prober, profile: &Profile) -> Result<Clock, Unseen> {
-    let spindle = profile.spindle;
     let mut seen: Vec<(Sighting, Angle)> = Vec::new();
-    let mut unseen = None;
+    let mut unseen = Unseen::Unreadable;
     for number in 0..SIGHTINGS {
         let lba = block_of(profile, number);
-        match prober.sight(lba).await {
-            Ok(sighting) => {
-                if let Some(place) = profile.geometry.locate(lba) {
-                    let end = place.angle + place.width;
-                    seen.push((sighting, end - spindle.angle_at(sighting.at)));
-                }
-            }
-            Err(why) => unseen = Some(why),
+        match (prober.sight(lba).await, profile.geometry.locate(lba)) {
+            (Ok(sighting), Some(place)) => seen.push((sighting, place.angle + place.width)),
+            (Ok(_), None) => {}
+            (Err(why), _) => unseen = why,
         }
     }
-    let agreeing = |phase: Angle| {
-        let near = seen.iter().map(|(_, other)| apart(phase, *other));
+    match agreed(profile.spindle, &seen) {
+        Some((clock, _)) if seen.len() as u64 * 2 > SIGHTINGS => Ok(clock),
+        _ => Err(unseen),
+    }
+}
+
+/// Sights blocks of the map, and sets the clock to its angles: for a map that was found before, in
+/// another run. Answers whether more than half of the blocks agree; otherwise the clock is as it
+/// was.
+pub async fn rejoin(prober: &Prober) -> bool {
+    let (map, clock) = prober.findings(|findings| (findings.map.clone(), findings.clock));
+    let Some(clock) = clock else {
+        return false;
+    };
+    let mut seen = Vec::new();
+    for number in 0..SIGHTINGS {
+        let mut left = spread(number, map.known());
+        let holds = |piece: &&Piece| {
+            let is_here = left < piece.blocks();
+            left -= if is_here { 0 } else { piece.blocks() };
+            is_here
+        };
+        let lba = map
+            .pieces
+            .iter()
+            .find(holds)
+            .map(|piece| Lba(piece.first.0 + left));
+        let end = lba.and_then(|lba| Some((lba, map.end_angle_of(lba)?)));
+        if let Some((lba, end)) = end
+            && let Ok(sighting) = prober.sight(lba).await
+        {
+            seen.push((sighting, end));
+        }
+    }
+    match agreed(clock.spindle(), &seen) {
+        Some((clock, agree)) if agree as u64 * 2 > SIGHTINGS => {
+            prober.findings(|findings| findings.clock = Some(clock));
+            true
+        }
+        _ => false,
+    }
+}
+
+/// The clock by which most of some sightings ended where their blocks do, and how many did.
+fn agreed(spindle: Spindle, seen: &[(Sighting, Angle)]) -> Option<(Clock, usize)> {
+    let phase = |(sighting, end): &(Sighting, Angle)| *end - spindle.angle_at(sighting.at);
+    let agreeing = |phase_of: Angle| {
+        let near = seen.iter().map(|other| apart(phase_of, phase(other)));
         near.filter(|off| off.abs() < AGREE).collect::<Vec<f64>>()
     };
-    let best = seen.iter().max_by_key(|(_, phase)| agreeing(*phase).len());
-    match (best, unseen) {
-        (Some((sighting, phase)), _) if seen.len() as u64 * 2 > SIGHTINGS => {
-            let offs = agreeing(*phase);
-            let mean = offs.iter().sum::<f64>() / offs.len() as f64;
-            let there = spindle.angle_at(sighting.at) + *phase + forward(mean);
-            Ok(Clock::new(spindle.period_ps(), there, sighting.at))
-        }
-        (_, why) => Err(why.unwrap_or(Unseen::Unreadable)),
-    }
+    let best = seen.iter().max_by_key(|one| agreeing(phase(one)).len())?;
+    let offs = agreeing(phase(best));
+    let mean = offs.iter().sum::<f64>() / offs.len() as f64;
+    let there = best.1 + forward(mean);
+    let clock = Clock::new(spindle.period_ps(), there, best.0.at);
+    Some((clock, offs.len()))
 }
 
 /// A block whose track is known, one after the other far apart; any block if nothing is said.
@@ -54,12 +92,7 @@ fn block_of(profile: &Profile, number: u64) -> Lba {
     let blocks = profile.geometry.sectors().0;
     let known = profile.confidence.as_ref().map_or(&[][..], |c| c.known());
     let total: u64 = known.iter().map(|extent| extent.length().0).sum();
-    let spread = |blocks: u64| {
-        // The golden section spreads them over the disk.
-        let share = u128::from((number + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15));
-        ((share * u128::from(blocks)) >> 64) as u64
-    };
-    let mut left = spread(total);
+    let mut left = spread(number, total);
     for extent in known {
         let length = extent.length().0;
         if left < length {
@@ -67,5 +100,11 @@ fn block_of(profile: &Profile, number: u64) -> Lba {
         }
         left -= length;
     }
-    Lba(spread(blocks))
+    Lba(spread(number, blocks))
+}
+
+/// One of so many, spread over them by the golden section.
+fn spread(number: u64, over: u64) -> u64 {
+    let share = u128::from((number + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15));
+    ((share * u128::from(over)) >> 64) as u64
 }

@@ -28,7 +28,14 @@ pub fn description(map: &TrackMap, blocks: u64) -> Description {
     let mut filling = Filling::default();
     let pieces = map.pieces.iter();
     let first = pieces.clone().flat_map(|piece| piece.cycle.first()).next();
-    let mut like = *first.unwrap_or(&UNKNOWN);
+    // On a large drive so many more that they fit on one surface.
+    let least = (blocks / u64::from(MAX_CYLINDERS) + 1) as u32;
+    let unknown = Band {
+        blocks: least.max(UNKNOWN.blocks),
+        sectors: least.max(UNKNOWN.sectors),
+        ..UNKNOWN
+    };
+    let mut like = *first.unwrap_or(&unknown);
     let (mut at, mut angle) = (0, Angle::ZERO);
     for piece in pieces {
         filling.like(like, angle, piece.first.0.saturating_sub(at));

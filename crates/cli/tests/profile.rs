@@ -1,0 +1,210 @@
+//! `headtime profile` as a whole binary: what it refuses, what it says, and that others read what it
+//! writes.
+
+#[path = "scene/scene.rs"]
+mod scene;
+
+use scene::Scene;
+use serde_json::Value;
+
+/// A command that fails, and what it says.
+fn refused(scene: &Scene, arguments: &str) -> (Option<i32>, String) {
+    let output = scene.run(arguments);
+    let said = String::from_utf8(output.stderr).expect("text");
+    assert!(!output.status.success(), "{arguments}: {said}");
+    assert_eq!(said.lines().count(), 1, "{arguments}: {said}");
+    (output.status.code(), said)
+}
+
+#[test]
+fn bad_inputs_are_refused() {
+    let scene = Scene::with(&[("bad.json", "{\"pieces\": 7}"), ("two.toml", "name = 3")]);
+    let small = "profile --drive hp-c2247a";
+    for (arguments, words) in [
+        ("profile", "--drive"),
+        ("profile --drive quantum-atlas-10kk", "quantum-atlas-10k"),
+        ("profile --drive two.toml", "two.toml"),
+        (&format!("{small} --budget 0s"), "--budget"),
+        (&format!("{small} --budget soon"), "such as 90s, 10m or 3h"),
+        (&format!("{small} --budget 30d"), "up to a week"),
+        (&format!("{small} --seek-noise-us -1"), "--seek-noise-us"),
+        (&format!("{small} --seek-noise-us nan"), "--seek-noise-us"),
+        (
+            &format!("{small} --electronics-noise-us 1e9"),
+            "from 0 to 10000",
+        ),
+        (&format!("{small} -o missing/folder.toml"), "missing"),
+        (
+            &format!("{small} --drive dec-rz26 -o two.toml"),
+            "one --drive",
+        ),
+        (&format!("{small} --resume bad.json"), "bad.json"),
+        (&format!("{small} --device two.toml"), "--device"),
+        ("profile --device nothing-there", "nothing-there"),
+        ("profile --device two.toml --check", "--check"),
+        ("profile --device two.toml --seed 3", "--seed"),
+        (
+            "profile --device two.toml --allow-writes three.toml",
+            "the device's path again, two.toml",
+        ),
+        (
+            &format!("{small} --allow-writes hp-c2247a"),
+            "--allow-writes",
+        ),
+    ] {
+        let (code, said) = refused(&scene, arguments);
+        assert_eq!(code, Some(2), "{arguments}: {said}");
+        assert!(said.contains(words), "{arguments}: {said}");
+    }
+    assert!(!scene.path("missing").exists());
+    assert_eq!(scene.read("two.toml"), "name = 3");
+}
+
+#[test]
+fn figures_against_the_truth_have_exactly_their_keys() {
+    let scene = Scene::with(&[]);
+    let text = scene.prints("profile --drive hp-c2247a --drive dec-rz26 --check --json");
+    let lines: Vec<Value> = text
+        .lines()
+        .map(|line| serde_json::from_str(line).expect("JSON"))
+        .collect();
+    assert_eq!(lines.len(), 2);
+    assert_eq!(lines[1]["drive"], "dec-rz26");
+    for line in &lines {
+        let keys: Vec<&String> = line.as_object().expect("an object").keys().collect();
+        let mut expected = [
+            "drive",
+            "period_ppm",
+            "angle_p95_rev",
+            "angle_p99_rev",
+            "seek_mean_error_us",
+            "zones_exact",
+            "tracks_exact",
+            "drive_seconds",
+            "confidence",
+        ];
+        let mut keys: Vec<&str> = keys.into_iter().map(String::as_str).collect();
+        keys.sort_unstable();
+        expected.sort_unstable();
+        assert_eq!(keys, expected);
+        let period_off = line["period_ppm"].as_f64().expect("a period");
+        assert!(period_off.abs() < 5.0, "{line}");
+        let seconds = line["drive_seconds"].as_f64().expect("seconds");
+        assert!(seconds > 1.0 && seconds <= 600.0, "{line}");
+    }
+}
+
+#[test]
+fn the_same_seed_finds_the_same_and_the_budget_ends_it() {
+    let scene = Scene::with(&[]);
+    let run = |flags: &str| scene.prints(&format!("profile --drive hp-c2247a {flags}"));
+    assert_eq!(run("--seed 5"), run("--seed 5"));
+    // So much that revolutions are missed, now and then.
+    let noisy = |seed| run(&format!("--seek-noise-us 4000 --seed {seed} --json"));
+    assert_ne!(noisy(5), noisy(6));
+    let short: Value = serde_json::from_str(&run("--budget 5s --json")).expect("JSON");
+    assert_eq!(short["finished"], false);
+    assert_eq!(short["drive_seconds"], 5.0);
+    assert!(run("--budget 5s").contains("the budget is spent"));
+    let (code, said) = refused(&scene, "profile --drive hp-c2247a --budget 50ms -o no.toml");
+    assert!(said.contains("--budget"), "{said}");
+    assert_eq!(code, Some(2));
+    let (code, said) = refused(&scene, "profile --drive hp-c2247a --budget 0.1s -o no.toml");
+    assert!(said.contains("too small"), "{said}");
+    assert_eq!(code, Some(1));
+    assert!(!scene.path("no.toml").exists());
+}
+
+#[test]
+fn what_is_written_is_read_as_drive_and_as_belief() {
+    let scene = Scene::with(&[]);
+    scene.prints("profile --drive hp-c2247a -o found.toml");
+    let written = scene.read("found.toml");
+    assert!(written.contains("provenance = \"profiled\""), "{written}");
+    let load = "--workload random --requests 300 --json";
+    let json = |flags: &str| -> Value {
+        serde_json::from_str(&scene.prints(&format!("simulate {flags} {load}"))).expect("JSON")
+    };
+    json("--drive found.toml");
+    let plain = json("--drive hp-c2247a");
+    assert_eq!(plain["mode"], "in-firmware");
+    let believed = json("--drive hp-c2247a --belief found.toml");
+    assert_eq!(believed["mode"], "external");
+    assert_eq!(believed["truth"]["belief"], "found.toml");
+    assert_eq!(plain["truth"].get("belief"), None);
+    // Who believes the truth, if for a phase that is found by reads, is not much slower.
+    let shipped = concat!(env!("CARGO_MANIFEST_DIR"), "/../../drives/hp-c2247a.toml");
+    let text = std::fs::read_to_string(shipped).expect("a shipped profile");
+    std::fs::write(scene.path("true.toml"), text).expect("written");
+    let rate = |json: &Value| json["results"][0]["requests_per_second"].as_f64();
+    let (all, read) = (
+        rate(&plain),
+        rate(&json("--drive hp-c2247a --belief true.toml")),
+    );
+    let share = read.expect("a rate") / all.expect("a rate");
+    assert!((0.98..1.02).contains(&share), "{share}");
+    let report = scene
+        .prints("simulate --drive hp-c2247a --belief found.toml --workload random --requests 50");
+    assert!(
+        report.contains("the belief is that of found.toml (external)"),
+        "{report}"
+    );
+    let (_, said) = refused(
+        &scene,
+        "simulate --drive dec-rz26 --belief found.toml --workload random",
+    );
+    assert!(said.contains("expected the"), "{said}");
+    let (_, said) = refused(
+        &scene,
+        "simulate --drive dec-rz26 --belief none.toml --workload random",
+    );
+    assert!(said.contains("none.toml"), "{said}");
+}
+
+#[test]
+fn what_is_known_is_kept_and_gone_on_from() {
+    let scene = Scene::with(&[]);
+    let run = "profile --drive hp-c2247a --resume known.json --json";
+    scene.prints(run);
+    let kept: Value = serde_json::from_str(&scene.read("known.json")).expect("JSON");
+    assert!(kept["pieces"].is_array());
+    // One track, as of a run before.
+    let track = r#"{"pieces":[{"first":0,"angle":0,"repeats":3,"step":5,"cycle":[[1,56,57,0,0]]}],
+                    "slips":[],"elsewhere":[]}"#;
+    std::fs::write(scene.path("known.json"), track).expect("written");
+    let figures: Value = serde_json::from_str(&scene.prints(run)).expect("JSON");
+    // The drive has no such tracks, so that nothing is kept of them.
+    assert!(
+        figures["failed"]
+            .to_string()
+            .contains("not where they were"),
+        "{figures}"
+    );
+    assert!(!scene.read("known.json").contains("[1,56,57,0,0]"));
+    let far = track.replace("\"first\":0", "\"first\":2054800");
+    std::fs::write(scene.path("known.json"), far).expect("written");
+    let (_, said) = refused(&scene, run);
+    assert!(said.contains("past the end"), "{said}");
+}
+
+#[test]
+fn a_file_as_a_device_is_only_read() {
+    let scene = Scene::with(&[]);
+    let contents: Vec<u8> = (0..4u32 << 20).map(|byte| (byte % 251) as u8).collect();
+    std::fs::write(scene.path("small.img"), &contents).expect("written");
+    let output = scene.run("profile --device small.img --budget 2s -o small.toml");
+    let said = String::from_utf8(output.stderr).expect("text");
+    if said.contains("Invalid argument") {
+        println!("skipped: this file system has no direct reads");
+        return;
+    }
+    // A file that is no disk has no spindle; one on a disk may have.
+    assert!(
+        output.status.success() || said.contains("no profile") || said.contains("budget"),
+        "{said}"
+    );
+    assert_eq!(output.status.success(), scene.path("small.toml").exists());
+    assert!(std::fs::read(scene.path("small.img")).expect("it is there") == contents);
+    let (_, said) = refused(&scene, "profile --device small.toml --budget 2s");
+    assert!(said.contains("small.toml"), "{said}");
+}
