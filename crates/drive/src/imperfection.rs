@@ -41,9 +41,21 @@ pub struct Imperfections {
     pub hang: Option<(u64, Duration)>,
     /// Blocks in a sequential-write zone (host-managed shingled recording); none if zero.
     pub sequential_zone: Option<u64>,
+    /// What becomes of writes that count as done only when they are on the medium (FUA).
+    pub durable_writes: DurableWrites,
     /// What it is like from some moment on, instead of all this. Nothing jumps at that moment:
     /// the platter goes on from where it is.
     pub later: Option<Later>,
+}
+
+/// Whether a drive keeps its word about writes with FUA.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum DurableWrites {
+    /// They end when they are on the medium.
+    #[default]
+    Kept,
+    /// They end as soon as the buffer holds them, as all others do.
+    Broken,
 }
 
 /// How a drive deviates from some moment on.
@@ -234,6 +246,11 @@ impl Luck {
         self.imperfections
             .sequential_zone
             .filter(|&blocks| blocks > 0)
+    }
+
+    /// Whether a write with FUA is one.
+    pub(crate) fn keeps_durable(&self) -> bool {
+        self.imperfections.durable_writes == DurableWrites::Kept
     }
 
     /// The first unreadable block from `first` on.

@@ -107,8 +107,8 @@ pub struct Parts {
     pub look_ahead: Confidence,
     /// Which writes are done early.
     pub write_back: Confidence,
-    /// Whether reading begins anywhere on a track.
-    pub zero_latency_read: Confidence,
+    /// Whether reading begins anywhere on a track; `None` behind a bus that hides it.
+    pub zero_latency_read: Option<Confidence>,
     /// The same for writing.
     pub zero_latency_write: Confidence,
     /// The order of the queue.

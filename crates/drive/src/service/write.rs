@@ -39,7 +39,7 @@ impl Service {
             let last = latest.find(|dirty| self.arm_of(dirty.extent.start()) == arm);
             last.is_none_or(|dirty| dirty.extent.end() == extent.start())
         };
-        durability == Durability::Volatile
+        (durability == Durability::Volatile || !self.luck.keeps_durable())
             && self.buffer.write_cache == Switch::On
             && self.buffer.takes_writes(extent.length().0)
             && match self.truth.buffer.write_back {

@@ -4,7 +4,7 @@ use block::{
     Action, Command, CommandId, Duration, Instant, Lba, Outcome, Refused, Switch, Urgency,
 };
 use drive::firmware::{LookAhead, QueueOrder, WriteBack};
-use drive::imperfection::{Chance, Periodic};
+use drive::imperfection::{Chance, DurableWrites, Periodic};
 use drive::{Imperfections, Profile, VirtualDrive};
 use proptest::prelude::*;
 
@@ -104,6 +104,7 @@ pub fn luck() -> impl Strategy<Value = Imperfections> {
                 grown_defects: grown,
                 hang,
                 sequential_zone: zone,
+                durable_writes: DurableWrites::Kept,
                 later: None,
             },
         );

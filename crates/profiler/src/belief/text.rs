@@ -236,15 +236,22 @@ fn queue(text: &mut String, findings: &Findings, device: &Device) {
 }
 
 /// The confidence of each part; 0 for parts that were not found, none for those that cannot be
-/// without writing.
+/// seen: without writing, or behind a bus that is slower than the medium.
 pub fn shares(findings: &Findings, device: &Device) -> Vec<(Part, f64)> {
-    let is_asked = |part| part != Part::WriteBack || device.writes == Writes::Allowed;
+    let is_hidden = |part| match part {
+        Part::WriteBack => device.writes == Writes::Forbidden,
+        Part::ZeroLatency => {
+            let firmware = findings.firmware.as_ref();
+            firmware.is_some_and(|firmware| firmware.confidence.zero_latency_read.is_none())
+        }
+        _ => false,
+    };
     let firmware = findings.firmware.as_ref();
     let parts = firmware.map_or_else(Parts::default, |firmware| firmware.confidence);
     let asked = Part::ALL
         .map(|(_, part)| part)
         .into_iter()
-        .filter(|part| is_asked(*part));
+        .filter(|part| !is_hidden(*part));
     let share = |part| {
         let found = match part {
             Part::Spindle => findings.spindle.confidence,
@@ -263,7 +270,7 @@ pub fn shares(findings: &Findings, device: &Device) -> Vec<(Part, f64)> {
             Part::Buffer => parts.segments.min(parts.look_ahead),
             Part::WriteBack => parts.write_back,
             Part::Queue => parts.queue,
-            Part::ZeroLatency => parts.zero_latency_read,
+            Part::ZeroLatency => parts.zero_latency_read.unwrap_or(Confidence::NONE),
         };
         (part, found.share())
     };

@@ -34,7 +34,7 @@ pub(super) async fn measure(
     if per_block < HIDDEN * site.sector(&track) {
         let (found, confidence) = both(site, Direction::Read).await;
         buffer.zero_latency_read = found;
-        parts.zero_latency_read = confidence;
+        parts.zero_latency_read = Some(confidence);
     }
     if site.device().writes == Writes::Allowed {
         let (found, confidence) = both(site, Direction::Write).await;

@@ -55,7 +55,7 @@ pub(super) async fn measure(
 ) -> WriteBuffer {
     let most = 0.6 * site.period();
     let after_read = settled(site, Direction::Read, 1).await;
-    let durable = honesty(site, found).await;
+    let durable = honesty(site, found, parts).await;
     let early = densest(after_read.clone(), most).filter(|&usual| is_constant(&after_read, usual));
     let Some(usual) = early else {
         buffer.write_back = WriteBack::None;
@@ -101,11 +101,9 @@ async fn settled(site: &mut Site, before: Direction, blocks: u64) -> Vec<f64> {
     seen
 }
 
-/// Whether writes that must be on the medium are.
-async fn honesty(site: &mut Site, found: &Findings) -> Honesty {
-    if found.thresholds.write_ends.is_some() {
-        return Honesty::Honest;
-    }
+/// Whether writes that must be on the medium are: wherever their blocks are, those of the buffer
+/// take equally long.
+async fn honesty(site: &mut Site, found: &mut Findings, parts: &mut Parts) -> Honesty {
     let mut seen = Vec::new();
     for _ in 0..WRITES {
         site.prober.ask(Action::Flush).await;
@@ -115,9 +113,16 @@ async fn honesty(site: &mut Site, found: &Findings) -> Honesty {
         seen.push(took(&site.ask(Direction::Write, far, 1).await));
     }
     let usual = densest(seen.clone(), 0.6 * site.period());
-    match usual {
-        Some(usual) if is_constant(&seen, usual) => Honesty::Lies,
-        _ => Honesty::Unknown,
+    if usual.is_some_and(|usual| is_constant(&seen, usual)) {
+        // What looked like their way to the medium was not.
+        found.thresholds.write_ends = None;
+        found.thresholds.writes = Confidence::NONE;
+        parts.write_miss = Confidence::NONE;
+        return Honesty::Lies;
+    }
+    match found.thresholds.write_ends {
+        Some(_) => Honesty::Honest,
+        None => Honesty::Unknown,
     }
 }
 

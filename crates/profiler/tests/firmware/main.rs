@@ -223,7 +223,10 @@ fn wrong(truth: &Profile, found: &Firmware) -> Vec<String> {
         );
     }
     // A bus as slow as the medium hides how reads begin, and then nothing must be claimed.
-    if parts.zero_latency_read > Confidence::NONE {
+    if parts
+        .zero_latency_read
+        .is_some_and(|sure| sure > Confidence::NONE)
+    {
         let right = rules.zero_latency_read == truth.buffer.zero_latency_read;
         check("zero-latency read", right);
     } else {
