@@ -149,17 +149,14 @@ fn in_firmware_and_external_results_have_columns_of_their_own() {
         .replace("x = \"tasks\"", "x = \"seek_noise_us\"");
     let scene = Scene::with(&text);
     let table = scene.prints("experiment try.toml");
-    for part in ["sptf, in-firmware", "sptf, external", "–"] {
+    for part in ["sptf, in-firmware", "sptf, noisy", "–"] {
         assert!(table.contains(part), "{part} is not in\n{table}");
     }
     let json = scene.json("experiment try.toml");
     let modes: Vec<_> = (0..4)
         .map(|at| json["points"][at]["mode"].clone())
         .collect();
-    assert_eq!(
-        modes,
-        ["in-firmware", "external", "in-firmware", "external"]
-    );
+    assert_eq!(modes, ["in-firmware", "noisy", "in-firmware", "noisy"]);
 }
 
 #[test]
@@ -302,7 +299,7 @@ fn differences_that_vary_are_not_told_as_if_they_were_one() {
     let text = GOOD.replace("tasks = [1, 8]", "seek_noise_us = [20, 60]");
     let text = text.replace("x = \"tasks\"", "x = \"seek_noise_us\"");
     let table = Scene::with(&text).prints("experiment try.toml");
-    let said = "mode                  external, by differences that vary";
+    let said = "mode                  noisy, by differences that vary";
     assert!(table.contains(said), "{table}");
 }
 

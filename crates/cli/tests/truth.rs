@@ -30,19 +30,19 @@ fn rate(json: &Value) -> f64 {
 }
 
 #[test]
-fn what_the_belief_does_not_know_makes_results_external_and_slower() {
+fn what_the_belief_does_not_know_makes_results_noisy_and_slower() {
     let plain = json("");
     assert_eq!(plain["mode"], "in-firmware");
     assert_eq!(plain["truth"]["seek_noise_us"], 0.0);
     for flags in ["--seek-noise-us 400", "--late-seeks 200:2.5"] {
         let other = json(flags);
-        assert_eq!(other["mode"], "external", "{flags}");
+        assert_eq!(other["mode"], "noisy", "{flags}");
         assert_eq!(other["truth"]["seed"], 1);
         assert!(rate(&other) < rate(&plain), "{flags}");
     }
     let report = prints("--seek-noise-us 60 --late-seeks 10:1.5");
     let label = "the belief does not know: seek noise of 60 us, 10 in 1,000 seeks 1.5 ms late \
-                 (external)";
+                 (noisy)";
     assert!(report.contains(label), "{report}");
     assert!(!report.contains("in-firmware"), "{report}");
     for none in ["--seek-noise-us 0", "--late-seeks 0:9", "--late-seeks 5:0"] {

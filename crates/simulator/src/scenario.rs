@@ -98,8 +98,8 @@ pub enum ScenarioError {
 }
 
 impl Scenario {
-    /// Whether the scheduler knows all that there is to know: its results are then *in-firmware*,
-    /// otherwise *external*.
+    /// Whether the scheduler knows all that there is to know: its results are then *in-firmware*.
+    /// Otherwise it follows its drive.
     pub fn is_in_firmware(&self) -> bool {
         Arc::ptr_eq(&self.belief, &self.truth) && self.imperfections == Imperfections::default()
     }

@@ -1,5 +1,5 @@
 //! What an experiment prints and draws: a table for each measure, with a row for each value along
-//! the axis and a column for each combination of the others. Results in firmware and external ones
+//! the axis and a column for each combination of the others. Results in firmware and noisy ones
 //! never share a column.
 
 use std::collections::BTreeMap;
@@ -42,7 +42,7 @@ fn mode(plan: &Plan) -> String {
     match common_mode(plan) {
         Some(_) if plan.runs.iter().all(|run| run.setup.truth.label() == label) => label,
         Some(mode) => format!("{}, by differences that vary", mode.name()),
-        None => "in-firmware and external, as the columns say".to_owned(),
+        None => "in-firmware and noisy, as the columns say".to_owned(),
     }
 }
 

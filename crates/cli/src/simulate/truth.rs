@@ -2,7 +2,7 @@
 //!
 //! | flag | the drive | the belief |
 //! |---|---|---|
-//! | `--seek-noise-us`, `--late-seeks` | as told | as the profile says: results are *external* |
+//! | `--seek-noise-us`, `--late-seeks` | as told | as the profile says: results are *noisy* |
 //! | `--look-ahead`, `--write-cache`, `--bus-mb-s` | as told | the same: the host commanded or built it |
 
 use std::path::Path;
@@ -74,7 +74,9 @@ pub struct Truth {
 pub enum Mode {
     /// They are: what a scheduler inside of the drive could do.
     InFirmware,
-    /// They are not.
+    /// They are, but for noise that nobody can know: the belief was not profiled.
+    Noisy,
+    /// They are not: the belief is a file's, as a profiler finds it.
     External,
 }
 
@@ -181,9 +183,10 @@ impl Truth {
     /// Whether belief and truth are the same.
     pub fn mode(&self) -> Mode {
         let is_perfect = self.imperfections == Imperfections::default();
-        match is_perfect && self.believed.is_none() {
-            true => Mode::InFirmware,
-            false => Mode::External,
+        match (&self.believed, is_perfect) {
+            (Some(_), _) => Mode::External,
+            (None, true) => Mode::InFirmware,
+            (None, false) => Mode::Noisy,
         }
     }
 
@@ -209,7 +212,7 @@ impl Truth {
         };
         match (&self.believed, differs) {
             (None, None) => "belief = truth (in-firmware)".to_owned(),
-            (None, Some(differs)) => format!("the belief {differs} (external)"),
+            (None, Some(differs)) => format!("the belief {differs} (noisy)"),
             (Some(file), None) => format!("the belief is that of {file} (external)"),
             (Some(file), Some(differs)) => {
                 format!("the belief is that of {file}, which {differs} (external)")
@@ -242,7 +245,7 @@ impl Truth {
             look_ahead: given.look_ahead.unwrap_or_default(),
             write_cache: given.write_cache.unwrap_or_default(),
             bus_mb_s: given.bus_mb_s,
-            seed: (self.mode() == Mode::External).then_some(self.seed),
+            seed: (self.mode() != Mode::InFirmware).then_some(self.seed),
             belief: self.believed.clone(),
         }
     }
@@ -253,6 +256,7 @@ impl Mode {
     pub fn name(self) -> &'static str {
         match self {
             Mode::InFirmware => "in-firmware",
+            Mode::Noisy => "noisy",
             Mode::External => "external",
         }
     }
@@ -347,10 +351,10 @@ mod tests {
         let belief = truth.belief(&plain);
         assert_eq!(belief.buffer, plain.buffer);
         assert_eq!(belief.bus, plain.bus);
-        assert_eq!(truth.mode(), Mode::External);
+        assert_eq!(truth.mode(), Mode::Noisy);
         assert_eq!(
             truth.label(),
-            "the belief does not know: seek noise of 60 us, 10 in 1,000 seeks 1.5 ms late (external)"
+            "the belief does not know: seek noise of 60 us, 10 in 1,000 seeks 1.5 ms late (noisy)"
         );
     }
 

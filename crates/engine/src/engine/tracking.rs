@@ -91,7 +91,7 @@ impl Engine {
         *tally += 1;
         let mode = tracking.tracker.mode();
         if mode != before {
-            let policy = tracking.policies[usize::from(mode == Mode::Safe)].clone();
+            let policy = tracking.policies[usize::from(mode == Mode::Safe)];
             // What was chosen by the belief is chosen again.
             self.turn_back();
             self.ordering.adopt(&|| policy.make());
