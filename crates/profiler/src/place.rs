@@ -27,6 +27,7 @@ mod recognise;
 mod rows;
 mod skipped;
 mod strip;
+mod usual;
 mod way;
 
 pub use pattern::{Heading, Pattern, Turning};
@@ -80,13 +81,13 @@ pub async fn find(prober: &Prober) -> Result<(), NotPlaced> {
     let found = found.ok_or(NotPlaced::NoPattern)?;
     let anchors = anchors(&ways, &found).await;
     let blocks = prober.device().blocks;
-    let places = prober.findings(|findings| {
-        describe::breaks(
-            &laid(&findings.map, found.pattern, &anchors, blocks),
-            found.pattern,
-        )
+    let (places, regular) = prober.findings(|findings| {
+        let laid = laid(&findings.map, found.pattern, &anchors, blocks);
+        let regular = layout(&findings.map, found.pattern, &anchors, &[], blocks);
+        (describe::breaks(&laid, found.pattern), regular)
     });
-    let skipped = skipped::find(&ways, &found.pattern, &found.row, &places).await;
+    let geometry = Geometry::indexed(&regular.description).map_err(|_| NotPlaced::NoPattern)?;
+    let skipped = skipped::find(&ways, &found.pattern, &found.row, &geometry, &places).await;
     let layout = prober
         .findings(|findings| layout(&findings.map, found.pattern, &anchors, &skipped, blocks));
     let geometry = Geometry::indexed(&layout.description).map_err(|_| NotPlaced::NoPattern)?;

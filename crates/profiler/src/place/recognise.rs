@@ -4,6 +4,8 @@
 //! arm comes back: there are tracks far behind a track in the order of blocks that are as near to
 //! it as can be.
 
+use drive::Angle;
+
 use super::pattern::{Heading, Pattern, Turning};
 use super::way::{EQUAL, Ways, nth};
 use crate::clock::apart;
@@ -67,32 +69,70 @@ fn track(ways: &Ways<'_>, piece: usize, ordinal: u64) -> Option<FoundTrack> {
 /// Which tracks of a piece's cycle come after another skew than most, or have other numbers of
 /// sectors than the one before.
 pub(super) fn cuts(piece: &Piece) -> Vec<u64> {
-    let longest = piece.cycle.iter().max_by_key(|band| band.tracks);
-    let usual = longest.filter(|band| band.tracks > 1).map(|band| band.skew);
+    let turns = turns(piece);
+    let alike = |one: &Turn, other: &Turn| {
+        apart(one.skew, other.skew).abs() <= SAME.max(1.5 / f64::from(one.sectors))
+    };
+    let times = |one: &&Turn| -> u64 {
+        let others = turns.iter().filter(|other| alike(one, other));
+        others.map(|other| other.times).sum()
+    };
+    let Some(usual) = turns.iter().rev().max_by_key(times) else {
+        return Vec::new();
+    };
     let mut cuts = Vec::new();
     let mut ordinal = 0;
+    for turn in &turns {
+        ordinal += turn.times;
+        // Where the arm comes back, many tracks may have the other skew.
+        if turn.other || (turn.times == 1 && !alike(turn, usual)) {
+            cuts.push(ordinal);
+        }
+    }
+    cuts
+}
+
+/// Neighbouring tracks that are followed alike.
+struct Turn {
+    times: u64,
+    /// From where a track begins to where the next one does.
+    skew: Angle,
+    sectors: u32,
+    /// Whether the next has other numbers of sectors.
+    other: bool,
+}
+
+/// How the tracks of a cycle follow each other, the last the first if it is repeated.
+fn turns(piece: &Piece) -> Vec<Turn> {
+    let mut turns = Vec::new();
     for (index, band) in piece.cycle.iter().enumerate() {
-        ordinal += u64::from(band.tracks);
+        let within = Turn {
+            times: u64::from(band.tracks - 1),
+            skew: band.skew,
+            sectors: band.sectors,
+            other: false,
+        };
+        let last = band.start + band.skew.times(within.times);
+        if within.times > 0 {
+            turns.push(within);
+        }
         let wraps = index + 1 == piece.cycle.len();
         if wraps && piece.repeats == 1 {
             break;
         }
         let next = &piece.cycle[(index + 1) % piece.cycle.len()];
-        let begin = if wraps {
-            next.start + piece.step
-        } else {
-            next.start
+        let begin = match wraps {
+            true => next.start + piece.step,
+            false => next.start,
         };
-        let last = band.start + band.skew.times(u64::from(band.tracks - 1));
-        let usual = usual.unwrap_or(band.skew);
-        let off = apart(usual, begin - last).abs();
-        if other_density(band.sectors, next.sectors)
-            || off > SAME.max(1.5 / f64::from(band.sectors))
-        {
-            cuts.push(ordinal);
-        }
+        turns.push(Turn {
+            times: 1,
+            skew: begin - last,
+            sectors: band.sectors,
+            other: other_density(band.sectors, next.sectors),
+        });
     }
-    cuts
+    turns
 }
 
 /// Whether tracks have other numbers of sectors, by more than a few that were slipped.

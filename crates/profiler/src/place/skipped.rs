@@ -2,6 +2,7 @@
 //! shows in the time from one to the other.
 
 use block::Lba;
+use drive::Geometry;
 
 use super::pattern::Pattern;
 use super::way::Ways;
@@ -37,11 +38,13 @@ const PLACES: usize = 64;
 /// tenth of a millisecond for two of them.
 const BETTER: f64 = 0.02;
 
-/// The cylinders that are left out at some places, which are rows' first blocks.
+/// The cylinders that are left out at some places, which are rows' first blocks; `geometry` is
+/// without any.
 pub(super) async fn find(
     ways: &Ways<'_>,
     pattern: &Pattern,
     regular: &FoundTrack,
+    geometry: &Geometry,
     places: &[Lba],
 ) -> Vec<Skipped> {
     let mut skipped = Vec::new();
@@ -52,7 +55,7 @@ pub(super) async fn find(
         return skipped;
     };
     for &place in places.iter().take(PLACES) {
-        let Some(times) = across(ways, pattern, place).await else {
+        let Some(times) = across(ways, geometry, place).await else {
             continue;
         };
         let cylinders = curve.fitting(&times);
@@ -67,16 +70,19 @@ pub(super) async fn find(
 }
 
 /// Times over [`ACROSS`] at a place.
-async fn across(ways: &Ways<'_>, pattern: &Pattern, place: Lba) -> Option<[f64; 5]> {
-    let behind = ways.prober.findings(|found| found.map.track_of(place))?;
-    let surfaces = i64::from(pattern.surfaces);
+async fn across(ways: &Ways<'_>, geometry: &Geometry, place: Lba) -> Option<[f64; 5]> {
+    let behind = geometry.locate(place)?;
+    let at = |cylinder: u32| {
+        let there = geometry.track_at(cylinder, behind.head)?;
+        ways.prober
+            .findings(|found| found.map.track_of(there.first))
+    };
     let mut times = [0.0; 5];
     for (distance, time) in ACROSS.into_iter().zip(&mut times) {
         // From the same surface's track, as far before the place as behind it.
-        let before = i64::from(distance.div_ceil(2));
-        let after = i64::from(distance) - before;
-        let from = ways.beside(&behind, -before * surfaces)?;
-        let to = ways.beside(&behind, after * surfaces)?;
+        let before = distance.div_ceil(2);
+        let from = at(behind.cylinder.checked_sub(before)?)?;
+        let to = at(behind.cylinder + distance - before)?;
         *time = ways.time(&from, &to).await?;
     }
     Some(times)
