@@ -68,10 +68,13 @@ pub(super) fn lay(
     for (index, strip) in strips.iter().enumerate() {
         let before = index.checked_sub(1).map(|before| &strips[before]);
         if let Some(before) = before {
-            layer.gap(
-                &Gap::between(before.end(), strip.first, before, strip),
-                &strips[index..],
-            );
+            let mut gap = Gap::between(before.end(), strip.first, before, strip);
+            if gap.blocks > 0 {
+                let row = pattern.row();
+                let behind = mean(strips[..index].iter().rev(), row);
+                gap.mean = u64::midpoint(behind, mean(strips[index..].iter(), row));
+            }
+            layer.gap(&gap, &strips[index..]);
         }
         if pattern.band == 1 {
             layer.cylinders(&strips[index..]);
@@ -79,8 +82,24 @@ pub(super) fn lay(
             layer.bands(&strips[index..], before);
         }
     }
-    layer.gap(&Gap::between(last.end(), Lba(blocks), last, last), &[]);
+    let mut gap = Gap::between(last.end(), Lba(blocks), last, last);
+    gap.mean = mean(strips.iter().rev(), pattern.row());
+    layer.gap(&gap, &[]);
     layer.laid
+}
+
+/// Blocks of a track, in the mean of the first so many tracks of some strips.
+fn mean<'a>(strips: impl Iterator<Item = &'a Strip>, tracks: u64) -> u64 {
+    let (mut blocks, mut counted) = (0, 0);
+    for strip in strips {
+        let taken = u64::from(strip.tracks).min(tracks - counted);
+        blocks += taken * u64::from(strip.blocks);
+        counted += taken;
+        if counted == tracks {
+            break;
+        }
+    }
+    blocks / counted.max(1)
 }
 
 impl Layer<'_> {
@@ -274,7 +293,7 @@ impl Layer<'_> {
 }
 
 /// Whether a band ends between two strips: the skew is another, or the density is.
-fn is_cut(before: &Strip, strip: &Strip) -> bool {
+pub(super) fn is_cut(before: &Strip, strip: &Strip) -> bool {
     let off = apart(before.usual.step, strip.start - before.last_start());
     let follows = strip.origin == Origin::Map;
     follows && (other_density(strip.sectors, before.sectors) || off.abs() > CUT)
