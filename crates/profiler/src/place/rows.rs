@@ -47,6 +47,9 @@ pub(super) struct Layer<'a> {
 /// slipped sectors. A choice.
 pub(super) const CUT: f64 = 0.02;
 
+/// No more tracks of a band in a row are without blocks. A choice: more are as likely another skew.
+const MOST_LEFT_OUT: u32 = 6;
+
 /// All blocks of a drive of `blocks` blocks, laid out.
 pub(super) fn lay(
     strips: &[Strip],
@@ -186,8 +189,11 @@ impl Layer<'_> {
             let begin = self.begin(strips).unwrap_or(0);
             self.at.band = (begin / u64::from(self.pattern.band)) as u32;
             self.at.within = (begin % u64::from(self.pattern.band)) as u32;
-        } else if before.is_some_and(|before| is_cut(before, &strip)) {
-            self.cut(strips);
+        } else if let Some(before) = before.filter(|before| is_cut(before, &strip)) {
+            match self.left_out(before, &strip) {
+                Some(tracks) => self.at.within += tracks,
+                None => self.cut(strips),
+            }
         }
         if strip.tracks > 1 && apart(strip.usual.step, strip.skew).abs() > CUT {
             // Bands of one track: their skew is that to the next band.
@@ -215,6 +221,18 @@ impl Layer<'_> {
             }
         }
         self.count(strip);
+    }
+
+    /// How many tracks of a band hold no blocks between two strips, if the skew is that over them.
+    fn left_out(&self, before: &Strip, strip: &Strip) -> Option<u32> {
+        let skew = strip.start - before.last_start();
+        let step = before.usual.step;
+        let fits = |tracks: &u32| {
+            apart(step.times(u64::from(*tracks) + 1), skew).abs() < CUT
+                && self.at.within + tracks < self.band
+        };
+        let inside = self.at.within > 0 && !other_density(before.sectors, strip.sectors);
+        (1..=MOST_LEFT_OUT).find(fits).filter(|_| inside)
     }
 
     /// A band ends here: the map shows it.

@@ -38,8 +38,12 @@ const PLACES: usize = 64;
 /// be believed at once, in square milliseconds: a tenth of a millisecond for two of them.
 const CLEAR: f64 = 0.02;
 
-/// From how many surfaces times are taken where they are not clear. A choice.
+/// How often times are taken where they are not clear. A choice.
 const ROUNDS: u32 = 4;
+
+/// By how much they have to fit better then: most zones follow each other without cylinders between
+/// them. A choice: that of times off by three hundredths of a millisecond.
+const LIKELY: f64 = 0.005;
 
 /// The cylinders that are left out at some places, which are rows' first blocks; `geometry` is
 /// without any.
@@ -74,7 +78,7 @@ async fn left_out(ways: &Ways<'_>, geometry: &Geometry, curve: &Curve, place: Lb
     let mut sums = [0.0; 5];
     let mut rounds = 0.0;
     let mut fitting = Fitting::default();
-    for surface in 0..ROUNDS.min(geometry.surfaces()) {
+    for surface in 0..ROUNDS {
         let Some(times) = across(ways, geometry, place, surface).await else {
             continue;
         };
@@ -87,7 +91,7 @@ async fn left_out(ways: &Ways<'_>, geometry: &Geometry, curve: &Curve, place: Lb
             break;
         }
     }
-    if fitting.better > 0.0 {
+    if fitting.better > LIKELY {
         fitting.cylinders
     } else {
         0

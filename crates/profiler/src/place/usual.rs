@@ -27,14 +27,12 @@ const ENOUGH: u64 = 4;
 /// Tells strips what is regular in their zones; where a zone is too short to tell, it is what is
 /// in the one before, or else behind.
 pub(super) fn settle(strips: &mut [Strip]) {
-    let begins = |pair: &[Strip]| {
-        pair[1].origin != Origin::Map || other_density(pair[0].sectors, pair[1].sectors)
-    };
+    let begins = beginnings(strips);
     let mut zones: Vec<(usize, Option<Angle>, Option<Angle>)> = Vec::new();
     let mut from = 0;
     let mut near: Option<Angle> = None;
     for end in 1..=strips.len() {
-        if end == strips.len() || begins(&strips[end - 1..=end]) {
+        if end == strips.len() || begins[end] {
             let (step, jump) = regular(&strips[from..end], near);
             near = step.or(near);
             zones.push((end, step, jump));
@@ -56,6 +54,48 @@ pub(super) fn settle(strips: &mut [Strip]) {
         }
         from = end;
     }
+}
+
+/// So many skews alike in a row are those of a band. A choice.
+const ALIKE: u64 = 4;
+
+/// With which strips zones begin: with other densities, or with bands of another skew.
+fn beginnings(strips: &[Strip]) -> Vec<bool> {
+    let mut begins = vec![false; strips.len()];
+    // The skews alike up to here, how many they are, and with which strip they begin.
+    let (mut run, mut times, mut from) = (Angle::ZERO, 0, 0);
+    let mut usual: Option<Angle> = None;
+    for (index, strip) in strips.iter().enumerate() {
+        let before = index.checked_sub(1).map(|before| &strips[before]);
+        let other = before.is_none_or(|before| other_density(before.sectors, strip.sectors));
+        if other || strip.origin != Origin::Map {
+            begins[index] = true;
+            (times, usual) = (0, None);
+        }
+        let next = strips
+            .get(index + 1)
+            .filter(|next| next.origin == Origin::Map);
+        let within = (strip.skew, u64::from(strip.tracks - 1), index);
+        let after = next.map(|next| {
+            let first = if strip.tracks > 1 { index + 1 } else { index };
+            (next.start - strip.last_start(), 1, first)
+        });
+        for (skew, more, first) in [Some(within), after].into_iter().flatten() {
+            if more == 0 {
+                continue;
+            }
+            if times == 0 || apart(run, skew).abs() > SAME {
+                (run, times, from) = (skew, 0, first);
+            }
+            times += more;
+            if times >= ALIKE {
+                let turned = usual.is_some_and(|usual| apart(usual, run).abs() > 2.0 * SAME);
+                begins[from] |= turned;
+                usual = Some(run);
+            }
+        }
+    }
+    begins
 }
 
 /// The step and the jump of a zone. If both are as common, the step is nearer to `near`, or else
