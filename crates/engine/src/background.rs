@@ -103,6 +103,36 @@ pub(crate) struct Background {
     credited: Instant,
     /// Wanted blocks that a paid revolution has to bring.
     worth: u32,
+    pace: Pace,
+}
+
+/// How fast the tasks got on lately: the fewer blocks are left, the slower.
+#[derive(Clone, Copy, Debug, Default)]
+struct Pace {
+    /// Since when is counted, and the blocks that were read until then.
+    since: Instant,
+    before: u64,
+    /// The blocks that were read in the stretch before that, and how long it was.
+    blocks: u64,
+    length: Duration,
+}
+
+/// A pace is that of so much of the time until then: one part in so many. A choice: short against
+/// the hours in which a scan slows down, long against a second.
+const STRETCH: u64 = 64;
+
+impl Pace {
+    fn follow(&mut self, now: Instant, done: u64) {
+        let length = now.since(self.since);
+        if length.as_nanos() > now.as_nanos() / STRETCH {
+            *self = Pace {
+                since: now,
+                before: done,
+                blocks: done - self.before,
+                length,
+            };
+        }
+    }
 }
 
 /// Granted head time is not saved up beyond so many revolutions. A choice.
@@ -122,6 +152,7 @@ impl Background {
             credit: 0,
             credited: Instant::ZERO,
             worth: 0,
+            pace: Pace::default(),
         }
     }
 
@@ -238,17 +269,18 @@ impl Background {
     }
 
     /// Whether granted time should be spent: some task has no deadline, or the first deadline
-    /// will not be met at the rate so far.
-    fn is_behind(&self, now: Instant) -> bool {
+    /// will not be met at the present pace.
+    fn is_behind(&mut self, now: Instant) -> bool {
+        self.pace.follow(now, self.account.blocks().0);
         if self.tasks.is_any_unbounded() {
             return true;
         }
         let Some((deadline, left)) = self.tasks.next_deadline() else {
             return false;
         };
-        let done = u128::from(self.account.blocks().0);
+        let done = u128::from(self.pace.blocks);
         let ahead = u128::from(deadline.since(now).as_nanos());
-        done * ahead < u128::from(left.0) * u128::from(now.as_nanos())
+        done * ahead < u128::from(left.0) * u128::from(self.pace.length.as_nanos())
     }
 
     /// What to read now that no foreground request is there.

@@ -91,7 +91,7 @@ async fn measure_hits(prober: &Prober, lba: Lba) {
 /// nanoseconds.
 ///
 /// Halves and thirds of it fit as well, and others nearly, where the intervals are nearly the same:
-/// it is the longest of those that fit about as well as the best.
+/// it is the longest of those that fit about as well as the best, and as many of the moments.
 fn common_measure(times: &[Instant]) -> Option<f64> {
     let span = times[times.len() - 1].since(times[0]).as_nanos() as f64;
     let mut period = PERIODS.1;
@@ -103,7 +103,10 @@ fn common_measure(times: &[Instant]) -> Option<f64> {
     }
     let best = fits.iter().map(|fit| fit.off).reduce(f64::min)?;
     let good = |fit: &&Fit| fit.off <= (2.0 * best).max(FITTING);
-    fits.iter().find(good).map(|fit| fit.period)
+    let most = fits.iter().filter(good).map(|fit| fit.moments).max()?;
+    // Twice the period fits every other interval; one moment more or less is an accident.
+    let full = |fit: &&Fit| good(fit) && fit.moments + 1 >= most;
+    fits.iter().find(full).map(|fit| fit.period)
 }
 
 /// Moments of which half are so close to whole revolutions, in revolutions, fit in any case: a tenth
@@ -115,6 +118,8 @@ const FITTING: f64 = 0.001;
 struct Fit {
     period: f64,
     off: f64,
+    /// How many moments fit.
+    moments: usize,
 }
 
 /// How far moments may be from whole revolutions to count: at first, and once the period is fitted.
@@ -128,6 +133,7 @@ fn fitted(times: &[Instant], mut period: f64) -> Option<Fit> {
         let turns = after(at) / period;
         (turns - turns.round()).abs()
     };
+    let mut moments = 0;
     for near in NEAR {
         let (mut sum_kk, mut sum_kt, mut count) = (0.0, 0.0, 0);
         for at in times.iter().filter(|at| off(at, period) < near) {
@@ -136,17 +142,18 @@ fn fitted(times: &[Instant], mut period: f64) -> Option<Fit> {
             sum_kt += whole * after(at);
             count += 1;
         }
-        // One or two may be spoilt.
-        if (times.len() - count) * 8 > times.len() || sum_kk == 0.0 {
+        // A third of them may be spoilt: of so many the rest do not agree by chance.
+        if (times.len() - count) * 3 > times.len() || sum_kk == 0.0 {
             return None;
         }
-        period = sum_kt / sum_kk;
+        (period, moments) = (sum_kt / sum_kk, count);
     }
     let mut offs: Vec<f64> = times.iter().map(|at| off(at, period)).collect();
     offs.sort_by(f64::total_cmp);
     Some(Fit {
         period,
         off: offs[offs.len() / 2],
+        moments,
     })
 }
 
