@@ -96,7 +96,11 @@ fn pair(
     step: u64,
 ) -> Option<(FoundTrack, FoundTrack)> {
     let spread = |of: u64, salt: u64| {
-        let far = (step * 4 + salt).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        // The finalizer of splitmix64 (Vigna).
+        let mut far = (step * 4 + salt).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        far = (far ^ (far >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        far = (far ^ (far >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        far ^= far >> 31;
         ((u128::from(far) * u128::from(of)) >> 64) as u64
     };
     let extent = layout

@@ -455,12 +455,18 @@ async fn rows_of(ways: &Ways<'_>, bands: &Bands) -> Option<Recognised> {
     let mut boundary = near.row_from(ways, bands, 0).await?;
     let mut surfaces = 0;
     for _ in 0..ROWS {
-        let next = near.row_from(ways, bands, boundary + 1).await?;
+        // The known tracks may end before another row does.
+        let Some(next) = near.row_from(ways, bands, boundary + 1).await else {
+            break;
+        };
         if next - boundary == surfaces {
             break;
         }
         surfaces = next - boundary;
         boundary = next;
+    }
+    if surfaces == 0 {
+        return None;
     }
     let row = ways.beside(&bands.first, boundary * bands.tracks)?;
     let begins = heading(ways, bands, surfaces, &row).await?;
