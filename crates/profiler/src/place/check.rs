@@ -8,10 +8,14 @@ use super::way::{EQUAL, Ways};
 use crate::confidence::Confidence;
 use crate::map::FoundTrack;
 
-/// Distances that are checked, in cylinders: the shortest ones, which a wrong number of surfaces
-/// changes most, and longer ones, at which the arm comes back if it is a serpentine that was not
-/// recognised.
-const DISTANCES: [u32; 6] = [0, 1, 2, 24, 300, 900];
+/// Short distances that are checked, in cylinders: the shortest ones, which a wrong number of
+/// surfaces changes most, and longer ones, at which the arm comes back if it is a serpentine that
+/// was not recognised.
+const SHORT: [u32; 6] = [0, 1, 2, 24, 300, 900];
+
+/// Long distances, in parts of the drive, which rows that were counted wrong change, and blocks of
+/// another arm.
+const LONG: [u32; 6] = [32, 16, 8, 5, 3, 2];
 
 /// Times of each distance whose middle is what the others are compared with. A choice.
 const REFERENCES: usize = 3;
@@ -19,37 +23,68 @@ const REFERENCES: usize = 3;
 /// How many others.
 const CHECKS: usize = 4;
 
-/// Compares times between tracks that the layout puts at equal distances.
+/// How many pairs are tried for each that is wanted: the map may not know the other track.
+const TRIES: usize = 40;
+
+/// Compares times between tracks that the layout puts at equal distances, at different places. The
+/// answer is of short or of long distances: of those that came true less often.
 pub(super) async fn check(ways: &Ways<'_>, layout: &Layout, geometry: &Geometry) -> Confidence {
-    let (mut came_true, mut checks) = (0, 0);
+    let cylinders = layout.description.cylinders;
     let mut step = 0;
-    for distance in DISTANCES {
-        let single = distance == 0 && layout.pattern.surfaces == 1;
-        if single || distance >= layout.description.cylinders {
-            continue;
-        }
-        let mut times: Vec<f64> = Vec::new();
-        for _ in 0..3 * (REFERENCES + CHECKS) {
-            if times.len() == REFERENCES + CHECKS {
-                break;
-            }
-            step += 1;
-            let Some((from, to)) = pair(ways, layout, geometry, distance, step) else {
+    let mut worst: Option<Confidence> = None;
+    for distances in [SHORT, LONG.map(|parts| cylinders / parts)] {
+        let (mut came_true, mut checks) = (0, 0);
+        for distance in distances {
+            let single = distance == 0 && layout.pattern.surfaces == 1;
+            if single || distance >= cylinders {
                 continue;
-            };
-            times.extend(ways.time(&from, &to).await);
+            }
+            let times = times(ways, layout, geometry, distance, &mut step).await;
+            let (fit, all) = fitting(times);
+            came_true += fit;
+            checks += all;
         }
-        if times.len() <= REFERENCES {
-            continue;
+        let found = Confidence::of(came_true, checks);
+        if worst.is_none_or(|worst| found.ppm() < worst.ppm()) && checks > 0 {
+            worst = Some(found);
         }
-        let (references, others) = times.split_at_mut(REFERENCES);
-        references.sort_by(f64::total_cmp);
-        let middle = references[REFERENCES / 2];
-        checks += others.len() as u32;
-        let fits = others.iter().filter(|time| (*time - middle).abs() < EQUAL);
-        came_true += fits.count() as u32;
     }
-    Confidence::of(came_true, checks)
+    worst.unwrap_or(Confidence::NONE)
+}
+
+/// How many times fit the first ones, and of how many.
+fn fitting(mut times: Vec<f64>) -> (u32, u32) {
+    if times.len() <= REFERENCES {
+        return (0, 0);
+    }
+    let (references, others) = times.split_at_mut(REFERENCES);
+    references.sort_by(f64::total_cmp);
+    let middle = references[REFERENCES / 2];
+    let fits = others.iter().filter(|time| (*time - middle).abs() < EQUAL);
+    (fits.count() as u32, others.len() as u32)
+}
+
+/// Times over a distance at different places.
+async fn times(
+    ways: &Ways<'_>,
+    layout: &Layout,
+    geometry: &Geometry,
+    distance: u32,
+    step: &mut u64,
+) -> Vec<f64> {
+    let mut times: Vec<f64> = Vec::new();
+    for _ in 0..TRIES * (REFERENCES + CHECKS) {
+        if times.len() == REFERENCES + CHECKS {
+            break;
+        }
+        *step += 1;
+        if let Some((from, to)) = pair(ways, layout, geometry, distance, *step) {
+            // Answers that contradict each other are no time at all.
+            let time = ways.time(&from, &to).await;
+            times.push(time.unwrap_or(f64::INFINITY));
+        }
+    }
+    times
 }
 
 /// Two tracks on the map at a distance, the `step`th such pair.
@@ -61,7 +96,11 @@ fn pair(
     step: u64,
 ) -> Option<(FoundTrack, FoundTrack)> {
     let spread = |of: u64, salt: u64| {
-        let far = (step * 4 + salt).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        // The finalizer of splitmix64 (Vigna).
+        let mut far = (step * 4 + salt).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        far = (far ^ (far >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        far = (far ^ (far >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        far ^= far >> 31;
         ((u128::from(far) * u128::from(of)) >> 64) as u64
     };
     let extent = layout

@@ -300,31 +300,54 @@ fn fallen(seen: &[(i64, f64)]) -> Option<(i64, i64)> {
     fell.then(|| (seen[lowest].0, seen[lowest + 2].0))
 }
 
-/// The middle of the distances whose time is the shortest.
+/// How many distances tell roughly where the time is the shortest. A choice.
+const ROUGHLY: i64 = 32;
+
+/// How far from there it is looked for track by track. A choice.
+const EXACTLY: i64 = 12;
+
+/// The middle of the distances whose time is the shortest, twice, rounded up.
 async fn lowest(ways: &Ways<'_>, from: &FoundTrack, (low, high): (i64, i64)) -> Option<i64> {
-    let (mut low, mut high) = (low, high);
-    while high - low > 12 {
-        let step = (high - low) / 8;
-        let mut best = (low, f64::MAX);
-        for part in 0..=8 {
-            let time = ways.over(from, low + part * step).await?;
-            if time < best.1 {
-                best = (low + part * step, time);
-            }
+    let aside = (high - low) / 2;
+    let (mut first, mut last) = ((low - aside).max(1), high + aside);
+    if last - first > 2 * EXACTLY {
+        let step = ((last - first) / ROUGHLY).max(1);
+        let mut times = Vec::new();
+        for tracks in (first..=last).step_by(step as usize) {
+            times.push((tracks, ways.over(from, tracks).await?));
         }
-        // Times at neighbouring places may come out the wrong way round.
-        let reach = step * 3 / 2 + 1;
-        (low, high) = (low.max(best.0 - reach), high.min(best.0 + reach));
+        let off = |centre: &i64| misfit(&times, *centre);
+        let centre = (low..=high).min_by(|a, b| off(a).total_cmp(&off(b)))?;
+        (first, last) = ((centre - EXACTLY).max(1), centre + EXACTLY);
     }
     let mut times = Vec::new();
-    for tracks in low..=high {
+    for tracks in first..=last {
         times.push((tracks, ways.over(from, tracks).await?));
     }
     let least = times.iter().map(|time| time.1).fold(f64::MAX, f64::min);
     let near = times.iter().filter(|time| time.1 < least + EQUAL);
     let (sum, count) = near.fold((0, 0), |(sum, count), time| (sum + time.0, count + 1));
-    // Twice the mean, rounded up: the middle lies between two tracks.
+    // The middle lies between two tracks.
     (count > 0).then(|| (2 * sum + count - 1) / count)
+}
+
+/// How far times are off those of an arm that comes back at a distance, squared: on both sides of
+/// it times grow with the root of the distance from there, as those of short seeks do.
+fn misfit(times: &[(i64, f64)], centre: i64) -> f64 {
+    let root = |tracks: i64| (tracks.abs_diff(centre) as f64).sqrt();
+    let count = times.len() as f64;
+    let mean_root = times.iter().map(|time| root(time.0)).sum::<f64>() / count;
+    let mean = times.iter().map(|time| time.1).sum::<f64>() / count;
+    let (mut both, mut roots, mut all) = (0.0, 0.0, 0.0);
+    for &(tracks, time) in times {
+        let (x, y) = (root(tracks) - mean_root, time - mean);
+        both += x * y;
+        roots += x * x;
+        all += y * y;
+    }
+    // A time that falls is no fit.
+    let slope = (both / roots.max(f64::MIN_POSITIVE)).max(0.0);
+    all - slope * both
 }
 
 /// Bands for which the arm is back at twice the distance `twice_centre / 2`, if more speaks for
@@ -432,12 +455,18 @@ async fn rows_of(ways: &Ways<'_>, bands: &Bands) -> Option<Recognised> {
     let mut boundary = near.row_from(ways, bands, 0).await?;
     let mut surfaces = 0;
     for _ in 0..ROWS {
-        let next = near.row_from(ways, bands, boundary + 1).await?;
+        // The known tracks may end before another row does.
+        let Some(next) = near.row_from(ways, bands, boundary + 1).await else {
+            break;
+        };
         if next - boundary == surfaces {
             break;
         }
         surfaces = next - boundary;
         boundary = next;
+    }
+    if surfaces == 0 {
+        return None;
     }
     let row = ways.beside(&bands.first, boundary * bands.tracks)?;
     let begins = heading(ways, bands, surfaces, &row).await?;
