@@ -11,7 +11,7 @@
 //! of every other cylinder take their turns backwards, where a head switch is not longer than the
 //! seek to the next cylinder: heads are numbered in the order of their blocks.
 
-use block::{Extent, Lba};
+use block::{Duration, Extent, Lba};
 use drive::Geometry;
 use drive::geometry::indexed::Description;
 
@@ -26,7 +26,9 @@ mod pattern;
 mod recognise;
 mod rows;
 mod skipped;
+mod stretches;
 mod strip;
+mod usual;
 mod way;
 
 pub use pattern::{Heading, Pattern, Turning};
@@ -34,6 +36,7 @@ pub use skipped::Skipped;
 
 use recognise::Recognised;
 use rows::Laid;
+use stretches::Stretch;
 use way::Ways;
 
 /// Where tracks are.
@@ -66,27 +69,24 @@ pub enum NotPlaced {
 /// If there is no map, or no pattern fits it.
 pub async fn find(prober: &Prober) -> Result<(), NotPlaced> {
     let ways = Ways { prober };
-    let pieces = prober.findings(|found| longest(&found.map));
-    let mut found = None;
-    for piece in pieces.iter().take(3) {
-        found = recognise::recognise(&ways, *piece).await;
-        if found.is_some() {
-            break;
-        }
-    }
+    let (pieces, stretches) = prober.findings(|found| {
+        let stretches = stretches::stretches(&strip::strips(&found.map));
+        (longest(&found.map), stretches)
+    });
     if pieces.is_empty() {
         return Err(NotPlaced::NoMap);
     }
+    let found = recognise::recognise(&ways, &pieces, &stretches).await;
     let found = found.ok_or(NotPlaced::NoPattern)?;
-    let anchors = anchors(&ways, &found).await;
+    let anchors = anchors(&ways, &found, &stretches).await;
     let blocks = prober.device().blocks;
-    let places = prober.findings(|findings| {
-        describe::breaks(
-            &laid(&findings.map, found.pattern, &anchors, blocks),
-            found.pattern,
-        )
+    let (places, regular) = prober.findings(|findings| {
+        let laid = laid(&findings.map, found.pattern, &anchors, blocks);
+        let regular = layout(&findings.map, found.pattern, &anchors, &[], blocks);
+        (describe::breaks(&laid, found.pattern), regular)
     });
-    let skipped = skipped::find(&ways, &found.pattern, &found.row, &places).await;
+    let geometry = Geometry::indexed(&regular.description).map_err(|_| NotPlaced::NoPattern)?;
+    let skipped = skipped::find(&ways, &found.pattern, &found.row, &geometry, &places).await;
     let layout = prober
         .findings(|findings| layout(&findings.map, found.pattern, &anchors, &skipped, blocks));
     let geometry = Geometry::indexed(&layout.description).map_err(|_| NotPlaced::NoPattern)?;
@@ -128,10 +128,14 @@ fn laid(map: &TrackMap, pattern: Pattern, anchors: &[Lba], blocks: u64) -> Vec<L
     rows::lay(&strip::strips(map), pattern, anchors, blocks)
 }
 
-/// The map's pieces, the longest first.
+/// In how many pieces cylinders are looked for. A choice.
+const PIECES: usize = 3;
+
+/// The longest of the map's pieces, the longest first.
 fn longest(map: &TrackMap) -> Vec<usize> {
     let mut pieces: Vec<usize> = (0..map.pieces.len()).collect();
     pieces.sort_by_key(|&piece| std::cmp::Reverse(map.pieces[piece].tracks()));
+    pieces.truncate(PIECES);
     pieces
 }
 
@@ -139,12 +143,14 @@ fn longest(map: &TrackMap) -> Vec<usize> {
 /// few seconds of the drive's time each.
 const ANCHORS: usize = 128;
 
+/// How long that may take in all. A choice.
+const ANCHORING: Duration = Duration::from_secs(40);
+
 /// How often a row's beginning is looked for in a piece.
 const ATTEMPTS: u64 = 2;
 
-/// Where rows begin in the pieces behind unknown blocks, and in those that are long enough to
-/// tell whether rows were counted right up to there.
-async fn anchors(ways: &Ways<'_>, found: &Recognised) -> Vec<Lba> {
+/// Where rows begin in some pieces.
+async fn anchors(ways: &Ways<'_>, found: &Recognised, stretches: &[Stretch]) -> Vec<Lba> {
     if found.pattern.band == 1 {
         return Vec::new();
     }
@@ -152,24 +158,48 @@ async fn anchors(ways: &Ways<'_>, found: &Recognised) -> Vec<Lba> {
     let Some(limit) = recognise::limit(ways, found).await else {
         return anchors;
     };
-    let rows = 3 * found.pattern.row();
-    let pieces = ways.prober.findings(|found| {
-        let pieces = &found.map.pieces;
-        let gap = |index: usize| index > 0 && pieces[index - 1].end() != pieces[index].first;
-        let regular = |index: usize| pieces[index].tracks() > rows;
-        (0..pieces.len())
-            .filter(|&index| gap(index) || regular(index))
-            .collect::<Vec<usize>>()
-    });
+    let pieces = ways
+        .prober
+        .findings(|findings| uncertain(&findings.map, &found.pattern));
+    let end = ways.prober.now() + ANCHORING;
     for piece in pieces.into_iter().take(ANCHORS) {
         for attempt in 0..ATTEMPTS {
-            let row = recognise::row_in(ways, piece, &found.pattern, limit, attempt).await;
-            if let Some(row) = row {
+            let row = recognise::row_in(ways, piece, stretches, &found.pattern, limit, attempt);
+            if let Some(row) = row.await {
                 anchors.push(row.first);
                 break;
             }
         }
+        if ways.prober.now() > end {
+            break;
+        }
     }
     anchors.sort_unstable();
     anchors
+}
+
+/// A piece among so many rows is looked at. A choice.
+const ROWS: u64 = 16;
+
+/// The pieces in which rows have to be looked for: first those behind unknown blocks, then those
+/// that are long enough to tell whether rows were counted right up to there, and some of the
+/// others.
+fn uncertain(map: &TrackMap, pattern: &Pattern) -> Vec<usize> {
+    let pieces = &map.pieces;
+    let gap = |index: &usize| *index > 0 && pieces[index - 1].end() != pieces[*index].first;
+    let mut passed = 0;
+    let regular = |index: &usize| {
+        let tracks = pieces[*index].tracks();
+        passed += tracks;
+        let chosen = tracks > 3 * pattern.row() || passed > ROWS * pattern.row();
+        if chosen {
+            passed = 0;
+        }
+        chosen
+    };
+    let behind: Vec<usize> = (0..pieces.len()).filter(gap).collect();
+    let others = (0..pieces.len())
+        .filter(|index| !gap(index))
+        .filter(regular);
+    behind.iter().copied().chain(others).collect()
 }

@@ -141,7 +141,7 @@ async fn find_map(prober: &Prober, time: Duration) {
 async fn take_up_map(prober: &Prober) {
     let is_new = prober.findings(|findings| findings.map.pieces.is_empty());
     if !is_new && !phase::rejoin(prober).await {
-        let why = "the drive is not as it was when its map was found; it is explored anew";
+        let why = "they are not where they were before: begun anew";
         fail(prober, Step::Map, why.to_owned());
         prober.findings(|findings| findings.map = TrackMap::default());
     }

@@ -21,7 +21,8 @@ struct Placed {
     layout: Option<Layout>,
     probes: u64,
     seconds: f64,
-    /// Of random pairs of blocks on the map, the share at the true distance in cylinders.
+    /// Of random pairs of blocks on the map in one zone, the share at the true distance in
+    /// cylinders.
     distances: f64,
     /// Of all random pairs, the share whose distance is off by less than 1 % of the drive.
     roughly: f64,
@@ -108,7 +109,9 @@ fn compare(placed: &mut Placed, layout: &Layout, truth: &Profile, zero: Angle) {
     let actuators = u64::from(truth.actuators);
     let share = total / actuators;
     let cylinders = f64::from(truth.geometry.cylinders());
+    let zones = truth.geometry.zones();
     let mut sums = [0.0; 4];
+    let mut near = 0;
     for _ in 0..PAIRS {
         // Both on blocks of one actuator.
         let base = random(actuators) * share;
@@ -123,8 +126,12 @@ fn compare(placed: &mut Placed, layout: &Layout, truth: &Profile, zero: Angle) {
         let extent = layout.known[random(layout.known.len() as u64) as usize];
         let mut within = || Lba(extent.start().0 + random(extent.length().0));
         let pair = [within(), within()];
-        let off = distance(&found, pair).abs_diff(distance(&truth.geometry, pair));
-        sums[0] += f64::from(u8::from(off == 0));
+        let zone = |lba: Lba| zones.partition_point(|zone| zone.first <= lba);
+        if zone(pair[0]) == zone(pair[1]) {
+            let off = distance(&found, pair).abs_diff(distance(&truth.geometry, pair));
+            sums[0] += f64::from(u8::from(off == 0));
+            near += 1;
+        }
         let same = |geometry: &Geometry| {
             let [a, b] = pair.map(|lba| of(geometry, lba).head);
             a == b
@@ -135,7 +142,7 @@ fn compare(placed: &mut Placed, layout: &Layout, truth: &Profile, zero: Angle) {
         let tolerable = true_one.width.raw() / 10;
         sums[3] += f64::from(u8::from(apart.unsigned_abs() < tolerable));
     }
-    placed.distances = sums[0] / f64::from(PAIRS);
+    placed.distances = sums[0] / f64::from(near);
     placed.roughly = sums[1] / f64::from(PAIRS);
     placed.surfaces = sums[2] / f64::from(PAIRS);
     placed.angles = sums[3] / f64::from(PAIRS);
@@ -181,6 +188,7 @@ fn every_drive() {
         }
         assert!(layout.confidence.ppm() > 800_000, "{name}");
         assert!(placed.distances >= 1.0, "{name}");
+        assert!(placed.roughly >= 1.0, "{name}");
     }
 }
 

@@ -10,6 +10,8 @@
 //!   - near misses left alone  |=======================|                       outside
 //! ```
 
+mod known;
+
 use block::{Duration, Switch};
 use drive::imperfection::Chance;
 use scheduler::freeblock::Caution;
@@ -32,6 +34,7 @@ pub const MEASUREMENT: Measurement = Measurement {
         FOREGROUND_SPTF,
         WHOLE,
         HEAVY,
+        KNOWN,
         GAP_FIXED,
         GAP_LEARNED,
     ],
@@ -46,6 +49,7 @@ const FOREGROUND_SW60: &str = "beyond.foreground.sptf-sw60";
 const FOREGROUND_SPTF: &str = "beyond.foreground.sptf";
 const WHOLE: &str = "beyond.whole-disk";
 const HEAVY: &str = "beyond.heavy-tail";
+const KNOWN: &str = "beyond.profiled";
 const GAP_FIXED: &str = "beyond.gap.fixed";
 const GAP_LEARNED: &str = "beyond.gap.learned";
 
@@ -70,6 +74,7 @@ fn run(bench: &Bench) -> Result<Found, Failure> {
         beyond.foreground(FOREGROUND_SPTF, SPTF)?,
         beyond.whole_disk()?,
         beyond.heavy_tail()?,
+        beyond.known()?,
         beyond.gap_fixed(&fixed_parts)?,
         beyond.gap_learned(&learned_parts, &fixed_parts)?,
     ]))
@@ -79,6 +84,7 @@ fn trials() -> Vec<Trial> {
     let mut all = Vec::new();
     for policy in [SW60, SPTF] {
         all.push(inside(policy));
+        all.push(known::known(policy));
         all.push(learned(policy, TAIL));
         all.extend(SEEDS.map(|seed| seeded(policy, seed)));
         all.extend(candidates(policy));

@@ -18,6 +18,8 @@ pub(super) struct Gap<'a> {
     pub before: &'a Strip,
     /// A strip like those after.
     pub after: &'a Strip,
+    /// Blocks of a track of its, by all surfaces' tracks before and after.
+    pub mean: u64,
 }
 
 impl<'a> Gap<'a> {
@@ -28,14 +30,14 @@ impl<'a> Gap<'a> {
             blocks: end.0.saturating_sub(first.0),
             before,
             after,
+            mean: u64::from(before.blocks + after.blocks) / 2,
         }
     }
 
     /// How many tracks its blocks have about, if the number has to leave a rest when it is divided
     /// by the tracks of a row: the whole number of rows that fits best.
     pub fn tracks(&self, row: u64, rest: u64) -> u64 {
-        let mean = u64::from(self.before.blocks + self.after.blocks) / 2;
-        let tracks = self.blocks.div_ceil(mean.max(1));
+        let tracks = self.blocks.div_ceil(self.mean.max(1));
         let rows = (tracks + row / 2).saturating_sub(rest) / row;
         // Not more tracks than blocks, and one at least.
         (rows * row + rest).clamp(1, self.blocks)
@@ -103,7 +105,7 @@ fn push(strips: &mut Vec<Strip>, next: &mut Strip, tracks: u64, blocks: u64) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::strip::Usual;
+    use super::super::usual::Usual;
     use super::*;
     use drive::Angle;
 
@@ -130,6 +132,7 @@ mod tests {
                 blocks,
                 before: &before,
                 after: &after,
+                mean: 80,
             };
             let tracks = gap.tracks(30, 7);
             let strips = gap.filled(tracks);

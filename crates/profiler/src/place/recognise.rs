@@ -4,7 +4,10 @@
 //! arm comes back: there are tracks far behind a track in the order of blocks that are as near to
 //! it as can be.
 
+use drive::Angle;
+
 use super::pattern::{Heading, Pattern, Turning};
+use super::stretches::{self, Stretch};
 use super::way::{EQUAL, Ways, nth};
 use crate::clock::apart;
 use crate::map::{FoundTrack, Piece};
@@ -35,28 +38,48 @@ pub(super) struct Recognised {
     pub row: FoundTrack,
 }
 
-/// The pattern of a piece, if one fits. `first` says whether the piece begins with a row.
-pub(super) async fn recognise(ways: &Ways<'_>, index: usize) -> Option<Recognised> {
-    let piece = ways
-        .prober
-        .findings(|found| found.map.pieces.get(index).cloned())?;
-    let cuts = cuts(&piece);
-    let period = period(&cuts, piece.cycle_tracks());
-    let first = track(ways, index, cuts.first().copied().unwrap_or(0))?;
-    if let Some(period) = period.filter(|&period| (2..=SURFACES).contains(&period))
-        && is_cylinder(ways, &first, period as i64).await?
-    {
-        return Some(Recognised {
-            pattern: Pattern::head_first(period as u32),
-            row: first,
-        });
+/// The pattern of the tracks on the map, looked for in some of its pieces; one surface alone if
+/// none fits.
+pub(super) async fn recognise(
+    ways: &Ways<'_>,
+    pieces: &[usize],
+    stretches: &[Stretch],
+) -> Option<Recognised> {
+    for &piece in pieces {
+        if let Some(found) = cylinders(ways, piece).await {
+            return Some(found);
+        }
     }
-    if let Some(found) = serpentine(ways, &first, period).await {
+    let longest = *pieces.first()?;
+    let cuts = ways
+        .prober
+        .findings(|found| cuts(&found.map.pieces[longest]));
+    let first = track(ways, longest, cuts.first().copied().unwrap_or(0))?;
+    if let Some(found) = serpentine(ways, &first, longest, stretches).await {
         return Some(found);
     }
     let pattern = Pattern::head_first(1);
     let row = first;
     Some(Recognised { pattern, row })
+}
+
+/// Cylinder by cylinder, if that is how a piece was filled.
+async fn cylinders(ways: &Ways<'_>, piece: usize) -> Option<Recognised> {
+    let (period, first) = ways.prober.findings(|found| hint(&found.map.pieces[piece]));
+    let period = period.filter(|&period| (2..=SURFACES).contains(&period))?;
+    let first = track(ways, piece, first)?;
+    let pattern = Pattern::head_first(period as u32);
+    let row = first;
+    is_cylinder(ways, &first, period as i64)
+        .await?
+        .then_some(Recognised { pattern, row })
+}
+
+/// After how many tracks a piece's cuts come, mostly, and the first of them.
+fn hint(piece: &Piece) -> (Option<u64>, u64) {
+    let cuts = cuts(piece);
+    let period = period(&cuts, piece.cycle_tracks());
+    (period, cuts.first().copied().unwrap_or(0))
 }
 
 fn track(ways: &Ways<'_>, piece: usize, ordinal: u64) -> Option<FoundTrack> {
@@ -67,32 +90,70 @@ fn track(ways: &Ways<'_>, piece: usize, ordinal: u64) -> Option<FoundTrack> {
 /// Which tracks of a piece's cycle come after another skew than most, or have other numbers of
 /// sectors than the one before.
 pub(super) fn cuts(piece: &Piece) -> Vec<u64> {
-    let longest = piece.cycle.iter().max_by_key(|band| band.tracks);
-    let usual = longest.filter(|band| band.tracks > 1).map(|band| band.skew);
+    let turns = turns(piece);
+    let alike = |one: &Turn, other: &Turn| {
+        apart(one.skew, other.skew).abs() <= SAME.max(1.5 / f64::from(one.sectors))
+    };
+    let times = |one: &&Turn| -> u64 {
+        let others = turns.iter().filter(|other| alike(one, other));
+        others.map(|other| other.times).sum()
+    };
+    let Some(usual) = turns.iter().rev().max_by_key(times) else {
+        return Vec::new();
+    };
     let mut cuts = Vec::new();
     let mut ordinal = 0;
+    for turn in &turns {
+        ordinal += turn.times;
+        // Where the arm comes back, many tracks may have the other skew.
+        if turn.other || (turn.times == 1 && !alike(turn, usual)) {
+            cuts.push(ordinal);
+        }
+    }
+    cuts
+}
+
+/// Neighbouring tracks that are followed alike.
+struct Turn {
+    times: u64,
+    /// From where a track begins to where the next one does.
+    skew: Angle,
+    sectors: u32,
+    /// Whether the next has other numbers of sectors.
+    other: bool,
+}
+
+/// How the tracks of a cycle follow each other, the last the first if it is repeated.
+fn turns(piece: &Piece) -> Vec<Turn> {
+    let mut turns = Vec::new();
     for (index, band) in piece.cycle.iter().enumerate() {
-        ordinal += u64::from(band.tracks);
+        let within = Turn {
+            times: u64::from(band.tracks - 1),
+            skew: band.skew,
+            sectors: band.sectors,
+            other: false,
+        };
+        let last = band.start + band.skew.times(within.times);
+        if within.times > 0 {
+            turns.push(within);
+        }
         let wraps = index + 1 == piece.cycle.len();
         if wraps && piece.repeats == 1 {
             break;
         }
         let next = &piece.cycle[(index + 1) % piece.cycle.len()];
-        let begin = if wraps {
-            next.start + piece.step
-        } else {
-            next.start
+        let begin = match wraps {
+            true => next.start + piece.step,
+            false => next.start,
         };
-        let last = band.start + band.skew.times(u64::from(band.tracks - 1));
-        let usual = usual.unwrap_or(band.skew);
-        let off = apart(usual, begin - last).abs();
-        if other_density(band.sectors, next.sectors)
-            || off > SAME.max(1.5 / f64::from(band.sectors))
-        {
-            cuts.push(ordinal);
-        }
+        turns.push(Turn {
+            times: 1,
+            skew: begin - last,
+            sectors: band.sectors,
+            other: other_density(band.sectors, next.sectors),
+        });
     }
-    cuts
+    turns
 }
 
 /// Whether tracks have other numbers of sectors, by more than a few that were slipped.
@@ -144,19 +205,32 @@ struct Bands {
 async fn serpentine(
     ways: &Ways<'_>,
     first: &FoundTrack,
-    period: Option<u64>,
+    piece: usize,
+    stretches: &[Stretch],
 ) -> Option<Recognised> {
-    let bands = match hinted(ways, first, period).await {
-        Some(bands) => bands,
-        None => searched(ways, first).await?,
-    };
-    let near = Near::measure(ways, &bands).await?;
-    rows(ways, &bands, &near, first).await
+    let (period, _) = ways.prober.findings(|found| hint(&found.map.pieces[piece]));
+    let mut hints: Vec<(u64, FoundTrack)> = Vec::new();
+    hints.extend(period.map(|period| (period, *first)));
+    ways.prober.findings(|found| {
+        let common = stretches::commonest(stretches).into_iter();
+        hints.extend(common.filter_map(|(tracks, at)| Some((tracks, found.map.track_of(at)?))));
+    });
+    for (tracks, from) in hints {
+        if let Some(bands) = hinted(ways, &from, tracks as i64).await
+            && let Some(found) = rows_of(ways, &bands).await
+        {
+            return Some(found);
+        }
+    }
+    let bands = searched(ways, first).await?;
+    rows_of(ways, &bands).await
 }
 
-/// Bands as long as the map's cycle, if the arm does come back after them.
-async fn hinted(ways: &Ways<'_>, first: &FoundTrack, period: Option<u64>) -> Option<Bands> {
-    let tracks = period.filter(|&period| (SHORTEST..=LONGEST).contains(&(period as i64)))? as i64;
+/// Bands of so many tracks from a track on, if the arm does come back after them.
+async fn hinted(ways: &Ways<'_>, first: &FoundTrack, tracks: i64) -> Option<Bands> {
+    if !(SHORTEST..=LONGEST).contains(&tracks) {
+        return None;
+    }
     for turning in [Turning::Alternating, Turning::Same] {
         let bands = Bands {
             first: ways.beside(first, tracks)?,
@@ -165,10 +239,7 @@ async fn hinted(ways: &Ways<'_>, first: &FoundTrack, period: Option<u64>) -> Opt
         };
         // The first boundary may be one of rows: the next is not, then.
         for boundary in 0..2 {
-            if joined(ways, &bands, boundary)
-                .await
-                .is_some_and(|joined| joined)
-            {
+            if joined(ways, &bands, boundary).await? {
                 return Some(bands);
             }
         }
@@ -216,15 +287,17 @@ async fn searched(ways: &Ways<'_>, first: &FoundTrack) -> Option<Bands> {
     None
 }
 
-/// Between which distances the times fell and rose again.
+/// Between which distances the times fell and rose again, three neighbours together.
 fn fallen(seen: &[(i64, f64)]) -> Option<(i64, i64)> {
-    let last = seen.last()?;
-    let by_time = |a: &(usize, &(i64, f64)), b: &(usize, &(i64, f64))| a.1.1.total_cmp(&b.1.1);
-    let (highest, peak) = seen.iter().enumerate().max_by(by_time)?;
-    let behind = seen.iter().enumerate().skip(highest);
+    let mean = |three: &[(i64, f64)]| three.iter().map(|time| time.1).sum::<f64>() / 3.0;
+    let means: Vec<f64> = seen.windows(3).map(mean).collect();
+    let last = means.last()?;
+    let by_time = |a: &(usize, &f64), b: &(usize, &f64)| a.1.total_cmp(b.1);
+    let (highest, peak) = means.iter().enumerate().max_by(by_time)?;
+    let behind = means.iter().enumerate().skip(highest);
     let (lowest, low) = behind.min_by(by_time)?;
-    let fell = peak.1 > low.1 + 1.5 * EQUAL && last.1 > low.1 + EQUAL;
-    fell.then(|| (seen[lowest - 1].0, last.0))
+    let fell = *peak > low + EQUAL && *last > low + EQUAL / 2.0;
+    fell.then(|| (seen[lowest].0, seen[lowest + 2].0))
 }
 
 /// The middle of the distances whose time is the shortest.
@@ -281,9 +354,21 @@ async fn confirmed(ways: &Ways<'_>, first: &FoundTrack, twice_centre: i64) -> Op
         .then_some(bands)
 }
 
-/// Whether bands turn exactly where they are thought to, at two boundaries.
+/// Whether bands turn exactly where they are thought to, at two boundaries; one may be that of two
+/// rows.
 async fn is_exact(ways: &Ways<'_>, bands: &Bands) -> Option<bool> {
-    Some(is_turn(ways, bands, 0).await? && is_turn(ways, bands, 1).await?)
+    let (mut turned, mut not) = (0, 0);
+    for boundary in 0..3 {
+        if is_turn(ways, bands, boundary).await? {
+            turned += 1;
+        } else {
+            not += 1;
+        }
+        if turned == 2 || not == 2 {
+            break;
+        }
+    }
+    Some(turned == 2)
 }
 
 /// Whether bands turn exactly at a boundary: tracks at the same distance from there are near each
@@ -338,17 +423,23 @@ impl Near {
     }
 }
 
+/// Rows that are looked at for two neighbours of as many bands. A choice.
+const ROWS: usize = 5;
+
 /// How many bands are in a row, and which way the first of them goes.
-async fn rows(
-    ways: &Ways<'_>,
-    bands: &Bands,
-    near: &Near,
-    first: &FoundTrack,
-) -> Option<Recognised> {
-    let second = near.row_from(ways, bands, 0).await?;
-    let third = near.row_from(ways, bands, second + 1).await?;
-    let surfaces = third - second;
-    let row = ways.beside(&bands.first, second * bands.tracks)?;
+async fn rows_of(ways: &Ways<'_>, bands: &Bands) -> Option<Recognised> {
+    let near = Near::measure(ways, bands).await?;
+    let mut boundary = near.row_from(ways, bands, 0).await?;
+    let mut surfaces = 0;
+    for _ in 0..ROWS {
+        let next = near.row_from(ways, bands, boundary + 1).await?;
+        if next - boundary == surfaces {
+            break;
+        }
+        surfaces = next - boundary;
+        boundary = next;
+    }
+    let row = ways.beside(&bands.first, boundary * bands.tracks)?;
     let begins = heading(ways, bands, surfaces, &row).await?;
     let pattern = Pattern {
         surfaces: surfaces as u32,
@@ -356,8 +447,6 @@ async fn rows(
         turning: bands.turning,
         begins,
     };
-    let back = (second + 1) == surfaces;
-    let row = if back { *first } else { row };
     Some(Recognised { pattern, row })
 }
 
@@ -395,15 +484,16 @@ async fn heading(
 pub(super) async fn row_in(
     ways: &Ways<'_>,
     index: usize,
+    stretches: &[Stretch],
     pattern: &Pattern,
     near: f64,
     attempt: u64,
 ) -> Option<FoundTrack> {
     let tracks = i64::from(pattern.band);
-    let first = match cut_behind(ways, index).filter(|_| attempt == 0) {
+    let first = match cut_behind(ways, index, stretches, pattern).filter(|_| attempt == 0) {
         Some(first) => first,
         None => {
-            let from = track(ways, index, (attempt + 1) * u64::from(pattern.band) / 3)?;
+            let from = track(ways, index, attempt * u64::from(pattern.band) / 3)?;
             turn_behind(ways, &from, tracks).await?
         }
     };
@@ -422,20 +512,30 @@ pub(super) async fn row_in(
     turns.then_some(row)
 }
 
-/// The first track behind a piece's first one that the map shows to begin a band.
-fn cut_behind(ways: &Ways<'_>, index: usize) -> Option<FoundTrack> {
+/// The first track behind a piece's first one, and not far behind, that the map shows to begin a
+/// band.
+fn cut_behind(
+    ways: &Ways<'_>,
+    index: usize,
+    stretches: &[Stretch],
+    pattern: &Pattern,
+) -> Option<FoundTrack> {
     ways.prober.findings(|found| {
-        let pieces = &found.map.pieces;
-        let mut at = index;
-        loop {
-            if let Some(cut) = cuts(&pieces[at]).first() {
-                return nth(&found.map, at, *cut);
+        let first = found.map.pieces[index].first;
+        let from = stretches.partition_point(|stretch| stretch.first < first);
+        let mut passed = 0;
+        for stretch in &stretches[from..] {
+            // Bands that are alike may look like one.
+            let bands = stretch.tracks.is_multiple_of(u64::from(pattern.band));
+            if stretch.whole && bands {
+                return found.map.track_of(stretch.first);
             }
-            if pieces.get(at + 1)?.first != pieces[at].end() {
-                return None;
+            passed += stretch.tracks;
+            if passed > 3 * pattern.row() {
+                break;
             }
-            at += 1;
         }
+        None
     })
 }
 

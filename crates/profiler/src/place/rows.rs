@@ -47,6 +47,9 @@ pub(super) struct Layer<'a> {
 /// slipped sectors. A choice.
 pub(super) const CUT: f64 = 0.02;
 
+/// No more tracks of a band in a row are without blocks. A choice: more are as likely another skew.
+const MOST_LEFT_OUT: u32 = 6;
+
 /// All blocks of a drive of `blocks` blocks, laid out.
 pub(super) fn lay(
     strips: &[Strip],
@@ -68,10 +71,13 @@ pub(super) fn lay(
     for (index, strip) in strips.iter().enumerate() {
         let before = index.checked_sub(1).map(|before| &strips[before]);
         if let Some(before) = before {
-            layer.gap(
-                &Gap::between(before.end(), strip.first, before, strip),
-                &strips[index..],
-            );
+            let mut gap = Gap::between(before.end(), strip.first, before, strip);
+            if gap.blocks > 0 {
+                let row = pattern.row();
+                let behind = mean(strips[..index].iter().rev(), row);
+                gap.mean = u64::midpoint(behind, mean(strips[index..].iter(), row));
+            }
+            layer.gap(&gap, &strips[index..]);
         }
         if pattern.band == 1 {
             layer.cylinders(&strips[index..]);
@@ -79,8 +85,24 @@ pub(super) fn lay(
             layer.bands(&strips[index..], before);
         }
     }
-    layer.gap(&Gap::between(last.end(), Lba(blocks), last, last), &[]);
+    let mut gap = Gap::between(last.end(), Lba(blocks), last, last);
+    gap.mean = mean(strips.iter().rev(), pattern.row());
+    layer.gap(&gap, &[]);
     layer.laid
+}
+
+/// Blocks of a track, in the mean of the first so many tracks of some strips.
+fn mean<'a>(strips: impl Iterator<Item = &'a Strip>, tracks: u64) -> u64 {
+    let (mut blocks, mut counted) = (0, 0);
+    for strip in strips {
+        let taken = u64::from(strip.tracks).min(tracks - counted);
+        blocks += taken * u64::from(strip.blocks);
+        counted += taken;
+        if counted == tracks {
+            break;
+        }
+    }
+    blocks / counted.max(1)
 }
 
 impl Layer<'_> {
@@ -167,8 +189,11 @@ impl Layer<'_> {
             let begin = self.begin(strips).unwrap_or(0);
             self.at.band = (begin / u64::from(self.pattern.band)) as u32;
             self.at.within = (begin % u64::from(self.pattern.band)) as u32;
-        } else if before.is_some_and(|before| is_cut(before, &strip)) {
-            self.cut(strips);
+        } else if let Some(before) = before.filter(|before| is_cut(before, &strip)) {
+            match self.left_out(before, &strip) {
+                Some(tracks) => self.at.within += tracks,
+                None => self.cut(strips),
+            }
         }
         if strip.tracks > 1 && apart(strip.usual.step, strip.skew).abs() > CUT {
             // Bands of one track: their skew is that to the next band.
@@ -196,6 +221,18 @@ impl Layer<'_> {
             }
         }
         self.count(strip);
+    }
+
+    /// How many tracks of a band hold no blocks between two strips, if the skew is that over them.
+    fn left_out(&self, before: &Strip, strip: &Strip) -> Option<u32> {
+        let skew = strip.start - before.last_start();
+        let step = before.usual.step;
+        let fits = |tracks: &u32| {
+            apart(step.times(u64::from(*tracks) + 1), skew).abs() < CUT
+                && self.at.within + tracks < self.band
+        };
+        let inside = self.at.within > 0 && !other_density(before.sectors, strip.sectors);
+        (1..=MOST_LEFT_OUT).find(fits).filter(|_| inside)
     }
 
     /// A band ends here: the map shows it.
@@ -274,7 +311,7 @@ impl Layer<'_> {
 }
 
 /// Whether a band ends between two strips: the skew is another, or the density is.
-fn is_cut(before: &Strip, strip: &Strip) -> bool {
+pub(super) fn is_cut(before: &Strip, strip: &Strip) -> bool {
     let off = apart(before.usual.step, strip.start - before.last_start());
     let follows = strip.origin == Origin::Map;
     follows && (other_density(strip.sectors, before.sectors) || off.abs() > CUT)

@@ -3,8 +3,8 @@
 use block::Lba;
 use drive::Angle;
 
-use crate::clock::apart;
-use crate::map::{Piece, TrackMap};
+use super::usual::{self, Usual};
+use crate::map::TrackMap;
 
 /// Neighbouring tracks that are alike.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -40,15 +40,6 @@ pub(super) enum Origin {
     Guess,
 }
 
-/// The regular skews of a piece.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(super) struct Usual {
-    /// From most tracks to the next.
-    pub step: Angle,
-    /// The one that differs most from it, where the cycle has one.
-    pub jump: Angle,
-}
-
 impl Strip {
     /// The block after its last.
     pub fn end(&self) -> Lba {
@@ -76,9 +67,8 @@ impl Strip {
 /// The map's tracks in order.
 pub(super) fn strips(map: &TrackMap) -> Vec<Strip> {
     let mut all: Vec<Strip> = Vec::new();
-    let usual = usual_skews(&map.pieces);
     let mut slips = map.slips.iter().peekable();
-    for (piece, usual) in map.pieces.iter().zip(usual) {
+    for piece in &map.pieces {
         let mut first = piece.first;
         let gap = all.last().is_none_or(|last| last.end() != first);
         let mut origin = if gap { Origin::AfterGap } else { Origin::Map };
@@ -93,7 +83,7 @@ pub(super) fn strips(map: &TrackMap) -> Vec<Strip> {
                     sectors: band.sectors,
                     start: base + band.start,
                     skew: band.skew,
-                    usual,
+                    usual: Usual::default(),
                     origin,
                 };
                 first = strip.end();
@@ -125,73 +115,6 @@ pub(super) fn strips(map: &TrackMap) -> Vec<Strip> {
             }
         }
     }
+    usual::settle(&mut all);
     all
-}
-
-/// The regular skews of each piece; those of its neighbours where it is too short to tell.
-fn usual_skews(pieces: &[Piece]) -> Vec<Usual> {
-    let steps: Vec<Option<Angle>> = pieces.iter().map(step_of).collect();
-    let mut step = steps.iter().flatten().next().copied().unwrap_or_default();
-    let jump_of = |(piece, step): (&Piece, &Option<Angle>)| jump_of(piece, (*step)?);
-    let jumps: Vec<Option<Angle>> = pieces.iter().zip(&steps).map(jump_of).collect();
-    let mut jump = jumps.iter().flatten().next().copied().unwrap_or(step);
-    let found = steps.into_iter().zip(jumps);
-    found
-        .map(|(own_step, own_jump)| {
-            step = own_step.unwrap_or(step);
-            jump = own_jump.unwrap_or(jump);
-            Usual { step, jump }
-        })
-        .collect()
-}
-
-/// So many tracks alike tell the regular skew though nothing repeats. A choice.
-const ALIKE: u32 = 8;
-
-/// The skew from most tracks of a piece to the next.
-fn step_of(piece: &Piece) -> Option<Angle> {
-    let longest = piece.cycle.iter().max_by_key(|band| band.tracks)?;
-    if longest.tracks >= ALIKE || (longest.tracks > 1 && piece.repeats > 1) {
-        return Some(longest.skew);
-    }
-    if piece.repeats > 1 {
-        return commonest(&transitions(piece));
-    }
-    None
-}
-
-/// The skew that differs most from the regular one in a piece that repeats.
-fn jump_of(piece: &Piece, step: Angle) -> Option<Angle> {
-    if piece.repeats < 2 {
-        return None;
-    }
-    let far = |skew: &Angle| apart(step, *skew).abs();
-    transitions(piece)
-        .into_iter()
-        .max_by(|a, b| far(a).total_cmp(&far(b)))
-}
-
-/// From each band's last track to the track after it.
-fn transitions(piece: &Piece) -> Vec<Angle> {
-    let next = |index: usize| match piece.cycle.get(index + 1) {
-        Some(band) => band.start,
-        None => piece.step + piece.cycle[0].start,
-    };
-    let bands = piece.cycle.iter().enumerate();
-    bands
-        .map(|(index, band)| {
-            next(index) - (band.start + band.skew.times(u64::from(band.tracks - 1)))
-        })
-        .collect()
-}
-
-/// The skew that most others are near to.
-fn commonest(skews: &[Angle]) -> Option<Angle> {
-    let near = |skew: &Angle| {
-        skews
-            .iter()
-            .filter(|other| apart(*skew, **other).abs() < 0.01)
-            .count()
-    };
-    skews.iter().copied().max_by_key(|skew| near(skew))
 }

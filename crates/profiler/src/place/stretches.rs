@@ -1,0 +1,98 @@
+//! Stretches of tracks between the places at which the map shows that something ends: another
+//! density or another skew comes.
+
+use block::Lba;
+
+use super::rows::is_cut;
+use super::strip::{Origin, Strip};
+
+/// Tracks between two cuts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Stretch {
+    /// The first block.
+    pub first: Lba,
+    pub tracks: u64,
+    /// Whether there is a cut at both ends, and not the end of what is known.
+    pub whole: bool,
+}
+
+/// The stretches of a map's strips.
+pub(super) fn stretches(strips: &[Strip]) -> Vec<Stretch> {
+    let mut stretches: Vec<Stretch> = Vec::new();
+    let mut before: Option<&Strip> = None;
+    for strip in strips {
+        let tracks = u64::from(strip.tracks);
+        let after_gap = strip.origin != Origin::Map;
+        let cut = before.is_none_or(|before| is_cut(before, strip));
+        if let Some(last) = stretches.last_mut() {
+            if !after_gap && !cut {
+                last.tracks += tracks;
+                before = Some(strip);
+                continue;
+            }
+            last.whole &= !after_gap;
+        }
+        stretches.push(Stretch {
+            first: strip.first,
+            tracks,
+            whole: before.is_some() && !after_gap,
+        });
+        before = Some(strip);
+    }
+    if let Some(last) = stretches.last_mut() {
+        last.whole = false;
+    }
+    stretches
+}
+
+/// Lengths that come at least so often are looked at. A choice.
+const OFTEN: usize = 6;
+
+/// How many lengths are looked at. A choice.
+const LENGTHS: usize = 3;
+
+/// The commonest lengths of whole stretches, and with which block the first two neighbours of that
+/// length begin.
+pub(super) fn commonest(stretches: &[Stretch]) -> Vec<(u64, Lba)> {
+    let mut lengths: Vec<u64> = stretches
+        .iter()
+        .filter(|stretch| stretch.whole)
+        .map(|stretch| stretch.tracks)
+        .collect();
+    lengths.sort_unstable();
+    let mut counted: Vec<(usize, u64)> = lengths
+        .chunk_by(|a, b| a == b)
+        .filter(|equal| equal.len() >= OFTEN)
+        .map(|equal| (equal.len(), equal[0]))
+        .collect();
+    counted.sort_unstable_by(|a, b| b.cmp(a));
+    let first = |length: u64| {
+        let of = |stretch: &Stretch| stretch.whole && stretch.tracks == length;
+        let mut pairs = stretches.windows(2);
+        let pair = pairs.find(|pair| of(&pair[0]) && of(&pair[1]))?;
+        Some((length, pair[0].first))
+    };
+    counted
+        .iter()
+        .take(LENGTHS)
+        .filter_map(|counted| first(counted.1))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_commonest_lengths_that_come_twice_in_a_row() {
+        let stretch = |tracks: u64| Stretch {
+            first: Lba(tracks),
+            tracks,
+            whole: true,
+        };
+        let row = [32, 32, 64, 31, 1].map(stretch);
+        let rows: Vec<Stretch> = (0..10).flat_map(|_| row).collect();
+        assert_eq!(commonest(&rows), [(32, Lba(32))]);
+        assert_eq!(commonest(&rows[..10]), []);
+    }
+}

@@ -1,0 +1,170 @@
+//! Which skews are regular: those of most tracks of a zone, wherever the map's pieces begin.
+
+use drive::Angle;
+
+use super::recognise::other_density;
+use super::strip::{Origin, Strip};
+use crate::clock::apart;
+
+/// The regular skews of a zone.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Usual {
+    /// From most tracks to the next.
+    pub step: Angle,
+    /// The commonest of the others, where there are others.
+    pub jump: Angle,
+}
+
+/// Skews that differ by less, in revolutions, are the same. A choice: a few sectors.
+const SAME: f64 = 0.008;
+
+/// One of so many skews at least is regular. A choice: more than drives have surfaces, by far.
+const RARE: u64 = 100;
+
+/// So many tracks tell a zone's step. A choice.
+const ENOUGH: u64 = 4;
+
+/// Tells strips what is regular in their zones; where a zone is too short to tell, it is what is
+/// in the one before, or else behind.
+pub(super) fn settle(strips: &mut [Strip]) {
+    let begins = beginnings(strips);
+    let mut zones: Vec<(usize, Option<Angle>, Option<Angle>)> = Vec::new();
+    let mut from = 0;
+    let mut near: Option<Angle> = None;
+    for end in 1..=strips.len() {
+        if end == strips.len() || begins[end] {
+            let (step, jump) = regular(&strips[from..end], near);
+            near = step.or(near);
+            zones.push((end, step, jump));
+            from = end;
+        }
+    }
+    let mut usual = Usual {
+        step: zones.iter().find_map(|zone| zone.1).unwrap_or_default(),
+        jump: zones.iter().find_map(|zone| zone.2).unwrap_or_default(),
+    };
+    let mut from = 0;
+    for (end, step, jump) in zones {
+        usual = Usual {
+            step: step.unwrap_or(usual.step),
+            jump: jump.unwrap_or(usual.jump),
+        };
+        for strip in &mut strips[from..end] {
+            strip.usual = usual;
+        }
+        from = end;
+    }
+}
+
+/// So many skews alike in a row are those of a band. A choice.
+const ALIKE: u64 = 4;
+
+/// With which strips zones begin: with other densities, or with bands of another skew.
+fn beginnings(strips: &[Strip]) -> Vec<bool> {
+    let mut begins = vec![false; strips.len()];
+    // The skews alike up to here, how many they are, and with which strip they begin.
+    let (mut run, mut times, mut from) = (Angle::ZERO, 0, 0);
+    let mut usual: Option<Angle> = None;
+    for (index, strip) in strips.iter().enumerate() {
+        let before = index.checked_sub(1).map(|before| &strips[before]);
+        let other = before.is_none_or(|before| other_density(before.sectors, strip.sectors));
+        if other || strip.origin != Origin::Map {
+            begins[index] = true;
+            (times, usual) = (0, None);
+        }
+        let next = strips
+            .get(index + 1)
+            .filter(|next| next.origin == Origin::Map);
+        let within = (strip.skew, u64::from(strip.tracks - 1), index);
+        let after = next.map(|next| {
+            let first = if strip.tracks > 1 { index + 1 } else { index };
+            (next.start - strip.last_start(), 1, first)
+        });
+        for (skew, more, first) in [Some(within), after].into_iter().flatten() {
+            if more == 0 {
+                continue;
+            }
+            if times == 0 || apart(run, skew).abs() > SAME {
+                (run, times, from) = (skew, 0, first);
+            }
+            times += more;
+            if times >= ALIKE {
+                let turned = usual.is_some_and(|usual| apart(usual, run).abs() > 2.0 * SAME);
+                begins[from] |= turned;
+                usual = Some(run);
+            }
+        }
+    }
+    begins
+}
+
+/// The step and the jump of a zone. If both are as common, the step is nearer to `near`, or else
+/// what comes first.
+fn regular(zone: &[Strip], near: Option<Angle>) -> (Option<Angle>, Option<Angle>) {
+    let skews = skews(zone);
+    let all: u64 = skews.iter().map(|skew| skew.1).sum();
+    if all < ENOUGH {
+        return (None, None);
+    }
+    let Some((one, times)) = commonest(&skews) else {
+        return (None, None);
+    };
+    let away = |skew: &&(Angle, u64)| apart(one, skew.0).abs() > 2.0 * SAME;
+    let others: Vec<(Angle, u64)> = skews.iter().filter(away).copied().collect();
+    let other = commonest(&others).filter(|other| other.1 >= 2 && other.1 * RARE >= all);
+    let Some((other, other_times)) = other else {
+        return (Some(one), None);
+    };
+    let as_common = other_times * 10 > times * 9;
+    let like = near.unwrap_or(skews[0].0);
+    if as_common && apart(like, other).abs() < apart(like, one).abs() {
+        return (Some(other), Some(one));
+    }
+    (Some(one), Some(other))
+}
+
+/// The skews in a zone, and how often they come.
+fn skews(zone: &[Strip]) -> Vec<(Angle, u64)> {
+    let mut skews: Vec<(Angle, u64)> = Vec::new();
+    let mut add = |skew: Angle, times: u64| {
+        if times > 0 {
+            skews.push((skew, times));
+        }
+    };
+    for (index, strip) in zone.iter().enumerate() {
+        add(strip.skew, u64::from(strip.tracks - 1));
+        if let Some(next) = zone.get(index + 1) {
+            add(next.start - strip.last_start(), 1);
+        }
+    }
+    skews
+}
+
+/// The skew that most others are near to, and how many are.
+fn commonest(skews: &[(Angle, u64)]) -> Option<(Angle, u64)> {
+    let mut sorted = skews.to_vec();
+    sorted.sort_unstable_by_key(|skew| skew.0.raw());
+    let at = |index: usize| sorted[index % sorted.len()];
+    let (mut end, mut times) = (0, 0);
+    let mut best: Option<(u64, usize, usize)> = None;
+    for from in 0..sorted.len() {
+        while end < from + sorted.len() && (at(end).0 - at(from).0).revolutions() <= SAME {
+            times += at(end).1;
+            end += 1;
+        }
+        if best.is_none_or(|best| times > best.0) {
+            best = Some((times, from, end));
+        }
+        times -= at(from).1;
+    }
+    let (times, from, end) = best?;
+    // The middle one of them.
+    let mut left = times / 2;
+    let middle = (from..end).find(|&index| {
+        let own = at(index).1;
+        let found = own > left;
+        left = left.saturating_sub(own);
+        found
+    });
+    Some((at(middle.unwrap_or(from)).0, times))
+}
