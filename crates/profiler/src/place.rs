@@ -19,6 +19,7 @@ use crate::confidence::Confidence;
 use crate::map::TrackMap;
 use crate::prober::Prober;
 
+mod bands;
 mod check;
 mod describe;
 mod guess;
@@ -144,7 +145,7 @@ fn longest(map: &TrackMap) -> Vec<usize> {
 const ANCHORS: usize = 128;
 
 /// How long that may take in all. A choice.
-const ANCHORING: Duration = Duration::from_secs(40);
+const ANCHORING: Duration = Duration::from_secs(45);
 
 /// How often a row's beginning is looked for in a piece.
 const ATTEMPTS: u64 = 2;

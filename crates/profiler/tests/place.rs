@@ -150,14 +150,11 @@ fn compare(placed: &mut Placed, layout: &Layout, truth: &Profile, zero: Angle) {
 
 /// Drives whose irregular rows, skipped cylinders or rows behind gaps are not all recognised:
 /// their distances are not exact, and are printed only.
-const IRREGULAR: [&str; 7] = [
-    "hp-c2247a",
-    "hp-c2490a",
+const IRREGULAR: [&str; 4] = [
     "modern-18tb-dual",
-    "ibm-ultrastar-18es",
     "maxtor-atlas-10k5-300",
     "seagate-cheetah-15k5",
-    "seagate-cheetah-9lp",
+    "wd-4tb-test",
 ];
 
 #[test]

@@ -1,6 +1,6 @@
 //! Pairs of tracks all over the disk, and what going to and fro between them takes.
 
-use block::{Direction, Lba};
+use block::{Direction, Extent, Lba};
 use drive::geometry::Track;
 use drive::{Angle, Geometry};
 
@@ -44,6 +44,8 @@ pub(super) struct Survey<'a> {
     pub period: f64,
     /// How seeks of reads scatter.
     pub scatter: Scatter,
+    /// Blocks of which the layout is known, and not guessed.
+    known: Vec<Extent>,
     /// Counts choices of places, so that they differ.
     places: u64,
 }
@@ -79,8 +81,14 @@ const ANSWERS: f64 = 1.2533;
 
 impl<'a> Survey<'a> {
     pub fn new(prober: &'a Prober, geometry: &'a Geometry, effort: Effort) -> Option<Self> {
-        let clock = prober.findings(|findings| findings.clock)?;
+        let (clock, known) = prober.findings(|findings| {
+            let layout = findings.layout.as_ref();
+            let known = layout.map_or(Vec::new(), |layout| layout.known.clone());
+            (findings.clock, known)
+        });
+        let clock = clock?;
         Some(Survey {
+            known,
             trips: Trips::new(prober, geometry),
             geometry,
             effort,
@@ -117,18 +125,44 @@ impl<'a> Survey<'a> {
             Gap::Cylinders(over) => (over, 0),
         };
         let places = cylinders.checked_sub(over)?;
-        let start = self.spread(places);
+        let start = self.start(places);
         for near in 0..NEARBY * surfaces {
             let cylinder = (start + near / surfaces) % places;
             let head = (self.places as u32).wrapping_add(near) % surfaces;
             let there = (head + heads) % surfaces;
             let ends = [(cylinder, head), (cylinder + over, there)];
-            let found = ends.map(|(cylinder, head)| good_track(self.geometry, cylinder, head));
+            let found = ends.map(|(cylinder, head)| {
+                good_track(self.geometry, cylinder, head).filter(|track| self.knows(track))
+            });
             if let [Some(one), Some(other)] = found {
                 return Some([one, other]);
             }
         }
         None
+    }
+
+    /// A cylinder before `places`, of known blocks if there are any.
+    fn start(&mut self, places: u32) -> u32 {
+        let start = self.spread(places);
+        let extents = u32::try_from(self.known.len()).unwrap_or(u32::MAX);
+        if extents < 2 {
+            return start;
+        }
+        let chosen = self.spread(extents) as usize;
+        let extent = self.known[chosen];
+        let length = u32::try_from(extent.length().0).unwrap_or(u32::MAX);
+        let lba = Lba(extent.start().0 + u64::from(self.spread(length)));
+        let cylinder = self.geometry.locate(lba).map(|place| place.cylinder);
+        cylinder.map_or(start, |cylinder| cylinder % places)
+    }
+
+    /// Whether a track is not guessed.
+    fn knows(&self, track: &Stretch) -> bool {
+        let after = self
+            .known
+            .partition_point(|extent| extent.start() <= track.first);
+        let extent = after.checked_sub(1).map(|index| self.known[index]);
+        self.known.is_empty() || extent.is_some_and(|extent| track.first < extent.end())
     }
 
     /// Measures twice, at different places, and more often if the two do not agree. None if no

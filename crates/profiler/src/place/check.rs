@@ -31,37 +31,56 @@ const TRIES: usize = 40;
 pub(super) async fn check(ways: &Ways<'_>, layout: &Layout, geometry: &Geometry) -> Confidence {
     let cylinders = layout.description.cylinders;
     let mut step = 0;
-    let mut worst: Option<Confidence> = None;
-    for distances in [SHORT, LONG.map(|parts| cylinders / parts)] {
-        let (mut came_true, mut checks) = (0, 0);
-        for distance in distances {
-            let single = distance == 0 && layout.pattern.surfaces == 1;
-            if single || distance >= cylinders {
-                continue;
-            }
-            let times = times(ways, layout, geometry, distance, &mut step).await;
-            let (fit, all) = fitting(times);
-            came_true += fit;
-            checks += all;
+    let (mut came_true, mut checks) = (0, 0);
+    for distance in SHORT {
+        let single = distance == 0 && layout.pattern.surfaces == 1;
+        if single || distance >= cylinders {
+            continue;
         }
-        let found = Confidence::of(came_true, checks);
-        if worst.is_none_or(|worst| found.ppm() < worst.ppm()) && checks > 0 {
-            worst = Some(found);
-        }
+        let fits = fitting(times(ways, layout, geometry, distance, &mut step).await);
+        came_true += fits.came_true;
+        checks += fits.checks;
     }
-    worst.unwrap_or(Confidence::NONE)
+    let short = Confidence::of(came_true, checks);
+    (came_true, checks) = (0, 0);
+    let mut longest = 0.0;
+    for distance in LONG.map(|parts| cylinders / parts) {
+        let fits = fitting(times(ways, layout, geometry, distance, &mut step).await);
+        // The arm does not take less for a longer way.
+        if fits.middle > longest - EQUAL {
+            came_true += fits.came_true;
+            longest = fits.middle.max(longest);
+        }
+        checks += fits.checks;
+    }
+    match checks {
+        0 => short,
+        _ => short.min(Confidence::of(came_true, checks)),
+    }
 }
 
-/// How many times fit the first ones, and of how many.
-fn fitting(mut times: Vec<f64>) -> (u32, u32) {
+/// How many of some times fit the first ones.
+#[derive(Clone, Copy, Debug, Default)]
+struct Fits {
+    came_true: u32,
+    checks: u32,
+    /// The middle of the first ones.
+    middle: f64,
+}
+
+fn fitting(mut times: Vec<f64>) -> Fits {
     if times.len() <= REFERENCES {
-        return (0, 0);
+        return Fits::default();
     }
     let (references, others) = times.split_at_mut(REFERENCES);
     references.sort_by(f64::total_cmp);
     let middle = references[REFERENCES / 2];
     let fits = others.iter().filter(|time| (*time - middle).abs() < EQUAL);
-    (fits.count() as u32, others.len() as u32)
+    Fits {
+        came_true: fits.count() as u32,
+        checks: others.len() as u32,
+        middle,
+    }
 }
 
 /// Times over a distance at different places.

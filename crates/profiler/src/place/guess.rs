@@ -154,6 +154,7 @@ mod tests {
             blocks: 800_000,
             before: &before,
             after: &after,
+            mean: 80,
         };
         let strips = gap.filled(10_000);
         assert!(strips[0].blocks.abs_diff(98) <= 1, "{}", strips[0].blocks);

@@ -1,7 +1,7 @@
 //! Cylinders without blocks, spare ones mostly, between two zones: how far the zones are apart
 //! shows in the time from one to the other.
 
-use block::Lba;
+use block::{Duration, Lba};
 use drive::Geometry;
 
 use super::pattern::Pattern;
@@ -41,6 +41,9 @@ const CLEAR: f64 = 0.02;
 /// How often times are taken where they are not clear. A choice.
 const ROUNDS: u32 = 4;
 
+/// After so long they are taken once only. A choice.
+const LONGEST: Duration = Duration::from_secs(40);
+
 /// By how much they have to fit better then: most zones follow each other without cylinders between
 /// them. A choice: that of times off by three hundredths of a millisecond.
 const LIKELY: f64 = 0.005;
@@ -61,8 +64,10 @@ pub(super) async fn find(
     let Some(curve) = Curve::measure(ways, pattern, regular).await else {
         return skipped;
     };
+    let end = ways.prober.now() + LONGEST;
     for &place in places.iter().take(PLACES) {
-        let cylinders = left_out(ways, geometry, &curve, place).await;
+        let rounds = if ways.prober.now() < end { ROUNDS } else { 1 };
+        let cylinders = left_out(ways, geometry, &curve, place, rounds).await;
         if cylinders > 0 {
             skipped.push(Skipped {
                 before: place,
@@ -74,11 +79,17 @@ pub(super) async fn find(
 }
 
 /// How many cylinders are left out at a place.
-async fn left_out(ways: &Ways<'_>, geometry: &Geometry, curve: &Curve, place: Lba) -> u32 {
+async fn left_out(
+    ways: &Ways<'_>,
+    geometry: &Geometry,
+    curve: &Curve,
+    place: Lba,
+    most: u32,
+) -> u32 {
     let mut sums = [0.0; 5];
     let mut rounds = 0.0;
     let mut fitting = Fitting::default();
-    for surface in 0..ROUNDS {
+    for surface in 0..most {
         let Some(times) = across(ways, geometry, place, surface).await else {
             continue;
         };

@@ -1,0 +1,212 @@
+//! Bands of a serpentine: after how many tracks the arm comes back.
+
+use super::pattern::Turning;
+use super::way::{EQUAL, Ways};
+use crate::map::FoundTrack;
+
+/// The longest band that is looked for, in tracks. A choice: ten times those of the drives that
+/// are known.
+const LONGEST: i64 = 3200;
+
+/// The shortest band of a serpentine, in tracks. A choice: half of the shortest known.
+const SHORTEST: i64 = 8;
+
+/// A band that was found.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Bands {
+    /// The first track of one.
+    pub first: FoundTrack,
+    /// Tracks of one.
+    pub tracks: i64,
+    pub turning: Turning,
+}
+
+/// Bands of so many tracks from a track on, if the arm does come back after them.
+pub(super) async fn hinted(ways: &Ways<'_>, first: &FoundTrack, tracks: i64) -> Option<Bands> {
+    if !(SHORTEST..=LONGEST).contains(&tracks) {
+        return None;
+    }
+    for turning in [Turning::Alternating, Turning::Same] {
+        let bands = Bands {
+            first: ways.beside(first, tracks)?,
+            tracks,
+            turning,
+        };
+        // The first boundary may be one of rows: the next is not, then.
+        for boundary in 0..2 {
+            if joined(ways, &bands, boundary).await? {
+                return Some(bands);
+            }
+        }
+    }
+    None
+}
+
+/// Whether a band is on the same cylinders as the band before it.
+pub(super) async fn joined(ways: &Ways<'_>, bands: &Bands, boundary: i64) -> Option<bool> {
+    let (from, over) = across(ways, bands, boundary)?;
+    let near = ways.over(&from, over).await?;
+    // As far within the band.
+    let far = ways.over(&from, -(bands.tracks / 2)).await?;
+    Some(near < far - EQUAL)
+}
+
+/// A track of the band before a boundary (counted from `bands.first`), and how far behind it the
+/// track of the next band is that is on the same cylinder, if the bands are on the same cylinders.
+pub(super) fn across(ways: &Ways<'_>, bands: &Bands, boundary: i64) -> Option<(FoundTrack, i64)> {
+    let quarter = bands.tracks / 4;
+    let (back, over) = match bands.turning {
+        Turning::Alternating => (1 + quarter, 2 * quarter + 1),
+        Turning::Same => (quarter, bands.tracks),
+    };
+    let from = ways.beside(&bands.first, boundary * bands.tracks - back)?;
+    Some((from, over))
+}
+
+/// Bands that the map does not show: the times from one track to those farther and farther behind
+/// it fall where the arm comes back.
+pub(super) async fn searched(ways: &Ways<'_>, first: &FoundTrack) -> Option<Bands> {
+    let mut tracks = SHORTEST;
+    let mut seen: Vec<(i64, f64)> = Vec::new();
+    while tracks < 2 * LONGEST {
+        seen.push((tracks, ways.over(first, tracks).await?));
+        if let Some(found) = fallen(&seen) {
+            let aside = (found.1 - found.0) / 2;
+            let found = (found.0 - aside, found.1 + aside);
+            let centre = lowest(ways, first, found, ROUGHLY[0]).await?;
+            if let Some(bands) = confirmed(ways, first, centre).await {
+                return Some(bands);
+            }
+            seen.clear();
+        }
+        tracks += (tracks / 10).max(2);
+    }
+    None
+}
+
+/// Between which distances the times fell and rose again, three neighbours together.
+fn fallen(seen: &[(i64, f64)]) -> Option<(i64, i64)> {
+    let mean = |three: &[(i64, f64)]| three.iter().map(|time| time.1).sum::<f64>() / 3.0;
+    let means: Vec<f64> = seen.windows(3).map(mean).collect();
+    let last = means.last()?;
+    let by_time = |a: &(usize, &f64), b: &(usize, &f64)| a.1.total_cmp(b.1);
+    let (highest, peak) = means.iter().enumerate().max_by(by_time)?;
+    let behind = means.iter().enumerate().skip(highest);
+    let (lowest, low) = behind.min_by(by_time)?;
+    let fell = *peak > low + EQUAL && *last > low + EQUAL / 2.0;
+    fell.then(|| (seen[lowest].0, seen[lowest + 2].0))
+}
+
+/// How many distances tell roughly where the time is the shortest, where nothing is known of bands,
+/// and where their length is. A choice.
+pub(super) const ROUGHLY: [i64; 2] = [32, 10];
+
+/// How far from there it is looked for track by track. A choice.
+const EXACTLY: i64 = 12;
+
+/// The middle of the distances whose time is the shortest, twice, rounded up.
+pub(super) async fn lowest(
+    ways: &Ways<'_>,
+    from: &FoundTrack,
+    (low, high): (i64, i64),
+    roughly: i64,
+) -> Option<i64> {
+    let (mut first, mut last) = (low.max(1), high);
+    if last - first > 2 * EXACTLY {
+        let step = ((last - first) / roughly).max(1);
+        let mut times = Vec::new();
+        for tracks in (first..=last).step_by(step as usize) {
+            times.push((tracks, ways.over(from, tracks).await?));
+        }
+        let off = |centre: &i64| misfit(&times, *centre);
+        let centre = (first..=last).min_by(|a, b| off(a).total_cmp(&off(b)))?;
+        (first, last) = ((centre - EXACTLY).max(1), centre + EXACTLY);
+    }
+    let mut times = Vec::new();
+    for tracks in first..=last {
+        times.push((tracks, ways.over(from, tracks).await?));
+    }
+    let least = times.iter().map(|time| time.1).fold(f64::MAX, f64::min);
+    let near = times.iter().filter(|time| time.1 < least + EQUAL);
+    let (sum, count) = near.fold((0, 0), |(sum, count), time| (sum + time.0, count + 1));
+    // The middle lies between two tracks.
+    (count > 0).then(|| (2 * sum + count - 1) / count)
+}
+
+/// How far times are off those of an arm that comes back at a distance, squared: on both sides of
+/// it times grow with the root of the distance from there, as those of short seeks do.
+fn misfit(times: &[(i64, f64)], centre: i64) -> f64 {
+    let root = |tracks: i64| (tracks.abs_diff(centre) as f64).sqrt();
+    let count = times.len() as f64;
+    let mean_root = times.iter().map(|time| root(time.0)).sum::<f64>() / count;
+    let mean = times.iter().map(|time| time.1).sum::<f64>() / count;
+    let (mut both, mut roots, mut all) = (0.0, 0.0, 0.0);
+    for &(tracks, time) in times {
+        let (x, y) = (root(tracks) - mean_root, time - mean);
+        both += x * y;
+        roots += x * x;
+        all += y * y;
+    }
+    // A time that falls is no fit.
+    let slope = (both / roots.max(f64::MIN_POSITIVE)).max(0.0);
+    all - slope * both
+}
+
+/// Bands for which the arm is back at twice the distance `twice_centre / 2`, if more speaks for
+/// them.
+async fn confirmed(ways: &Ways<'_>, first: &FoundTrack, twice_centre: i64) -> Option<Bands> {
+    for tracks in [
+        twice_centre / 4,
+        (twice_centre + 2) / 4,
+        (twice_centre + 4) / 4,
+    ] {
+        let bands = Bands {
+            first: ways.beside(first, tracks)?,
+            tracks,
+            turning: Turning::Alternating,
+        };
+        if tracks >= SHORTEST && is_exact(ways, &bands).await? {
+            return Some(bands);
+        }
+    }
+    let tracks = twice_centre / 2;
+    let bands = Bands {
+        first: ways.beside(first, tracks)?,
+        tracks,
+        turning: Turning::Same,
+    };
+    (tracks >= SHORTEST && joined(ways, &bands, 0).await? && joined(ways, &bands, 1).await?)
+        .then_some(bands)
+}
+
+/// Whether bands turn exactly where they are thought to, at two boundaries; one may be that of two
+/// rows.
+async fn is_exact(ways: &Ways<'_>, bands: &Bands) -> Option<bool> {
+    let (mut turned, mut not) = (0, 0);
+    for boundary in 0..3 {
+        if is_turn(ways, bands, boundary).await? {
+            turned += 1;
+        } else {
+            not += 1;
+        }
+        if turned == 2 || not == 2 {
+            break;
+        }
+    }
+    Some(turned == 2)
+}
+
+/// Whether bands turn exactly at a boundary: tracks at the same distance from there are near each
+/// other, and on both sides it grows alike.
+pub(super) async fn is_turn(ways: &Ways<'_>, bands: &Bands, boundary: i64) -> Option<bool> {
+    if !joined(ways, bands, boundary).await? {
+        return Some(false);
+    }
+    let (from, over) = across(ways, bands, boundary)?;
+    let mut off = [0.0; 2];
+    for (side, off) in [-3, 3].into_iter().zip(&mut off) {
+        *off = ways.over(&from, over + side).await?;
+    }
+    let middle = ways.over(&from, over).await?;
+    Some((off[0] - off[1]).abs() < EQUAL && off[0] > middle + EQUAL / 2.0)
+}
