@@ -43,8 +43,8 @@ pub struct Arguments {
     /// Write the profile, when it is whole
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Go on from the spindle and the tracks that are in this file, and keep in it what is known of
-    /// them; it is made if it is not there
+    /// Go on from the tracks that are in this file, and keep in it what is known of them; it is made
+    /// if it is not there
     #[arg(long, value_name = "FILE")]
     resume: Option<PathBuf>,
     /// Compare what was found with what is true of a simulated drive

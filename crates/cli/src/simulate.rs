@@ -172,7 +172,7 @@ impl Arguments {
             Some(path) => Some(truth.believing(path, &drive)?),
             None => None,
         };
-        let scan = self.scan.plan(&drive)?;
+        let scan = self.scan.plan(belief.as_ref().unwrap_or(&drive))?;
         let requests = match (&source, self.requests, until) {
             (Source::Synthetic(_), None, None) if scan.is_none() => Some(DEFAULT_REQUESTS),
             (_, requests, _) => requests,
@@ -318,6 +318,9 @@ impl Setup {
         let (played, counts) = self.play(&scenario, &options, watch)?;
         let Played { ran, ledger, .. } = &played;
         let mut run = PolicyRun::new(policy, scenario.limits, ledger, ran, counts);
+        run.tracking = played
+            .told
+            .map(|told| figures::Tracking::new(played.mode, &told));
         if let (Some(plan), Some(scanned)) = (&self.scan, &played.scan) {
             let options = Options {
                 until: Some(self.until.map_or(ran.end, |until| until.min(ran.end))),

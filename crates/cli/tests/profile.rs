@@ -137,9 +137,15 @@ fn what_is_written_is_read_as_drive_and_as_belief() {
     let text = std::fs::read_to_string(shipped).expect("a shipped profile");
     std::fs::write(scene.path("true.toml"), text).expect("written");
     let rate = |json: &Value| json["results"][0]["requests_per_second"].as_f64();
-    let (all, read) = (
-        rate(&plain),
-        rate(&json("--drive hp-c2247a --belief true.toml")),
+    let assumed = json("--drive hp-c2247a --belief true.toml");
+    assert_eq!(assumed["mode"], "assumed");
+    let (all, read) = (rate(&plain), rate(&assumed));
+    let tracking = &assumed["results"][0]["tracking"];
+    assert_eq!(tracking["mode"], "positioning");
+    let counted = |key: &str| tracking[key].as_u64().expect("a count");
+    assert!(
+        counted("as_believed") > 20 * counted("elsewhere"),
+        "{tracking}"
     );
     let share = read.expect("a rate") / all.expect("a rate");
     assert!((0.98..1.02).contains(&share), "{share}");
@@ -149,6 +155,7 @@ fn what_is_written_is_read_as_drive_and_as_belief() {
         report.contains("the belief is that of found.toml (external)"),
         "{report}"
     );
+    assert!(report.contains("mode positioning (0 changes)"), "{report}");
     let (_, said) = refused(
         &scene,
         "simulate --drive dec-rz26 --belief found.toml --workload random",

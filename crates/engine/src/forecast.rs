@@ -8,6 +8,7 @@
 //! ```
 
 use block::{Direction, Duration, Extent, Instant};
+use drive::firmware::WriteBack;
 use drive::geometry::Run;
 use drive::mechanics::Pass;
 use drive::{Position, Profile, Target};
@@ -183,6 +184,19 @@ impl Route {
                 behind.max(block) + belief.overheads.read_completion
             }
             Direction::Write => belief.overheads.write_completion,
+        }
+    }
+
+    /// Whether the command ends a known time after its last sector has passed under the head: a write
+    /// that the buffer may take does not, nor does one for which the bus takes longer than the
+    /// medium.
+    pub fn tells(&self, belief: &Profile) -> bool {
+        let is_through = |block: Duration| block * self.blocks <= self.sweep(belief);
+        match self.direction {
+            Direction::Read => is_through(belief.bus.read_block),
+            Direction::Write => {
+                belief.buffer.write_back == WriteBack::None && is_through(belief.bus.write_block)
+            }
         }
     }
 

@@ -1,7 +1,8 @@
 //! The figures of a comparison: as values, as JSON, and as plots.
 
 use block::{Direction, Duration};
-use engine::Limits;
+use engine::{Limits, Tallies};
+use profiler::tracker::Mode as TrackingMode;
 use scheduler::NamedPolicy;
 use scheduler::ordering::Phases;
 use scheduler::policy::Depth;
@@ -33,6 +34,42 @@ pub struct PolicyRun {
     pub trace: Option<TraceCounts>,
     /// What the scan in the background came to, if there was one.
     pub scan: Option<ScanFigures>,
+    /// What the ends of commands said of the belief, unless it is the truth.
+    pub tracking: Option<Tracking>,
+}
+
+/// How far the drive did what was believed of it.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Tracking {
+    /// What the belief was used for at the end: `positioning` or, if it could not be trusted, `safe`.
+    pub mode: &'static str,
+    /// How often that changed.
+    pub changes: u64,
+    /// Commands whose blocks passed under the head when they were believed to.
+    pub as_believed: u64,
+    /// Those whose blocks passed whole revolutions later.
+    pub late: u64,
+    /// Those whose blocks were elsewhere, or the platter.
+    pub elsewhere: u64,
+    /// Those that the buffer answered.
+    pub buffered: u64,
+    /// Those whose ends say nothing of the platter: the bus or the write cache decides them.
+    pub silent: u64,
+}
+
+impl Tracking {
+    /// As an engine tells it.
+    pub fn new(mode: TrackingMode, told: &Tallies) -> Self {
+        Tracking {
+            mode: mode.name(),
+            changes: told.changes,
+            as_believed: told.as_believed,
+            late: told.late,
+            elsewhere: told.elsewhere,
+            buffered: told.buffered,
+            silent: told.silent,
+        }
+    }
 }
 
 impl PolicyRun {
@@ -56,6 +93,7 @@ impl PolicyRun {
             distribution,
             trace,
             scan: None,
+            tracking: None,
         }
     }
 
@@ -221,6 +259,8 @@ struct Figures<'a> {
     trace: Option<&'a TraceCounts>,
     #[serde(skip_serializing_if = "Option::is_none")]
     scan: Option<&'a ScanFigures>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tracking: Option<Tracking>,
     #[serde(flatten)]
     report: &'a Report,
 }
@@ -262,6 +302,7 @@ pub fn json(setup: &Setup, runs: &[PolicyRun]) -> Result<String, Failure> {
                 depth: run.limits.commands_at_drive,
                 trace: run.trace.as_ref(),
                 scan: run.scan.as_ref(),
+                tracking: run.tracking,
                 report: &run.report,
             })
             .collect(),

@@ -56,6 +56,7 @@ Columns of --requests-out, a line for every request in the order of their ends:
 /// What the label of a report means.
 const MODES: &str = "
 The scheduler knows the drive exactly, belief = truth (in-firmware), or all of it but the noise of
---seek-noise-us and --late-seeks (noisy), or what --belief says (external), as `headtime profile -o`
-has found it. The platter's phase is then found by nine reads before the run. Unless it knows all,
-the scheduler follows the platter by the ends of its commands.";
+--seek-noise-us and --late-seeks (noisy), or what --belief says: `headtime profile -o` has found it
+(external), or nobody has (assumed). The platter's phase is then found by nine reads before the run.
+Unless it knows all, the scheduler follows the platter by the ends of its commands; where too many
+of them are not as believed, it goes by block order and reads nothing for free (mode safe).";

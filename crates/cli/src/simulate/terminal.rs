@@ -34,6 +34,7 @@ pub fn report(setup: &Setup, runs: &[PolicyRun]) -> String {
     text.push_str(&table(runs));
     text.push('\n');
     text.push_str(&head_time(runs));
+    text.push_str(&tracking(runs));
     text.push('\n');
     for run in runs {
         if let Some(scan) = &run.scan {
@@ -138,6 +139,36 @@ fn figures(side: &Side, span_ms: f64) -> String {
         let _ = write!(text, "{:>10}", short(value));
     }
     text
+}
+
+/// How far the drive did what was believed of it, where that was not known.
+fn tracking(runs: &[PolicyRun]) -> String {
+    let width = name_width(runs);
+    let mut text = String::new();
+    for run in runs {
+        let Some(tracking) = &run.tracking else {
+            continue;
+        };
+        let medium = tracking.as_believed + tracking.late + tracking.elsewhere;
+        let percent = |count: u64| count as f64 * 100.0 / medium.max(1) as f64;
+        let _ = writeln!(
+            text,
+            "  {:width$}  mode {} ({} changes): {:.1} % as believed, {:.1} % revolutions later, {:.1} % \
+             elsewhere; {} answered by the buffer, {} say nothing",
+            run.policy.name(),
+            tracking.mode,
+            tracking.changes,
+            percent(tracking.as_believed),
+            percent(tracking.late),
+            percent(tracking.elsewhere),
+            grouped(tracking.buffered),
+            grouped(tracking.silent),
+        );
+    }
+    match text.is_empty() {
+        true => text,
+        false => format!("  commands against the belief\n{text}"),
+    }
 }
 
 /// A bar for each run: what the head did.

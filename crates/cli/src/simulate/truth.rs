@@ -12,7 +12,7 @@ use block::{Duration, Switch};
 use clap::{Args, ValueEnum};
 use drive::firmware::Bus;
 use drive::imperfection::Chance;
-use drive::{Imperfections, Profile};
+use drive::{Imperfections, Profile, Provenance};
 use serde::Serialize;
 
 use super::belief;
@@ -64,8 +64,8 @@ pub struct Truth {
     given: TruthArguments,
     imperfections: Imperfections,
     seed: u64,
-    /// The file that says what is believed, if the profile does not.
-    believed: Option<String>,
+    /// The file that says what is believed, if the profile does not, and how it came about.
+    believed: Option<(String, Provenance)>,
 }
 
 /// Whether belief and truth are the same.
@@ -76,7 +76,9 @@ pub enum Mode {
     InFirmware,
     /// They are, but for noise that nobody can know: the belief was not profiled.
     Noisy,
-    /// They are not: the belief is a file's, as a profiler finds it.
+    /// They are not: the belief is a file's that nobody profiled.
+    Assumed,
+    /// They are not: the belief was profiled.
     External,
 }
 
@@ -163,7 +165,7 @@ impl Truth {
         drive: &Arc<Profile>,
     ) -> Result<Arc<Profile>, Failure> {
         let found = belief::read(path, drive, &self.imperfections, self.seed)?;
-        self.believed = Some(path.display().to_string());
+        self.believed = Some((path.display().to_string(), found.provenance));
         let given = self.given;
         let look_ahead = given.look_ahead.unwrap_or_default().switch();
         let write_cache = given.write_cache.unwrap_or_default().switch();
@@ -184,7 +186,8 @@ impl Truth {
     pub fn mode(&self) -> Mode {
         let is_perfect = self.imperfections == Imperfections::default();
         match (&self.believed, is_perfect) {
-            (Some(_), _) => Mode::External,
+            (Some((_, Provenance::Profiled)), _) => Mode::External,
+            (Some(_), _) => Mode::Assumed,
             (None, true) => Mode::InFirmware,
             (None, false) => Mode::Noisy,
         }
@@ -213,9 +216,10 @@ impl Truth {
         match (&self.believed, differs) {
             (None, None) => "belief = truth (in-firmware)".to_owned(),
             (None, Some(differs)) => format!("the belief {differs} (noisy)"),
-            (Some(file), None) => format!("the belief is that of {file} (external)"),
-            (Some(file), Some(differs)) => {
-                format!("the belief is that of {file}, which {differs} (external)")
+            (Some((file, _)), differs) => {
+                let differs = differs.map_or(String::new(), |differs| format!(", which {differs}"));
+                let mode = self.mode().name();
+                format!("the belief is that of {file}{differs} ({mode})")
             }
         }
     }
@@ -246,7 +250,7 @@ impl Truth {
             write_cache: given.write_cache.unwrap_or_default(),
             bus_mb_s: given.bus_mb_s,
             seed: (self.mode() != Mode::InFirmware).then_some(self.seed),
-            belief: self.believed.clone(),
+            belief: self.believed.as_ref().map(|(file, _)| file.clone()),
         }
     }
 }
@@ -257,6 +261,7 @@ impl Mode {
         match self {
             Mode::InFirmware => "in-firmware",
             Mode::Noisy => "noisy",
+            Mode::Assumed => "assumed",
             Mode::External => "external",
         }
     }

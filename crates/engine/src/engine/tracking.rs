@@ -34,6 +34,8 @@ pub struct Tallies {
     pub late: u64,
     /// Those whose blocks were elsewhere, or the platter.
     pub elsewhere: u64,
+    /// Those whose ends say nothing of the platter: see [`Route::tells`].
+    pub silent: u64,
     /// How often positioning was given up, and taken up again.
     pub changes: u64,
 }
@@ -79,6 +81,10 @@ impl Engine {
         let Some(tracking) = &mut self.tracking else {
             return;
         };
+        if !course.pass.wrapped.is_zero() || !route.tells(&self.belief) {
+            tracking.told.silent += 1;
+            return;
+        }
         let expected = course.head.free + route.tail(&self.belief, &course.pass);
         let before = tracking.tracker.mode();
         let told = tracking.tracker.observe(expected, now);
