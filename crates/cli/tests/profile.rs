@@ -142,11 +142,8 @@ fn what_is_written_is_read_as_drive_and_as_belief() {
     let (all, read) = (rate(&plain), rate(&assumed));
     let tracking = &assumed["results"][0]["tracking"];
     assert_eq!(tracking["mode"], "positioning");
-    let counted = |key: &str| tracking[key].as_u64().expect("a count");
-    assert!(
-        counted("as_believed") > 20 * counted("elsewhere"),
-        "{tracking}"
-    );
+    // Its bus is slower than its medium: what ends when is decided by the bus.
+    assert!(tracking["silent"].as_u64() > Some(250), "{tracking}");
     let share = read.expect("a rate") / all.expect("a rate");
     assert!((0.98..1.02).contains(&share), "{share}");
     let report = scene

@@ -188,14 +188,14 @@ impl Route {
     }
 
     /// Whether the command ends a known time after its last sector has passed under the head: a write
-    /// that the buffer may take does not, nor does one for which the bus takes longer than the
-    /// medium.
+    /// that the buffer may take does not, nor does any where the bus is slower than the medium: it
+    /// may still be busy with the command before.
     pub fn tells(&self, belief: &Profile) -> bool {
-        let is_through = |block: Duration| block * self.blocks <= self.sweep(belief);
+        let sector = belief.spindle.time_of(self.first.width);
         match self.direction {
-            Direction::Read => is_through(belief.bus.read_block),
+            Direction::Read => belief.bus.read_block <= sector,
             Direction::Write => {
-                belief.buffer.write_back == WriteBack::None && is_through(belief.bus.write_block)
+                belief.buffer.write_back == WriteBack::None && belief.bus.write_block <= sector
             }
         }
     }
