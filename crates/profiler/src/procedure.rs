@@ -155,18 +155,24 @@ async fn complete_map(prober: &Prober, end: Instant) {
         return;
     }
     begin(prober, Step::Map);
-    while left(prober).0 < prober.device().blocks && prober.now() < end {
+    let until = Instant::from_nanos(end.as_nanos().saturating_sub(TO_PLACE.as_nanos()));
+    while left(prober).0 < prober.device().blocks && prober.now() < until {
         let from = left(prober);
-        explore(prober, from, end).await;
+        explore(prober, from, until).await;
         if left(prober) == from {
             break;
         }
     }
     if left(prober) != before {
         verify(prober).await;
-        find_layout(prober).await;
+        // If there is not enough time, the layout before stays.
+        prober.within(end, find_layout(prober)).await;
     }
 }
+
+/// What is kept of the time to put a larger map on surfaces and cylinders. It takes 30 to 80 s of the
+/// drives that we ship.
+const TO_PLACE: Duration = Duration::from_secs(90);
 
 /// Explores what is not known from `lba` on, until a moment at most.
 async fn explore(prober: &Prober, lba: Lba, until: Instant) {

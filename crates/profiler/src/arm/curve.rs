@@ -22,7 +22,10 @@ pub async fn measure(prober: &Prober, geometry: &Geometry, effort: Effort) -> Op
         return None;
     }
     let mut survey = Survey::new(prober, geometry, effort)?;
-    let distances = distances(survey.stroke()?);
+    let distances = distances(survey.stroke()?).into_iter();
+    let mut distances: Vec<u32> = distances.map(|over| survey.reachable(over)).collect();
+    distances.sort_unstable();
+    distances.dedup();
     let mut reads = survey.direction(Direction::Read, &distances, None).await?;
     survey.refine(&mut reads.points, reads.overhead).await;
     let mut arm = Arm {

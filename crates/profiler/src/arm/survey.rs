@@ -46,6 +46,8 @@ pub(super) struct Survey<'a> {
     pub scatter: Scatter,
     /// Blocks of which the layout is known, and not guessed.
     known: Vec<Extent>,
+    /// The cylinders of those extents, from and to, if they are few.
+    ranges: Vec<(u32, u32)>,
     /// Counts choices of places, so that they differ.
     places: u64,
 }
@@ -65,6 +67,10 @@ const PLACE: u32 = 3;
 /// Cylinders near a chosen one that are tried if it has no good track: spare ones lie together in
 /// dozens.
 const NEARBY: u32 = 256;
+
+/// More extents than that lie so close that distances between them need no care. A choice: twice the
+/// places at which a large drive is explored, and some more.
+const MOST_RANGES: usize = 64;
 
 /// How many times a measurement is repeated until two agree.
 const REPETITIONS: u32 = 4;
@@ -87,7 +93,17 @@ impl<'a> Survey<'a> {
             (findings.clock, known)
         });
         let clock = clock?;
+        let cylinder = |lba: Lba| geometry.locate(lba).map(|place| place.cylinder);
+        let range = |extent: &Extent| {
+            let (first, last) = (cylinder(extent.start())?, cylinder(extent.last())?);
+            Some((first.min(last), first.max(last)))
+        };
+        let ranges = match known.len() {
+            2..=MOST_RANGES => known.iter().filter_map(range).collect(),
+            _ => Vec::new(),
+        };
         Some(Survey {
+            ranges,
             known,
             trips: Trips::new(prober, geometry),
             geometry,
@@ -125,7 +141,7 @@ impl<'a> Survey<'a> {
             Gap::Cylinders(over) => (over, 0),
         };
         let places = cylinders.checked_sub(over)?;
-        let start = self.start(places);
+        let start = self.start(over, places);
         for near in 0..NEARBY * surfaces {
             let cylinder = (start + near / surfaces) % places;
             let head = (self.places as u32).wrapping_add(near) % surfaces;
@@ -141,8 +157,37 @@ impl<'a> Survey<'a> {
         None
     }
 
-    /// A cylinder before `places`, of known blocks if there are any.
-    fn start(&mut self, places: u32) -> u32 {
+    /// The distance nearest to `over` that lies between two tracks of known blocks.
+    pub fn reachable(&self, over: u32) -> u32 {
+        let pairs = self.pairs().map(|((from, to), (low, high))| {
+            let (least, most) = (low.saturating_sub(to), high.saturating_sub(from));
+            over.clamp(least.max(1), most.max(1))
+        });
+        let nearest = pairs.min_by_key(|distance| distance.abs_diff(over));
+        nearest.unwrap_or(over)
+    }
+
+    /// Two ranges of known cylinders each, the second not below the first.
+    fn pairs(&self) -> impl Iterator<Item = ((u32, u32), (u32, u32))> {
+        let ranges = &self.ranges;
+        let above = |one: (u32, u32)| ranges.iter().filter(move |other| other.0 >= one.0);
+        let of = move |&one: &(u32, u32)| above(one).map(move |&other| (one, other));
+        ranges.iter().flat_map(of)
+    }
+
+    /// A cylinder before `places`, of known blocks if there are any, and with known blocks so many
+    /// cylinders above.
+    fn start(&mut self, over: u32, places: u32) -> u32 {
+        let common = |((from, to), (low, high)): ((u32, u32), (u32, u32))| {
+            let first = from.max(low.saturating_sub(over));
+            let last = to.min(high.checked_sub(over)?);
+            (first <= last).then_some((first, last))
+        };
+        let common: Vec<(u32, u32)> = self.pairs().filter_map(common).collect();
+        if let Some(count) = u32::try_from(common.len()).ok().filter(|&count| count > 0) {
+            let (first, last) = common[self.spread(count) as usize];
+            return (first + self.spread(last - first + 1)) % places;
+        }
         let start = self.spread(places);
         let extents = u32::try_from(self.known.len()).unwrap_or(u32::MAX);
         if extents < 2 {

@@ -4,8 +4,9 @@ use block::{Extent, Lba, Sectors};
 
 use crate::findings::Findings;
 
-/// Those extents, ascending and apart: the map's pieces without what was remapped, and without
-/// tracks with slipped sectors if nothing says how these lie.
+/// Those extents, ascending and apart, without what was remapped: of a layout those that it knows,
+/// for the map may have grown since; without a layout the map's pieces without tracks with slipped
+/// sectors, of which nothing says how these lie.
 pub fn extents(findings: &Findings, blocks: u64) -> Vec<Extent> {
     let map = &findings.map;
     let mut holes: Vec<(u64, u64)> = map
@@ -22,8 +23,8 @@ pub fn extents(findings: &Findings, blocks: u64) -> Vec<Extent> {
     }
     holes.sort_unstable();
     let mut whole: Vec<(u64, u64)> = Vec::new();
-    for piece in &map.pieces {
-        let (first, end) = (piece.first.0, piece.end().0.min(blocks));
+    for (first, end) in stretches(findings) {
+        let end = end.min(blocks);
         match whole.last_mut() {
             Some(last) if last.1 == first => last.1 = end,
             _ => whole.push((first, end)),
@@ -39,6 +40,19 @@ pub fn extents(findings: &Findings, blocks: u64) -> Vec<Extent> {
         push(&mut known, first, end);
     }
     known
+}
+
+/// The stretches of blocks whose tracks are known, ascending: the first block of each, and the block
+/// after its last.
+fn stretches(findings: &Findings) -> Vec<(u64, u64)> {
+    let ends = |extent: &Extent| (extent.start().0, extent.end().0);
+    match &findings.layout {
+        Some(layout) => layout.known.iter().map(ends).collect(),
+        None => {
+            let pieces = findings.map.pieces.iter();
+            pieces.map(|piece| (piece.first.0, piece.end().0)).collect()
+        }
+    }
 }
 
 /// Adds the blocks from `first` to before `end`, if there are some.
