@@ -54,6 +54,8 @@ pub struct Tracker {
     clock: Clock,
     /// The share of commands that went as believed, lately.
     agreement: f64,
+    /// The share of those whose blocks were elsewhere.
+    elsewhere: f64,
     mode: Mode,
     /// How often the mode has changed.
     changes: u64,
@@ -71,6 +73,9 @@ const SAFE_BELOW: f64 = 0.5;
 /// Above this agreement positioning comes back. A choice: not so near that the mode flaps.
 const POSITIONING_ABOVE: f64 = 0.75;
 
+/// No more careful than that many times. A choice: in safe mode nothing is planned at all.
+const MOST_CAUTION: f64 = 4.0;
+
 /// An end within this part of a revolution of a believed passing was one. Three times what the
 /// phase is kept to (Yu et al. 2000: 1 %): electronics and bus scatter, too.
 const NEAR: f64 = 0.03;
@@ -85,6 +90,7 @@ impl Tracker {
         Tracker {
             clock: Clock::new(spindle.period_ps(), spindle.angle_at(now), now),
             agreement: 1.0,
+            elsewhere: 0.0,
             mode: Mode::Positioning,
             changes: 0,
         }
@@ -110,6 +116,13 @@ impl Tracker {
         Confidence::of((self.agreement * 256.0) as u32, 256)
     }
 
+    /// How many times as careful as usual plans should be: the fewer places can be trusted, the more.
+    /// Commands that are late by whole revolutions do not count, they tell of seeks, for which a
+    /// guard is made.
+    pub fn caution(&self) -> f64 {
+        (1.0 / (1.0 - self.elsewhere)).min(MOST_CAUTION)
+    }
+
     /// A command of the medium ended at `ended`; by [`Self::spindle`] its last sector was believed
     /// to have passed, and its data to be through, at `expected`.
     pub fn observe(&mut self, expected: Instant, ended: Instant) -> Told {
@@ -129,6 +142,8 @@ impl Tracker {
         };
         let agrees = f64::from(u8::from(told == Told::AsBelieved));
         self.agreement += FRESH * (agrees - self.agreement);
+        let elsewhere = f64::from(u8::from(told == Told::Elsewhere));
+        self.elsewhere += FRESH * (elsewhere - self.elsewhere);
         self.set_mode();
         told
     }
@@ -201,10 +216,14 @@ mod tests {
             }
         };
         observe(&mut tracker, 100_000);
-        assert_eq!(tracker.mode(), Mode::Positioning);
+        assert_eq!(
+            (tracker.mode(), tracker.caution()),
+            (Mode::Positioning, 1.0)
+        );
         observe(&mut tracker, 6_000_000);
         assert_eq!((tracker.mode(), tracker.changes()), (Mode::Safe, 1));
         assert!(tracker.confidence().share() < 0.3);
+        assert_eq!(tracker.caution(), MOST_CAUTION);
         observe(&mut tracker, 100_000);
         assert_eq!((tracker.mode(), tracker.changes()), (Mode::Positioning, 2));
     }

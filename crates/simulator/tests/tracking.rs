@@ -9,7 +9,7 @@ use drive::imperfection::{Chance, Later};
 use drive::{Imperfections, Profile, catalog};
 use engine::{Limits, Rules};
 use profiler::tracker::Mode;
-use scheduler::freeblock::{SameTrack, Wanted};
+use scheduler::freeblock::{Caution, SameTrack, Wanted};
 use scheduler::policy::find;
 use simulator::run::{AfterLoad, Options};
 use simulator::scenario::{Background, Played, Scenario};
@@ -38,6 +38,15 @@ fn noisy() -> Imperfections {
 /// Ten requests always pending, by SPTF-SW60 on a drive that deviates so, for so many seconds, with
 /// a scan or without.
 fn played(imperfections: Imperfections, seconds: u64, scan: Scan) -> Played {
+    served(imperfections, seconds, scan, Caution::default())
+}
+
+/// The same with a scan that is so careful.
+fn played_with(imperfections: Imperfections, seconds: u64, caution: Caution) -> Played {
+    served(imperfections, seconds, Scan::Yes, caution)
+}
+
+fn served(imperfections: Imperfections, seconds: u64, scan: Scan, caution: Caution) -> Played {
     let profile = atlas();
     let busy = Overrides {
         think_ms: Some(0.0),
@@ -59,6 +68,7 @@ fn played(imperfections: Imperfections, seconds: u64, scan: Scan) -> Played {
         limits: Limits::suited_to(policy, &profile),
         background: (scan == Scan::Yes).then(|| Background {
             rules: Rules {
+                caution,
                 same_track: SameTrack::Allowed,
                 idle_after: None,
                 ..Rules::default()
@@ -183,4 +193,34 @@ fn blocks_that_are_remapped_in_service_cost_no_more_than_the_budget() {
     let lost = loss(&with, &without);
     assert!(lost < 0.01, "{lost}");
     assert_eq!(with.mode, Mode::Positioning);
+}
+
+#[test]
+fn the_guard_widens_while_the_drive_disagrees() {
+    let rules = |played: &Played| played.scan.as_ref().expect("a scan").guards[0];
+    // A fifth of the reads ends at angles at which nothing should.
+    let odd = Imperfections {
+        media_retry: Chance {
+            per_million: 200_000,
+            costs: Duration::from_micros(1_500),
+        },
+        ..noisy()
+    };
+    let fixed = Caution::Fixed {
+        guard: Duration::from_micros(300),
+        near_miss: Duration::ZERO,
+    };
+    let plain = played_with(noisy(), 20, fixed);
+    let careful = played_with(odd, 20, fixed);
+    assert!(
+        rules(&plain) < Duration::from_micros(303),
+        "{:?}",
+        rules(&plain)
+    );
+    assert!(
+        rules(&careful) > Duration::from_micros(320),
+        "{:?}",
+        rules(&careful)
+    );
+    assert_eq!(careful.mode, Mode::Positioning);
 }

@@ -103,10 +103,14 @@ impl Engine {
             self.ordering.adopt(&|| policy.make());
             self.settled = false;
         }
-        let spindle = self.tracking.as_ref().map(|t| t.tracker.spindle());
-        if let Some(spindle) = spindle {
-            self.turn(spindle);
+        let Some(tracking) = &self.tracking else {
+            return;
+        };
+        let (spindle, caution) = (tracking.tracker.spindle(), tracking.tracker.caution());
+        if let Some(background) = &mut self.background {
+            background.be_careful(caution);
         }
+        self.turn(spindle);
     }
 
     /// The platter is where `spindle` says.
