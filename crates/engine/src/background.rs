@@ -123,10 +123,13 @@ struct Pace {
 /// the hours in which a scan slows down, long against a second.
 const STRETCH: u64 = 64;
 
+/// No pace is that of a shorter stretch: before that nothing is behind. A choice.
+const SHORTEST: Duration = Duration::from_secs(60);
+
 impl Pace {
     fn follow(&mut self, now: Instant, done: u64) {
         let length = now.since(self.since);
-        if length.as_nanos() > now.as_nanos() / STRETCH {
+        if length.as_nanos() > (now.as_nanos() / STRETCH).max(SHORTEST.as_nanos()) {
             *self = Pace {
                 since: now,
                 before: done,

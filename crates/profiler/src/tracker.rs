@@ -73,6 +73,11 @@ const SAFE_BELOW: f64 = 0.5;
 /// Above this agreement positioning comes back. A choice: not so near that the mode flaps.
 const POSITIONING_ABOVE: f64 = 0.75;
 
+/// The share of commands that end elsewhere though all is well: answers of the buffer that look like
+/// the medium's, long transfers over the bus. On the drives that we ship up to 1 %; five times that is
+/// a choice.
+const USUAL: f64 = 0.05;
+
 /// No more careful than that many times. A choice: in safe mode nothing is planned at all.
 const MOST_CAUTION: f64 = 4.0;
 
@@ -120,7 +125,8 @@ impl Tracker {
     /// Commands that are late by whole revolutions do not count, they tell of seeks, for which a
     /// guard is made.
     pub fn caution(&self) -> f64 {
-        (1.0 / (1.0 - self.elsewhere)).min(MOST_CAUTION)
+        let more = (self.elsewhere - USUAL).max(0.0);
+        (1.0 / (1.0 - more)).min(MOST_CAUTION)
     }
 
     /// A command of the medium ended at `ended`; by [`Self::spindle`] its last sector was believed
