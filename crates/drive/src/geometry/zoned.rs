@@ -324,7 +324,8 @@ impl Zoned {
         match zone.block_in_step(position, step) {
             Ok(block) if block < end => Ok(block),
             Ok(_) => Err(end),
-            Err(next) => Err(next.clamp(step.first, end)),
+            // A step may begin behind the last block: where it was slipped, others were remapped to.
+            Err(next) => Err(next.max(step.first).min(end)),
         }
     }
 

@@ -8,3 +8,4 @@ mod raw_map;
 mod remapped;
 mod shared;
 mod shipped;
+mod small_zones;
