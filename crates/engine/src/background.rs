@@ -103,8 +103,6 @@ pub(crate) struct Background {
     credited: Instant,
     /// Wanted blocks that a paid revolution has to bring.
     worth: u32,
-    /// How many times as long as learned or given guards are.
-    caution: f64,
     pace: Pace,
 }
 
@@ -157,7 +155,6 @@ impl Background {
             credit: 0,
             credited: Instant::ZERO,
             worth: 0,
-            caution: 1.0,
             pace: Pace::default(),
         }
     }
@@ -165,18 +162,6 @@ impl Background {
     /// The platter is where `spindle` says.
     pub(crate) fn turn(&mut self, spindle: Spindle) {
         self.planner.turn(spindle);
-    }
-
-    /// Guards are so many times as long from now on.
-    pub(crate) fn be_careful(&mut self, caution: f64) {
-        self.caution = caution;
-    }
-
-    /// The present guards, by direction and for short and long seeks.
-    pub(crate) fn guards(&self) -> [Duration; 4] {
-        let longer =
-            |guard: Duration| Duration::from_nanos((guard.as_nanos() as f64 * self.caution) as u64);
-        self.conservatism.guards().map(longer)
     }
 
     pub(crate) fn conservatism(&self) -> &Conservatism {
@@ -200,7 +185,7 @@ impl Background {
         self.gaps.seen += 1;
         self.gaps.latency += latency;
         let reach = Reach {
-            guard: self.conservatism.guard(gap).times(self.caution),
+            guard: self.conservatism.guard(gap),
             same_track: self.rules.same_track,
             ranges: self.rules.ranges,
             goal: self.rules.goal,

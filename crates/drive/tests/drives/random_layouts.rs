@@ -14,7 +14,8 @@ use crate::oracle;
 /// Cylinder, head, sector.
 type Sector = (u32, u32, u32);
 
-const SPARINGS: [Sparing; 11] = [
+/// Every way of sparing.
+pub const SPARINGS: [Sparing; 11] = [
     Sparing::None,
     Sparing::Tracks,
     Sparing::CylinderEnd,

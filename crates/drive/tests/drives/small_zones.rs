@@ -4,18 +4,7 @@
 use drive::geometry::zoned::{Description, HeadOrder, Sparing, ZoneDescription};
 use drive::{Angle, Geometry};
 
-const SPARINGS: [Sparing; 10] = [
-    Sparing::Tracks,
-    Sparing::CylinderEnd,
-    Sparing::TrackEnd,
-    Sparing::CylinderEndSlipToZoneEnd,
-    Sparing::CylinderFront,
-    Sparing::CylinderFrontSlipToZoneEnd,
-    Sparing::DiskEnd,
-    Sparing::ZoneEnd,
-    Sparing::RangeEnd,
-    Sparing::ZoneEndSlipToZoneEnd,
-];
+use crate::random_layouts::SPARINGS;
 
 /// The layout of one zone of two cylinders, if it is one.
 fn zone(

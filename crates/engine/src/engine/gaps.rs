@@ -114,7 +114,9 @@ impl Engine {
     /// The present guards: of reads after short and long seeks, then of writes.
     pub fn guards(&self) -> [Duration; 4] {
         let background = self.background.as_ref();
-        background.map_or([Duration::ZERO; 4], |background| background.guards())
+        background.map_or([Duration::ZERO; 4], |background| {
+            background.conservatism().guards()
+        })
     }
 
     fn tasks(&mut self) -> &mut scheduler::background::Tasks {

@@ -108,7 +108,7 @@ impl Engine {
         };
         let (spindle, caution) = (tracking.tracker.spindle(), tracking.tracker.caution());
         if let Some(background) = &mut self.background {
-            background.be_careful(caution);
+            background.conservatism_mut().widen(caution);
         }
         self.turn(spindle);
     }

@@ -64,8 +64,10 @@ pub struct Conservatism {
     /// By direction, then short and long seeks.
     lateness: [Lateness; 4],
     price: f64,
-    /// By direction, then short and long.
+    /// By direction, then short and long; as given or learned.
     guards: [Duration; 4],
+    /// How many times as long they are used.
+    widening: f64,
     lost: f64,
     responses: f64,
     unsettled: u32,
@@ -82,6 +84,7 @@ impl Conservatism {
             lateness: Default::default(),
             price: PRICE,
             guards: [Duration::ZERO; 4],
+            widening: 1.0,
             lost: 0.0,
             responses: 0.0,
             unsettled: 0,
@@ -90,25 +93,18 @@ impl Conservatism {
         conservatism
     }
 
-    /// The guards for a gap.
+    /// The guards for a gap: those of a seek over about as many cylinders. Most detours are to places
+    /// near one of the two ends, so that one of the two seeks is about as long as the way without
+    /// it.
     pub fn guard(&self, gap: &Gap) -> Guard {
-        match self.caution {
-            Caution::Fixed { guard, .. } => Guard {
-                to_free: guard,
-                to_destination: guard,
-            },
-            // Most detours are to places near one of the two ends, so that one of the two seeks
-            // is about as long as the way without it.
-            Caution::Learned { .. } => {
-                let distance = gap
-                    .source
-                    .cylinder
-                    .abs_diff(gap.destination.position.cylinder);
-                Guard {
-                    to_free: self.guards[self.class(Direction::Read, distance)],
-                    to_destination: self.guards[self.class(gap.direction, distance)],
-                }
-            }
+        let distance = gap
+            .source
+            .cylinder
+            .abs_diff(gap.destination.position.cylinder);
+        let guards = self.guards();
+        Guard {
+            to_free: guards[self.class(Direction::Read, distance)],
+            to_destination: guards[self.class(gap.direction, distance)],
         }
     }
 
@@ -205,7 +201,14 @@ impl Conservatism {
 
     /// The present guards, by direction and for short and long seeks.
     pub fn guards(&self) -> [Duration; 4] {
+        let wide = |guard: Duration| guard.as_nanos() as f64 * self.widening;
         self.guards
+            .map(|guard| Duration::from_nanos(wide(guard) as u64))
+    }
+
+    /// From now on guards are so many times as long as given or learned.
+    pub fn widen(&mut self, times: f64) {
+        self.widening = times;
     }
 
     /// The share of the mean response time that the foreground is measured to lose, over the last

@@ -51,19 +51,6 @@ pub struct Guard {
     pub to_destination: Duration,
 }
 
-impl Guard {
-    /// So many times as long.
-    #[must_use]
-    pub fn times(self, caution: f64) -> Guard {
-        let longer =
-            |guard: Duration| Duration::from_nanos((guard.as_nanos() as f64 * caution) as u64);
-        Guard {
-            to_free: longer(self.to_free),
-            to_destination: longer(self.to_destination),
-        }
-    }
-}
-
 /// Whether commands of their own may read on the tracks of A and B.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SameTrack {

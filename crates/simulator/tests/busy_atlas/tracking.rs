@@ -3,30 +3,17 @@
 
 use std::sync::Arc;
 
-use block::{Duration, Instant, Lba, Switch};
-use drive::firmware::Bus;
+use block::{Duration, Instant, Lba};
+use drive::Imperfections;
 use drive::imperfection::{Chance, Later};
-use drive::{Imperfections, Profile, catalog};
 use engine::{Limits, Rules};
 use profiler::tracker::Mode;
 use scheduler::freeblock::{Caution, SameTrack, Wanted};
 use scheduler::policy::find;
 use simulator::run::{AfterLoad, Options};
 use simulator::scenario::{Background, Played, Scenario};
-use simulator::workload::{BuiltIn, Overrides, Synthetic};
 
-/// The Atlas 10K in the freeblock paper's system.
-fn atlas() -> Arc<Profile> {
-    let shipped = catalog::find("quantum-atlas-10k").expect("a shipped drive");
-    let profile = shipped.profile().expect("a valid profile");
-    let mut profile = profile.switched(Switch::Off, Switch::Off);
-    let block = Duration::from_nanos(6_400);
-    profile.bus = Bus {
-        read_block: block,
-        write_block: block,
-    };
-    Arc::new(profile)
-}
+use crate::system::{atlas, oltp};
 
 fn noisy() -> Imperfections {
     Imperfections {
@@ -48,16 +35,7 @@ fn played_with(imperfections: Imperfections, seconds: u64, caution: Caution) -> 
 
 fn served(imperfections: Imperfections, seconds: u64, scan: Scan, caution: Caution) -> Played {
     let profile = atlas();
-    let busy = Overrides {
-        think_ms: Some(0.0),
-        ..Overrides::default()
-    };
-    let load = BuiltIn::find("oltp").expect("a built-in load").workload();
-    let load = load
-        .and_then(|load| load.with(&busy))
-        .expect("a valid load");
-    let capacity = profile.geometry.sectors().0;
-    let mut load = Synthetic::new(&load, profile.block_bytes, capacity).expect("it fits");
+    let mut load = oltp(&profile);
     let policy = find("sptf-sw60").expect("a policy of the table");
     let scenario = Scenario {
         belief: Arc::clone(&profile),

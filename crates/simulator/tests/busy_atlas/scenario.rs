@@ -2,39 +2,21 @@
 
 use std::sync::Arc;
 
-use block::{Duration, Switch};
-use drive::firmware::Bus;
-use drive::{Imperfections, catalog};
+use block::Duration;
+use drive::Imperfections;
 use engine::{Gaps, Limits, Rules};
 use scheduler::freeblock::{Caution, Ranges, SameTrack, Wanted};
 use scheduler::policy::find;
 use simulator::run::{AfterLoad, Options};
 use simulator::scenario::{Background, Scenario};
-use simulator::workload::{BuiltIn, Overrides, Synthetic};
+
+use crate::system::{atlas, oltp};
 
 /// What came of the gaps in the first hundredths of a scan of the Atlas 10K by a scheduler that
 /// knows the drive, without a guard, while ten requests are always pending.
 fn in_firmware(ranges: Ranges, stops: u8) -> Gaps {
-    let shipped = catalog::find("quantum-atlas-10k").expect("a shipped drive");
-    let profile = shipped.profile().expect("a valid profile");
-    let mut profile = profile.switched(Switch::Off, Switch::Off);
-    // Ultra2 Wide SCSI, as in the freeblock paper's system: the profile's own is another one's.
-    let block = Duration::from_nanos(6_400);
-    profile.bus = Bus {
-        read_block: block,
-        write_block: block,
-    };
-    let profile = Arc::new(profile);
-    let busy = Overrides {
-        think_ms: Some(0.0),
-        ..Overrides::default()
-    };
-    let load = BuiltIn::find("oltp").expect("a built-in load").workload();
-    let load = load
-        .and_then(|load| load.with(&busy))
-        .expect("a valid load");
-    let capacity = profile.geometry.sectors().0;
-    let mut load = Synthetic::new(&load, profile.block_bytes, capacity).expect("it fits");
+    let profile = atlas();
+    let mut load = oltp(&profile);
     let policy = find("sptf").expect("a policy of the table");
     let scenario = Scenario {
         belief: Arc::clone(&profile),
