@@ -2,7 +2,7 @@
 
 use crate::account::Account;
 use crate::address::Extent;
-use crate::command::Status;
+use crate::command::{Durability, Status};
 use crate::time::{Duration, Instant};
 
 /// Names a request from its submission to its end.
@@ -50,6 +50,9 @@ pub struct Request {
     pub extent: Extent,
     /// How urgent.
     pub class: Class,
+    /// Whether a write counts as done only when it is on the medium (FUA), and whether a read has
+    /// to come from there.
+    pub durability: Durability,
 }
 
 /// A request that ended. Every accepted request comes back exactly once.

@@ -1,9 +1,9 @@
 //! One drive, a belief and a policy: requests in, commands out, outcomes in, ends out.
 //!
-//! Inputs are [`Engine::submit`] and [`Engine::complete`], and what clients change:
+//! Inputs are [`Engine::submit`], [`Engine::flush`] and [`Engine::complete`], and what clients change:
 //! [`Engine::barrier`], [`Engine::upgrade`], [`Engine::abort`]. After any input, or at
-//! [`Engine::next_wakeup`]: [`Engine::poll`] until `None`, [`Engine::poll_finished`] until `None`;
-//! then the next wakeup lies in the future. A call too many is harmless. `now` never goes
+//! [`Engine::next_wakeup`]: [`Engine::poll`] until `None`, [`Engine::poll_finished`] and
+//! [`Engine::poll_flushed`] until `None`; then the next wakeup lies in the future. A call too many is harmless. `now` never goes
 //! backwards. Every accepted request comes back exactly once.
 
 use std::collections::VecDeque;
@@ -23,9 +23,12 @@ use crate::limits::Limits;
 use crate::sent::{Purpose, Sent, Step};
 use crate::slots::{End, Parts, Slots};
 
+mod flush;
 mod gaps;
 mod tracking;
 
+pub use flush::Flushed;
+use flush::Flushes;
 pub use tracking::Tallies;
 use tracking::Tracking;
 
@@ -48,6 +51,7 @@ pub struct Engine {
     way: VecDeque<Step>,
     background: Option<Box<Background>>,
     tracking: Option<Box<Tracking>>,
+    flushes: Flushes,
     /// When a request was last here.
     busy: Instant,
     pub(crate) ended: VecDeque<u32>,
@@ -82,6 +86,7 @@ impl Engine {
             way: VecDeque::new(),
             background: None,
             tracking: None,
+            flushes: Flushes::default(),
             busy: Instant::ZERO,
             ended: VecDeque::new(),
             settled: false,
@@ -133,7 +138,8 @@ impl Engine {
         self.retried
     }
 
-    /// The request of which a command at the drive is a piece; `None` for a background read.
+    /// The request of which a command at the drive is a piece; `None` for a background read
+    /// and for a flush.
     ///
     /// # Panics
     /// If the command is not at the drive.
@@ -200,6 +206,9 @@ impl Engine {
         if let Some(step) = self.way.pop_front() {
             return Some(self.give(now, step));
         }
+        if let Some(command) = self.poll_flush(now) {
+            return Some(command);
+        }
         if self.settled && self.wakeup.is_none_or(|then| then > now) {
             return None;
         }
@@ -230,6 +239,9 @@ impl Engine {
             .unwrap_or_else(|| panic!("{id:?} ended, which is not at the drive"));
         let sent = self.at_drive.remove(place).expect("a place in the queue");
         self.settled = false;
+        if matches!(sent.purpose, Purpose::Flush) {
+            return self.flushed(now, outcome.status);
+        }
         if let Some(route) = &sent.route {
             self.resync(now, &sent, route);
         }
@@ -320,7 +332,15 @@ impl Engine {
             purpose,
             route,
         });
-        let durability = Durability::Volatile;
+        let durability = match purpose.piece() {
+            Some(piece) => {
+                self.slots
+                    .get(self.ordering.owner(piece))
+                    .request
+                    .durability
+            }
+            None => Durability::Volatile,
+        };
         let action = match direction {
             Direction::Read => Action::Read { extent, durability },
             Direction::Write => Action::Write { extent, durability },

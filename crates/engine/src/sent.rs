@@ -23,6 +23,8 @@ pub(crate) enum Purpose {
     },
     /// Background blocks alone.
     Background(Read),
+    /// No blocks: what the drive's buffer holds goes to the medium.
+    Flush,
 }
 
 /// A background read.
@@ -90,7 +92,7 @@ impl Purpose {
     pub(crate) fn without_mut(&mut self) -> Option<&mut Without> {
         match self {
             Purpose::Request { without, .. } | Purpose::Merged { without, .. } => without.as_mut(),
-            Purpose::Background(_) => None,
+            Purpose::Background(_) | Purpose::Flush => None,
         }
     }
 
@@ -98,7 +100,7 @@ impl Purpose {
     pub(crate) fn piece(&self) -> Option<u32> {
         match *self {
             Purpose::Request { piece, .. } | Purpose::Merged { piece, .. } => Some(piece),
-            Purpose::Background(_) => None,
+            Purpose::Background(_) | Purpose::Flush => None,
         }
     }
 }

@@ -95,6 +95,7 @@ impl Scene {
             direction,
             extent: extent(at, 1 + self.submitted % 8),
             class: Class::default(),
+            durability: block::Durability::Volatile,
         };
         self.submitted += 1;
         self.engine.submit(self.now, request).expect("room");
@@ -474,6 +475,7 @@ fn a_real_time_request_overtakes_one_that_was_chosen_and_not_given() {
         class: Class::RealTime {
             deadline: Instant::ZERO,
         },
+        durability: block::Durability::Volatile,
     };
     scene.engine.submit(scene.now, urgent).expect("room");
     let mut next = None;

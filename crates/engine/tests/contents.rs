@@ -105,6 +105,7 @@ impl Trial {
                     direction,
                     extent,
                     class,
+                    durability: block::Durability::Volatile,
                 };
                 if self.engine.submit(self.now, request).is_ok() {
                     self.requests.push(Known {

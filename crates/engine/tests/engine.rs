@@ -28,6 +28,7 @@ fn request(id: u64, direction: Direction, extent: Extent) -> Request {
         direction,
         extent,
         class: Class::default(),
+        durability: block::Durability::Volatile,
     }
 }
 

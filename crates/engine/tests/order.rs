@@ -44,6 +44,7 @@ fn submit(engine: &mut Engine, id: u64, direction: Direction, extent: Extent, cl
         direction,
         extent,
         class,
+        durability: block::Durability::Volatile,
     };
     engine.submit(NOW, request).expect("there is room");
 }
@@ -336,6 +337,7 @@ fn what_cannot_be_changed_is_told_by_name() {
         direction: Read,
         extent: blocks(0, 1),
         class: Class::BestEffort(7),
+        durability: block::Durability::Volatile,
     };
     let refused = engine.submit(NOW, request);
     assert_eq!(refused, Err(Refused::Priority { priority: 7 }));
@@ -440,6 +442,7 @@ fn the_last_slots_are_for_real_time_requests() {
             direction: Read,
             extent: blocks(id, 1),
             class,
+            durability: block::Durability::Volatile,
         };
         engine.submit(NOW, request)
     };

@@ -45,6 +45,7 @@ fn request(id: u64, direction: Direction, start: u64, class: Class) -> Request {
         direction,
         extent,
         class,
+        durability: block::Durability::Volatile,
     }
 }
 

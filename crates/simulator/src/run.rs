@@ -332,6 +332,7 @@ impl<L: Load + ?Sized> Course<'_, L> {
                 direction,
                 extent,
                 class,
+                durability: block::Durability::Volatile,
             };
             engine
                 .submit(self.now, request)

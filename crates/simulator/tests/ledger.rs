@@ -15,6 +15,7 @@ fn finished(number: u64, direction: Direction, submitted: u64, waited: u64, seek
             direction,
             extent: Extent::new(Lba(100), Sectors(8)).expect("a valid extent"),
             class: Class::default(),
+            durability: block::Durability::Volatile,
         },
         submitted: Instant::from_nanos(submitted),
         at: Instant::from_nanos(submitted + waited + seek),

@@ -224,6 +224,7 @@ fn request(number: u64, arrival: &Arrival) -> Request {
         direction: arrival.demand.direction,
         extent: arrival.demand.extent,
         class: arrival.demand.class,
+        durability: block::Durability::Volatile,
     }
 }
 

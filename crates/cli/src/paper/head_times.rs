@@ -116,6 +116,7 @@ impl Follower<'_> {
                 direction: demand.direction,
                 extent: demand.extent,
                 class: demand.class,
+                durability: Durability::Volatile,
             },
             given: now,
             route,

@@ -337,6 +337,7 @@ impl Engine {
             Purpose::Request { without, .. } => (without, None),
             Purpose::Merged { without, read, .. } => (without, Some(read)),
             Purpose::Background(read) => (None, Some(read)),
+            Purpose::Flush => (None, None),
         };
         let Some(background) = self.background.as_mut() else {
             return 0;

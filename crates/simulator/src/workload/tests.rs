@@ -156,6 +156,7 @@ fn a_closed_load_of_files_thinks_between_files_only() {
                 direction: Direction::Read,
                 extent,
                 class: Class::default(),
+                durability: block::Durability::Volatile,
             },
             submitted: now,
             at: now,
