@@ -1,0 +1,13 @@
+//! Runs engines in real time.
+//!
+//! ```text
+//!   NBD, FUSE, ublk --operation--> event loop --request--> engine --command--> back end
+//!                   <---reply----             <-finished--        <-outcome---
+//! ```
+//!
+//! Each drive has one event loop, on one thread, over one io_uring. What else there is (accepting
+//! connections, the control socket, the status page) runs on other threads and talks to the loop
+//! through its mailbox.
+
+pub mod nbd;
+pub mod operation;

@@ -1,0 +1,1 @@
+//! The NBD protocol, without sockets: bytes in, bytes out.
