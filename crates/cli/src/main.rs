@@ -3,6 +3,7 @@
 mod bench;
 mod demo;
 mod drives;
+mod emulate;
 mod experiment;
 mod fit;
 mod output;
@@ -37,6 +38,8 @@ enum Command {
     Demo(demo::Arguments),
     /// The drives that are known: list them, draw one, or ask where a block is.
     Drives(drives::DrivesArgs),
+    /// Serve a drive that does not exist over NBD, with the times that it would take.
+    Emulate(Box<emulate::Arguments>),
     /// Run a sweep from an experiment file on all cores: a table, JSON, a plot.
     Experiment(experiment::Arguments),
     /// Fit a drive's unpublished constants to a measured trace, and judge them on its other half.
@@ -62,6 +65,7 @@ fn main() -> ExitCode {
         Command::Bench(arguments) => bench::run(&arguments),
         Command::Demo(arguments) => demo::run(&arguments),
         Command::Drives(arguments) => drives::print(&arguments),
+        Command::Emulate(arguments) => emulate::run(&arguments),
         Command::Experiment(arguments) => experiment::run(&arguments),
         Command::Fit(arguments) => fit::run(&arguments),
         Command::Paper(arguments) => paper::run(&arguments),

@@ -9,5 +9,14 @@
 //! connections, the control socket, the status page) runs on other threads and talks to the loop
 //! through its mailbox.
 
+pub mod arena;
+pub mod back_end;
+pub mod clock;
+pub mod event_loop;
+pub mod featureless;
+pub mod listener;
+pub mod mailbox;
 pub mod nbd;
 pub mod operation;
+pub mod ring;
+pub mod station;

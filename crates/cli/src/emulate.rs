@@ -1,0 +1,197 @@
+//! `headtime emulate`: a drive that does not exist, served over NBD with the times that it would
+//! take.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, RwLock, mpsc};
+
+use block::Class;
+use clap::Args;
+use drive::VirtualDrive;
+use engine::{Engine, Limits};
+use server::back_end::emulated::Emulated;
+use server::back_end::file::Image;
+use server::clock::{Clock, TimeScale};
+use server::event_loop::{Bounds, EventLoop, Export, LONGEST};
+use server::listener::{Directory, Listener};
+use server::nbd::Context;
+use server::nbd::offer::{BlockSizes, Features, Offer, Text};
+use server::station::Station;
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+
+use crate::output::{Failure, print};
+use crate::simulate::truth::{Truth, TruthArguments};
+use crate::simulate::{policy, profile};
+
+/// How to call it.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Arguments {
+    /// The drive: a name from `headtime drives`, or a profile file
+    #[arg(long, value_name = "NAME|FILE")]
+    drive: String,
+    /// Where its blocks are kept: made without taking space if it is not there
+    #[arg(long, value_name = "FILE")]
+    image: PathBuf,
+    /// The unix socket to listen on
+    #[arg(long, value_name = "PATH", required_unless_present = "tcp")]
+    socket: Option<PathBuf>,
+    /// The TCP address to listen on, such as 127.0.0.1:10809
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    tcp: Option<SocketAddr>,
+    /// How many times as slow as the real drive: 4 for exact times on a busy machine, 0.1 for speed
+    #[arg(long, value_name = "S", default_value = "1", value_parser = time_scale)]
+    time_scale: TimeScale,
+    /// Who chooses what the drive does next; by default the drive's own queue
+    #[arg(long, value_name = "POLICY", default_value = "drive")]
+    policy: String,
+    #[command(flatten)]
+    truth: TruthArguments,
+    /// The seed of what happens to the drive by chance
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    seed: u64,
+}
+
+/// Runs the command until it is interrupted.
+///
+/// # Errors
+/// If the drive, the image or the socket cannot be had.
+pub fn run(arguments: &Arguments) -> Result<(), Failure> {
+    let truth = arguments
+        .truth
+        .truth(arguments.seed)
+        .map_err(|(flag, problem)| Failure::input(format!("--{flag}: {problem}")))?;
+    let policy = policy(&arguments.policy)?;
+    let drive = Emulation::new(&arguments.drive, &truth, &arguments.image)?;
+    let offer = drive.offer()?;
+    let scale = arguments.time_scale;
+    let station = Station::start("drive", move |mailbox| {
+        let export = Export {
+            name: String::new(),
+            offset: 0,
+            length: drive.bytes(),
+            class: Class::default(),
+        };
+        let limits = Limits::suited_to(policy, &drive.belief);
+        let engine = Engine::new(drive.belief, &|| policy.make(), limits);
+        let back_end = Box::new(Emulated::new(drive.drive, drive.image));
+        let (clock, bounds) = (Clock::start(scale), Bounds::default());
+        EventLoop::new(clock, engine, back_end, vec![export], mailbox, bounds)
+    })
+    .map_err(Failure::failed)?;
+    let shown = Arc::new(RwLock::new(Directory {
+        offers: Arc::new([offer]),
+        places: Arc::new([(station.mailbox().clone(), 0)]),
+    }));
+    let mut listeners = Vec::new();
+    let mut signals = Signals::new([SIGINT, SIGTERM]).map_err(Failure::failed)?;
+    if let Some(path) = &arguments.socket {
+        let listener = Listener::unix(path, Arc::clone(&shown));
+        listeners.push(listener.map_err(|error| at(path, &error))?);
+        print(&format!("nbd+unix:///?socket={}\n", path.display()))?;
+    }
+    if let Some(address) = arguments.tcp {
+        let listener = Listener::tcp(address, Arc::clone(&shown))
+            .map_err(|error| Failure::input(format!("--tcp {address}: {error}")))?;
+        let address = listener.address().unwrap_or(address);
+        listeners.push(listener);
+        print(&format!("nbd://{address}\n"))?;
+    }
+    signals.forever().next();
+    drop(listeners);
+    let report = lateness(&station);
+    station.stop();
+    print(&report)
+}
+
+/// A drive before it begins to turn.
+struct Emulation {
+    drive: VirtualDrive,
+    belief: Arc<drive::Profile>,
+    image: Image,
+}
+
+impl Emulation {
+    fn new(name: &str, truth: &Truth, image: &Path) -> Result<Self, Failure> {
+        let belief = Arc::new(truth.belief(&profile(name)?));
+        let imperfections = truth.imperfections().clone();
+        let drive = VirtualDrive::imperfect(Arc::clone(&belief), imperfections, truth.seed());
+        let blocks = belief.geometry.sectors().0;
+        let image = Image::open_or_make(image, belief.block_bytes, blocks)
+            .map_err(|error| at(image, &error))?;
+        Ok(Emulation {
+            drive,
+            belief,
+            image,
+        })
+    }
+
+    fn bytes(&self) -> u64 {
+        self.belief.geometry.sectors().0 * u64::from(self.belief.block_bytes)
+    }
+
+    fn offer(&self) -> Result<Offer, Failure> {
+        let block = self.belief.block_bytes;
+        let preferred = block.max(self.belief.physical_block_bytes).max(PAGE);
+        Ok(Offer {
+            name: Text::new("").map_err(Failure::failed)?,
+            description: Text::new(format!("an emulated {}", self.belief.model))
+                .map_err(Failure::failed)?,
+            size: self.bytes(),
+            block: BlockSizes::new(block, preferred, LONGEST as u32).map_err(Failure::failed)?,
+            features: Features {
+                read_only: false,
+                flush: true,
+                fua: true,
+                trim: true,
+                write_zeroes: true,
+                fast_zero: true,
+                multi_conn: true,
+                cache: true,
+                rotational: true,
+                df: true,
+            },
+            contexts: vec![Context::Allocation],
+        })
+    }
+}
+
+fn time_scale(text: &str) -> Result<TimeScale, String> {
+    let times: f64 = text.parse().map_err(|_| "expected a number".to_owned())?;
+    TimeScale::new(times).ok_or_else(|| "expected 0.001 to 1000".to_owned())
+}
+
+fn at(path: &Path, error: &std::io::Error) -> Failure {
+    Failure::input(format!("{}: {error}", path.display()))
+}
+
+/// How late the emulation was, in real time.
+fn lateness(station: &Station) -> String {
+    let (tell, told) = mpsc::channel();
+    let asked = station.mailbox().call(move |event_loop| {
+        let scale = event_loop.clock().scale();
+        let lateness = event_loop.lateness().map(|late| {
+            let at = |quantile: f64| {
+                let nanos = late.value_at_quantile(quantile);
+                scale.real(block::Duration::from_nanos(nanos)).as_micros()
+            };
+            (late.len(), [at(0.5), at(0.99), at(1.0)])
+        });
+        let _ = tell.send(lateness);
+    });
+    match asked.ok().and_then(|()| told.recv().ok()).flatten() {
+        Some((commands, [median, most, worst])) => format!(
+            "{commands} commands; later than the model by {median} us (median), {most} us (99 %), \
+             {worst} us (worst), in real time\n"
+        ),
+        None => String::new(),
+    }
+}
+
+/// What clients' kernels and file systems read and write at once.
+const PAGE: u32 = 4096;
+
+const EXAMPLES: &str = "Example:
+  headtime emulate --drive quantum-atlas-10k --image /tmp/atlas.img --socket /tmp/atlas.sock &
+  nbdinfo 'nbd+unix:///?socket=/tmp/atlas.sock'";

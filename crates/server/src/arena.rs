@@ -1,0 +1,238 @@
+//! The memory of requests: one region, mapped once and registered with the kernel, divided in
+//! pages.
+//!
+//! Whatever a request reads or writes lies in one piece of it, aligned for direct input and output.
+//! There is a fixed amount: when it is used up, connections wait, and nobody reads from them.
+
+#![allow(
+    unsafe_code,
+    reason = "memory that the kernel and we write in turns has no safe wrapper in std"
+)]
+
+use std::io;
+use std::ptr::NonNull;
+
+use offset_allocator::{Allocation, Allocator};
+use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
+
+/// The region.
+pub struct Arena {
+    base: NonNull<u8>,
+    length: usize,
+    pages: Allocator,
+}
+
+/// A piece of it. Not freed by being dropped: [`Arena::free`] takes it back.
+#[must_use = "a buffer that is dropped is lost to the arena"]
+pub struct Buffer {
+    at: NonNull<u8>,
+    length: usize,
+    place: Place,
+}
+
+enum Place {
+    Pages(Allocation),
+    /// A request without bytes.
+    Empty,
+}
+
+/// Addresses and lengths in the arena are multiples of it: what direct input and output needs on
+/// all drives.
+pub const PAGE: usize = 4096;
+
+impl Arena {
+    /// Maps `length` bytes, rounded up to whole pages.
+    ///
+    /// # Errors
+    /// If the kernel has no such memory.
+    pub fn map(length: usize) -> io::Result<Self> {
+        let pages = length.div_ceil(PAGE).max(1);
+        let count = u32::try_from(pages).map_err(|_| io::ErrorKind::InvalidInput)?;
+        let length = pages * PAGE;
+        // SAFETY: a new private mapping touches no memory that anybody has.
+        let base = unsafe {
+            mmap_anonymous(
+                std::ptr::null_mut(),
+                length,
+                ProtFlags::READ | ProtFlags::WRITE,
+                MapFlags::PRIVATE,
+            )?
+        };
+        let base = NonNull::new(base.cast::<u8>()).ok_or(io::ErrorKind::OutOfMemory)?;
+        Ok(Arena {
+            base,
+            length,
+            pages: Allocator::new(count),
+        })
+    }
+
+    /// A buffer of `length` bytes; `None` if there is not so much in one piece now.
+    pub fn allocate(&mut self, length: usize) -> Option<Buffer> {
+        if length == 0 {
+            let at = self.base;
+            let place = Place::Empty;
+            return Some(Buffer { at, length, place });
+        }
+        let pages = u32::try_from(length.div_ceil(PAGE)).ok()?;
+        let allocation = self.pages.allocate(pages)?;
+        let offset = allocation.offset as usize * PAGE;
+        // SAFETY: the allocator answers places inside the region that it was made for.
+        let at = unsafe { self.base.add(offset) };
+        Some(Buffer {
+            at,
+            length,
+            place: Place::Pages(allocation),
+        })
+    }
+
+    /// Takes a buffer back.
+    pub fn free(&mut self, buffer: Buffer) {
+        if let Place::Pages(allocation) = buffer.place {
+            self.pages.free(allocation);
+        }
+    }
+
+    /// Bytes that are not in use.
+    pub fn left(&self) -> usize {
+        self.pages.storage_report().total_free_space as usize * PAGE
+    }
+
+    /// The longest buffer that there can be.
+    pub fn length(&self) -> usize {
+        self.length
+    }
+
+    /// The whole region, to be registered with the kernel.
+    pub fn region(&self) -> libc::iovec {
+        libc::iovec {
+            iov_base: self.base.as_ptr().cast(),
+            iov_len: self.length,
+        }
+    }
+
+    /// Whether the memory is the arena's.
+    pub fn contains(&self, memory: Memory) -> bool {
+        let (base, at) = (self.base.as_ptr() as usize, memory.at as usize);
+        at >= base && at + memory.length <= base + self.length
+    }
+}
+
+impl Drop for Arena {
+    fn drop(&mut self) {
+        // SAFETY: the region was mapped by `map`, and whoever had buffers of it is gone: the event
+        // loop owns both, and ends when nothing is under way.
+        let unmapped = unsafe { munmap(self.base.as_ptr().cast(), self.length) };
+        debug_assert!(unmapped.is_ok());
+    }
+}
+
+// SAFETY: the region belongs to the arena alone, wherever that is.
+unsafe impl Send for Arena {}
+// SAFETY: a buffer is the only one that names its piece of the region.
+unsafe impl Send for Buffer {}
+
+/// Some bytes, by address: what is given to the kernel or to a back end while the owner keeps the
+/// buffer.
+#[derive(Clone, Copy, Debug)]
+pub struct Memory {
+    /// The first byte.
+    pub at: *mut u8,
+    /// How many.
+    pub length: usize,
+}
+
+// SAFETY: an address; whoever uses it promises that the bytes are there.
+unsafe impl Send for Memory {}
+
+impl Memory {
+    /// The bytes from `offset` on, `length` of them.
+    ///
+    /// # Panics
+    /// If there are not so many.
+    pub fn part(self, offset: usize, length: usize) -> Memory {
+        assert!(offset + length <= self.length, "past the end of a buffer");
+        Memory {
+            // SAFETY: inside the same piece, as just asserted.
+            at: unsafe { self.at.add(offset) },
+            length,
+        }
+    }
+
+    /// The bytes.
+    ///
+    /// # Safety
+    /// Whoever owns them must still do, and nobody may write them meanwhile.
+    pub unsafe fn bytes<'a>(self) -> &'a [u8] {
+        // SAFETY: the caller's promise.
+        unsafe { std::slice::from_raw_parts(self.at, self.length) }
+    }
+
+    /// The bytes, to be written.
+    ///
+    /// # Safety
+    /// Whoever owns them must still do, and nobody else may use them meanwhile.
+    pub unsafe fn bytes_mut<'a>(self) -> &'a mut [u8] {
+        // SAFETY: the caller's promise.
+        unsafe { std::slice::from_raw_parts_mut(self.at, self.length) }
+    }
+}
+
+impl Buffer {
+    /// All of it, by address.
+    pub fn memory(&self) -> Memory {
+        Memory {
+            at: self.at.as_ptr(),
+            length: self.length,
+        }
+    }
+
+    /// How many bytes it has.
+    pub fn length(&self) -> usize {
+        self.length
+    }
+
+    /// The bytes. While the kernel or a back end writes to them, nobody may look: the event loop
+    /// hands out a buffer's bytes before its command is given and after it has ended only.
+    pub fn bytes(&self) -> &[u8] {
+        // SAFETY: the piece is this buffer's alone, and `&self` says that nobody writes to it here.
+        unsafe { self.memory().bytes() }
+    }
+
+    /// The bytes, to be written.
+    pub fn bytes_mut(&mut self) -> &mut [u8] {
+        // SAFETY: the piece is this buffer's alone, and `&mut self` says that nobody else looks.
+        unsafe { self.memory().bytes_mut() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn buffers_are_aligned_apart_and_come_back() {
+        let mut arena = Arena::map(64 * PAGE).expect("memory");
+        let mut buffers = Vec::new();
+        while let Some(mut buffer) = arena.allocate(3 * PAGE - 100) {
+            assert_eq!(buffer.memory().at as usize % PAGE, 0);
+            let mark = buffers.len() as u8;
+            buffer.bytes_mut().fill(mark);
+            buffers.push(buffer);
+        }
+        assert_eq!(buffers.len(), 21);
+        for (mark, buffer) in buffers.iter().enumerate() {
+            assert!(buffer.bytes().iter().all(|&byte| byte == mark as u8));
+        }
+        for buffer in buffers {
+            arena.free(buffer);
+        }
+        assert_eq!(arena.left(), 64 * PAGE);
+        let all = arena
+            .allocate(64 * PAGE)
+            .expect("all of it in one piece again");
+        assert!(arena.allocate(1).is_none());
+        let none = arena.allocate(0).expect("a request without bytes");
+        arena.free(none);
+        arena.free(all);
+    }
+}

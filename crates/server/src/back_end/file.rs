@@ -1,0 +1,374 @@
+//! A file or a block device: commands are reads and writes of the kernel's.
+//!
+//! ```text
+//!   command --> one operation for each piece of memory --> all ended: Ended
+//!                   ^                  |
+//!                   '-- the rest of a short one
+//! ```
+
+#![allow(
+    unsafe_code,
+    reason = "the ring reads and writes memory by address while an operation is under way"
+)]
+
+use std::collections::VecDeque;
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::fd::{AsRawFd, RawFd};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use block::{Action, Command, CommandId, Durability, Instant};
+use rustix::fs::SeekFrom;
+use slab::Slab;
+use tracing::error;
+
+use super::{BackEnd, Ended, Holds, Punch, Run, Shape, Span};
+use crate::arena::Memory;
+use crate::operation::Failed;
+use crate::ring::{Owner, Ring, Ticket};
+
+/// Whether reads and writes pass the kernel's page cache.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Caching {
+    /// They go past it (`O_DIRECT`).
+    Direct,
+    /// They go through it.
+    Cached,
+}
+
+/// The file.
+pub struct Image {
+    file: File,
+    path: PathBuf,
+    shape: Shape,
+    jobs: Slab<Job>,
+    operations: Slab<Operation>,
+    ended: VecDeque<Ended>,
+    punched: VecDeque<(u32, Result<(), Failed>)>,
+}
+
+/// A command under way.
+struct Job {
+    id: CommandId,
+    /// Operations that have not ended.
+    left: u32,
+    result: Result<(), Failed>,
+}
+
+/// One operation of the ring.
+enum Operation {
+    /// A piece of a command.
+    Piece {
+        job: usize,
+        memory: Memory,
+        offset: u64,
+        way: Way,
+    },
+    Flush {
+        job: usize,
+    },
+    Punch {
+        key: u32,
+        what: Punch,
+        span: Span,
+    },
+}
+
+#[derive(Clone, Copy)]
+enum Way {
+    Read,
+    Write(Durability),
+}
+
+impl Image {
+    /// Opens a file that is there. It is a device of whole blocks; what is left over is not used.
+    ///
+    /// # Errors
+    /// If it cannot be opened to be read and written, or has not one block.
+    pub fn open(path: &Path, block_bytes: u32, caching: Caching) -> io::Result<Self> {
+        let mut options = OpenOptions::new();
+        options.read(true).write(true);
+        if caching == Caching::Direct {
+            options.custom_flags(libc::O_DIRECT);
+        }
+        let file = options.open(path)?;
+        let bytes = rustix::fs::seek(&file, SeekFrom::End(0))?;
+        let blocks = bytes / u64::from(block_bytes);
+        if blocks == 0 {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                format!("{bytes} bytes: expected at least one block of {block_bytes}"),
+            ));
+        }
+        Ok(Image {
+            file,
+            path: path.to_owned(),
+            shape: Shape {
+                block_bytes,
+                blocks,
+                trims: true,
+                zeroes_fast: true,
+                rotational: false,
+            },
+            jobs: Slab::new(),
+            operations: Slab::new(),
+            ended: VecDeque::new(),
+            punched: VecDeque::new(),
+        })
+    }
+
+    /// Opens a file, and makes it (without taking its space) if it is not there.
+    ///
+    /// # Errors
+    /// If that fails, or a file is there that is shorter than `blocks` blocks.
+    pub fn open_or_make(path: &Path, block_bytes: u32, blocks: u64) -> io::Result<Self> {
+        let bytes = blocks * u64::from(block_bytes);
+        match OpenOptions::new().write(true).create_new(true).open(path) {
+            Ok(file) => file.set_len(bytes)?,
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => (),
+            Err(error) => return Err(error),
+        }
+        let mut image = Image::open(path, block_bytes, Caching::Cached)?;
+        if image.shape.blocks < blocks {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                format!(
+                    "{} bytes: expected {bytes}, as many as the drive has; `truncate -s {bytes} {}` \
+                     makes it longer without taking space",
+                    image.shape.bytes(),
+                    path.display()
+                ),
+            ));
+        }
+        image.shape.blocks = blocks;
+        Ok(image)
+    }
+
+    fn raw(&self) -> RawFd {
+        self.file.as_raw_fd()
+    }
+
+    /// Submits a piece, or the rest of one.
+    ///
+    /// # Safety
+    /// As for [`BackEnd::start`].
+    unsafe fn submit(&mut self, operation: Operation, ring: &mut Ring) {
+        let Operation::Piece {
+            memory,
+            offset,
+            way,
+            ..
+        } = operation
+        else {
+            return;
+        };
+        let key = self.operations.insert(operation) as u32;
+        let ticket = ticket(key);
+        let file = self.raw();
+        // SAFETY: the caller's promise about the command's memory.
+        unsafe {
+            match way {
+                Way::Read => ring.read(ticket, file, memory, offset),
+                Way::Write(Durability::Volatile) => ring.write(ticket, file, memory, offset, 0),
+                Way::Write(Durability::Durable) => {
+                    ring.write(ticket, file, memory, offset, libc::RWF_DSYNC);
+                }
+            }
+        }
+    }
+
+    fn failed(&self, number: i32, offset: u64) -> Failed {
+        let reason = io::Error::from_raw_os_error(number);
+        let path = self.path.display();
+        match number {
+            libc::ENOSPC | libc::EDQUOT => {
+                error!(%path, offset, "{reason}: free space on the file system of the image");
+                Failed::NoSpace
+            }
+            libc::EOPNOTSUPP => Failed::Unsupported,
+            _ => {
+                error!(%path, offset, "{reason}: see what the kernel says of the disk (dmesg)");
+                Failed::Io
+            }
+        }
+    }
+
+    fn ended(&mut self, job: usize, result: Result<(), Failed>) {
+        let entry = &mut self.jobs[job];
+        entry.result = entry.result.and(result);
+        entry.left -= 1;
+        if entry.left == 0 {
+            let Job { id, result, .. } = self.jobs.remove(job);
+            self.ended.push_back(Ended {
+                id,
+                result,
+                account: None,
+            });
+        }
+    }
+
+    /// A piece has ended, perhaps short.
+    fn piece_ended(&mut self, operation: Operation, result: i32, ring: &mut Ring) {
+        let Operation::Piece {
+            job,
+            memory,
+            offset,
+            way,
+        } = operation
+        else {
+            return;
+        };
+        match usize::try_from(result) {
+            Ok(done) if done == memory.length => self.ended(job, Ok(())),
+            Ok(0) => {
+                error!(
+                    path = %self.path.display(), offset,
+                    "the image ends before the volume does: was it cut? `truncate -s {}` makes it \
+                     as long as it was", self.shape.bytes()
+                );
+                self.ended(job, Err(Failed::Io));
+            }
+            Ok(done) => {
+                let rest = Operation::Piece {
+                    job,
+                    memory: memory.part(done, memory.length - done),
+                    offset: offset + done as u64,
+                    way,
+                };
+                // SAFETY: the rest of the memory that the command still has.
+                unsafe { self.submit(rest, ring) };
+            }
+            Err(_) => {
+                let failed = self.failed(-result, offset);
+                self.ended(job, Err(failed));
+            }
+        }
+    }
+}
+
+impl BackEnd for Image {
+    fn shape(&self) -> Shape {
+        self.shape
+    }
+
+    unsafe fn start(&mut self, _: Instant, command: &Command, memory: &[Memory], ring: &mut Ring) {
+        let (extent, way) = match command.action {
+            Action::Read { extent, .. } => (extent, Way::Read),
+            Action::Write { extent, durability } => (extent, Way::Write(durability)),
+            Action::Flush => {
+                let job = self.jobs.insert(Job {
+                    id: command.id,
+                    left: 1,
+                    result: Ok(()),
+                });
+                let key = self.operations.insert(Operation::Flush { job }) as u32;
+                ring.sync(ticket(key), self.raw());
+                return;
+            }
+            // A file has no arm and no switches.
+            Action::Seek { .. } | Action::SetLookAhead(_) | Action::SetWriteCache(_) => {
+                self.ended.push_back(Ended {
+                    id: command.id,
+                    result: Ok(()),
+                    account: None,
+                });
+                return;
+            }
+        };
+        let job = self.jobs.insert(Job {
+            id: command.id,
+            left: memory.len() as u32,
+            result: Ok(()),
+        });
+        let mut offset = extent.start().0 * u64::from(self.shape.block_bytes);
+        for &memory in memory {
+            let piece = Operation::Piece {
+                job,
+                memory,
+                offset,
+                way,
+            };
+            offset += memory.length as u64;
+            // SAFETY: the caller's promise.
+            unsafe { self.submit(piece, ring) };
+        }
+    }
+
+    fn ring_ended(&mut self, _: Instant, key: u32, result: i32, ring: &mut Ring) {
+        match self.operations.remove(key as usize) {
+            piece @ Operation::Piece { .. } => self.piece_ended(piece, result, ring),
+            Operation::Flush { job } => {
+                let result = match result {
+                    0.. => Ok(()),
+                    _ => Err(self.failed(-result, 0)),
+                };
+                self.ended(job, result);
+            }
+            Operation::Punch { key, what, span } => {
+                let result = match (result, what) {
+                    (0.., _) => Ok(()),
+                    // A trim is a hint: a file system without holes keeps the bytes.
+                    (_, Punch::Trim) if -result == libc::EOPNOTSUPP => Ok(()),
+                    _ => Err(self.failed(-result, span.offset)),
+                };
+                self.punched.push_back((key, result));
+            }
+        }
+    }
+
+    fn poll(&mut self, _: Instant) -> Option<Ended> {
+        self.ended.pop_front()
+    }
+
+    fn punch(&mut self, key: u32, what: Punch, span: Span, ring: &mut Ring) {
+        let mode = match what {
+            Punch::Trim | Punch::Free => libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE,
+            Punch::Zero => libc::FALLOC_FL_ZERO_RANGE | libc::FALLOC_FL_KEEP_SIZE,
+        };
+        let operation = self.operations.insert(Operation::Punch { key, what, span }) as u32;
+        ring.allocate(
+            ticket(operation),
+            self.raw(),
+            mode,
+            span.offset,
+            span.length,
+        );
+    }
+
+    fn poll_punched(&mut self) -> Option<(u32, Result<(), Failed>)> {
+        self.punched.pop_front()
+    }
+
+    fn runs(&mut self, span: Span) -> Vec<Run> {
+        let mut runs = Vec::new();
+        let (mut at, end) = (span.offset, span.offset + span.length);
+        while at < end && runs.len() < MOST_RUNS {
+            // Past the last bytes there is no data any more; a file system that knows no holes
+            // says that all is data.
+            let data = rustix::fs::seek(&self.file, SeekFrom::Data(at)).unwrap_or(end);
+            let (until, holds) = match data > at {
+                true => (data, Holds::Hole),
+                false => {
+                    let hole = rustix::fs::seek(&self.file, SeekFrom::Hole(at)).unwrap_or(end);
+                    (hole.max(at + 1), Holds::Bytes)
+                }
+            };
+            let until = until.min(end);
+            runs.push(Run {
+                length: until - at,
+                holds,
+            });
+            at = until;
+        }
+        runs
+    }
+}
+
+fn ticket(key: u32) -> Ticket {
+    let owner = Owner::BackEnd;
+    Ticket { owner, key }
+}
+
+/// At most so many runs are looked for at once: each takes two calls. A choice.
+const MOST_RUNS: usize = 256;

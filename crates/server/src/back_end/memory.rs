@@ -1,0 +1,162 @@
+//! Memory that looks like a drive: for tests, and to measure what the service itself costs.
+//!
+//! Pages take memory when they are written, and give it back when they are trimmed. Nothing is left
+//! when the service ends.
+
+#![allow(
+    unsafe_code,
+    reason = "the device is one mapping, read and written by address"
+)]
+
+use std::collections::VecDeque;
+use std::io;
+use std::ptr::NonNull;
+
+use block::{Action, Command, Instant};
+use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
+
+use super::{BackEnd, Ended, Punch, Shape, Span};
+use crate::arena::{Memory, PAGE};
+use crate::operation::Failed;
+use crate::ring::Ring;
+
+/// The device.
+pub struct Ram {
+    base: NonNull<u8>,
+    shape: Shape,
+    ended: VecDeque<Ended>,
+    punched: VecDeque<u32>,
+}
+
+/// Bytes in a block. A choice: the smallest that any client asks for.
+const BLOCK: u32 = 512;
+
+impl Ram {
+    /// A device of so many bytes, all zero.
+    ///
+    /// # Errors
+    /// If it has no bytes or not whole blocks of 512, or there is no such room in the address space.
+    pub fn new(bytes: u64) -> io::Result<Self> {
+        let length = usize::try_from(bytes).map_err(|_| io::ErrorKind::InvalidInput)?;
+        if length == 0 || !bytes.is_multiple_of(u64::from(BLOCK)) {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                format!("{bytes} bytes: expected a multiple of {BLOCK}, not zero"),
+            ));
+        }
+        // SAFETY: a new private mapping touches no memory that anybody has.
+        let base = unsafe {
+            mmap_anonymous(
+                std::ptr::null_mut(),
+                length,
+                ProtFlags::READ | ProtFlags::WRITE,
+                MapFlags::PRIVATE | MapFlags::NORESERVE,
+            )?
+        };
+        Ok(Ram {
+            base: NonNull::new(base.cast()).ok_or(io::ErrorKind::OutOfMemory)?,
+            shape: Shape {
+                block_bytes: BLOCK,
+                blocks: bytes / u64::from(BLOCK),
+                trims: true,
+                zeroes_fast: true,
+                rotational: false,
+            },
+            ended: VecDeque::new(),
+            punched: VecDeque::new(),
+        })
+    }
+
+    fn whole(&self) -> Memory {
+        Memory {
+            at: self.base.as_ptr(),
+            length: self.shape.bytes() as usize,
+        }
+    }
+}
+
+impl BackEnd for Ram {
+    fn shape(&self) -> Shape {
+        self.shape
+    }
+
+    unsafe fn start(&mut self, _: Instant, command: &Command, memory: &[Memory], _: &mut Ring) {
+        if let Action::Read { extent, .. } | Action::Write { extent, .. } = command.action {
+            let mut offset = extent.start().0 as usize * BLOCK as usize;
+            for &piece in memory {
+                let here = self.whole().part(offset, piece.length);
+                offset += piece.length;
+                // SAFETY: `here` is inside the mapping, as `part` has checked; `piece` is the
+                // command's alone, as the caller promises, and never inside the mapping where the
+                // command writes.
+                unsafe {
+                    match command.action {
+                        Action::Write { .. } => here.bytes_mut().copy_from_slice(piece.bytes()),
+                        // Where the reply is sent from the mapping, that is the memory.
+                        _ if here.at == piece.at => (),
+                        _ => piece.bytes_mut().copy_from_slice(here.bytes()),
+                    }
+                }
+            }
+        }
+        self.ended.push_back(Ended {
+            id: command.id,
+            result: Ok(()),
+            account: None,
+        });
+    }
+
+    fn ring_ended(&mut self, _: Instant, _: u32, _: i32, _: &mut Ring) {}
+
+    fn poll(&mut self, _: Instant) -> Option<Ended> {
+        self.ended.pop_front()
+    }
+
+    fn punch(&mut self, key: u32, _: Punch, span: Span, _: &mut Ring) {
+        let here = self
+            .whole()
+            .part(span.offset as usize, span.length as usize);
+        // SAFETY: inside the mapping, which nobody else writes to.
+        let bytes = unsafe { here.bytes_mut() };
+        // Whole pages are given back, and read as zeroes afterwards; the rest is filled.
+        let head = (here.at.align_offset(PAGE)).min(bytes.len());
+        let (before, rest) = bytes.split_at_mut(head);
+        let whole = rest.len() / PAGE * PAGE;
+        let (pages, after) = rest.split_at_mut(whole);
+        before.fill(0);
+        after.fill(0);
+        if !pages.is_empty() {
+            // SAFETY: whole pages of a private anonymous mapping become zeroes.
+            let advised = unsafe {
+                madvise(
+                    pages.as_mut_ptr().cast(),
+                    pages.len(),
+                    Advice::LinuxDontNeed,
+                )
+            };
+            if advised.is_err() {
+                pages.fill(0);
+            }
+        }
+        self.punched.push_back(key);
+    }
+
+    fn poll_punched(&mut self) -> Option<(u32, Result<(), Failed>)> {
+        Some((self.punched.pop_front()?, Ok(())))
+    }
+
+    fn mapped(&self) -> Option<Memory> {
+        Some(self.whole())
+    }
+}
+
+impl Drop for Ram {
+    fn drop(&mut self) {
+        // SAFETY: mapped by `new`; the event loop that sends from it has ended.
+        let unmapped = unsafe { munmap(self.base.as_ptr().cast(), self.shape.bytes() as usize) };
+        debug_assert!(unmapped.is_ok());
+    }
+}
+
+// SAFETY: the mapping belongs to the device alone.
+unsafe impl Send for Ram {}

@@ -1,0 +1,303 @@
+//! One drive, one thread: clients' operations in, the engine's commands to the back end, replies
+//! out.
+//!
+//! ```text
+//!            .--------------------- one turn ----------------------.
+//!   ring's ends, letters -> operations -> engine <-> back end -> replies -> wait for the next end
+//! ```
+//!
+//! Nothing here blocks but the one wait at the end of a turn, and everything that is held has a
+//! bound: the engine's limits, the arena, and what a connection may hold of both. At a bound an
+//! operation waits where it came from, and nothing more is read from there.
+
+use std::collections::VecDeque;
+use std::io;
+
+use block::{Class, CommandId, Instant};
+use engine::Engine;
+use hdrhistogram::Histogram;
+use slab::Slab;
+
+use crate::arena::{Arena, Buffer, Memory};
+use crate::back_end::{BackEnd, Shape};
+use crate::clock::Clock;
+use crate::mailbox::{Letter, Mailbox, Posted};
+use crate::operation::Failed;
+use crate::ring::{Owner, Ring, Ticket};
+
+mod commands;
+pub mod connection;
+mod operations;
+mod outbox;
+pub mod tally;
+
+use connection::Connection;
+pub use operations::LONGEST;
+use operations::Pending;
+use tally::Tally;
+
+/// What clients can connect to: a part of the drive, and how urgent what they ask is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Export {
+    /// Its name.
+    pub name: String,
+    /// Where its volume begins, in bytes of the drive; a multiple of a block.
+    pub offset: u64,
+    /// How many bytes it has; a multiple of a block.
+    pub length: u64,
+    /// How urgent.
+    pub class: Class,
+}
+
+/// The loop. It is made and run on one thread, and reached from others by its [`Mailbox`].
+pub struct EventLoop {
+    clock: Clock,
+    now: Instant,
+    ring: Ring,
+    engine: Engine,
+    back_end: Box<dyn BackEnd>,
+    shape: Shape,
+    exports: Vec<Export>,
+    /// Operations that have begun and not been answered. The engine knows them by their place.
+    pending: Slab<Pending>,
+    /// What commands at the back end hold besides the buffers of operations.
+    scratch: Vec<(CommandId, Buffer)>,
+    connections: Slab<Box<Connection>>,
+    /// Connections whose next operation waits for room, in the order in which they began to.
+    stalled: VecDeque<usize>,
+    /// Connections with something to send.
+    answered: Vec<usize>,
+    /// Posted operations that wait for room.
+    posted: VecDeque<Posted>,
+    zeroes: Buffer,
+    /// When to look next for clients that take none of their replies.
+    patrol: Instant,
+    mailbox: Mailbox,
+    bell: Box<[u8; 8]>,
+    tally: Tally,
+    stopping: Stopping,
+    /// For what commands read besides what was asked for.
+    spare: Arena,
+    /// Last: what is above may point into it.
+    arena: Arena,
+}
+
+/// How far the end is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stopping {
+    No,
+    /// Nothing new is taken; what is held ends first.
+    Draining,
+}
+
+/// The bounds of a loop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bounds {
+    /// Bytes of all requests together.
+    pub memory: usize,
+}
+
+impl Default for Bounds {
+    fn default() -> Self {
+        Bounds {
+            // Choice: eight of the longest requests that NBD clients make.
+            memory: 256 << 20,
+        }
+    }
+}
+
+/// Memory for background reads: two commands at a time, and the longest read in idle time has 2048
+/// blocks of 4096 bytes; tracks have less.
+const SPARE: usize = 4 * (2048 * 4096);
+
+/// Zeroes are written in pieces of so many bytes. A choice: a piece holds the head for a few
+/// milliseconds.
+const ZEROES: usize = 1 << 20;
+
+impl EventLoop {
+    /// A loop with nothing to do.
+    ///
+    /// # Errors
+    /// If the kernel has no memory or no io_uring for it.
+    pub fn new(
+        clock: Clock,
+        engine: Engine,
+        back_end: Box<dyn BackEnd>,
+        exports: Vec<Export>,
+        mailbox: Mailbox,
+        bounds: Bounds,
+    ) -> io::Result<Self> {
+        let mut arena = Arena::map(bounds.memory.max(2 * ZEROES))?;
+        let ring = Ring::new(&arena)?;
+        let zeroes = arena.allocate(ZEROES).ok_or(io::ErrorKind::OutOfMemory)?;
+        let mut this = EventLoop {
+            now: clock.now(),
+            clock,
+            ring,
+            engine,
+            shape: back_end.shape(),
+            back_end,
+            exports,
+            pending: Slab::new(),
+            scratch: Vec::new(),
+            connections: Slab::new(),
+            stalled: VecDeque::new(),
+            answered: Vec::new(),
+            posted: VecDeque::new(),
+            zeroes,
+            patrol: Instant::ZERO,
+            mailbox,
+            bell: Box::new([0; 8]),
+            tally: Tally::default(),
+            stopping: Stopping::No,
+            spare: Arena::map(SPARE)?,
+            arena,
+        };
+        this.listen_to_bell();
+        Ok(this)
+    }
+
+    /// Serves until it is stopped and everything has ended.
+    ///
+    /// # Errors
+    /// If the ring fails as a whole.
+    pub fn run(&mut self) -> io::Result<()> {
+        while !self.is_over() {
+            self.turn()?;
+        }
+        Ok(())
+    }
+
+    /// Takes nothing more, and ends when all that is held has ended.
+    pub fn stop(&mut self) {
+        self.stopping = Stopping::Draining;
+        // Who comes now is told so by a closed connection.
+        for letter in self.mailbox.close() {
+            if let Letter::Operation(posted) = letter {
+                (posted.reply)(Err(Failed::ShuttingDown));
+            }
+        }
+        let places: Vec<usize> = self.connections.iter().map(|(place, _)| place).collect();
+        for place in places {
+            self.end(place);
+        }
+    }
+
+    /// The engine, for those who ask how it is, and for background tasks.
+    pub fn engine(&mut self) -> &mut Engine {
+        &mut self.engine
+    }
+
+    /// The drive's time.
+    pub fn now(&self) -> Instant {
+        self.now
+    }
+
+    /// What was counted.
+    pub fn tally(&self) -> &Tally {
+        &self.tally
+    }
+
+    /// How much later than the model says commands of an emulated drive ended, in nanoseconds of
+    /// the drive's time.
+    pub fn lateness(&self) -> Option<&Histogram<u64>> {
+        self.back_end.lateness()
+    }
+
+    /// The clock.
+    pub fn clock(&self) -> Clock {
+        self.clock
+    }
+
+    /// The exports.
+    pub fn exports(&self) -> &[Export] {
+        &self.exports
+    }
+
+    fn is_over(&self) -> bool {
+        self.stopping == Stopping::Draining
+            && self.pending.is_empty()
+            && self.posted.is_empty()
+            && self.connections.is_empty()
+            && self.engine.at_drive() == 0
+    }
+
+    fn turn(&mut self) -> io::Result<()> {
+        self.work();
+        self.send_all();
+        if self.is_over() {
+            return Ok(());
+        }
+        if self.now >= self.patrol {
+            let patience = self.clock.scale().model(connection::SEND_PATIENCE);
+            self.patrol(patience);
+            self.patrol = self.now + self.clock.scale().model(connection::PATROL);
+        }
+        let patrol = (!self.connections.is_empty()).then_some(self.patrol);
+        let wakeups = [
+            self.engine.next_wakeup(),
+            self.back_end.next_wakeup(),
+            patrol,
+        ];
+        let next = wakeups.into_iter().flatten().min();
+        self.ring
+            .submit_and_wait(next.map(|then| self.clock.until(then)))?;
+        self.now = self.clock.now();
+        while let Some((ticket, result)) = self.ring.next_end() {
+            self.ended(ticket, result);
+        }
+        Ok(())
+    }
+
+    /// Whatever can be done without waiting.
+    fn work(&mut self) {
+        loop {
+            let mut is_done = !self.end_commands();
+            is_done &= !self.give_commands();
+            is_done &= !self.answer_finished();
+            is_done &= !self.resume_stalled();
+            if is_done {
+                return;
+            }
+        }
+    }
+
+    fn ended(&mut self, ticket: Ticket, result: i32) {
+        match ticket.owner {
+            Owner::Mailbox => {
+                for letter in self.mailbox.take() {
+                    self.open(letter);
+                }
+                self.listen_to_bell();
+            }
+            Owner::Receive => self.received(ticket.key as usize, result),
+            Owner::Send => self.sent(ticket.key as usize, result),
+            Owner::BackEnd => {
+                self.back_end
+                    .ring_ended(self.now, ticket.key, result, &mut self.ring);
+            }
+        }
+    }
+
+    #[allow(unsafe_code, reason = "the kernel writes to the bell's box")]
+    fn listen_to_bell(&mut self) {
+        let memory = Memory {
+            at: self.bell.as_mut_ptr(),
+            length: self.bell.len(),
+        };
+        let ticket = Ticket {
+            owner: Owner::Mailbox,
+            key: 0,
+        };
+        // SAFETY: the box is the loop's, which outlives its ring's operations.
+        unsafe { self.ring.read(ticket, self.mailbox.bell(), memory, 0) };
+    }
+
+    fn open(&mut self, letter: Letter) {
+        match letter {
+            Letter::Connection(newcomer) => self.welcome(*newcomer),
+            Letter::Operation(posted) => self.posted.push_back(posted),
+            Letter::Call(call) => call(self),
+        }
+    }
+}

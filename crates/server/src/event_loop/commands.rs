@@ -1,0 +1,120 @@
+//! The engine's commands on their way to the back end and back.
+
+#![allow(
+    unsafe_code,
+    reason = "hands the memory of operations to the back end while commands are under way"
+)]
+
+use block::{Action, Command, Outcome, Request, Sectors, Status};
+
+use super::EventLoop;
+use crate::arena::Memory;
+use crate::back_end::Ended;
+
+impl EventLoop {
+    /// Gives the back end what the engine wants it to do; whether there was something.
+    pub(super) fn give_commands(&mut self) -> bool {
+        let mut is_any = false;
+        while let Some(command) = self.engine.poll(self.now) {
+            is_any = true;
+            let mut pieces = [None; 3];
+            self.lay_out(&command, &mut pieces);
+            let mut memory = [NOTHING; 3];
+            let mut count = 0;
+            for piece in pieces.into_iter().flatten() {
+                memory[count] = piece;
+                count += 1;
+            }
+            // SAFETY: the pieces are parts of buffers that belong to operations, which are pending
+            // until their commands have ended, and of scratch buffers kept until the command has.
+            unsafe {
+                self.back_end
+                    .start(self.now, &command, &memory[..count], &mut self.ring);
+            }
+        }
+        is_any
+    }
+
+    /// Where the blocks of a command go: those of its request to the request's buffer, those
+    /// around them to a buffer of the command's own.
+    ///
+    /// ```text
+    ///   command   |  free blocks  |  request's  |
+    ///   memory    [ scratch       ][ its buffer ]
+    /// ```
+    fn lay_out(&mut self, command: &Command, pieces: &mut [Option<Memory>; 3]) {
+        let (Action::Read { extent, .. } | Action::Write { extent, .. }) = command.action else {
+            return;
+        };
+        let request = self.engine.request_of(command.id);
+        let own = request.and_then(|request| Some((request, request.extent.intersection(extent)?)));
+        let Some((request, own)) = own else {
+            pieces[0] = self.scratch(command, extent.length());
+            return;
+        };
+        pieces[1] = Some(self.memory_of(&request, own));
+        if own.start() > extent.start() {
+            let before = Sectors(own.start().0 - extent.start().0);
+            pieces[0] = self.scratch(command, before);
+        }
+        if own.end() < extent.end() {
+            let after = Sectors(extent.end().0 - own.end().0);
+            pieces[2] = self.scratch(command, after);
+        }
+    }
+
+    fn scratch(&mut self, command: &Command, blocks: Sectors) -> Option<Memory> {
+        let length = blocks.0 as usize * self.shape.block_bytes as usize;
+        let buffer = self.spare.allocate(length).expect(
+            "at most as many background reads at the back end as there is scratch memory for",
+        );
+        let memory = buffer.memory();
+        self.scratch.push((command.id, buffer));
+        Some(memory)
+    }
+
+    /// Tells the engine what has ended; whether something has.
+    pub(super) fn end_commands(&mut self) -> bool {
+        let mut is_any = false;
+        while let Some(ended) = self.back_end.poll(self.now) {
+            is_any = true;
+            self.end_command(&ended);
+        }
+        is_any
+    }
+
+    fn end_command(&mut self, ended: &Ended) {
+        let request = self.engine.request_of(ended.id);
+        let status = match ended.result {
+            Ok(()) => Status::Good,
+            Err(failed) => {
+                if let Some(request) = &request {
+                    self.note_failure(request, failed);
+                }
+                self.bad(request.as_ref())
+            }
+        };
+        let outcome = Outcome {
+            id: ended.id,
+            at: self.now,
+            status,
+            account: ended.account,
+        };
+        self.engine.complete(self.now, ended.id, outcome);
+        while let Some(place) = self.scratch.iter().position(|(id, _)| *id == ended.id) {
+            let (_, buffer) = self.scratch.swap_remove(place);
+            self.spare.free(buffer);
+        }
+    }
+
+    /// What the engine is told of a failure: some block of the command was bad.
+    fn bad(&self, request: Option<&Request>) -> Status {
+        let at = request.map_or(block::Lba(0), |request| request.extent.start());
+        Status::MediumError { at }
+    }
+}
+
+const NOTHING: Memory = Memory {
+    at: std::ptr::null_mut(),
+    length: 0,
+};

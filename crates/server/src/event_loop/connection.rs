@@ -1,0 +1,703 @@
+//! NBD connections of an event loop.
+//!
+//! ```text
+//!              .------ no room: stalled, nothing is received ------.
+//!              v                                                    |
+//!   receive -> [ inbox ] -> header -> [payload] -> ready -> begin --'
+//!                              '-> refused: its payload is passed over
+//! ```
+
+#![allow(
+    unsafe_code,
+    reason = "the kernel writes received bytes by address while a receive is under way"
+)]
+
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+
+use block::{Duration, Instant};
+use rustix::net::{Shutdown, shutdown};
+use tracing::{debug, info, warn};
+
+use super::operations::{Bytes, From, Operation, Stalled};
+use super::outbox::Outbox;
+use super::{EventLoop, Stopping};
+use crate::arena::Memory;
+use crate::back_end::{Holds, Span};
+use crate::nbd::negotiation::Agreed;
+use crate::nbd::offer::Offer;
+use crate::nbd::reply::{self, Reply};
+use crate::nbd::request::{self, Asked, Header};
+use crate::nbd::{Descriptor, HOLE, ZERO};
+use crate::operation::{Ask, Failed};
+use crate::ring::{Owner, Ticket};
+
+/// A connection whose client has agreed on an export.
+pub struct Newcomer {
+    /// The way to the client.
+    pub socket: OwnedFd,
+    /// What was agreed.
+    pub agreed: Agreed,
+    /// The export's place in the loop.
+    pub export: usize,
+    /// As the client was told of it.
+    pub offer: Offer,
+    /// What was received behind the agreement.
+    pub received: Vec<u8>,
+}
+
+/// One connection. It is boxed and kept until the kernel has given back all that it was told of.
+pub(super) struct Connection {
+    socket: OwnedFd,
+    agreed: Agreed,
+    export: usize,
+    offer: Offer,
+    inbox: Inbox,
+    reading: Reading,
+    outbox: Outbox,
+    is_receiving: bool,
+    /// It is in the loop's list of those that wait for room.
+    is_stalled: bool,
+    /// It waits until some of its own replies have left.
+    is_full: bool,
+    /// Nothing more is read from it.
+    is_ending: bool,
+    /// It is not worth sending to any more.
+    is_broken: bool,
+    /// It is in the loop's list of those with something to send.
+    is_answered: bool,
+    /// Operations that have begun and were not answered, and their bytes.
+    held: usize,
+    owed: usize,
+    /// When something was sent last, or it began to wait for that.
+    moved: Instant,
+}
+
+/// Received bytes that were not understood yet.
+struct Inbox {
+    bytes: Box<[u8]>,
+    from: usize,
+    to: usize,
+}
+
+/// What comes next from the client.
+enum Reading {
+    Header,
+    /// The payload of a write: `have` bytes of it are there.
+    Payload {
+        header: Header,
+        bytes: Option<Bytes>,
+        have: usize,
+    },
+    /// The payload of a refused write.
+    Skip(u64),
+    /// An operation that waits for room.
+    Ready {
+        header: Header,
+        operation: Operation,
+        bytes: Option<Bytes>,
+    },
+}
+
+/// What became of trying to read on.
+enum Step {
+    /// Go on.
+    On,
+    /// More has to be received.
+    More,
+    /// Wait.
+    Wait,
+}
+
+/// Bytes of an inbox: some two thousand requests without payload. A choice.
+const INBOX: usize = 64 << 10;
+
+/// A payload of which so much is missing is received where it belongs, not through the inbox. A
+/// choice: below that another call costs more than copying.
+const STRAIGHT: usize = 16 << 10;
+
+/// The bytes of replies and operations that one connection may hold: one of the longest requests,
+/// and as much again. More waits with its client.
+const SHARE: usize = 64 << 20;
+
+/// For how long a client may take nothing of its replies. A choice: what Linux's NBD client gives a
+/// server by default.
+pub(super) const SEND_PATIENCE: std::time::Duration = std::time::Duration::from_secs(30);
+
+/// How often clients are looked at. A choice.
+pub(super) const PATROL: std::time::Duration = std::time::Duration::from_secs(5);
+
+/// At most so many connections on one drive. A choice.
+const MOST_CONNECTIONS: usize = 256;
+
+impl EventLoop {
+    pub(super) fn welcome(&mut self, newcomer: Newcomer) {
+        if self.connections.len() >= MOST_CONNECTIONS || self.stopping != Stopping::No {
+            warn!(
+                most = MOST_CONNECTIONS,
+                "a connection is refused: too many, or going down"
+            );
+            return;
+        }
+        let mut inbox = Inbox {
+            bytes: vec![0; INBOX.max(newcomer.received.len())].into(),
+            from: 0,
+            to: newcomer.received.len(),
+        };
+        inbox.bytes[..inbox.to].copy_from_slice(&newcomer.received);
+        info!(export = self.exports[newcomer.export].name, style = ?newcomer.agreed.style, "a client");
+        let place = self.connections.insert(Box::new(Connection {
+            socket: newcomer.socket,
+            agreed: newcomer.agreed,
+            export: newcomer.export,
+            offer: newcomer.offer,
+            inbox,
+            reading: Reading::Header,
+            outbox: Outbox::default(),
+            is_receiving: false,
+            is_stalled: false,
+            is_full: false,
+            is_ending: false,
+            is_broken: false,
+            is_answered: false,
+            held: 0,
+            owed: 0,
+            moved: self.now,
+        }));
+        self.read_on(place);
+    }
+
+    /// Understands what was received, begins what can be begun, and receives more.
+    pub(super) fn read_on(&mut self, place: usize) {
+        loop {
+            let connection = &mut self.connections[place];
+            if connection.is_ending {
+                return;
+            }
+            let step = match &mut connection.reading {
+                Reading::Header => self.read_header(place),
+                Reading::Payload { .. } => self.read_payload(place),
+                Reading::Skip(left) => {
+                    let taken = connection.inbox.take(*left);
+                    *left -= taken;
+                    match *left {
+                        0 => {
+                            connection.reading = Reading::Header;
+                            Step::On
+                        }
+                        _ => Step::More,
+                    }
+                }
+                Reading::Ready { .. } => self.begin_ready(place),
+            };
+            match step {
+                Step::On => (),
+                Step::More => return self.receive(place),
+                Step::Wait => return,
+            }
+        }
+    }
+
+    fn read_header(&mut self, place: usize) -> Step {
+        let connection = &mut self.connections[place];
+        let (header, size) = match request::parse(connection.inbox.bytes(), connection.agreed.style)
+        {
+            Ok(Some(found)) => found,
+            Ok(None) => return Step::More,
+            Err(hostile) => {
+                warn!(%hostile, "a client is cut off");
+                self.cut_off(place);
+                return Step::Wait;
+            }
+        };
+        connection.inbox.from += size;
+        if let Err(failed) = request::check(&header, &connection.agreed, &connection.offer) {
+            debug!(?header, %failed, "refused");
+            connection.refuse(&header, failed);
+            connection.reading = Reading::Skip(header.payload);
+            self.note_answered(place);
+            return Step::On;
+        }
+        connection.reading = match header.ask {
+            Asked::Of(Ask::Write { .. }) => Reading::Payload {
+                header,
+                bytes: None,
+                have: 0,
+            },
+            Asked::Of(ask) => Reading::Ready {
+                header,
+                operation: connection.operation(ask, &header),
+                bytes: None,
+            },
+            Asked::BlockStatus { .. } => {
+                self.reply_status(place, &header);
+                return Step::On;
+            }
+            Asked::Disconnect | Asked::Unknown(_) => {
+                self.end(place);
+                return Step::Wait;
+            }
+        };
+        Step::On
+    }
+
+    /// Takes what there is of a write's payload.
+    fn read_payload(&mut self, place: usize) -> Step {
+        let connection = &mut self.connections[place];
+        let Reading::Payload {
+            header,
+            bytes,
+            have,
+        } = &mut connection.reading
+        else {
+            return Step::On;
+        };
+        let Asked::Of(ask) = header.ask else {
+            return Step::On;
+        };
+        let (header, has_bytes) = (*header, bytes.is_some());
+        if !has_bytes {
+            let operation = connection.operation(ask, &header);
+            if connection.is_over_share(&operation) {
+                return Step::Wait;
+            }
+            let Some(memory) = self.bytes_for(&operation) else {
+                return self.stall(place);
+            };
+            let connection = &mut self.connections[place];
+            if let Reading::Payload { bytes, .. } = &mut connection.reading {
+                *bytes = Some(memory);
+            }
+            return Step::On;
+        }
+        let Some(Bytes::Own(buffer)) = bytes else {
+            return Step::On;
+        };
+        let taken = connection.inbox.copy(&mut buffer.bytes_mut()[*have..]);
+        *have += taken;
+        if *have < buffer.length() {
+            return Step::More;
+        }
+        let bytes = bytes.take();
+        let operation = connection.operation(ask, &header);
+        connection.reading = Reading::Ready {
+            header,
+            operation,
+            bytes,
+        };
+        Step::On
+    }
+
+    /// Begins the operation that is ready, if there is room.
+    fn begin_ready(&mut self, place: usize) -> Step {
+        let connection = &mut self.connections[place];
+        let reading = std::mem::replace(&mut connection.reading, Reading::Header);
+        let Reading::Ready {
+            header,
+            operation,
+            bytes,
+        } = reading
+        else {
+            unreachable!("asked for when something is ready");
+        };
+        let is_over = bytes.is_none() && connection.is_over_share(&operation);
+        let bytes = match bytes {
+            None if is_over => None,
+            None => self.bytes_for(&operation),
+            bytes => bytes,
+        };
+        let Some(bytes) = bytes else {
+            self.connections[place].reading = Reading::Ready {
+                header,
+                operation,
+                bytes: None,
+            };
+            return match is_over {
+                true => Step::Wait,
+                false => self.stall(place),
+            };
+        };
+        // Counted before: an operation may be answered at once.
+        self.connections[place].took(&operation);
+        let from = From::Connection { place, header };
+        match self.begin(from, operation, bytes) {
+            Ok(()) => Step::On,
+            Err(Stalled { bytes, .. }) => {
+                let connection = &mut self.connections[place];
+                connection.gave(&operation);
+                let bytes = Some(bytes);
+                connection.reading = Reading::Ready {
+                    header,
+                    operation,
+                    bytes,
+                };
+                self.stall(place)
+            }
+        }
+    }
+
+    fn stall(&mut self, place: usize) -> Step {
+        let connection = &mut self.connections[place];
+        if !connection.is_stalled {
+            connection.is_stalled = true;
+            self.stalled.push_back(place);
+        }
+        Step::Wait
+    }
+
+    /// Lets those go on that wait for room, in their order, until there is none; whether any did.
+    pub(super) fn resume_stalled(&mut self) -> bool {
+        let mut is_any = self.begin_posted();
+        for _ in 0..self.stalled.len() {
+            let Some(place) = self.stalled.pop_front() else {
+                break;
+            };
+            let Some(connection) = self.connections.get_mut(place) else {
+                continue;
+            };
+            connection.is_stalled = false;
+            let held = connection.held;
+            self.read_on(place);
+            let connection = self.connections.get(place);
+            let is_still = connection.is_some_and(|c| c.is_stalled && c.held == held);
+            if is_still {
+                // It is still the first: who is behind it must not take what it waits for.
+                self.stalled.pop_back();
+                self.stalled.push_front(place);
+                break;
+            }
+            is_any = true;
+        }
+        is_any
+    }
+
+    /// Receives more: where a long payload belongs, or into the inbox.
+    fn receive(&mut self, place: usize) {
+        let connection = &mut self.connections[place];
+        if connection.is_receiving {
+            return;
+        }
+        let straight = match &connection.reading {
+            Reading::Payload {
+                bytes: Some(Bytes::Own(buffer)),
+                have,
+                ..
+            } if buffer.length() - have >= STRAIGHT => {
+                let rest = buffer.length() - have;
+                Some(buffer.memory().part(*have, rest))
+            }
+            _ => None,
+        };
+        let memory = straight.unwrap_or_else(|| connection.inbox.space());
+        connection.is_receiving = true;
+        let (ticket, socket) = (receiving(place), connection.raw());
+        // SAFETY: the buffer is the reading's, the inbox the connection's; both are kept until the
+        // receive has ended, and nobody looks at that part of them before.
+        unsafe { self.ring.receive(ticket, socket, memory) };
+    }
+
+    /// The kernel says how many bytes came.
+    pub(super) fn received(&mut self, place: usize, result: i32) {
+        let connection = &mut self.connections[place];
+        connection.is_receiving = false;
+        let Ok(count @ 1..) = usize::try_from(result) else {
+            // The client has gone, or is cut off. What it asked for ends first.
+            self.end(place);
+            return;
+        };
+        match &mut connection.reading {
+            Reading::Payload {
+                bytes: Some(Bytes::Own(buffer)),
+                have,
+                ..
+            } if buffer.length() - *have >= STRAIGHT => *have += count,
+            _ => connection.inbox.to += count,
+        }
+        self.read_on(place);
+    }
+
+    /// The kernel says how many bytes have left.
+    pub(super) fn sent(&mut self, place: usize, result: i32) {
+        let now = self.now;
+        let mut free = Vec::new();
+        let connection = &mut self.connections[place];
+        let socket = connection.raw();
+        match usize::try_from(result) {
+            Ok(count @ 1..) => {
+                connection.moved = now;
+                let (ring, ticket) = (&mut self.ring, sending(place));
+                let outbox = &mut connection.outbox;
+                outbox.sent_some(count, ticket, socket, ring, &mut free);
+            }
+            _ => connection.outbox.give_up(&mut free),
+        }
+        for bytes in free {
+            self.give_back(bytes);
+        }
+        if result <= 0 {
+            return self.cut_off(place);
+        }
+        let connection = &mut self.connections[place];
+        if std::mem::take(&mut connection.is_full) {
+            self.read_on(place);
+        }
+        self.leave_if_done(place);
+    }
+
+    /// Hands all replies to the kernel.
+    pub(super) fn send_all(&mut self) {
+        while let Some(place) = self.answered.pop() {
+            let Some(connection) = self.connections.get_mut(place) else {
+                continue;
+            };
+            connection.is_answered = false;
+            if !connection.outbox.is_sending() {
+                connection.moved = self.now;
+            }
+            let socket = connection.raw();
+            connection
+                .outbox
+                .send(sending(place), socket, &mut self.ring);
+            self.leave_if_done(place);
+        }
+    }
+
+    /// Tells a client how its operation ended.
+    pub(super) fn reply(
+        &mut self,
+        place: usize,
+        header: &Header,
+        operation: &Operation,
+        result: Result<(), Failed>,
+        bytes: Bytes,
+    ) {
+        let connection = &mut self.connections[place];
+        connection.gave(operation);
+        let reply = Reply::to(header, connection.agreed.style);
+        let outbox = &mut connection.outbox;
+        match (operation.ask, result) {
+            (Ask::Read, Ok(())) => {
+                outbox.head(|out| reply.contents(out));
+                outbox.bytes(bytes);
+            }
+            (_, Ok(())) => {
+                outbox.head(|out| reply.done(out));
+                self.give_back(bytes);
+            }
+            (_, Err(failed)) => {
+                outbox.head(|out| reply.failed(out, failed, &failed.to_string()));
+                self.give_back(bytes);
+            }
+        }
+        self.note_answered(place);
+    }
+
+    fn note_answered(&mut self, place: usize) {
+        let connection = &mut self.connections[place];
+        if !connection.is_answered {
+            connection.is_answered = true;
+            self.answered.push(place);
+        }
+    }
+
+    fn reply_status(&mut self, place: usize, header: &Header) {
+        let connection = &mut self.connections[place];
+        connection.reading = Reading::Header;
+        let start = self.exports[connection.export].offset;
+        let runs = self.back_end.runs(Span {
+            offset: start + header.offset,
+            length: header.length,
+        });
+        let descriptors = runs.iter().map(|run| Descriptor {
+            length: run.length,
+            state: match run.holds {
+                Holds::Bytes => 0,
+                Holds::Hole => HOLE | ZERO,
+            },
+        });
+        let reply = Reply::to(header, connection.agreed.style);
+        let block = connection.offer.block.min();
+        let context = connection.agreed.contexts.first();
+        connection
+            .outbox
+            .head(|out| match (reply.chunks(), context) {
+                (Some(chunks), Some(&(context, _))) => {
+                    let place = reply::Place::Last;
+                    if let Err(nothing) =
+                        chunks.block_status(out, context, block, descriptors, place)
+                    {
+                        reply.failed(out, Failed::Io, &nothing.to_string());
+                    }
+                }
+                _ => reply.failed(out, Failed::Invalid, "no context was agreed on"),
+            });
+        self.note_answered(place);
+    }
+
+    /// Nothing more is read from the client; what it asked for ends, and its replies leave.
+    pub(super) fn end(&mut self, place: usize) {
+        self.connections[place].take_no_more();
+        self.leave_if_done(place);
+    }
+
+    /// The client has broken the protocol, or the way to it is broken.
+    fn cut_off(&mut self, place: usize) {
+        let connection = &mut self.connections[place];
+        connection.take_no_more();
+        connection.is_broken = true;
+        let _ = shutdown(&connection.socket, Shutdown::Both);
+        if !connection.outbox.is_sending() {
+            let mut free = Vec::new();
+            connection.outbox.give_up(&mut free);
+            for bytes in free {
+                self.give_back(bytes);
+            }
+        }
+        self.leave_if_done(place);
+    }
+
+    fn leave_if_done(&mut self, place: usize) {
+        let connection = &mut self.connections[place];
+        if !connection.is_ending || connection.held > 0 || connection.is_answered {
+            return;
+        }
+        if connection.is_broken && !connection.outbox.is_sending() {
+            let mut free = Vec::new();
+            connection.outbox.give_up(&mut free);
+            for bytes in free {
+                self.give_back(bytes);
+            }
+        }
+        let connection = &mut self.connections[place];
+        if !connection.outbox.is_empty() {
+            return;
+        }
+        if connection.is_receiving {
+            // The receive ends when the socket does.
+            let _ = shutdown(&connection.socket, Shutdown::Both);
+            return;
+        }
+        let mut connection = self.connections.remove(place);
+        self.stalled.retain(|&other| other != place);
+        if let Some(bytes) = connection.unread() {
+            self.give_back(bytes);
+        }
+        info!("a client has left");
+    }
+
+    /// Cuts those off that take none of their replies; when to look again.
+    pub(super) fn patrol(&mut self, patience: Duration) {
+        let now = self.now;
+        let slow: Vec<usize> = self
+            .connections
+            .iter()
+            .filter(|(_, connection)| {
+                connection.outbox.is_sending() && now.since(connection.moved) > patience
+            })
+            .map(|(place, _)| place)
+            .collect();
+        for place in slow {
+            warn!("a client takes none of its replies and is cut off");
+            self.cut_off(place);
+        }
+    }
+}
+
+impl Connection {
+    fn raw(&self) -> RawFd {
+        self.socket.as_raw_fd()
+    }
+
+    fn operation(&self, ask: Ask, header: &Header) -> Operation {
+        Operation {
+            export: self.export,
+            ask,
+            offset: header.offset,
+            length: header.length,
+        }
+    }
+
+    /// Whether it holds so much that this has to wait until some of it has left.
+    fn is_over_share(&mut self, operation: &Operation) -> bool {
+        let held = self.owed + self.outbox.waiting();
+        self.is_full = held > 0 && held + operation.length as usize > SHARE;
+        self.is_full
+    }
+
+    fn took(&mut self, operation: &Operation) {
+        self.held += 1;
+        self.owed += operation.bytes();
+    }
+
+    fn gave(&mut self, operation: &Operation) {
+        self.held -= 1;
+        self.owed -= operation.bytes();
+    }
+
+    pub(super) fn take_no_more(&mut self) {
+        self.is_ending = true;
+    }
+
+    fn refuse(&mut self, header: &Header, failed: Failed) {
+        let reply = Reply::to(header, self.agreed.style);
+        self.outbox
+            .head(|out| reply.failed(out, failed, &failed.to_string()));
+    }
+
+    /// The buffer of an operation that never began.
+    fn unread(&mut self) -> Option<Bytes> {
+        match std::mem::replace(&mut self.reading, Reading::Header) {
+            Reading::Payload { bytes, .. } | Reading::Ready { bytes, .. } => bytes,
+            Reading::Header | Reading::Skip(_) => None,
+        }
+    }
+}
+
+impl Inbox {
+    fn bytes(&self) -> &[u8] {
+        &self.bytes[self.from..self.to]
+    }
+
+    /// Passes over at most so many bytes; how many it were.
+    fn take(&mut self, most: u64) -> u64 {
+        let there = (self.to - self.from) as u64;
+        let taken = there.min(most);
+        self.from += taken as usize;
+        taken
+    }
+
+    /// Copies as much as there is and fits.
+    fn copy(&mut self, to: &mut [u8]) -> usize {
+        let taken = (self.to - self.from).min(to.len());
+        to[..taken].copy_from_slice(&self.bytes[self.from..self.from + taken]);
+        self.from += taken;
+        taken
+    }
+
+    /// Where more can be received: what is there moves to the front.
+    fn space(&mut self) -> Memory {
+        if self.from > 0 {
+            self.bytes.copy_within(self.from..self.to, 0);
+            self.to -= self.from;
+            self.from = 0;
+        }
+        let free = &mut self.bytes[self.to..];
+        Memory {
+            at: free.as_mut_ptr(),
+            length: free.len(),
+        }
+    }
+}
+
+fn receiving(place: usize) -> Ticket {
+    Ticket {
+        owner: Owner::Receive,
+        key: place as u32,
+    }
+}
+
+fn sending(place: usize) -> Ticket {
+    Ticket {
+        owner: Owner::Send,
+        key: place as u32,
+    }
+}

@@ -1,0 +1,430 @@
+//! Operations from their beginning to their answer.
+//!
+//! ```text
+//!   read, write ---> engine ------------------------------------> answer
+//!   zero ----------> engine, piece by piece --------------------> answer
+//!   trim, zero ----> back end's space ---[if durable: flush]----> answer
+//!   flush ---------> engine's flushes --------------------------> answer
+//! ```
+
+use block::{
+    Class, Direction, Durability, Extent, Finished, Lba, Request, RequestId, Sectors, Status,
+};
+
+use super::{EventLoop, Stopping};
+use crate::arena::{Buffer, Memory};
+use crate::back_end::{Punch, Span};
+use crate::mailbox::{Posted, Reply};
+use crate::nbd::request::Header;
+use crate::operation::{Ask, Failed, Pace, Space};
+
+/// What an operation is, once it is known to make sense.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Operation {
+    /// The place of its export.
+    pub(super) export: usize,
+    pub(super) ask: Ask,
+    /// In bytes of the volume.
+    pub(super) offset: u64,
+    pub(super) length: u64,
+}
+
+impl Operation {
+    /// How many bytes go to or come from the client.
+    pub(super) fn bytes(&self) -> usize {
+        match self.ask {
+            Ask::Read | Ask::Write { .. } | Ask::Cache => self.length as usize,
+            Ask::Zero { .. } | Ask::Trim { .. } | Ask::Flush => 0,
+        }
+    }
+}
+
+/// Who is told of the end.
+pub(super) enum From {
+    Connection { place: usize, header: Header },
+    Posted(Reply),
+}
+
+/// The bytes of an operation.
+#[derive(Default)]
+pub(super) enum Bytes {
+    #[default]
+    None,
+    Own(Buffer),
+    /// Those of the device, where the back end has them in memory.
+    Mapped(Memory),
+}
+
+impl Bytes {
+    pub(super) fn memory(&self) -> Option<Memory> {
+        match self {
+            Bytes::None => None,
+            Bytes::Own(buffer) => Some(buffer.memory()),
+            Bytes::Mapped(memory) => Some(*memory),
+        }
+    }
+}
+
+/// An operation that has begun.
+pub(super) struct Pending {
+    pub(super) from: From,
+    pub(super) operation: Operation,
+    pub(super) bytes: Bytes,
+    result: Result<(), Failed>,
+    /// Why a command of it failed last; it may be tried again.
+    noted: Option<Failed>,
+    /// Zeroes that are still to be written, of those that are written as bytes.
+    rest: Option<Extent>,
+}
+
+/// An operation that cannot begin yet; it comes back whole.
+pub(super) struct Stalled {
+    pub(super) from: From,
+    pub(super) bytes: Bytes,
+}
+
+impl EventLoop {
+    /// Memory for an operation's bytes: nothing if there is none now.
+    pub(super) fn bytes_for(&mut self, operation: &Operation) -> Option<Bytes> {
+        let length = operation.length as usize;
+        match operation.ask {
+            Ask::Read => {
+                if let Some(device) = self.back_end.mapped() {
+                    let start = self.exports[operation.export].offset + operation.offset;
+                    return Some(Bytes::Mapped(device.part(start as usize, length)));
+                }
+                self.arena.allocate(length).map(Bytes::Own)
+            }
+            Ask::Write { .. } | Ask::Cache => self.arena.allocate(length).map(Bytes::Own),
+            Ask::Zero { .. } | Ask::Trim { .. } | Ask::Flush => Some(Bytes::None),
+        }
+    }
+
+    /// Begins an operation whose offset and length were checked against the export.
+    ///
+    /// # Errors
+    /// If there is no room now: it is to be tried again when something has ended.
+    pub(super) fn begin(
+        &mut self,
+        from: From,
+        operation: Operation,
+        bytes: Bytes,
+    ) -> Result<(), Stalled> {
+        let class = self.exports[operation.export].class;
+        let room = match operation.ask {
+            Ask::Cache => self.engine.has_room(Class::Background),
+            _ => self.engine.has_room(class),
+        };
+        if !room {
+            return Err(Stalled { from, bytes });
+        }
+        let is_empty = operation.length == 0 && operation.ask != Ask::Flush;
+        let key = self.pending.insert(Pending {
+            from,
+            operation,
+            bytes,
+            result: Ok(()),
+            noted: None,
+            rest: None,
+        });
+        if is_empty {
+            self.answer(key);
+            return Ok(());
+        }
+        match operation.ask {
+            Ask::Read => self.submit(key, Direction::Read, class, Durability::Volatile),
+            Ask::Cache => {
+                self.submit(
+                    key,
+                    Direction::Read,
+                    Class::Background,
+                    Durability::Volatile,
+                );
+            }
+            Ask::Write { durability } => self.submit(key, Direction::Write, class, durability),
+            Ask::Flush => self.flush(key),
+            Ask::Trim { .. } if !self.shape.trims => self.answer(key),
+            Ask::Trim { .. } => self.punch(key, Punch::Trim),
+            Ask::Zero { space, pace, .. } => self.zero(key, space, pace),
+        }
+        Ok(())
+    }
+
+    /// The engine has room for a request, as was asked before.
+    fn submit(&mut self, key: usize, direction: Direction, class: Class, durability: Durability) {
+        let extent = self.extent(&self.pending[key].operation);
+        let request = Request {
+            id: RequestId(key as u64),
+            direction,
+            extent,
+            class,
+            durability,
+        };
+        if self.engine.submit(self.now, request).is_err() {
+            self.fail(key, Failed::Invalid);
+        }
+    }
+
+    /// The blocks of the drive that an operation is about.
+    fn extent(&self, operation: &Operation) -> Extent {
+        let span = self.span(operation);
+        let block = u64::from(self.shape.block_bytes);
+        Extent::new(Lba(span.offset / block), Sectors(span.length / block))
+            .expect("whole blocks of the drive, at least one")
+    }
+
+    fn span(&self, operation: &Operation) -> Span {
+        Span {
+            offset: self.exports[operation.export].offset + operation.offset,
+            length: operation.length,
+        }
+    }
+
+    fn flush(&mut self, key: usize) {
+        let id = RequestId(key as u64);
+        if self.engine.flush(self.now, id).is_err() {
+            self.fail(key, Failed::Io);
+        }
+    }
+
+    fn punch(&mut self, key: usize, what: Punch) {
+        let span = self.span(&self.pending[key].operation);
+        self.back_end.punch(key as u32, what, span, &mut self.ring);
+    }
+
+    fn zero(&mut self, key: usize, space: Space, pace: Pace) {
+        match (self.shape.zeroes_fast, pace, space) {
+            (true, _, Space::MayBeFreed) => self.punch(key, Punch::Free),
+            (true, _, Space::Kept) => self.punch(key, Punch::Zero),
+            (false, Pace::Fast, _) => self.fail(key, Failed::Unsupported),
+            (false, Pace::Any, _) => {
+                self.pending[key].rest = Some(self.extent(&self.pending[key].operation));
+                self.write_zeroes(key);
+            }
+        }
+    }
+
+    /// The next piece of zeroes, if any are left: one at a time.
+    fn write_zeroes(&mut self, key: usize) -> bool {
+        let pending = &mut self.pending[key];
+        let (Some(rest), Ok(())) = (pending.rest, pending.result) else {
+            return false;
+        };
+        let Ask::Zero { durability, .. } = pending.operation.ask else {
+            return false;
+        };
+        let class = self.exports[pending.operation.export].class;
+        if !self.engine.has_room(class) {
+            // Room was given by the piece that has just ended, unless others took it.
+            pending.result = Err(Failed::Io);
+            return false;
+        }
+        let most = self.zeroes.length() as u64 / u64::from(self.shape.block_bytes);
+        let now = rest.length().0.min(most);
+        let extent = Extent::new(rest.start(), Sectors(now)).expect("at least one block");
+        let left = rest.length().0 - now;
+        pending.rest = Extent::new(extent.end(), Sectors(left)).ok();
+        let request = Request {
+            id: RequestId(key as u64),
+            direction: Direction::Write,
+            extent,
+            class,
+            durability,
+        };
+        match self.engine.submit(self.now, request) {
+            Ok(()) => true,
+            Err(_) => {
+                self.pending[key].result = Err(Failed::Io);
+                false
+            }
+        }
+    }
+
+    /// Where the bytes of some blocks of a request lie.
+    pub(super) fn memory_of(&self, request: &Request, part: Extent) -> Memory {
+        let pending = &self.pending[request.id.0 as usize];
+        let block = self.shape.block_bytes as usize;
+        let length = part.length().0 as usize * block;
+        match pending.bytes.memory() {
+            Some(memory) => {
+                let before = (part.start().0 - request.extent.start().0) as usize;
+                memory.part(before * block, length)
+            }
+            None => self.zeroes.memory().part(0, length),
+        }
+    }
+
+    /// What a command of the request did has failed.
+    pub(super) fn note_failure(&mut self, request: &Request, failed: Failed) {
+        self.pending[request.id.0 as usize].noted = Some(failed);
+    }
+
+    /// Answers what the engine says has ended; whether there was something.
+    pub(super) fn answer_finished(&mut self) -> bool {
+        let mut is_any = false;
+        while let Some(finished) = self.engine.poll_finished() {
+            is_any = true;
+            self.finished(&finished);
+        }
+        while let Some(flushed) = self.engine.poll_flushed() {
+            is_any = true;
+            let key = flushed.id.0 as usize;
+            if flushed.status != Status::Good {
+                let pending = &mut self.pending[key];
+                pending.result = pending.result.and(Err(Failed::Io));
+            }
+            self.answer(key);
+        }
+        while let Some((key, result)) = self.back_end.poll_punched() {
+            is_any = true;
+            self.punched(key as usize, result);
+        }
+        is_any
+    }
+
+    fn finished(&mut self, finished: &Finished) {
+        let key = finished.request.id.0 as usize;
+        self.tally.finished(finished);
+        if finished.status != Status::Good {
+            let pending = &mut self.pending[key];
+            let failed = pending.noted.unwrap_or(Failed::Io);
+            pending.result = pending.result.and(Err(failed));
+        }
+        if !self.write_zeroes(key) {
+            self.answer(key);
+        }
+    }
+
+    fn punched(&mut self, key: usize, result: Result<(), Failed>) {
+        let pending = &mut self.pending[key];
+        let durability = match pending.operation.ask {
+            Ask::Trim { durability } | Ask::Zero { durability, .. } => durability,
+            _ => Durability::Volatile,
+        };
+        match (result, durability) {
+            (Ok(()), Durability::Durable) => self.flush(key),
+            (Ok(()), Durability::Volatile) => self.answer(key),
+            (Err(failed), _) => self.fail(key, failed),
+        }
+    }
+
+    fn fail(&mut self, key: usize, failed: Failed) {
+        self.pending[key].result = Err(failed);
+        self.answer(key);
+    }
+
+    /// The client is told.
+    fn answer(&mut self, key: usize) {
+        let Pending {
+            from,
+            operation,
+            bytes,
+            result,
+            ..
+        } = self.pending.remove(key);
+        match from {
+            From::Connection { place, header } => {
+                self.reply(place, &header, &operation, result, bytes);
+            }
+            From::Posted(reply) => {
+                match (result, &bytes) {
+                    (Err(failed), _) => reply(Err(failed)),
+                    (Ok(()), Bytes::Own(buffer)) if operation.ask == Ask::Read => {
+                        reply(Ok(buffer.bytes()));
+                    }
+                    (Ok(()), Bytes::Mapped(memory)) => reply(Ok(mapped(memory))),
+                    (Ok(()), _) => reply(Ok(&[])),
+                }
+                self.give_back(bytes);
+            }
+        }
+    }
+
+    pub(super) fn give_back(&mut self, bytes: Bytes) {
+        if let Bytes::Own(buffer) = bytes {
+            self.arena.free(buffer);
+        }
+    }
+
+    /// Begins what was posted, in its order, as far as there is room; whether anything began.
+    pub(super) fn begin_posted(&mut self) -> bool {
+        let mut is_any = false;
+        while let Some(posted) = self.posted.pop_front() {
+            match self.begin_post(posted) {
+                Ok(()) => is_any = true,
+                Err(posted) => {
+                    self.posted.push_front(posted);
+                    break;
+                }
+            }
+        }
+        is_any
+    }
+
+    fn begin_post(&mut self, posted: Posted) -> Result<(), Posted> {
+        let operation = Operation {
+            export: posted.export,
+            ask: posted.ask,
+            offset: posted.offset,
+            length: posted.length,
+        };
+        if let Err(failed) = self.check(&operation, &posted.bytes) {
+            (posted.reply)(Err(failed));
+            return Ok(());
+        }
+        let Some(mut bytes) = self.bytes_for(&operation) else {
+            return Err(posted);
+        };
+        if let (Bytes::Own(buffer), Ask::Write { .. }) = (&mut bytes, posted.ask) {
+            buffer.bytes_mut().copy_from_slice(&posted.bytes);
+        }
+        let from = From::Posted(posted.reply);
+        match self.begin(from, operation, bytes) {
+            Ok(()) => Ok(()),
+            Err(Stalled { from, bytes }) => {
+                self.give_back(bytes);
+                let From::Posted(reply) = from else {
+                    unreachable!("it was posted");
+                };
+                Err(Posted { reply, ..posted })
+            }
+        }
+    }
+
+    /// Whether a posted operation makes sense. Those of connections were checked by the protocol.
+    fn check(&self, operation: &Operation, bytes: &[u8]) -> Result<(), Failed> {
+        let Some(export) = self.exports.get(operation.export) else {
+            return Err(Failed::Invalid);
+        };
+        if self.stopping != Stopping::No {
+            return Err(Failed::ShuttingDown);
+        }
+        let block = u64::from(self.shape.block_bytes);
+        let end = operation.offset.checked_add(operation.length);
+        let is_inside = end.is_some_and(|end| end <= export.length);
+        let is_aligned =
+            operation.offset.is_multiple_of(block) && operation.length.is_multiple_of(block);
+        let carries = match operation.ask {
+            Ask::Write { .. } => bytes.len() as u64 == operation.length,
+            _ => true,
+        };
+        if !carries || !is_aligned || !is_inside {
+            return Err(Failed::Invalid);
+        }
+        let is_long = operation.length > LONGEST;
+        match operation.ask {
+            Ask::Read | Ask::Write { .. } | Ask::Cache if is_long => Err(Failed::TooLong),
+            _ => Ok(()),
+        }
+    }
+}
+
+#[allow(unsafe_code, reason = "reads the device's own memory")]
+fn mapped(memory: &Memory) -> &[u8] {
+    // SAFETY: a part of the back end's mapping, which lives as long as the loop, and which only
+    // the loop's own thread writes to.
+    unsafe { memory.bytes() }
+}
+
+/// The longest read or write, in bytes: what NBD clients may assume without asking.
+pub const LONGEST: u64 = 32 << 20;

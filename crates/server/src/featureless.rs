@@ -1,0 +1,93 @@
+//! A belief about what nobody has profiled: that it has so many blocks, and nothing else.
+//!
+//! Only policies that go by order or by block number make sense with it: see
+//! [`Sight`](scheduler::Sight).
+
+use drive::Profile;
+use drive::profile::ProfileError;
+
+/// A profile of a device of at least `blocks` blocks.
+///
+/// # Errors
+/// If there can be no such device: too large, or blocks that are neither 512 nor 4096 bytes.
+pub fn profile(name: &str, blocks: u64, block_bytes: u32) -> Result<Profile, ProfileError> {
+    let cylinders = blocks.div_ceil(TRACK).max(1);
+    let text = TEMPLATE
+        .replace("{name}", name)
+        .replace("{block_bytes}", &block_bytes.to_string())
+        .replace("{blocks}", &(cylinders * TRACK).to_string())
+        .replace("{cylinders}", &cylinders.to_string())
+        .replace("{last}", &(cylinders - 1).to_string())
+        .replace("{track}", &TRACK.to_string());
+    Profile::parse(&text, "the featureless profile")
+}
+
+/// Blocks of what stands for a track. A choice without meaning.
+const TRACK: u64 = 4096;
+
+const TEMPLATE: &str = r#"
+name = "{name}"
+model = "{name}"
+year = 1956
+provenance = "invented"
+origin = "a choice without meaning: nothing is known"
+block_bytes = {block_bytes}
+physical_block_bytes = {block_bytes}
+blocks = {blocks}
+actuators = 1
+
+[spindle]
+origin = "a choice without meaning"
+rpm = 7200
+
+[seek]
+origin = "a choice without meaning"
+head_switch_ms = 1
+write_settle_ms = 0
+read_points = [[1, 1], [2, 1]]
+
+[overhead]
+origin = "a choice without meaning"
+
+[bus]
+origin = "a choice without meaning"
+
+[buffer]
+origin = "a choice without meaning"
+
+[queue]
+origin = "what Linux gives a disk"
+depth = 64
+order = "fcfs"
+
+[layout]
+origin = "a choice without meaning"
+kind = "zoned"
+surfaces = 1
+cylinders = {cylinders}
+head_order = "ascending"
+sparing = "none"
+
+[[layout.zone]]
+first_cylinder = 0
+last_cylinder = {last}
+sectors_per_track = {track}
+"#;
+
+#[cfg(test)]
+mod tests {
+    use super::profile;
+
+    #[test]
+    fn it_has_at_least_the_blocks_that_there_are() {
+        for (blocks, block_bytes) in [(1, 512), (4096, 512), (4097, 4096), (1 << 33, 512)] {
+            let profile = profile("a-file", blocks, block_bytes).expect("a device");
+            let sectors = profile.geometry.sectors().0;
+            assert!(
+                (blocks..blocks + super::TRACK).contains(&sectors),
+                "{sectors}"
+            );
+            assert_eq!(profile.block_bytes, block_bytes);
+        }
+    }
+}

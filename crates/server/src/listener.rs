@@ -1,0 +1,342 @@
+//! Where NBD clients come in: accepts them, agrees with them, and hands them to a drive's loop.
+//!
+//! ```text
+//!   socket --accept--> a thread each, for as long as they negotiate --agreed--> event loop
+//! ```
+//!
+//! Negotiation is rare and short, so that it may cost a thread; there is a bound on how many
+//! negotiate at once, and on how long one may take.
+
+use std::io::{self, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, RwLock};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
+use tracing::{debug, info, warn};
+
+use crate::event_loop::connection::Newcomer;
+use crate::mailbox::{Letter, Mailbox};
+use crate::nbd::negotiation::{Negotiation, Security, Step};
+use crate::nbd::offer::Offer;
+
+/// What clients can ask for, and where they get it.
+#[derive(Clone)]
+pub struct Directory {
+    /// As clients are told, in their order.
+    pub offers: Arc<[Offer]>,
+    /// Of each, the loop and the export's place in it.
+    pub places: Arc<[(Mailbox, usize)]>,
+}
+
+/// A directory that can be exchanged while it is in use.
+pub type Shown = Arc<RwLock<Directory>>;
+
+/// A listening socket and the thread that looks after it.
+pub struct Listener {
+    stop: Arc<OwnedFd>,
+    thread: Option<thread::JoinHandle<()>>,
+    /// The socket's file, removed at the end.
+    file: Option<PathBuf>,
+    address: Option<SocketAddr>,
+}
+
+/// Either kind of socket.
+enum Door {
+    Unix(UnixListener),
+    Tcp(TcpListener),
+}
+
+/// Either kind of connection.
+enum Stream {
+    Unix(UnixStream),
+    Tcp(TcpStream),
+}
+
+/// At most so many clients negotiate at once. A choice.
+const MOST_NEGOTIATING: usize = 64;
+
+/// How long a negotiation may take in all: what nobody needs. A choice.
+const LONGEST: Duration = Duration::from_secs(30);
+
+impl Listener {
+    /// Listens on a unix socket. A file that nobody listens on any more is replaced.
+    ///
+    /// # Errors
+    /// If somebody listens there, something else is there, or it cannot be made.
+    pub fn unix(path: &Path, shown: Shown) -> io::Result<Self> {
+        if let Ok(meta) = std::fs::symlink_metadata(path) {
+            if !meta.file_type().is_socket() {
+                return Err(io::Error::new(
+                    io::ErrorKind::AlreadyExists,
+                    "something that is no socket is there: expected a free name",
+                ));
+            }
+            if UnixStream::connect(path).is_ok() {
+                return Err(io::Error::new(
+                    io::ErrorKind::AddrInUse,
+                    "somebody listens there: expected a socket of its own (is another server running?)",
+                ));
+            }
+            std::fs::remove_file(path)?;
+        }
+        let listener = UnixListener::bind(path)?;
+        // Whoever may open the socket may read and write the volumes.
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600))?;
+        info!(socket = %path.display(), "listening");
+        let mut listening = Self::run(Door::Unix(listener), shown)?;
+        listening.file = Some(path.to_owned());
+        Ok(listening)
+    }
+
+    /// Listens on a TCP port.
+    ///
+    /// # Errors
+    /// If the port cannot be had.
+    pub fn tcp(address: SocketAddr, shown: Shown) -> io::Result<Self> {
+        let listener = TcpListener::bind(address)?;
+        let address = listener.local_addr()?;
+        info!(%address, "listening");
+        let mut listening = Self::run(Door::Tcp(listener), shown)?;
+        listening.address = Some(address);
+        Ok(listening)
+    }
+
+    /// Takes over a socket that somebody else listens with (socket activation).
+    ///
+    /// # Errors
+    /// If it is no listening socket.
+    pub fn inherited(socket: OwnedFd, shown: Shown) -> io::Result<Self> {
+        let family = rustix::net::getsockname(&socket)?.address_family();
+        let door = match family {
+            rustix::net::AddressFamily::UNIX => Door::Unix(UnixListener::from(socket)),
+            _ => Door::Tcp(TcpListener::from(socket)),
+        };
+        Self::run(door, shown)
+    }
+
+    /// The address, of a TCP port.
+    pub fn address(&self) -> Option<SocketAddr> {
+        self.address
+    }
+
+    fn run(door: Door, shown: Shown) -> io::Result<Self> {
+        let stop = Arc::new(eventfd(0, EventfdFlags::CLOEXEC)?);
+        door.set_nonblocking()?;
+        let told = Arc::clone(&stop);
+        let thread = thread::Builder::new()
+            .name("listener".into())
+            .spawn(move || accept_all(&door, &told, &shown))?;
+        Ok(Listener {
+            stop,
+            thread: Some(thread),
+            file: None,
+            address: None,
+        })
+    }
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        let _ = rustix::io::write(&*self.stop, &1u64.to_ne_bytes());
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+        if let Some(file) = &self.file {
+            let _ = std::fs::remove_file(file);
+        }
+    }
+}
+
+fn accept_all(door: &Door, stop: &OwnedFd, shown: &Shown) {
+    let negotiating = Arc::new(AtomicUsize::new(0));
+    loop {
+        let mut waiting = [
+            PollFd::from_borrowed_fd(door.as_fd(), PollFlags::IN),
+            PollFd::new(stop, PollFlags::IN),
+        ];
+        if poll(&mut waiting, None).is_err() {
+            continue;
+        }
+        if !waiting[1].revents().is_empty() {
+            return;
+        }
+        let stream = match door.accept() {
+            Ok(stream) => stream,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => continue,
+            Err(error) => {
+                // Out of file descriptors, most likely: those that are there go on.
+                warn!(%error, "a client could not be accepted");
+                thread::sleep(Duration::from_millis(100));
+                continue;
+            }
+        };
+        if negotiating.fetch_add(1, Ordering::Relaxed) >= MOST_NEGOTIATING {
+            negotiating.fetch_sub(1, Ordering::Relaxed);
+            warn!(
+                most = MOST_NEGOTIATING,
+                "a client is refused: too many are negotiating"
+            );
+            continue;
+        }
+        let (count, shown) = (Arc::clone(&negotiating), Arc::clone(shown));
+        let spawned = thread::Builder::new()
+            .name("negotiation".into())
+            .spawn(move || {
+                if let Err(error) = negotiate(stream, &shown) {
+                    debug!(%error, "a negotiation ended early");
+                }
+                count.fetch_sub(1, Ordering::Relaxed);
+            });
+        if let Err(error) = spawned {
+            negotiating.fetch_sub(1, Ordering::Relaxed);
+            warn!(%error, "a client is refused: no thread for it");
+        }
+    }
+}
+
+/// Agrees with a client and hands it over.
+fn negotiate(mut stream: Stream, shown: &Shown) -> io::Result<()> {
+    let directory = match shown.read() {
+        Ok(directory) => directory.clone(),
+        Err(poisoned) => poisoned.into_inner().clone(),
+    };
+    stream.prepare()?;
+    let until = Instant::now() + LONGEST;
+    let mut negotiation = Negotiation::new(Arc::clone(&directory.offers), Security::Plain);
+    let mut received = Vec::new();
+    let mut chunk = [0; 4096];
+    loop {
+        loop {
+            let taken = negotiation.receive(&received);
+            received.drain(..taken);
+            if taken == 0 || received.is_empty() {
+                break;
+            }
+        }
+        stream.write_all(negotiation.output())?;
+        negotiation.output().clear();
+        match negotiation.step() {
+            Step::More => (),
+            Step::Agreed(agreed) => {
+                let (mailbox, place) = directory.places[agreed.export].clone();
+                let offer = directory.offers[agreed.export].clone();
+                let newcomer = Newcomer {
+                    socket: stream.hand_over()?,
+                    agreed,
+                    export: place,
+                    offer,
+                    received,
+                };
+                let gone = mailbox.post(Letter::Connection(Box::new(newcomer)));
+                return gone.map_err(io::Error::other);
+            }
+            Step::StartTls => return Err(io::Error::other("TLS is not configured")),
+            Step::Closed(reason) => return Err(io::Error::other(reason.to_string())),
+        }
+        let left = until.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        stream.set_patience(Some(left))?;
+        match stream.read(&mut chunk)? {
+            0 => return Ok(()),
+            count => received.extend_from_slice(&chunk[..count]),
+        }
+    }
+}
+
+impl Door {
+    fn set_nonblocking(&self) -> io::Result<()> {
+        match self {
+            Door::Unix(listener) => listener.set_nonblocking(true),
+            Door::Tcp(listener) => listener.set_nonblocking(true),
+        }
+    }
+
+    fn accept(&self) -> io::Result<Stream> {
+        match self {
+            Door::Unix(listener) => Ok(Stream::Unix(listener.accept()?.0)),
+            Door::Tcp(listener) => Ok(Stream::Tcp(listener.accept()?.0)),
+        }
+    }
+}
+
+impl AsFd for Door {
+    fn as_fd(&self) -> std::os::fd::BorrowedFd<'_> {
+        match self {
+            Door::Unix(listener) => listener.as_fd(),
+            Door::Tcp(listener) => listener.as_fd(),
+        }
+    }
+}
+
+impl Stream {
+    fn prepare(&self) -> io::Result<()> {
+        match self {
+            Stream::Unix(stream) => {
+                stream.set_nonblocking(false)?;
+                stream.set_write_timeout(Some(LONGEST))
+            }
+            Stream::Tcp(stream) => {
+                stream.set_nonblocking(false)?;
+                // Replies are sent in as few pieces as there can be: none waits for another.
+                stream.set_nodelay(true)?;
+                stream.set_write_timeout(Some(LONGEST))
+            }
+        }
+    }
+
+    fn set_patience(&self, patience: Option<Duration>) -> io::Result<()> {
+        match self {
+            Stream::Unix(stream) => stream.set_read_timeout(patience),
+            Stream::Tcp(stream) => stream.set_read_timeout(patience),
+        }
+    }
+
+    /// The socket without time-outs: the ring waits for as long as there is nothing.
+    fn hand_over(self) -> io::Result<OwnedFd> {
+        self.set_patience(None)?;
+        Ok(match self {
+            Stream::Unix(stream) => {
+                stream.set_write_timeout(None)?;
+                stream.into()
+            }
+            Stream::Tcp(stream) => {
+                stream.set_write_timeout(None)?;
+                stream.into()
+            }
+        })
+    }
+}
+
+impl Read for Stream {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Stream::Unix(stream) => stream.read(into),
+            Stream::Tcp(stream) => stream.read(into),
+        }
+    }
+}
+
+impl Write for Stream {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Stream::Unix(stream) => stream.write(bytes),
+            Stream::Tcp(stream) => stream.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match self {
+            Stream::Unix(stream) => stream.flush(),
+            Stream::Tcp(stream) => stream.flush(),
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! How other threads talk to a drive's event loop.
+//!
+//! ```text
+//!   front end, control --letter--> [ mailbox ] --bell (eventfd)--> event loop
+//!                      <---------- reply, called on the loop's thread ---'
+//! ```
+
+use std::collections::VecDeque;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use rustix::event::{EventfdFlags, eventfd};
+
+use crate::event_loop::EventLoop;
+use crate::event_loop::connection::Newcomer;
+use crate::operation::{Ask, Failed};
+
+/// What is put in.
+pub enum Letter {
+    /// A connection that has agreed on what it speaks.
+    Connection(Box<Newcomer>),
+    /// An operation of a front end on another thread.
+    Operation(Posted),
+    /// Something to do with the loop: status, tasks, stopping.
+    Call(Box<dyn FnOnce(&mut EventLoop) + Send>),
+}
+
+/// An operation with its bytes and whom to tell.
+pub struct Posted {
+    /// The export's place among the loop's exports.
+    pub export: usize,
+    /// What.
+    pub ask: Ask,
+    /// Where, in bytes of the volume.
+    pub offset: u64,
+    /// How many bytes.
+    pub length: u64,
+    /// The bytes of a write.
+    pub bytes: Vec<u8>,
+    /// Called on the loop's thread, with what was read: it must not take long.
+    pub reply: Reply,
+}
+
+/// What is called when an operation has ended; of a read with the bytes.
+pub type Reply = Box<dyn FnOnce(Result<&[u8], Failed>) + Send>;
+
+/// The mailbox of one loop.
+#[derive(Clone)]
+pub struct Mailbox {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    letters: Mutex<Letters>,
+    bell: OwnedFd,
+}
+
+#[derive(Default)]
+struct Letters {
+    waiting: VecDeque<Letter>,
+    is_closed: bool,
+}
+
+/// The loop has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the drive's event loop has ended")]
+pub struct Gone;
+
+impl Mailbox {
+    /// An empty one.
+    ///
+    /// # Errors
+    /// If there are no more file descriptors.
+    pub fn new() -> io::Result<Self> {
+        let bell = eventfd(0, EventfdFlags::CLOEXEC)?;
+        let letters = Mutex::default();
+        Ok(Mailbox {
+            shared: Arc::new(Shared { letters, bell }),
+        })
+    }
+
+    /// Puts a letter in, and rings the bell.
+    ///
+    /// # Errors
+    /// If nobody empties it any more.
+    pub fn post(&self, letter: Letter) -> Result<(), Gone> {
+        let is_first = {
+            let mut letters = self.lock();
+            if letters.is_closed {
+                return Err(Gone);
+            }
+            letters.waiting.push_back(letter);
+            letters.waiting.len() == 1
+        };
+        if is_first {
+            // It can only fail if it was rung 2^64 times, and then it is ringing.
+            let _ = rustix::io::write(&self.shared.bell, &1u64.to_ne_bytes());
+        }
+        Ok(())
+    }
+
+    /// Has something done by the loop.
+    ///
+    /// # Errors
+    /// If the loop has ended.
+    pub fn call(&self, what: impl FnOnce(&mut EventLoop) + Send + 'static) -> Result<(), Gone> {
+        self.post(Letter::Call(Box::new(what)))
+    }
+
+    /// All letters, in their order.
+    pub(crate) fn take(&self) -> VecDeque<Letter> {
+        std::mem::take(&mut self.lock().waiting)
+    }
+
+    /// From now on nothing is taken.
+    pub(crate) fn close(&self) -> VecDeque<Letter> {
+        let mut letters = self.lock();
+        letters.is_closed = true;
+        std::mem::take(&mut letters.waiting)
+    }
+
+    pub(crate) fn bell(&self) -> RawFd {
+        self.shared.bell.as_fd().as_raw_fd()
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Letters> {
+        let letters = self.shared.letters.lock();
+        letters.unwrap_or_else(PoisonError::into_inner)
+    }
+}

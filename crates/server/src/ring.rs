@@ -1,0 +1,213 @@
+//! The kernel's queues: what is submitted here is done by the kernel, and its end comes back with
+//! the ticket that it was given.
+
+#![allow(
+    unsafe_code,
+    reason = "the kernel reads and writes memory by address while an operation is under way"
+)]
+
+use std::io;
+use std::os::fd::RawFd;
+use std::time::Duration;
+
+use io_uring::types::{Fd, SubmitArgs, Timespec};
+use io_uring::{IoUring, opcode, squeue};
+
+use crate::arena::{Arena, Memory};
+
+/// Whose operation it is, and which of theirs: comes back with its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ticket {
+    /// Who gets the end.
+    pub owner: Owner,
+    /// Theirs to choose.
+    pub key: u32,
+}
+
+/// Who submits to a ring.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Owner {
+    /// The mailbox's bell.
+    Mailbox,
+    /// A connection's receiving half.
+    Receive,
+    /// A connection's sending half.
+    Send,
+    /// The back end.
+    BackEnd,
+}
+
+impl Ticket {
+    fn number(self) -> u64 {
+        (self.owner as u64) << 32 | u64::from(self.key)
+    }
+
+    fn from(number: u64) -> Self {
+        let owner = match number >> 32 {
+            0 => Owner::Mailbox,
+            1 => Owner::Receive,
+            2 => Owner::Send,
+            _ => Owner::BackEnd,
+        };
+        let key = number as u32;
+        Ticket { owner, key }
+    }
+}
+
+/// The queues of one event loop.
+pub struct Ring {
+    ring: IoUring,
+    /// Whether the arena is registered, so that the kernel need not look its pages up each time.
+    fixed: Option<(usize, usize)>,
+}
+
+/// How many operations may be handed to the kernel at once; more are handed over in turns. A
+/// choice: above any depth that clients use.
+const ENTRIES: u32 = 1024;
+
+impl Ring {
+    /// A ring, with `arena` registered if the limits on locked memory allow it.
+    ///
+    /// # Errors
+    /// If the kernel has no io_uring, or does not allow it.
+    pub fn new(arena: &Arena) -> io::Result<Self> {
+        let mut builder = IoUring::builder();
+        // One thread submits, and the kernel's part of the work is done when that thread waits.
+        builder.setup_single_issuer().setup_defer_taskrun();
+        let ring = builder.build(ENTRIES).or_else(|_| IoUring::new(ENTRIES))?;
+        let region = arena.region();
+        // SAFETY: the arena outlives the ring in the event loop that owns both.
+        let registered = unsafe { ring.submitter().register_buffers(&[region]) };
+        let whole = (region.iov_base as usize, region.iov_len);
+        Ok(Ring {
+            ring,
+            fixed: registered.is_ok().then_some(whole),
+        })
+    }
+
+    /// Reads into `memory` from `offset` of a file.
+    ///
+    /// # Safety
+    /// The memory must be there, and nobody else's, until the end has come back.
+    pub unsafe fn read(&mut self, ticket: Ticket, file: RawFd, memory: Memory, offset: u64) {
+        let (at, length) = (memory.at, memory.length as u32);
+        let entry = match self.is_fixed(memory) {
+            true => opcode::ReadFixed::new(Fd(file), at, length, 0)
+                .offset(offset)
+                .build(),
+            false => opcode::Read::new(Fd(file), at, length)
+                .offset(offset)
+                .build(),
+        };
+        self.push(entry, ticket);
+    }
+
+    /// Writes `memory` to `offset` of a file; `flags` are those of `pwritev2`.
+    ///
+    /// # Safety
+    /// The memory must be there and stay as it is until the end has come back.
+    pub unsafe fn write(
+        &mut self,
+        ticket: Ticket,
+        file: RawFd,
+        memory: Memory,
+        offset: u64,
+        flags: i32,
+    ) {
+        let (at, length) = (memory.at.cast_const(), memory.length as u32);
+        let entry = match self.is_fixed(memory) {
+            true => opcode::WriteFixed::new(Fd(file), at, length, 0)
+                .offset(offset)
+                .rw_flags(flags)
+                .build(),
+            false => opcode::Write::new(Fd(file), at, length)
+                .offset(offset)
+                .rw_flags(flags)
+                .build(),
+        };
+        self.push(entry, ticket);
+    }
+
+    /// Puts what was written to a file on its medium.
+    pub fn sync(&mut self, ticket: Ticket, file: RawFd) {
+        let entry = opcode::Fsync::new(Fd(file))
+            .flags(io_uring::types::FsyncFlags::DATASYNC)
+            .build();
+        self.push(entry, ticket);
+    }
+
+    /// Gives space of a file back, or fills it with zeroes, as `mode` of `fallocate` says.
+    pub fn allocate(&mut self, ticket: Ticket, file: RawFd, mode: i32, offset: u64, length: u64) {
+        let entry = opcode::Fallocate::new(Fd(file), length)
+            .offset(offset)
+            .mode(mode)
+            .build();
+        self.push(entry, ticket);
+    }
+
+    /// Receives what is there, at most all of `memory`.
+    ///
+    /// # Safety
+    /// As for [`Ring::read`].
+    pub unsafe fn receive(&mut self, ticket: Ticket, socket: RawFd, memory: Memory) {
+        let entry = opcode::Recv::new(Fd(socket), memory.at, memory.length as u32).build();
+        self.push(entry, ticket);
+    }
+
+    /// Sends the pieces that `message` names.
+    ///
+    /// # Safety
+    /// The message, its list of pieces and the pieces must be there and stay as they are until the
+    /// end has come back.
+    pub unsafe fn send(&mut self, ticket: Ticket, socket: RawFd, message: *const libc::msghdr) {
+        let entry = opcode::SendMsg::new(Fd(socket), message)
+            .flags((libc::MSG_NOSIGNAL | libc::MSG_WAITALL) as u32)
+            .build();
+        self.push(entry, ticket);
+    }
+
+    /// Hands everything over, and waits until something has ended or `longest` is over.
+    ///
+    /// # Errors
+    /// If the kernel refuses the queues as a whole, which is a bug.
+    pub fn submit_and_wait(&mut self, longest: Option<Duration>) -> io::Result<()> {
+        let result = match longest {
+            Some(longest) => {
+                let wait = Timespec::from(longest);
+                let arguments = SubmitArgs::new().timespec(&wait);
+                self.ring.submitter().submit_with_args(1, &arguments)
+            }
+            None => self.ring.submit_and_wait(1),
+        };
+        match result {
+            Ok(_) => Ok(()),
+            Err(error) => match error.raw_os_error() {
+                Some(libc::ETIME | libc::EINTR | libc::EBUSY | libc::EAGAIN) => Ok(()),
+                _ => Err(error),
+            },
+        }
+    }
+
+    /// The next end: whose, and what the kernel says (negative: an error's number).
+    pub fn next_end(&mut self) -> Option<(Ticket, i32)> {
+        let entry = self.ring.completion().next()?;
+        Some((Ticket::from(entry.user_data()), entry.result()))
+    }
+
+    fn is_fixed(&self, memory: Memory) -> bool {
+        self.fixed.is_some_and(|(base, length)| {
+            let at = memory.at as usize;
+            at >= base && at + memory.length <= base + length
+        })
+    }
+
+    fn push(&mut self, entry: squeue::Entry, ticket: Ticket) {
+        let entry = entry.user_data(ticket.number());
+        // SAFETY: what the entry names stays, as the callers of the functions above promise.
+        while unsafe { self.ring.submission().push(&entry) }.is_err() {
+            // The queue is full: the kernel takes what is there.
+            let _ = self.ring.submit();
+        }
+    }
+}
