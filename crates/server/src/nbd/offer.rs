@@ -83,6 +83,37 @@ impl BlockSizes {
         })
     }
 
+    /// What another server tells of itself. It may tell of more than we ever ask at once, and of
+    /// less than the protocol recommends.
+    ///
+    /// # Errors
+    /// If no request keeps to these.
+    pub(super) const fn told(min: u32, preferred: u32, max: u32) -> Result<Self, Unfit> {
+        if !min.is_power_of_two() || min > MIN_AT_MOST {
+            return Err(Unfit::Min(min));
+        }
+        if !preferred.is_power_of_two() || preferred < min {
+            return Err(Unfit::Preferred(preferred));
+        }
+        if max < min {
+            return Err(Unfit::Max(max));
+        }
+        let most = super::request::PAYLOAD;
+        let max = if max < most { max } else { most };
+        Ok(Self {
+            min,
+            preferred,
+            max: max - max % min,
+        })
+    }
+
+    /// What suits servers that tell nothing of themselves.
+    pub(super) const UNTOLD: Self = Self {
+        min: 512,
+        preferred: 4096,
+        max: 1 << 25,
+    };
+
     /// The smallest length and alignment.
     #[must_use]
     pub const fn min(self) -> u32 {

@@ -52,6 +52,41 @@ pub struct Header {
 }
 
 impl Header {
+    /// A request as a client sends it.
+    #[must_use]
+    pub fn new(ask: Asked, style: Style, cookie: u64, offset: u64, length: u64) -> Self {
+        let writes = matches!(ask, Asked::Of(Ask::Write { .. }));
+        Self {
+            ask,
+            flags: flags(ask) | has(writes && style.extended(), flag::PAYLOAD_LEN),
+            cookie,
+            offset,
+            length,
+            payload: if writes { length } else { 0 },
+        }
+    }
+
+    /// Appends the request to `out`; its payload is to follow. In the compact styles, lengths have
+    /// 32 bits: [`check`] refuses longer ones for a client.
+    pub fn encode(&self, out: &mut Vec<u8>, style: Style) {
+        let magic = if style.extended() {
+            wire::EXTENDED_REQUEST
+        } else {
+            wire::REQUEST
+        };
+        out.extend_from_slice(&magic.to_be_bytes());
+        out.extend_from_slice(&self.flags.to_be_bytes());
+        out.extend_from_slice(&kind(self.ask).to_be_bytes());
+        out.extend_from_slice(&self.cookie.to_be_bytes());
+        out.extend_from_slice(&self.offset.to_be_bytes());
+        if style.extended() {
+            out.extend_from_slice(&self.length.to_be_bytes());
+        } else {
+            let length = u32::try_from(self.length).unwrap_or(u32::MAX);
+            out.extend_from_slice(&length.to_be_bytes());
+        }
+    }
+
     /// Whether a read is to be answered by one chunk of contents.
     #[must_use]
     pub const fn undivided(&self) -> bool {
@@ -171,6 +206,40 @@ const fn asked(kind: u16, flags: u16) -> Asked {
             },
         },
         other => Asked::Unknown(other),
+    }
+}
+
+/// The flags that belong to what is asked.
+fn flags(ask: Asked) -> u16 {
+    let fua = |durability| has(durability == Durability::Durable, flag::FUA);
+    match ask {
+        Asked::Of(Ask::Write { durability } | Ask::Trim { durability }) => fua(durability),
+        Asked::Of(Ask::Zero {
+            durability,
+            space,
+            pace,
+        }) => {
+            fua(durability)
+                | has(space == Space::Kept, flag::NO_HOLE)
+                | has(pace == Pace::Fast, flag::FAST_ZERO)
+        }
+        Asked::BlockStatus { wanted } => has(wanted == Wanted::One, flag::REQ_ONE),
+        Asked::Of(Ask::Read | Ask::Flush | Ask::Cache) | Asked::Disconnect | Asked::Unknown(_) => 0,
+    }
+}
+
+/// The number of a command.
+const fn kind(ask: Asked) -> u16 {
+    match ask {
+        Asked::Of(Ask::Read) => command::READ,
+        Asked::Of(Ask::Write { .. }) => command::WRITE,
+        Asked::Of(Ask::Zero { .. }) => command::WRITE_ZEROES,
+        Asked::Of(Ask::Trim { .. }) => command::TRIM,
+        Asked::Of(Ask::Flush) => command::FLUSH,
+        Asked::Of(Ask::Cache) => command::CACHE,
+        Asked::BlockStatus { .. } => command::BLOCK_STATUS,
+        Asked::Disconnect => command::DISC,
+        Asked::Unknown(number) => number,
     }
 }
 

@@ -5,6 +5,8 @@ use crate::operation::Failed;
 
 /// `INIT_PASSWD`: "NBDMAGIC", the first bytes of a server.
 pub const INIT_PASSWD: u64 = 0x4e42_444d_4147_4943;
+/// `cliserv_magic`: the negotiation before newstyle.
+pub const OLDSTYLE: u64 = 0x0000_4202_8186_1253;
 /// "IHAVEOPT": newstyle negotiation, and each option.
 pub const IHAVEOPT: u64 = 0x4948_4156_454F_5054;
 /// Begins each reply to an option.
@@ -71,6 +73,8 @@ pub mod answer {
     pub const TLS_REQD: u32 = ERROR + 5;
     /// `NBD_REP_ERR_UNKNOWN`.
     pub const UNKNOWN: u32 = ERROR + 6;
+    /// `NBD_REP_ERR_SHUTDOWN`.
+    pub const SHUTDOWN: u32 = ERROR + 7;
     /// `NBD_REP_ERR_TOO_BIG`.
     pub const TOO_BIG: u32 = ERROR + 9;
     /// `NBD_REP_ERR_EXT_HEADER_REQD`.
@@ -178,6 +182,8 @@ pub const STRING: usize = 4096;
 
 /// The header of an option: magic, option, length.
 pub const OPTION_HEADER: usize = 16;
+/// The header of a reply to an option: magic, option, answer, length.
+pub const ANSWER_HEADER: usize = 20;
 /// The header of a compact request.
 pub const COMPACT_REQUEST: usize = 28;
 /// The header of an extended request, and of an extended chunk.
@@ -198,6 +204,21 @@ pub const fn number(failed: Failed) -> u32 {
         Failed::TooLong => 75,
         Failed::Unsupported => 95,
         Failed::ShuttingDown => 108,
+    }
+}
+
+/// What a number means; unexpected ones count as `NBD_EINVAL`, as the protocol wants it.
+#[must_use]
+pub const fn failure(number: u32) -> Failed {
+    match number {
+        1 => Failed::NotPermitted,
+        // NBD_EIO, and NBD_ENOMEM: the other side could not, whoever asks.
+        5 | 12 => Failed::Io,
+        28 => Failed::NoSpace,
+        75 => Failed::TooLong,
+        95 => Failed::Unsupported,
+        108 => Failed::ShuttingDown,
+        _ => Failed::Invalid,
     }
 }
 
