@@ -2,6 +2,7 @@
 //! sides against each other over streams that are cut anywhere.
 
 mod client_handshake;
+mod client_lies;
 mod client_replies;
 mod handshake;
 mod offered;
