@@ -1,1 +1,84 @@
 //! The NBD protocol, without sockets: bytes in, bytes out.
+//!
+//! ```text
+//!   client                                    server
+//!     |<------------ magic, handshake flags ----|
+//!     |-- client flags, options --------------->|   negotiation::Negotiation
+//!     |<------------------------ option replies |
+//!     |          (TLS begins here, if asked for)|
+//!     |-- GO ---------------------------------->|
+//!     |<-------- size, flags, block sizes, ACK -|   -> Agreed: an export and a style
+//!     |== requests ============================>|   request::parse, request::check
+//!     |<=============================== replies |   reply::Reply
+//! ```
+//!
+//! The document is `doc/proto.md` of NetworkBlockDevice/nbd, with its branch for extended headers;
+//! "the protocol" means it, here and below. `client` is the other side: for another server as a
+//! back end, and for load.
+//!
+//! All numbers of the protocol are big-endian.
+
+pub mod client;
+pub mod negotiation;
+pub mod offer;
+pub mod reply;
+pub mod request;
+mod wire;
+
+/// How requests and replies look. What a client negotiated decides it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Style {
+    /// Compact requests (28 bytes), simple replies: a number and nothing else.
+    #[default]
+    Simple,
+    /// Compact requests, replies in chunks (`NBD_OPT_STRUCTURED_REPLY`).
+    Structured,
+    /// Extended requests (32 bytes) with lengths of 64 bits, and extended chunks
+    /// (`NBD_OPT_EXTENDED_HEADERS`).
+    Extended,
+}
+
+impl Style {
+    /// Whether replies come in chunks.
+    #[must_use]
+    pub const fn structured(self) -> bool {
+        matches!(self, Self::Structured | Self::Extended)
+    }
+
+    /// Whether headers are the extended ones.
+    #[must_use]
+    pub const fn extended(self) -> bool {
+        matches!(self, Self::Extended)
+    }
+}
+
+/// What a client may ask about the blocks of an export, beside their contents.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Context {
+    /// `base:allocation`: what is a hole, and what reads as zeroes.
+    Allocation,
+}
+
+impl Context {
+    /// The name in the protocol.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Allocation => "base:allocation",
+        }
+    }
+}
+
+/// A run of bytes with the same state in a context.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Descriptor {
+    /// In bytes.
+    pub length: u64,
+    /// The context's flags: for `base:allocation`, those of [`HOLE`] and [`ZERO`].
+    pub state: u32,
+}
+
+/// `NBD_STATE_HOLE`: not allocated; writing there may find no space.
+pub const HOLE: u32 = 1 << 0;
+/// `NBD_STATE_ZERO`: reads as zeroes.
+pub const ZERO: u32 = 1 << 1;

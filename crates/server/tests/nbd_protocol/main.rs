@@ -1,0 +1,12 @@
+//! The NBD protocol against its document: golden bytes of every message, every refusal, and both
+//! sides against each other over streams that are cut anywhere.
+
+mod client_handshake;
+mod client_lies;
+mod client_replies;
+mod handshake;
+mod offered;
+mod options;
+mod refused_requests;
+mod replies;
+mod requests;
