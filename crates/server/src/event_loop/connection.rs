@@ -14,22 +14,25 @@
 
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
-use block::{Duration, Instant};
-use rustix::net::{Shutdown, shutdown};
+use block::Instant;
 use tracing::{debug, info, warn};
 
 use super::operations::{Bytes, From, Operation, Stalled};
 use super::outbox::Outbox;
 use super::{EventLoop, Stopping};
-use crate::arena::Memory;
-use crate::back_end::{Holds, Span};
 use crate::nbd::negotiation::Agreed;
 use crate::nbd::offer::Offer;
-use crate::nbd::reply::{self, Reply};
+use crate::nbd::reply::Reply;
 use crate::nbd::request::{self, Asked, Header};
-use crate::nbd::{Descriptor, HOLE, ZERO};
 use crate::operation::{Ask, Failed};
 use crate::ring::{Owner, Ticket};
+
+mod inbox;
+mod leaving;
+mod replying;
+
+use inbox::Inbox;
+pub(super) use leaving::{PATROL, SEND_PATIENCE};
 
 /// A connection whose client has agreed on an export.
 pub struct Newcomer {
@@ -72,13 +75,6 @@ pub(super) struct Connection {
     moved: Instant,
 }
 
-/// Received bytes that were not understood yet.
-struct Inbox {
-    bytes: Box<[u8]>,
-    from: usize,
-    to: usize,
-}
-
 /// What comes next from the client.
 enum Reading {
     Header,
@@ -108,9 +104,6 @@ enum Step {
     Wait,
 }
 
-/// Bytes of an inbox: some two thousand requests without payload. A choice.
-const INBOX: usize = 64 << 10;
-
 /// A payload of which so much is missing is received where it belongs, not through the inbox. A
 /// choice: below that another call costs more than copying.
 const STRAIGHT: usize = 16 << 10;
@@ -118,13 +111,6 @@ const STRAIGHT: usize = 16 << 10;
 /// The bytes of replies and operations that one connection may hold: one of the longest requests,
 /// and as much again. More waits with its client.
 const SHARE: usize = 64 << 20;
-
-/// For how long a client may take nothing of its replies. A choice: what Linux's NBD client gives a
-/// server by default.
-pub(super) const SEND_PATIENCE: std::time::Duration = std::time::Duration::from_secs(30);
-
-/// How often clients are looked at. A choice.
-pub(super) const PATROL: std::time::Duration = std::time::Duration::from_secs(5);
 
 /// At most so many connections on one drive. A choice.
 const MOST_CONNECTIONS: usize = 256;
@@ -138,19 +124,13 @@ impl EventLoop {
             );
             return;
         }
-        let mut inbox = Inbox {
-            bytes: vec![0; INBOX.max(newcomer.received.len())].into(),
-            from: 0,
-            to: newcomer.received.len(),
-        };
-        inbox.bytes[..inbox.to].copy_from_slice(&newcomer.received);
         info!(export = self.exports[newcomer.export].name, style = ?newcomer.agreed.style, "a client");
         let place = self.connections.insert(Box::new(Connection {
             socket: newcomer.socket,
             agreed: newcomer.agreed,
             export: newcomer.export,
             offer: newcomer.offer,
-            inbox,
+            inbox: Inbox::with(&newcomer.received),
             reading: Reading::Header,
             outbox: Outbox::default(),
             is_receiving: false,
@@ -209,7 +189,7 @@ impl EventLoop {
                 return Step::Wait;
             }
         };
-        connection.inbox.from += size;
+        connection.inbox.understood(size);
         if let Err(failed) = request::check(&header, &connection.agreed, &connection.offer) {
             debug!(?header, %failed, "refused");
             connection.refuse(&header, failed);
@@ -410,195 +390,9 @@ impl EventLoop {
                 have,
                 ..
             } if buffer.length() - *have >= STRAIGHT => *have += count,
-            _ => connection.inbox.to += count,
+            _ => connection.inbox.received(count),
         }
         self.read_on(place);
-    }
-
-    /// The kernel says how many bytes have left.
-    pub(super) fn sent(&mut self, place: usize, result: i32) {
-        let now = self.now;
-        let mut free = Vec::new();
-        let connection = &mut self.connections[place];
-        let socket = connection.raw();
-        match usize::try_from(result) {
-            Ok(count @ 1..) => {
-                connection.moved = now;
-                let (ring, ticket) = (&mut self.ring, sending(place));
-                let outbox = &mut connection.outbox;
-                outbox.sent_some(count, ticket, socket, ring, &mut free);
-            }
-            _ => connection.outbox.give_up(&mut free),
-        }
-        for bytes in free {
-            self.give_back(bytes);
-        }
-        if result <= 0 {
-            return self.cut_off(place);
-        }
-        let connection = &mut self.connections[place];
-        if std::mem::take(&mut connection.is_full) {
-            self.read_on(place);
-        }
-        self.leave_if_done(place);
-    }
-
-    /// Hands all replies to the kernel.
-    pub(super) fn send_all(&mut self) {
-        while let Some(place) = self.answered.pop() {
-            let Some(connection) = self.connections.get_mut(place) else {
-                continue;
-            };
-            connection.is_answered = false;
-            if !connection.outbox.is_sending() {
-                connection.moved = self.now;
-            }
-            let socket = connection.raw();
-            connection
-                .outbox
-                .send(sending(place), socket, &mut self.ring);
-            self.leave_if_done(place);
-        }
-    }
-
-    /// Tells a client how its operation ended.
-    pub(super) fn reply(
-        &mut self,
-        place: usize,
-        header: &Header,
-        operation: &Operation,
-        result: Result<(), Failed>,
-        bytes: Bytes,
-    ) {
-        let connection = &mut self.connections[place];
-        connection.gave(operation);
-        let reply = Reply::to(header, connection.agreed.style);
-        let outbox = &mut connection.outbox;
-        match (operation.ask, result) {
-            (Ask::Read, Ok(())) => {
-                outbox.head(|out| reply.contents(out));
-                outbox.bytes(bytes);
-            }
-            (_, Ok(())) => {
-                outbox.head(|out| reply.done(out));
-                self.give_back(bytes);
-            }
-            (_, Err(failed)) => {
-                outbox.head(|out| reply.failed(out, failed, &failed.to_string()));
-                self.give_back(bytes);
-            }
-        }
-        self.note_answered(place);
-    }
-
-    fn note_answered(&mut self, place: usize) {
-        let connection = &mut self.connections[place];
-        if !connection.is_answered {
-            connection.is_answered = true;
-            self.answered.push(place);
-        }
-    }
-
-    fn reply_status(&mut self, place: usize, header: &Header) {
-        let connection = &mut self.connections[place];
-        connection.reading = Reading::Header;
-        let start = self.exports[connection.export].offset;
-        let runs = self.back_end.runs(Span {
-            offset: start + header.offset,
-            length: header.length,
-        });
-        let descriptors = runs.iter().map(|run| Descriptor {
-            length: run.length,
-            state: match run.holds {
-                Holds::Bytes => 0,
-                Holds::Hole => HOLE | ZERO,
-            },
-        });
-        let reply = Reply::to(header, connection.agreed.style);
-        let block = connection.offer.block.min();
-        let context = connection.agreed.contexts.first();
-        connection
-            .outbox
-            .head(|out| match (reply.chunks(), context) {
-                (Some(chunks), Some(&(context, _))) => {
-                    let place = reply::Place::Last;
-                    if let Err(nothing) =
-                        chunks.block_status(out, context, block, descriptors, place)
-                    {
-                        reply.failed(out, Failed::Io, &nothing.to_string());
-                    }
-                }
-                _ => reply.failed(out, Failed::Invalid, "no context was agreed on"),
-            });
-        self.note_answered(place);
-    }
-
-    /// Nothing more is read from the client; what it asked for ends, and its replies leave.
-    pub(super) fn end(&mut self, place: usize) {
-        self.connections[place].take_no_more();
-        self.leave_if_done(place);
-    }
-
-    /// The client has broken the protocol, or the way to it is broken.
-    fn cut_off(&mut self, place: usize) {
-        let connection = &mut self.connections[place];
-        connection.take_no_more();
-        connection.is_broken = true;
-        let _ = shutdown(&connection.socket, Shutdown::Both);
-        if !connection.outbox.is_sending() {
-            let mut free = Vec::new();
-            connection.outbox.give_up(&mut free);
-            for bytes in free {
-                self.give_back(bytes);
-            }
-        }
-        self.leave_if_done(place);
-    }
-
-    fn leave_if_done(&mut self, place: usize) {
-        let connection = &mut self.connections[place];
-        if !connection.is_ending || connection.held > 0 || connection.is_answered {
-            return;
-        }
-        if connection.is_broken && !connection.outbox.is_sending() {
-            let mut free = Vec::new();
-            connection.outbox.give_up(&mut free);
-            for bytes in free {
-                self.give_back(bytes);
-            }
-        }
-        let connection = &mut self.connections[place];
-        if !connection.outbox.is_empty() {
-            return;
-        }
-        if connection.is_receiving {
-            // The receive ends when the socket does.
-            let _ = shutdown(&connection.socket, Shutdown::Both);
-            return;
-        }
-        let mut connection = self.connections.remove(place);
-        self.stalled.retain(|&other| other != place);
-        if let Some(bytes) = connection.unread() {
-            self.give_back(bytes);
-        }
-        info!("a client has left");
-    }
-
-    /// Cuts those off that take none of their replies; when to look again.
-    pub(super) fn patrol(&mut self, patience: Duration) {
-        let now = self.now;
-        let slow: Vec<usize> = self
-            .connections
-            .iter()
-            .filter(|(_, connection)| {
-                connection.outbox.is_sending() && now.since(connection.moved) > patience
-            })
-            .map(|(place, _)| place)
-            .collect();
-        for place in slow {
-            warn!("a client takes none of its replies and is cut off");
-            self.cut_off(place);
-        }
     }
 }
 
@@ -652,52 +446,9 @@ impl Connection {
     }
 }
 
-impl Inbox {
-    fn bytes(&self) -> &[u8] {
-        &self.bytes[self.from..self.to]
-    }
-
-    /// Passes over at most so many bytes; how many it were.
-    fn take(&mut self, most: u64) -> u64 {
-        let there = (self.to - self.from) as u64;
-        let taken = there.min(most);
-        self.from += taken as usize;
-        taken
-    }
-
-    /// Copies as much as there is and fits.
-    fn copy(&mut self, to: &mut [u8]) -> usize {
-        let taken = (self.to - self.from).min(to.len());
-        to[..taken].copy_from_slice(&self.bytes[self.from..self.from + taken]);
-        self.from += taken;
-        taken
-    }
-
-    /// Where more can be received: what is there moves to the front.
-    fn space(&mut self) -> Memory {
-        if self.from > 0 {
-            self.bytes.copy_within(self.from..self.to, 0);
-            self.to -= self.from;
-            self.from = 0;
-        }
-        let free = &mut self.bytes[self.to..];
-        Memory {
-            at: free.as_mut_ptr(),
-            length: free.len(),
-        }
-    }
-}
-
 fn receiving(place: usize) -> Ticket {
     Ticket {
         owner: Owner::Receive,
-        key: place as u32,
-    }
-}
-
-fn sending(place: usize) -> Ticket {
-    Ticket {
-        owner: Owner::Send,
         key: place as u32,
     }
 }

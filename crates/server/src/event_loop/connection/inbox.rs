@@ -1,0 +1,75 @@
+//! Received bytes that were not understood yet.
+//!
+//! ```text
+//!   [ understood | not yet | free ]
+//!              from        to
+//! ```
+
+use crate::arena::Memory;
+
+/// Received bytes that were not understood yet.
+pub(super) struct Inbox {
+    bytes: Box<[u8]>,
+    from: usize,
+    to: usize,
+}
+
+/// Bytes of an inbox: some two thousand requests without payload. A choice.
+const INBOX: usize = 64 << 10;
+
+impl Inbox {
+    /// With these bytes in it.
+    pub(super) fn with(received: &[u8]) -> Self {
+        let mut bytes: Box<[u8]> = vec![0; INBOX.max(received.len())].into();
+        bytes[..received.len()].copy_from_slice(received);
+        Inbox {
+            bytes,
+            from: 0,
+            to: received.len(),
+        }
+    }
+
+    /// The kernel has put so many bytes where [`Inbox::space`] said.
+    pub(super) fn received(&mut self, count: usize) {
+        self.to += count;
+    }
+
+    /// So many bytes were understood.
+    pub(super) fn understood(&mut self, count: usize) {
+        self.from += count;
+    }
+
+    pub(super) fn bytes(&self) -> &[u8] {
+        &self.bytes[self.from..self.to]
+    }
+
+    /// Passes over at most so many bytes; how many it were.
+    pub(super) fn take(&mut self, most: u64) -> u64 {
+        let there = (self.to - self.from) as u64;
+        let taken = there.min(most);
+        self.from += taken as usize;
+        taken
+    }
+
+    /// Copies as much as there is and fits.
+    pub(super) fn copy(&mut self, to: &mut [u8]) -> usize {
+        let taken = (self.to - self.from).min(to.len());
+        to[..taken].copy_from_slice(&self.bytes[self.from..self.from + taken]);
+        self.from += taken;
+        taken
+    }
+
+    /// Where more can be received: what is there moves to the front.
+    pub(super) fn space(&mut self) -> Memory {
+        if self.from > 0 {
+            self.bytes.copy_within(self.from..self.to, 0);
+            self.to -= self.from;
+            self.from = 0;
+        }
+        let free = &mut self.bytes[self.to..];
+        Memory {
+            at: free.as_mut_ptr(),
+            length: free.len(),
+        }
+    }
+}

@@ -1,0 +1,86 @@
+//! The ends of connections: the client leaves, breaks the protocol, or takes none of its replies.
+
+use std::time;
+
+use block::Duration;
+use rustix::net::{Shutdown, shutdown};
+use tracing::{info, warn};
+
+use crate::event_loop::EventLoop;
+
+/// For how long a client may take nothing of its replies. A choice: what Linux's NBD client gives a
+/// server by default.
+pub(in crate::event_loop) const SEND_PATIENCE: time::Duration = time::Duration::from_secs(30);
+
+/// How often clients are looked at. A choice.
+pub(in crate::event_loop) const PATROL: time::Duration = time::Duration::from_secs(5);
+
+impl EventLoop {
+    /// Nothing more is read from the client; what it asked for ends, and its replies leave.
+    pub(in crate::event_loop) fn end(&mut self, place: usize) {
+        self.connections[place].take_no_more();
+        self.leave_if_done(place);
+    }
+
+    /// The client has broken the protocol, or the way to it is broken.
+    pub(super) fn cut_off(&mut self, place: usize) {
+        let connection = &mut self.connections[place];
+        connection.take_no_more();
+        connection.is_broken = true;
+        let _ = shutdown(&connection.socket, Shutdown::Both);
+        if !connection.outbox.is_sending() {
+            let mut free = Vec::new();
+            connection.outbox.give_up(&mut free);
+            for bytes in free {
+                self.give_back(bytes);
+            }
+        }
+        self.leave_if_done(place);
+    }
+
+    pub(super) fn leave_if_done(&mut self, place: usize) {
+        let connection = &mut self.connections[place];
+        if !connection.is_ending || connection.held > 0 || connection.is_answered {
+            return;
+        }
+        if connection.is_broken && !connection.outbox.is_sending() {
+            let mut free = Vec::new();
+            connection.outbox.give_up(&mut free);
+            for bytes in free {
+                self.give_back(bytes);
+            }
+        }
+        let connection = &mut self.connections[place];
+        if !connection.outbox.is_empty() {
+            return;
+        }
+        if connection.is_receiving {
+            // The receive ends when the socket does.
+            let _ = shutdown(&connection.socket, Shutdown::Both);
+            return;
+        }
+        let mut connection = self.connections.remove(place);
+        self.stalled.retain(|&other| other != place);
+        if let Some(bytes) = connection.unread() {
+            self.give_back(bytes);
+        }
+        info!("a client has left");
+    }
+
+    /// Cuts those off that take none of their replies; when to look again.
+    pub(in crate::event_loop) fn patrol(&mut self, patience: Duration) {
+        let now = self.now;
+        let slow: Vec<usize> = self
+            .connections
+            .iter()
+            .filter(|(_, connection)| {
+                connection.outbox.is_sending() && now.since(connection.moved) > patience
+            })
+            .map(|(place, _)| place)
+            .collect();
+        for place in slow {
+            warn!("a client takes none of its replies and is cut off");
+            self.cut_off(place);
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! Replies on their way to a client.
+
+use crate::back_end::{Holds, Span};
+use crate::event_loop::EventLoop;
+use crate::event_loop::operations::{Bytes, Operation};
+use crate::nbd::reply::{self, Reply};
+use crate::nbd::request::Header;
+use crate::nbd::{Descriptor, HOLE, ZERO};
+use crate::operation::{Ask, Failed};
+use crate::ring::{Owner, Ticket};
+
+use super::Reading;
+
+impl EventLoop {
+    /// The kernel says how many bytes have left.
+    pub(in crate::event_loop) fn sent(&mut self, place: usize, result: i32) {
+        let now = self.now;
+        let mut free = Vec::new();
+        let connection = &mut self.connections[place];
+        let socket = connection.raw();
+        match usize::try_from(result) {
+            Ok(count @ 1..) => {
+                connection.moved = now;
+                let (ring, ticket) = (&mut self.ring, sending(place));
+                let outbox = &mut connection.outbox;
+                outbox.sent_some(count, ticket, socket, ring, &mut free);
+            }
+            _ => connection.outbox.give_up(&mut free),
+        }
+        for bytes in free {
+            self.give_back(bytes);
+        }
+        if result <= 0 {
+            return self.cut_off(place);
+        }
+        let connection = &mut self.connections[place];
+        if std::mem::take(&mut connection.is_full) {
+            self.read_on(place);
+        }
+        self.leave_if_done(place);
+    }
+
+    /// Hands all replies to the kernel.
+    pub(in crate::event_loop) fn send_all(&mut self) {
+        while let Some(place) = self.answered.pop() {
+            let Some(connection) = self.connections.get_mut(place) else {
+                continue;
+            };
+            connection.is_answered = false;
+            if !connection.outbox.is_sending() {
+                connection.moved = self.now;
+            }
+            let socket = connection.raw();
+            connection
+                .outbox
+                .send(sending(place), socket, &mut self.ring);
+            self.leave_if_done(place);
+        }
+    }
+
+    /// Tells a client how its operation ended.
+    pub(in crate::event_loop) fn reply(
+        &mut self,
+        place: usize,
+        header: &Header,
+        operation: &Operation,
+        result: Result<(), Failed>,
+        bytes: Bytes,
+    ) {
+        let connection = &mut self.connections[place];
+        connection.gave(operation);
+        let reply = Reply::to(header, connection.agreed.style);
+        let outbox = &mut connection.outbox;
+        match (operation.ask, result) {
+            (Ask::Read, Ok(())) => {
+                outbox.head(|out| reply.contents(out));
+                outbox.bytes(bytes);
+            }
+            (_, Ok(())) => {
+                outbox.head(|out| reply.done(out));
+                self.give_back(bytes);
+            }
+            (_, Err(failed)) => {
+                outbox.head(|out| reply.failed(out, failed, &failed.to_string()));
+                self.give_back(bytes);
+            }
+        }
+        self.note_answered(place);
+    }
+
+    pub(super) fn note_answered(&mut self, place: usize) {
+        let connection = &mut self.connections[place];
+        if !connection.is_answered {
+            connection.is_answered = true;
+            self.answered.push(place);
+        }
+    }
+
+    pub(super) fn reply_status(&mut self, place: usize, header: &Header) {
+        let connection = &mut self.connections[place];
+        connection.reading = Reading::Header;
+        let start = self.exports[connection.export].offset;
+        let runs = self.back_end.runs(Span {
+            offset: start + header.offset,
+            length: header.length,
+        });
+        let descriptors = runs.iter().map(|run| Descriptor {
+            length: run.length,
+            state: match run.holds {
+                Holds::Bytes => 0,
+                Holds::Hole => HOLE | ZERO,
+            },
+        });
+        let reply = Reply::to(header, connection.agreed.style);
+        let block = connection.offer.block.min();
+        let context = connection.agreed.contexts.first();
+        connection
+            .outbox
+            .head(|out| match (reply.chunks(), context) {
+                (Some(chunks), Some(&(context, _))) => {
+                    let place = reply::Place::Last;
+                    if let Err(nothing) =
+                        chunks.block_status(out, context, block, descriptors, place)
+                    {
+                        reply.failed(out, Failed::Io, &nothing.to_string());
+                    }
+                }
+                _ => reply.failed(out, Failed::Invalid, "no context was agreed on"),
+            });
+        self.note_answered(place);
+    }
+}
+
+fn sending(place: usize) -> Ticket {
+    Ticket {
+        owner: Owner::Send,
+        key: place as u32,
+    }
+}
