@@ -9,5 +9,8 @@
 //! connections, the control socket, the status page) runs on other threads and talks to the loop
 //! through its mailbox.
 
+pub mod config;
+pub mod control;
 pub mod nbd;
 pub mod operation;
+pub mod status;
