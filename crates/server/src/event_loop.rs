@@ -13,7 +13,7 @@
 use std::collections::VecDeque;
 use std::io;
 
-use block::{Class, CommandId, Instant};
+use block::{Action, Class, CommandId, Instant};
 use engine::Engine;
 use hdrhistogram::Histogram;
 use slab::Slab;
@@ -62,6 +62,8 @@ pub struct EventLoop {
     pending: Slab<Pending>,
     /// What commands at the back end hold besides the buffers of operations.
     scratch: Vec<(CommandId, Buffer)>,
+    /// Commands at the back end, when they were given, and what they do.
+    given: Vec<(CommandId, Instant, Action)>,
     connections: Slab<Box<Connection>>,
     /// Connections whose next operation waits for room, in the order in which they began to.
     stalled: VecDeque<usize>,
@@ -140,6 +142,7 @@ impl EventLoop {
             exports,
             pending: Slab::new(),
             scratch: Vec::new(),
+            given: Vec::new(),
             connections: Slab::new(),
             stalled: VecDeque::new(),
             answered: Vec::new(),
@@ -243,6 +246,7 @@ impl EventLoop {
         self.ring
             .submit_and_wait(next.map(|then| self.clock.until(then)))?;
         self.now = self.clock.now();
+        self.tally.reach(self.now);
         while let Some((ticket, result)) = self.ring.next_end() {
             self.ended(ticket, result);
         }

@@ -12,6 +12,8 @@
 pub mod arena;
 pub mod back_end;
 pub mod clock;
+pub mod config;
+pub mod control;
 pub mod event_loop;
 pub mod featureless;
 pub mod listener;
@@ -20,3 +22,4 @@ pub mod nbd;
 pub mod operation;
 pub mod ring;
 pub mod station;
+pub mod status;

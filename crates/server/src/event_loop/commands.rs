@@ -5,11 +5,12 @@
     reason = "hands the memory of operations to the back end while commands are under way"
 )]
 
-use block::{Action, Command, Outcome, Request, Sectors, Status};
+use block::{Action, Class, Command, Outcome, Request, Sectors, Status};
 
 use super::EventLoop;
 use crate::arena::Memory;
 use crate::back_end::Ended;
+use crate::status::HeadKind;
 
 impl EventLoop {
     /// Gives the back end what the engine wants it to do; whether there was something.
@@ -25,6 +26,7 @@ impl EventLoop {
                 memory[count] = piece;
                 count += 1;
             }
+            self.given.push((command.id, self.now, command.action));
             // SAFETY: the pieces are parts of buffers that belong to operations, which are pending
             // until their commands have ended, and of scratch buffers kept until the command has.
             unsafe {
@@ -100,11 +102,43 @@ impl EventLoop {
             status,
             account: ended.account,
         };
+        let mispredicted = self.engine.gaps().mispredicted;
         self.engine.complete(self.now, ended.id, outcome);
+        let lost = self.engine.gaps().mispredicted - mispredicted;
+        self.count(ended, request.as_ref(), lost);
         while let Some(place) = self.scratch.iter().position(|(id, _)| *id == ended.id) {
             let (_, buffer) = self.scratch.swap_remove(place);
             self.spare.free(buffer);
         }
+    }
+
+    /// A command has ended that lost so many revolutions.
+    fn count(&mut self, ended: &Ended, request: Option<&Request>, lost: u64) {
+        let Some(place) = self.given.iter().position(|(id, ..)| *id == ended.id) else {
+            return;
+        };
+        let (_, given, action) = self.given.swap_remove(place);
+        if ended.result.is_err() {
+            let kind = match action {
+                Action::Write { .. } => 1,
+                Action::Flush => 2,
+                _ => 0,
+            };
+            self.tally.failed[kind] += 1;
+        }
+        if !self.shape.rotational {
+            return;
+        }
+        let kind = match request.map(|request| request.class) {
+            Some(Class::RealTime { .. }) => HeadKind::RealTime,
+            Some(Class::BestEffort(_)) => HeadKind::Foreground,
+            // Nobody else wants anything.
+            None if self.engine.held() == 0 => HeadKind::Idle,
+            None | Some(Class::Background) => HeadKind::Free,
+        };
+        let lost = self.engine.belief().spindle.period() * lost;
+        self.tally.held_head(given, self.now, kind, lost);
+        self.tally.last = action.extent().or(self.tally.last);
     }
 
     /// What the engine is told of a failure: some block of the command was bad.

@@ -1,0 +1,225 @@
+//! The ways in, the control plane, the log, and what clients may take up.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+
+use super::reader::{ConfigError, Table, Value, nearest};
+use super::storage::path;
+use super::{
+    Actions, Control, Drive, Fuse, Limits, Listen, Log, LogFormat, Nbd, Places, Tls, TlsNeed, Ublk,
+};
+
+/// Where NBD clients come in.
+pub(super) fn nbd(root: &Table<'_>, places: &Places) -> Result<Vec<Nbd>, ConfigError> {
+    let mut listeners: Vec<Nbd> = Vec::new();
+    for table in root.tables("nbd")? {
+        table.only(&["unix", "tcp", "activated", "tls"])?;
+        let listen = listen(&table, places)?;
+        if listeners.iter().any(|other| other.listen == listen) {
+            let problem = "the same socket twice: expected another one".to_owned();
+            return Err(table.error(problem));
+        }
+        listeners.push(Nbd {
+            tls: tls(&table, places)?,
+            listen,
+        });
+    }
+    Ok(listeners)
+}
+
+fn listen(table: &Table<'_>, places: &Places) -> Result<Listen, ConfigError> {
+    match (table.get("unix"), table.get("tcp"), table.get("activated")) {
+        (Some(value), None, None) => socket(&value, places).map(Listen::Unix),
+        (None, Some(value), None) => address(&value, NBD_PORT).map(Listen::Tcp),
+        (None, None, Some(value)) => {
+            let name = value.text("the FileDescriptorName= of a systemd socket")?;
+            Ok(Listen::Activated(name.to_owned()))
+        }
+        _ => Err(table.error(
+            "expected one of unix = \"PATH\", tcp = \"[ADDRESS:]PORT\", activated = \"NAME\""
+                .to_owned(),
+        )),
+    }
+}
+
+/// A unix socket, whose path the kernel can take.
+fn socket(value: &Value<'_>, places: &Places) -> Result<std::path::PathBuf, ConfigError> {
+    let path = path(value, places)?;
+    let bytes = path.as_os_str().len();
+    match bytes <= SOCKET_PATH_BYTES {
+        true => Ok(path),
+        false => Err(value.error(format!(
+            "{}: {bytes} bytes: expected a path of at most {SOCKET_PATH_BYTES} for a socket",
+            path.display()
+        ))),
+    }
+}
+
+/// `sun_path` of unix(7) has 108 bytes with the zero at its end.
+const SOCKET_PATH_BYTES: usize = 107;
+
+/// The port that IANA gave to NBD.
+const NBD_PORT: u16 = 10809;
+
+/// A port, an address, or both. Without an address it is this machine's own.
+fn address(value: &Value<'_>, port: u16) -> Result<SocketAddr, ConfigError> {
+    let expected = "\"PORT\", \"ADDRESS\" or \"ADDRESS:PORT\", such as \"127.0.0.1:10809\"";
+    let text = value.text(expected)?;
+    let local = IpAddr::V4(Ipv4Addr::LOCALHOST);
+    if let Ok(address) = text.parse() {
+        return Ok(address);
+    }
+    if let Ok(address) = text.parse() {
+        return Ok(SocketAddr::new(address, port));
+    }
+    let digits = text.bytes().all(|byte| byte.is_ascii_digit());
+    match text.parse() {
+        Ok(port) if digits => Ok(SocketAddr::new(local, port)),
+        _ => Err(value.mismatch(expected)),
+    }
+}
+
+fn tls(table: &Table<'_>, places: &Places) -> Result<Option<Tls>, ConfigError> {
+    let known = ["certificate", "key", "client_ca", "required"];
+    let Some(table) = table.table("tls", &known)? else {
+        return Ok(None);
+    };
+    let file = "the path of a PEM file";
+    let client_ca = table.get("client_ca").map(|value| path(&value, places));
+    let required = table.get("required").map(|value| value.boolean());
+    let need = match required.transpose()? {
+        Some(false) => TlsNeed::Optional,
+        _ => TlsNeed::Required,
+    };
+    let client_ca = client_ca.transpose()?;
+    if need == TlsNeed::Optional && client_ca.is_some() {
+        let problem = "false with client_ca: expected true, or clients go around the certificates";
+        return Err(table.missing("required", problem.to_owned()));
+    }
+    Ok(Some(Tls {
+        certificate: path(&table.need("certificate", file)?, places)?,
+        key: path(&table.need("key", file)?, places)?,
+        client_ca,
+        need,
+    }))
+}
+
+/// Volumes as files.
+pub(super) fn fuse(root: &Table<'_>, places: &Places) -> Result<Option<Fuse>, ConfigError> {
+    let Some(table) = root.table("fuse", &["mount"])? else {
+        return Ok(None);
+    };
+    let mount = path(&table.need("mount", "the path of a folder")?, places)?;
+    Ok(Some(Fuse { mount }))
+}
+
+/// Exports as block devices.
+pub(super) fn ublk(root: &Table<'_>, drives: &[Drive]) -> Result<Option<Ublk>, ConfigError> {
+    let Some(table) = root.table("ublk", &["exports"])? else {
+        return Ok(None);
+    };
+    let expected = "a list of exports, such as [\"db\"]";
+    let mut exports: Vec<String> = Vec::new();
+    for value in table.need("exports", expected)?.elements(expected)? {
+        let name = value.text("the name of an export")?;
+        let mut known = drives.iter().flat_map(|drive| &drive.exports);
+        if exports.iter().any(|other| other == name) {
+            return Err(value.mismatch("each export once"));
+        }
+        if !known.any(|export| export.name == name) {
+            let all = drives.iter().flat_map(|drive| &drive.exports);
+            let all: Vec<&str> = all.map(|export| export.name.as_str()).collect();
+            let near = nearest(name, all.iter().copied());
+            let near = near.map_or_else(String::new, |near| format!("; did you mean \"{near}\"?"));
+            return Err(value.mismatch(&format!("one of the exports {}{near}", all.join(", "))));
+        }
+        exports.push(name.to_owned());
+    }
+    Ok(Some(Ublk { exports }))
+}
+
+/// The control plane.
+pub(super) fn control(root: &Table<'_>, places: &Places) -> Result<Control, ConfigError> {
+    let known = ["socket", "http", "http_actions"];
+    let table = root.table("control", &known)?;
+    let table = table.as_ref();
+    let place = table.and_then(|table| table.get("socket"));
+    let socket = match place {
+        Some(value) => socket(&value, places)?,
+        None => places.runtime.join(CONTROL_SOCKET),
+    };
+    let http = table.and_then(|table| table.get("http"));
+    let actions = table.and_then(|table| table.get("http_actions"));
+    let actions = actions.map(|value| value.boolean()).transpose()?;
+    Ok(Control {
+        socket,
+        http: http.map(|value| address(&value, HTTP_PORT)).transpose()?,
+        http_actions: match actions {
+            Some(true) => Actions::Allowed,
+            _ => Actions::Refused,
+        },
+    })
+}
+
+/// The name of the control socket in the runtime folder, where `headtime ctl` looks for it.
+pub(super) const CONTROL_SOCKET: &str = "control.sock";
+
+/// The page's port. A choice: nothing of IANA's list has it.
+const HTTP_PORT: u16 = 8384;
+
+/// The log.
+pub(super) fn log(root: &Table<'_>) -> Result<Log, ConfigError> {
+    let table = root.table("log", &["level", "format"])?;
+    let table = table.as_ref();
+    let level = table.and_then(|table| table.get("level")).map(|value| {
+        value.choice(&[
+            ("error", tracing::Level::ERROR),
+            ("warn", tracing::Level::WARN),
+            ("info", tracing::Level::INFO),
+            ("debug", tracing::Level::DEBUG),
+            ("trace", tracing::Level::TRACE),
+        ])
+    });
+    let format = table.and_then(|table| table.get("format"));
+    let format =
+        format.map(|value| value.choice(&[("text", LogFormat::Text), ("json", LogFormat::Json)]));
+    Ok(Log {
+        level: level.transpose()?.unwrap_or(tracing::Level::INFO),
+        format: format.transpose()?.unwrap_or(LogFormat::Text),
+    })
+}
+
+/// What clients may take up.
+pub(super) fn limits(root: &Table<'_>) -> Result<Limits, ConfigError> {
+    let table = root.table("limits", &LIMITS)?;
+    let table = table.as_ref();
+    let whole = |key: &str, least: u64, most: u64, default: u64| {
+        let expected = format!("a whole number from {least} to {most}");
+        let value = table.and_then(|table| table.get(key));
+        let value = value.map(|value| value.whole(least..=most, &expected));
+        Ok::<u64, ConfigError>(value.transpose()?.unwrap_or(default))
+    };
+    let bytes = |key: &str, least: u64, most: u64, default: u64| {
+        let value = table.and_then(|table| table.get(key));
+        let checked = |value: Value<'_>| match value.bytes(4096)? {
+            bytes if (least..=most).contains(&bytes) => Ok(bytes),
+            _ => Err(value.mismatch(&format!("from {} to {} MiB", least >> 20, most >> 20))),
+        };
+        Ok::<u64, ConfigError>(value.map(checked).transpose()?.unwrap_or(default))
+    };
+    Ok(Limits {
+        connections: whole("connections", 1, 1024, 64)? as u32,
+        requests_per_connection: whole("requests_per_connection", 1, 4096, 128)? as u32,
+        // The protocol promises 32 MiB to clients that did not ask.
+        request_bytes: bytes("request_size", 1 << 20, 64 << 20, 32 << 20)? as u32,
+        buffer_bytes: bytes("buffer_size", 64 << 20, 16 << 30, 128 << 20)?,
+        handshake_s: whole("handshake_s", 1, 3600, 10)? as u32,
+    })
+}
+
+const LIMITS: [&str; 5] = [
+    "connections",
+    "requests_per_connection",
+    "request_size",
+    "buffer_size",
+    "handshake_s",
+];

@@ -1,0 +1,100 @@
+//! Where files of a configuration are: beside it, or in the user's own folders.
+
+use std::path::{Path, PathBuf};
+
+/// What paths in a configuration begin with.
+///
+/// | a path | is |
+/// |---|---|
+/// | `/srv/disk.img` | as it is |
+/// | `{data}/disk.img` | in the user's data folder |
+/// | `{runtime}/nbd.sock` | in the user's folder for sockets |
+/// | `disk.img` | beside the configuration |
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Places {
+    /// What stays: `$XDG_DATA_HOME/headtime`, or `~/.local/share/headtime`.
+    pub data: PathBuf,
+    /// What goes when the user logs out: `$XDG_RUNTIME_DIR/headtime`, or `/tmp/headtime-UID`.
+    pub runtime: PathBuf,
+    /// The folder of the configuration.
+    pub base: PathBuf,
+}
+
+impl Places {
+    /// The folders of a user, by the XDG Base Directory Specification 0.8; `variable` answers what
+    /// the environment says. Paths that are not absolute are ignored, as that says.
+    pub fn of(user: u32, base: &Path, variable: impl Fn(&str) -> Option<String>) -> Places {
+        let folder = |name: &str| {
+            let path = variable(name).map(PathBuf::from);
+            path.filter(|path| path.is_absolute())
+        };
+        let temporary = PathBuf::from(format!("/tmp/headtime-{user}"));
+        let home = folder("HOME").map(|home| home.join(".local/share"));
+        let data = folder("XDG_DATA_HOME").or(home);
+        let runtime = folder("XDG_RUNTIME_DIR");
+        Places {
+            data: data.map_or_else(|| temporary.join("data"), |data| data.join("headtime")),
+            runtime: runtime.map_or(temporary, |runtime| runtime.join("headtime")),
+            base: base.to_owned(),
+        }
+    }
+
+    /// The path that is meant.
+    ///
+    /// # Errors
+    /// If it begins with a brace and no place that there is.
+    pub(super) fn path(&self, text: &str) -> Result<PathBuf, &'static str> {
+        let mut parts = text.splitn(2, '/');
+        let (first, rest) = (parts.next().unwrap_or_default(), parts.next());
+        // More slashes would make an absolute path of what is to be joined.
+        let rest = rest.unwrap_or_default().trim_start_matches('/');
+        match first {
+            "{data}" => Ok(self.data.join(rest)),
+            "{runtime}" => Ok(self.runtime.join(rest)),
+            _ if first.starts_with('{') => Err("a path that begins with {data}/ or {runtime}/"),
+            _ => Ok(self.base.join(text)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn places(pairs: &[(&str, &str)]) -> Places {
+        Places::of(1000, Path::new("/etc/headtime"), |name| {
+            let pair = pairs.iter().find(|(key, _)| *key == name);
+            pair.map(|(_, value)| (*value).to_owned())
+        })
+    }
+
+    #[test]
+    fn folders_are_the_users_own() {
+        let all = places(&[
+            ("HOME", "/home/a"),
+            ("XDG_DATA_HOME", "/data"),
+            ("XDG_RUNTIME_DIR", "/run/user/1000"),
+        ]);
+        assert_eq!(all.data, Path::new("/data/headtime"));
+        assert_eq!(all.runtime, Path::new("/run/user/1000/headtime"));
+        let home = places(&[("HOME", "/home/a"), ("XDG_DATA_HOME", "not/absolute")]);
+        assert_eq!(home.data, Path::new("/home/a/.local/share/headtime"));
+        assert_eq!(home.runtime, Path::new("/tmp/headtime-1000"));
+        assert_eq!(places(&[]).data, Path::new("/tmp/headtime-1000/data"));
+    }
+
+    #[test]
+    fn a_path_is_where_its_beginning_says() {
+        let places = places(&[("XDG_DATA_HOME", "/data"), ("XDG_RUNTIME_DIR", "/run")]);
+        for (text, path) in [
+            ("/srv/disk.img", "/srv/disk.img"),
+            ("{data}/disk.img", "/data/headtime/disk.img"),
+            ("{runtime}//nbd.sock", "/run/headtime/nbd.sock"),
+            ("disk.img", "/etc/headtime/disk.img"),
+            ("a/{data}", "/etc/headtime/a/{data}"),
+        ] {
+            assert_eq!(places.path(text).as_deref(), Ok(Path::new(path)), "{text}");
+        }
+        assert!(places.path("{home}/disk.img").is_err());
+    }
+}

@@ -1,0 +1,459 @@
+//! Drives, their volumes, and the names under which clients get these.
+
+use std::path::PathBuf;
+
+use block::Switch;
+use scheduler::policy::{self, NamedPolicy};
+
+use super::reader::{ConfigError, Table, Value, nearest};
+use super::{
+    ALIGN_BYTES, Access, BackEnd, Belief, Class, Drive, DriveModel, Emulated, Export, Places,
+    Volume,
+};
+
+/// All drives of the file.
+pub(super) fn drives(root: &Table<'_>, places: &Places) -> Result<Vec<Drive>, ConfigError> {
+    let tables = root.tables("drive")?;
+    if tables.is_empty() {
+        let problem = "missing: expected at least one table [[drive]]".to_owned();
+        return Err(root.missing("drive", problem));
+    }
+    let mut drives: Vec<Drive> = Vec::new();
+    for table in &tables {
+        let drive = drive(table, &drives, places)?;
+        drives.push(drive);
+    }
+    Ok(drives)
+}
+
+fn drive(table: &Table<'_>, before: &[Drive], places: &Places) -> Result<Drive, ConfigError> {
+    table.only(&[
+        "name",
+        "back_end",
+        "belief",
+        "policy",
+        "impact_percent",
+        "volume",
+        "export",
+    ])?;
+    let names = before.iter().map(|drive| drive.name.as_str());
+    let name = name(&table.need("name", NAME)?, names)?;
+    let field = table.need("back_end", BACK_END)?;
+    let back_end = back_end(table, &field, places)?;
+    let belief = belief(table, &back_end, places)?;
+    let policy = policy(table, &belief)?;
+    let impact = table.get("impact_percent").map(|value| {
+        let percent = value.number(0.0..=100.0, "a number of percent from 0 to 100")?;
+        Ok((percent * 1e4).round() as u32)
+    });
+    let volumes = volumes(table, &back_end)?;
+    let taken = before.iter().flat_map(|drive| &drive.exports);
+    let taken: Vec<&str> = taken.map(|export| export.name.as_str()).collect();
+    Ok(Drive {
+        exports: exports(table, &volumes, &taken)?,
+        name,
+        back_end,
+        belief,
+        policy,
+        impact_ppm: impact.transpose()?.unwrap_or(DEFAULT_IMPACT_PPM),
+        volumes,
+    })
+}
+
+/// A choice: 2 %, as `headtime simulate --scan` has.
+const DEFAULT_IMPACT_PPM: u32 = 20_000;
+
+fn back_end(drive: &Table<'_>, field: &Value<'_>, places: &Places) -> Result<BackEnd, ConfigError> {
+    // An inline table and a table of its own are the same here.
+    let table = drive
+        .table("back_end", &KEYS)?
+        .ok_or_else(|| field.mismatch(BACK_END))?;
+    let kind = table.need("kind", KINDS)?.choice(&[
+        ("memory", Kind::Memory),
+        ("file", Kind::File),
+        ("emulated", Kind::Emulated),
+        ("device", Kind::Device),
+        ("nbd", Kind::Nbd),
+    ])?;
+    table.only(kind.keys())?;
+    Ok(match kind {
+        Kind::Memory => BackEnd::Memory {
+            size: size(&table.need("size", "how many bytes it has")?)?,
+        },
+        Kind::File => BackEnd::File {
+            path: path(&table.need("path", PATH)?, places)?,
+            size: table.get("size").map(|value| size(&value)).transpose()?,
+            direct: switch(&table, "direct", Switch::On)?,
+        },
+        Kind::Emulated => BackEnd::Emulated(emulated(&table, places)?),
+        Kind::Device => BackEnd::Device {
+            path: device(&table)?,
+        },
+        Kind::Nbd => BackEnd::Nbd { uri: uri(&table)? },
+    })
+}
+
+#[derive(Clone, Copy)]
+enum Kind {
+    Memory,
+    File,
+    Emulated,
+    Device,
+    Nbd,
+}
+
+impl Kind {
+    fn keys(self) -> &'static [&'static str] {
+        match self {
+            Kind::Memory => &["kind", "size"],
+            Kind::File => &["kind", "path", "size", "direct"],
+            Kind::Emulated => &[
+                "kind",
+                "drive",
+                "image",
+                "time_scale",
+                "look_ahead",
+                "write_cache",
+                "seek_noise_us",
+                "seed",
+            ],
+            Kind::Device => &["kind", "path", "confirm"],
+            Kind::Nbd => &["kind", "uri"],
+        }
+    }
+}
+
+/// The keys of all kinds: a mistyped key is found before the kind is known.
+const KEYS: [&str; 13] = [
+    "kind",
+    "size",
+    "path",
+    "direct",
+    "drive",
+    "image",
+    "time_scale",
+    "look_ahead",
+    "write_cache",
+    "seek_noise_us",
+    "seed",
+    "confirm",
+    "uri",
+];
+
+const KINDS: &str = "\"memory\", \"file\", \"emulated\", \"device\" or \"nbd\"";
+const BACK_END: &str = "a table such as { kind = \"memory\", size = \"1 GiB\" }";
+const PATH: &str = "a path";
+const MODEL: &str = "the name of a drive that `headtime drives` lists, or the path of a profile \
+                     that ends with .toml";
+
+fn emulated(table: &Table<'_>, places: &Places) -> Result<Emulated, ConfigError> {
+    let scale = table.get("time_scale").map(|value| {
+        // Choice: a thousandth is faster than any machine, and a thousand slower than patience.
+        value.number(0.001..=1000.0, "a number from 0.001 to 1000")
+    });
+    let noise = table
+        .get("seek_noise_us")
+        .map(|value| value.number(0.0..=100_000.0, "microseconds, from 0 to 100000"));
+    let seed = table.get("seed");
+    let seed = seed.map(|value| value.whole(0..=i64::MAX as u64, "a whole number from 0"));
+    Ok(Emulated {
+        drive: model(&table.need("drive", MODEL)?, places)?,
+        image: path(&table.need("image", PATH)?, places)?,
+        time_scale: scale.transpose()?.unwrap_or(1.0),
+        look_ahead: switch(table, "look_ahead", Switch::On)?,
+        write_cache: switch(table, "write_cache", Switch::On)?,
+        seek_noise_ns: (noise.transpose()?.unwrap_or(0.0) * 1e3).round() as u64,
+        seed: seed.transpose()?.unwrap_or(1),
+    })
+}
+
+/// A device, named twice: everything on it may be overwritten.
+fn device(table: &Table<'_>) -> Result<PathBuf, ConfigError> {
+    let field = table.need("path", "the path of a block device")?;
+    let path = field.text("the path of a block device")?;
+    if !path.starts_with('/') {
+        return Err(field.mismatch("an absolute path, such as \"/dev/sdb\""));
+    }
+    let again = format!("\"{path}\" once more, because all that is on it may be overwritten");
+    let confirm = table.need("confirm", &again)?;
+    match confirm.text(&again)? == path {
+        true => Ok(PathBuf::from(path)),
+        false => Err(confirm.mismatch(&again)),
+    }
+}
+
+fn uri(table: &Table<'_>) -> Result<String, ConfigError> {
+    let expected = "\"nbd://HOST[:PORT]/NAME\" or \"nbd+unix:///NAME?socket=PATH\"";
+    let field = table.need("uri", expected)?;
+    let uri = field.text(expected)?;
+    let schemes = ["nbd://", "nbds://", "nbd+unix://", "nbds+unix://"];
+    let rest = schemes.iter().find_map(|scheme| uri.strip_prefix(scheme));
+    let unix = uri.contains("+unix:");
+    match rest {
+        Some(rest) if !rest.is_empty() && unix == rest.contains("?socket=/") => Ok(uri.to_owned()),
+        _ => Err(field.mismatch(expected)),
+    }
+}
+
+fn belief(table: &Table<'_>, back_end: &BackEnd, places: &Places) -> Result<Belief, ConfigError> {
+    let emulated = matches!(back_end, BackEnd::Emulated(_));
+    let Some(field) = table.get("belief") else {
+        return Ok(match emulated {
+            true => Belief::Emulated,
+            false => Belief::Nothing,
+        });
+    };
+    match field.text(BELIEF)? {
+        "nothing" => Ok(Belief::Nothing),
+        "emulated" if emulated => Ok(Belief::Emulated),
+        "emulated" => Err(field.mismatch("that only of a back end of kind \"emulated\"")),
+        _ => Ok(Belief::Profile(model(&field, places)?)),
+    }
+}
+
+const BELIEF: &str = "\"nothing\", \"emulated\", the name of a drive, or the path of a profile \
+                      that ends with .toml";
+
+/// A policy that needs to know where the head is needs a belief.
+fn policy(table: &Table<'_>, belief: &Belief) -> Result<NamedPolicy, ConfigError> {
+    let name = match belief {
+        Belief::Nothing => "c-look",
+        _ => "sptf-sw",
+    };
+    let Some(field) = table.get("policy") else {
+        return policy::find(name).map_err(|error| table.error(error.to_string()));
+    };
+    let expected = format!("one of {}", policy::usages().join(", "));
+    let name = field.text(&expected)?;
+    policy::find(name).map_err(|error| {
+        let names = policy::ALL.iter().map(|entry| entry.name);
+        match nearest(name, names) {
+            Some(near) => field.error(format!("{error}; did you mean \"{near}\"?")),
+            None => field.error(error.to_string()),
+        }
+    })
+}
+
+fn volumes(drive: &Table<'_>, back_end: &BackEnd) -> Result<Vec<Volume>, ConfigError> {
+    let tables = drive.tables("volume")?;
+    if tables.is_empty() {
+        let problem = "missing: expected at least one table [[drive.volume]]".to_owned();
+        return Err(drive.missing("volume", problem));
+    }
+    let mut volumes: Vec<Volume> = Vec::new();
+    for table in &tables {
+        table.only(&["name", "offset", "size", "read_only"])?;
+        let names = volumes.iter().map(|volume| volume.name.as_str());
+        let offset = table.get("offset").map(|value| value.bytes(ALIGN_BYTES));
+        let volume = Volume {
+            name: name(&table.need("name", NAME)?, names)?,
+            offset: offset.transpose()?.unwrap_or(0),
+            size: table.get("size").map(|value| size(&value)).transpose()?,
+            access: access(table)?,
+        };
+        if let Some(other) = volumes.iter().find(|other| overlap(other, &volume)) {
+            let problem = format!(
+                "\"{}\" has bytes of \"{}\", too: expected volumes without common bytes",
+                volume.name, other.name
+            );
+            return Err(table.error(problem));
+        }
+        fits(table, &volume, back_end)?;
+        volumes.push(volume);
+    }
+    Ok(volumes)
+}
+
+fn overlap(a: &Volume, b: &Volume) -> bool {
+    let end = |volume: &Volume| match volume.size {
+        Some(size) => volume.offset.saturating_add(size),
+        None => u64::MAX,
+    };
+    a.offset < end(b) && b.offset < end(a)
+}
+
+/// Whether the volume is within the drive, as far as the file says how large that is.
+fn fits(table: &Table<'_>, volume: &Volume, back_end: &BackEnd) -> Result<(), ConfigError> {
+    let capacity = match back_end {
+        BackEnd::Memory { size } => Some(*size),
+        BackEnd::File { size, .. } => *size,
+        BackEnd::Emulated(Emulated {
+            drive: DriveModel::Shipped(name),
+            ..
+        }) => {
+            let profile = drive::catalog::find(name)
+                .ok()
+                .and_then(|entry| entry.profile().ok());
+            profile.map(|profile| profile.capacity_bytes())
+        }
+        _ => None,
+    };
+    let least = volume
+        .offset
+        .saturating_add(volume.size.unwrap_or(ALIGN_BYTES));
+    match capacity {
+        Some(capacity) if capacity < least => Err(table.error(format!(
+            "it ends at byte {least} of a drive of {capacity} bytes: expected a volume within it"
+        ))),
+        _ => Ok(()),
+    }
+}
+
+fn exports(
+    drive: &Table<'_>,
+    volumes: &[Volume],
+    taken: &[&str],
+) -> Result<Vec<Export>, ConfigError> {
+    let tables = drive.tables("export")?;
+    if tables.is_empty() {
+        let problem = "missing: expected at least one table [[drive.export]]".to_owned();
+        return Err(drive.missing("export", problem));
+    }
+    let mut exports: Vec<Export> = Vec::new();
+    for table in &tables {
+        table.only(&[
+            "name",
+            "volume",
+            "class",
+            "read_only",
+            "connections",
+            "description",
+        ])?;
+        let names = exports.iter().map(|export| export.name.as_str());
+        let name = name(
+            &table.need("name", NAME)?,
+            names.chain(taken.iter().copied()),
+        )?;
+        let volume = volume_of(table, volumes)?;
+        let connections = table
+            .get("connections")
+            .map(|value| value.whole(1..=MOST_CONNECTIONS, "a whole number from 1 to 1024"));
+        let description = table.get("description").map(|value| {
+            let text = value.text(DESCRIPTION)?;
+            match text.len() <= MOST_DESCRIPTION {
+                true => Ok(text.to_owned()),
+                false => Err(value.mismatch(DESCRIPTION)),
+            }
+        });
+        exports.push(Export {
+            name,
+            volume: volume.name.clone(),
+            class: class(table)?,
+            access: match volume.access {
+                Access::ReadOnly => Access::ReadOnly,
+                Access::ReadWrite => access(table)?,
+            },
+            connections: connections.transpose()?.unwrap_or(DEFAULT_CONNECTIONS) as u32,
+            description: description.transpose()?.unwrap_or_default(),
+        });
+    }
+    Ok(exports)
+}
+
+/// A choice: as many as `nbdcopy` opens on a machine of 16 cores.
+const DEFAULT_CONNECTIONS: u64 = 16;
+/// A choice: as the limit of all connections.
+const MOST_CONNECTIONS: u64 = 1024;
+/// A choice; the protocol has 4096 bytes.
+const MOST_DESCRIPTION: usize = 1024;
+const DESCRIPTION: &str = "a text of at most 1024 bytes";
+
+fn volume_of<'v>(table: &Table<'_>, volumes: &'v [Volume]) -> Result<&'v Volume, ConfigError> {
+    let field = table.need("volume", "the name of a volume of this drive")?;
+    let name = field.text("the name of a volume of this drive")?;
+    if let Some(volume) = volumes.iter().find(|volume| volume.name == name) {
+        return Ok(volume);
+    }
+    let names: Vec<&str> = volumes.iter().map(|volume| volume.name.as_str()).collect();
+    let near = nearest(name, names.iter().copied());
+    let near = near.map_or_else(String::new, |near| format!("; did you mean \"{near}\"?"));
+    let all = names.join(", ");
+    Err(field.error(format!(
+        "this drive has no volume \"{name}\": expected one of {all}{near}"
+    )))
+}
+
+fn class(table: &Table<'_>) -> Result<Class, ConfigError> {
+    let Some(field) = table.get("class") else {
+        return Ok(Class::Foreground);
+    };
+    let mut choices = vec![("foreground", Class::Foreground)];
+    for (index, name) in BEST_EFFORT.iter().enumerate() {
+        choices.push((name, Class::BestEffort(index as u8 + 1)));
+    }
+    choices.push(("background", Class::Background));
+    field.choice(&choices)
+}
+
+const BEST_EFFORT: [&str; 6] = [
+    "best-effort-1",
+    "best-effort-2",
+    "best-effort-3",
+    "best-effort-4",
+    "best-effort-5",
+    "best-effort-6",
+];
+
+fn access(table: &Table<'_>) -> Result<Access, ConfigError> {
+    match table
+        .get("read_only")
+        .map(|value| value.boolean())
+        .transpose()?
+    {
+        Some(true) => Ok(Access::ReadOnly),
+        _ => Ok(Access::ReadWrite),
+    }
+}
+
+fn switch(table: &Table<'_>, key: &str, default: Switch) -> Result<Switch, ConfigError> {
+    match table.get(key).map(|value| value.boolean()).transpose()? {
+        Some(true) => Ok(Switch::On),
+        Some(false) => Ok(Switch::Off),
+        None => Ok(default),
+    }
+}
+
+/// A size, which is at least one aligned block.
+fn size(value: &Value<'_>) -> Result<u64, ConfigError> {
+    match value.bytes(ALIGN_BYTES)? {
+        0 => Err(value.mismatch("at least 4096 bytes")),
+        bytes => Ok(bytes),
+    }
+}
+
+pub(super) fn path(value: &Value<'_>, places: &Places) -> Result<PathBuf, ConfigError> {
+    places
+        .path(value.text(PATH)?)
+        .map_err(|expected| value.mismatch(expected))
+}
+
+/// A name with a dot is a file's.
+fn model(value: &Value<'_>, places: &Places) -> Result<DriveModel, ConfigError> {
+    let text = value.text(MODEL)?;
+    if text.ends_with(".toml") {
+        return path(value, places).map(DriveModel::File);
+    }
+    match drive::catalog::find(text) {
+        Ok(entry) => Ok(DriveModel::Shipped(entry.name)),
+        Err(error) => Err(value.error(error.to_string())),
+    }
+}
+
+/// A name that needs no quotes in a shell, a URI or a metric, and is no other's.
+fn name<'n>(
+    value: &Value<'_>,
+    mut taken: impl Iterator<Item = &'n str>,
+) -> Result<String, ConfigError> {
+    let name = value.text(NAME)?;
+    let letter = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+    if name.len() > MOST_NAME || name.starts_with(['.', '-']) || !name.chars().all(letter) {
+        return Err(value.mismatch(NAME));
+    }
+    match taken.any(|other| other == name) {
+        true => Err(value.mismatch("a name that no other has")),
+        false => Ok(name.to_owned()),
+    }
+}
+
+const NAME: &str = "a name of at most 64 letters, digits, hyphens, dots and underscores";
+const MOST_NAME: usize = 64;

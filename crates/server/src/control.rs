@@ -1,0 +1,100 @@
+//! Looking at the service and telling it what to do, from outside.
+//!
+//! ```text
+//!   headtime ctl --JSON lines--> unix socket --.
+//!   browser, curl, Prometheus --> HTTP --------+--> dyn Service
+//!   systemd <--READY, STATUS, WATCHDOG-- notify
+//! ```
+//!
+//! All of it runs on one thread of its own; the event loops of drives never wait for it.
+
+use serde::{Deserialize, Serialize};
+
+use crate::status::Status;
+
+/// What the control plane asks of the service. Calls may take a while, and come from threads on
+/// which they may.
+pub trait Service: Send + Sync + 'static {
+    /// How it is.
+    fn status(&self) -> Status;
+
+    /// Begins to read a volume in free time; answers the task's number.
+    ///
+    /// # Errors
+    /// Why not, and what was expected.
+    fn scan(&self, order: Scan) -> Result<u64, String>;
+
+    /// Does something to a task.
+    ///
+    /// # Errors
+    /// If there is no such task under way.
+    fn steer(&self, task: u64, action: Steer) -> Result<(), String>;
+
+    /// Reads the configuration again, and takes over what can be without dropping a client.
+    ///
+    /// # Errors
+    /// What is wrong with the new one, which then changes nothing.
+    fn reload(&self) -> Result<Changes, String>;
+
+    /// Lets nobody new in, ends what was begun, makes it durable, and stops.
+    fn drain(&self);
+
+    /// Stops now, as after SIGTERM: what was begun is ended, clients are not waited for.
+    fn stop(&self);
+}
+
+/// Reading every block of a volume.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Scan {
+    /// Which volume.
+    pub volume: String,
+    /// 0 is looked for first.
+    #[serde(default)]
+    pub priority: u8,
+    /// In how many seconds it should be done.
+    #[serde(default)]
+    pub deadline_s: Option<u64>,
+    /// What is done with what was read.
+    #[serde(default)]
+    pub sink: Sink,
+}
+
+/// What is done with the blocks of a scan.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub enum Sink {
+    /// A checksum of each chunk.
+    #[default]
+    Checksum,
+    /// A program and its arguments. It runs as the service's user, so that it is only taken from the
+    /// control socket.
+    Command(Vec<String>),
+}
+
+/// What can be done to a task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub enum Steer {
+    /// Its blocks are no longer looked for.
+    Suspend,
+    /// They are again.
+    Resume,
+    /// It is given up.
+    Abort,
+    /// It has another priority from now on.
+    Promote {
+        /// 0 is looked for first.
+        priority: u8,
+    },
+}
+
+/// What a reload did.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Changes {
+    /// What is in force now, each in a sentence.
+    pub applied: Vec<String>,
+    /// What is in force after a restart, each in a sentence.
+    pub after_restart: Vec<String>,
+}

@@ -1,0 +1,646 @@
+//! Configuration files: the default, all that can be said, each key wrong once, and any text at all.
+
+use std::path::{Path, PathBuf};
+
+use block::Switch;
+use proptest::prelude::*;
+use server::config::{
+    Access, Actions, BackEnd, Belief, Class, Config, ConfigError, DEFAULT, DriveModel, Listen,
+    LogFormat, Places, TlsNeed,
+};
+
+fn parse(text: &str) -> Result<Config, ConfigError> {
+    let places = Places {
+        data: PathBuf::from("/data"),
+        runtime: PathBuf::from("/run/h"),
+        base: PathBuf::from("/etc/h"),
+    };
+    Config::parse("c.toml", text, &places)
+}
+
+#[test]
+fn the_default_is_an_emulated_drive_on_a_unix_socket_with_a_page() {
+    let config = parse(DEFAULT).unwrap();
+    let [drive] = &config.drives[..] else {
+        panic!("one drive: {:?}", config.drives);
+    };
+    let BackEnd::Emulated(emulated) = &drive.back_end else {
+        panic!("emulated: {:?}", drive.back_end);
+    };
+    assert_eq!(emulated.drive, DriveModel::Shipped("quantum-atlas-10k"));
+    assert_eq!(emulated.image, Path::new("/data/disk.img"));
+    assert_eq!(emulated.write_cache, Switch::Off);
+    assert_eq!(drive.impact_ppm, 20_000);
+    let classes = drive.exports.iter().map(|e| (e.name.as_str(), e.class));
+    assert_eq!(
+        classes.collect::<Vec<_>>(),
+        [
+            ("disk", Class::Foreground),
+            ("disk-bulk", Class::BestEffort(3)),
+            ("disk-idle", Class::Background),
+        ]
+    );
+    let [nbd] = &config.nbd[..] else {
+        panic!("one listener: {:?}", config.nbd);
+    };
+    assert_eq!(nbd.listen, Listen::Unix(PathBuf::from("/run/h/nbd.sock")));
+    assert_eq!(config.control.http, Some("127.0.0.1:8384".parse().unwrap()));
+    assert_eq!(config.control.http_actions, Actions::Refused);
+    assert!(config.fuse.is_none() && config.ublk.is_none());
+}
+
+/// So that the default can be read as the reference.
+#[test]
+fn optional_keys_are_without_it_what_the_default_states() {
+    let optional = [
+        "offset = 0",
+        "connections = 16",
+        "time_scale = 1",
+        "look_ahead = true",
+        "seek_noise_us = 0",
+        "seed = 1",
+        "belief = \"emulated\"",
+        "policy = \"sptf-sw60\"",
+        "impact_percent = 2",
+        "read_only = false",
+        "class = \"foreground\"",
+        "socket = \"{runtime}/control.sock\"",
+        "http_actions = false",
+        "level = \"info\"",
+        "format = \"text\"",
+        "connections = 64",
+        "requests_per_connection = 128",
+        "request_size = \"32 MiB\"",
+        "buffer_size = \"128 MiB\"",
+        "handshake_s = 10",
+    ];
+    let whole = parse(DEFAULT).unwrap();
+    for line in optional {
+        let line = format!("\n{line}\n");
+        assert!(DEFAULT.contains(&line), "{line}");
+        let text = DEFAULT.replacen(&line, "\n", 1);
+        assert_eq!(parse(&text).unwrap(), whole, "without {line}");
+    }
+}
+
+/// All that the default leaves out.
+const FULL: &str = r#"
+[[drive]]
+name = "fast"
+back_end = { kind = "memory", size = "1 GiB" }
+volume = [{ name = "a", offset = "4 KiB", size = 8192 }, { name = "b", offset = "4096 kB", read_only = true }]
+export = [{ name = "a", volume = "a" }, { name = "b", volume = "b", connections = 1 }]
+
+[[drive]]
+name = "file"
+policy = "fcfs"
+belief = "atlas.toml"
+back_end = { kind = "file", path = "disk.img", size = "2 GiB", direct = false }
+volume = [{ name = "a" }]
+export = [{ name = "c", volume = "a", read_only = true }]
+
+[[drive]]
+name = "raw"
+belief = "quantum-atlas-10k"
+back_end = { kind = "device", path = "/dev/sdb", confirm = "/dev/sdb" }
+volume = [{ name = "a" }]
+export = [{ name = "d", volume = "a" }]
+
+[[drive]]
+name = "far"
+back_end = { kind = "nbd", uri = "nbd://host/x" }
+volume = [{ name = "a" }]
+export = [{ name = "e", volume = "a" }]
+
+[[nbd]]
+tcp = "10810"
+[[nbd]]
+tcp = "0.0.0.0:10809"
+[nbd.tls]
+certificate = "server.pem"
+key = "key.pem"
+client_ca = "clients.pem"
+[[nbd]]
+activated = "nbd"
+tls = { certificate = "server.pem", key = "key.pem", required = false }
+
+[fuse]
+mount = "/mnt/headtime"
+
+[ublk]
+exports = ["d", "e"]
+
+[control]
+http = "8385"
+http_actions = true
+
+[log]
+level = "debug"
+format = "json"
+"#;
+
+#[test]
+fn everything_that_can_be_said_is_understood() {
+    let config = parse(FULL).unwrap();
+    let ends: Vec<_> = config.drives.iter().map(|d| d.back_end.clone()).collect();
+    let memory = BackEnd::Memory { size: 1 << 30 };
+    let file = BackEnd::File {
+        path: PathBuf::from("/etc/h/disk.img"),
+        size: Some(2 << 30),
+        direct: Switch::Off,
+    };
+    let path = PathBuf::from("/dev/sdb");
+    let uri = String::from("nbd://host/x");
+    assert_eq!(
+        ends,
+        [memory, file, BackEnd::Device { path }, BackEnd::Nbd { uri }]
+    );
+    let volumes = config.drives[0].volumes.iter().map(|v| (v.offset, v.size));
+    assert_eq!(
+        volumes.collect::<Vec<_>>(),
+        [(4096, Some(8192)), (4_096_000, None)]
+    );
+    let beliefs = config.drives.iter().map(|d| d.belief.clone());
+    let file = DriveModel::File(PathBuf::from("/etc/h/atlas.toml"));
+    assert_eq!(
+        beliefs.collect::<Vec<_>>(),
+        [
+            Belief::Nothing,
+            Belief::Profile(file),
+            Belief::Profile(DriveModel::Shipped("quantum-atlas-10k")),
+            Belief::Nothing,
+        ]
+    );
+    let policies = config.drives.iter().map(|d| d.policy.name());
+    let policies: Vec<_> = policies.collect();
+    assert_eq!(policies, ["c-look", "fcfs", "sptf-sw60", "c-look"]);
+    let exports = config.drives.iter().flat_map(|d| &d.exports);
+    let access: Vec<_> = exports.map(|e| e.access).collect();
+    use Access::{ReadOnly as R, ReadWrite as W};
+    assert_eq!(access, [W, R, R, W, W]);
+    let local = Listen::Tcp("127.0.0.1:10810".parse().unwrap());
+    assert_eq!(config.nbd[0].listen, local, "localhost unless told");
+    let tls = config.nbd.iter().map(|n| n.tls.as_ref().map(|t| t.need));
+    assert_eq!(
+        tls.collect::<Vec<_>>(),
+        [None, Some(TlsNeed::Required), Some(TlsNeed::Optional)]
+    );
+    assert_eq!(config.control.socket, Path::new("/run/h/control.sock"));
+    assert_eq!(config.control.http, Some("127.0.0.1:8385".parse().unwrap()));
+    assert_eq!(config.control.http_actions, Actions::Allowed);
+    assert_eq!(config.log.level, tracing::Level::DEBUG);
+    assert_eq!(config.log.format, LogFormat::Json);
+    assert_eq!(config.fuse.unwrap().mount, Path::new("/mnt/headtime"));
+    assert_eq!(config.ublk.unwrap().exports, ["d", "e"]);
+}
+
+/// What is replaced in [`FULL`], with what, and which complaint that earns: line, key, a part of it.
+const WRONG: &[(&str, &str, &str)] = &[
+    (
+        "[[drive]]\nname = \"fast\"",
+        "[[drive]]\nnmae = \"fast\"",
+        "3: drive[0].nmae: unknown key: did you mean name?",
+    ),
+    (
+        "name = \"fast\"",
+        "name = \"f st\"",
+        "3: drive[0].name: \"f st\": expected a name of at most 64",
+    ),
+    (
+        "name = \"fast\"",
+        "name = 1",
+        "3: drive[0].name: 1: expected a name",
+    ),
+    (
+        "name = \"fast\"\n",
+        "\n",
+        "2: drive[0].name: missing key: expected a name",
+    ),
+    (
+        "name = \"file\"",
+        "name = \"fast\"",
+        "9: drive[1].name: \"fast\": expected a name that no other has",
+    ),
+    (
+        "back_end = { kind = \"memory\"",
+        "back_end = { kind = \"memroy\"",
+        "4: drive[0].back_end.kind: \"memroy\": expected one of \"memory\", \"file\", \"emulated\", \"device\", \"nbd\"; did you mean \"memory\"?",
+    ),
+    (
+        "back_end = { kind = \"memory\", ",
+        "back_end = { ",
+        "4: drive[0].back_end.kind: missing key: expected \"memory\"",
+    ),
+    (
+        "back_end = { kind = \"memory\", size = \"1 GiB\" }",
+        "back_end = 3",
+        "4: drive[0].back_end: 3: expected a table",
+    ),
+    (
+        "size = \"1 GiB\" }",
+        "siez = \"1 GiB\" }",
+        "4: drive[0].back_end.siez: unknown key: did you mean size?",
+    ),
+    (
+        "size = \"1 GiB\" }",
+        "size = \"1 GiB\", path = \"x\" }",
+        "4: drive[0].back_end.path: unknown key: expected one of kind, size",
+    ),
+    (
+        "size = \"1 GiB\" }",
+        "size = \"1 Gib\" }",
+        "4: drive[0].back_end.size: \"1 Gib\": expected bytes, or a text such as \"64 GiB\"",
+    ),
+    (
+        "size = \"1 GiB\" }",
+        "size = \"99999999999 TiB\" }",
+        "4: drive[0].back_end.size: \"99999999999 TiB\": expected bytes",
+    ),
+    (
+        "size = \"1 GiB\" }",
+        "size = 0 }",
+        "4: drive[0].back_end.size: 0: expected at least 4096 bytes",
+    ),
+    (
+        "size = \"1 GiB\" }",
+        "size = -1 }",
+        "4: drive[0].back_end.size: -1: expected bytes",
+    ),
+    (
+        "size = \"1 GiB\" }",
+        "size = \"4 KiB\" }",
+        "5: drive[0].volume[0]: it ends at byte 12288 of a drive of 4096 bytes",
+    ),
+    (
+        "offset = \"4 KiB\"",
+        "offset = 4097",
+        "5: drive[0].volume[0].offset: 4097: expected bytes, or a text such as \"64 GiB\" or \"500 GB\", a multiple of 4096",
+    ),
+    (
+        "offset = \"4096 kB\"",
+        "offset = 8192",
+        "5: drive[0].volume[1]: \"b\" has bytes of \"a\", too",
+    ),
+    (
+        "offset = \"4096 kB\"",
+        "offset = \"2 GiB\"",
+        "5: drive[0].volume[1]: it ends at byte 2147487744 of a drive of 1073741824 bytes",
+    ),
+    (
+        "size = 8192",
+        "size = 8193",
+        "5: drive[0].volume[0].size: 8193: expected bytes",
+    ),
+    (
+        "read_only = true }]\nexport",
+        "read_only = 1 }]\nexport",
+        "5: drive[0].volume[1].read_only: 1: expected true or false",
+    ),
+    (
+        "{ name = \"b\", offset",
+        "{ name = \"a\", offset",
+        "5: drive[0].volume[1].name: \"a\": expected a name that no other has",
+    ),
+    (
+        "volume = [{ name = \"a\" }]\nexport = [{ name = \"c\"",
+        "volume = []\nexport = [{ name = \"c\"",
+        "8: drive[1].volume: missing: expected at least one table [[drive.volume]]",
+    ),
+    (
+        "export = [{ name = \"a\", volume = \"a\" }, { name = \"b\", volume = \"b\", connections = 1 }]\n",
+        "",
+        "2: drive[0].export: missing: expected at least one table [[drive.export]]",
+    ),
+    (
+        "volume = \"b\", connections",
+        "volume = \"ab\", connections",
+        "6: drive[0].export[1].volume: this drive has no volume \"ab\": expected one of a, b",
+    ),
+    (
+        "connections = 1 }",
+        "connections = 0 }",
+        "6: drive[0].export[1].connections: 0: expected a whole number from 1 to 1024",
+    ),
+    (
+        "connections = 1 }",
+        "class = \"best-efort-1\" }",
+        "6: drive[0].export[1].class: \"best-efort-1\": expected one of \"foreground\", \"best-effort-1\"",
+    ),
+    (
+        "connections = 1 }",
+        "description = 1 }",
+        "6: drive[0].export[1].description: 1: expected a text of at most 1024 bytes",
+    ),
+    (
+        "{ name = \"c\", volume",
+        "{ name = \"a\", volume",
+        "13: drive[1].export[0].name: \"a\": expected a name that no other has",
+    ),
+    (
+        "policy = \"fcfs\"",
+        "policy = \"fcsf\"",
+        "10: drive[1].policy: no policy is called \"fcsf\": expected one of",
+    ),
+    (
+        "policy = \"fcfs\"",
+        "policy = \"sptf-sw9999\"",
+        "10: drive[1].policy: \"sptf-sw9999\": expected sptf-sw and a whole number of percent",
+    ),
+    (
+        "policy = \"fcfs\"",
+        "impact_percent = 101",
+        "10: drive[1].impact_percent: 101: expected a number of percent from 0 to 100",
+    ),
+    (
+        "policy = \"fcfs\"",
+        "impact_percent = nan",
+        "10: drive[1].impact_percent: nan: expected a number of percent",
+    ),
+    (
+        "belief = \"atlas.toml\"",
+        "belief = \"emulated\"",
+        "11: drive[1].belief: \"emulated\": expected that only of a back end of kind \"emulated\"",
+    ),
+    (
+        "belief = \"atlas.toml\"",
+        "belief = \"quantum-atlas-10\"",
+        "11: drive[1].belief: no drive is called \"quantum-atlas-10\": did you mean",
+    ),
+    (
+        "path = \"disk.img\"",
+        "path = \"{home}/disk.img\"",
+        "12: drive[1].back_end.path: \"{home}/disk.img\": expected a path that begins with {data}/ or {runtime}/",
+    ),
+    (
+        "direct = false",
+        "direct = \"no\"",
+        "12: drive[1].back_end.direct: \"no\": expected true or false",
+    ),
+    (
+        "confirm = \"/dev/sdb\"",
+        "confirm = \"/dev/sda\"",
+        "18: drive[2].back_end.confirm: \"/dev/sda\": expected \"/dev/sdb\" once more",
+    ),
+    (
+        ", confirm = \"/dev/sdb\"",
+        "",
+        "18: drive[2].back_end.confirm: missing key: expected \"/dev/sdb\" once more",
+    ),
+    (
+        "path = \"/dev/sdb\"",
+        "path = \"sdb\"",
+        "18: drive[2].back_end.path: \"sdb\": expected an absolute path",
+    ),
+    (
+        "nbd://host/x",
+        "http://host/x",
+        "24: drive[3].back_end.uri: \"http://host/x\": expected \"nbd://HOST",
+    ),
+    (
+        "nbd://host/x",
+        "nbd+unix:///x",
+        "24: drive[3].back_end.uri: \"nbd+unix:///x\": expected \"nbd://HOST",
+    ),
+    (
+        "tcp = \"10810\"",
+        "tcp = \"port\"",
+        "29: nbd[0].tcp: \"port\": expected \"PORT\", \"ADDRESS\" or \"ADDRESS:PORT\"",
+    ),
+    (
+        "tcp = \"10810\"",
+        "tcp = \"65536\"",
+        "29: nbd[0].tcp: \"65536\": expected \"PORT\"",
+    ),
+    (
+        "tcp = \"10810\"",
+        "tcp = \"10810\"\nunix = \"x\"",
+        "28: nbd[0]: expected one of unix",
+    ),
+    (
+        "tcp = \"10810\"",
+        "tcp = \"0.0.0.0\"",
+        "30: nbd[1]: the same socket twice",
+    ),
+    (
+        "tcp = \"10810\"",
+        "prot = \"10810\"",
+        "29: nbd[0].prot: unknown key: expected one of unix, tcp, activated, tls",
+    ),
+    (
+        "activated = \"nbd\"",
+        "activated = 3",
+        "37: nbd[2].activated: 3: expected the FileDescriptorName=",
+    ),
+    (
+        "certificate = \"server.pem\"\n",
+        "",
+        "32: nbd[1].tls.certificate: missing key: expected the path of a PEM file",
+    ),
+    (
+        "key = \"key.pem\"\n",
+        "",
+        "32: nbd[1].tls.key: missing key: expected the path of a PEM file",
+    ),
+    (
+        "client_ca = \"clients.pem\"",
+        "client_ca = 3",
+        "35: nbd[1].tls.client_ca: 3: expected a path",
+    ),
+    (
+        "client_ca = \"clients.pem\"",
+        "client_ca = \"clients.pem\"\nrequired = false",
+        "32: nbd[1].tls.required: false with client_ca",
+    ),
+    (
+        "required = false",
+        "required = 0",
+        "38: nbd[2].tls.required: 0: expected true or false",
+    ),
+    (
+        "mount = \"/mnt/headtime\"\n",
+        "",
+        "40: fuse.mount: missing key: expected the path of a folder",
+    ),
+    (
+        "exports = [\"d\", \"e\"]",
+        "exports = [\"d\", \"d\"]",
+        "44: ublk.exports[1]: \"d\": expected each export once",
+    ),
+    (
+        "exports = [\"d\", \"e\"]",
+        "exports = [\"z\"]",
+        "44: ublk.exports[0]: \"z\": expected one of the exports a, b, c, d, e",
+    ),
+    (
+        "exports = [\"d\", \"e\"]",
+        "exports = \"d\"",
+        "44: ublk.exports: \"d\": expected a list of exports",
+    ),
+    (
+        "http = \"8385\"",
+        "socket = 1",
+        "47: control.socket: 1: expected a path",
+    ),
+    (
+        "http = \"8385\"",
+        "http = \"localhost:1\"",
+        "47: control.http: \"localhost:1\": expected \"PORT\"",
+    ),
+    (
+        "http = \"8385\"",
+        "htpp = \"8385\"",
+        "47: control.htpp: unknown key: did you mean http?",
+    ),
+    (
+        "http_actions = true",
+        "http_actions = \"true\"",
+        "48: control.http_actions: \"true\": expected true or false",
+    ),
+    (
+        "level = \"debug\"",
+        "level = \"debgu\"",
+        "51: log.level: \"debgu\": expected one of \"error\", \"warn\", \"info\", \"debug\", \"trace\"; did you mean \"debug\"?",
+    ),
+    (
+        "format = \"json\"",
+        "format = \"xml\"",
+        "52: log.format: \"xml\": expected one of \"text\", \"json\"",
+    ),
+    (
+        "[log]",
+        "[limits]\nconnections = 0\n[log]",
+        "51: limits.connections: 0: expected a whole number from 1 to 1024",
+    ),
+    (
+        "[log]",
+        "[limits]\nrequests_per_connection = 5000\n[log]",
+        "51: limits.requests_per_connection: 5000: expected a whole number from 1 to 4096",
+    ),
+    (
+        "[log]",
+        "[limits]\nrequest_size = 4096\n[log]",
+        "51: limits.request_size: 4096: expected from 1 to 64 MiB",
+    ),
+    (
+        "[log]",
+        "[limits]\nbuffer_size = \"32 MiB\"\n[log]",
+        "51: limits.buffer_size: \"32 MiB\": expected from 64 to 16384 MiB",
+    ),
+    (
+        "[log]",
+        "[limits]\nhandshake_s = 0\n[log]",
+        "51: limits.handshake_s: 0: expected a whole number from 1 to 3600",
+    ),
+    (
+        "[log]",
+        "[logs]",
+        "50: logs: unknown key: did you mean log?",
+    ),
+    ("[log]", "log]", "50: not TOML:"),
+];
+
+#[test]
+fn each_key_wrong_once_is_named_with_its_line_and_what_was_expected() {
+    for (from, to, complaint) in WRONG {
+        assert!(FULL.contains(from), "{from}");
+        let text = FULL.replacen(from, to, 1);
+        let error = parse(&text).expect_err(to).to_string();
+        let expected = format!("c.toml:{complaint}");
+        assert!(
+            error.starts_with(&expected),
+            "{to}\n is {error}\nnot {expected}"
+        );
+    }
+}
+
+/// The emulated drive's keys are those of the default.
+#[test]
+fn each_key_of_an_emulated_drive_wrong_once_is_named() {
+    for (from, to, complaint) in [
+        (
+            "drive = \"quantum-atlas-10k\"",
+            "drive = \"quantum-atlas-10kk\"",
+            "drive[0].back_end.drive: no drive is called",
+        ),
+        (
+            "image = \"{data}/disk.img\"\n",
+            "",
+            "drive[0].back_end.image: missing key: expected a path",
+        ),
+        (
+            "time_scale = 1",
+            "time_scale = 0",
+            "drive[0].back_end.time_scale: 0: expected a number from 0.001 to 1000",
+        ),
+        (
+            "look_ahead = true",
+            "look_ahead = 1",
+            "drive[0].back_end.look_ahead: 1: expected true or false",
+        ),
+        (
+            "write_cache = false",
+            "write_cache = \"off\"",
+            "drive[0].back_end.write_cache: \"off\": expected true or false",
+        ),
+        (
+            "seek_noise_us = 0",
+            "seek_noise_us = -1",
+            "drive[0].back_end.seek_noise_us: -1: expected microseconds",
+        ),
+        (
+            "seed = 1",
+            "seed = 1.5",
+            "drive[0].back_end.seed: 1.5: expected a whole number from 0",
+        ),
+        (
+            "offset = 0",
+            "offset = \"10 TB\"",
+            "drive[0].volume[0].offset: \"10 TB\": expected bytes",
+        ),
+        (
+            "offset = 0",
+            "offset = \"10 TiB\"",
+            "drive[0].volume[0]: it ends at byte",
+        ),
+        (
+            "unix = \"{runtime}/nbd.sock\"",
+            &format!("unix = \"/{}\"", "x".repeat(107)),
+            &format!(
+                "nbd[0].unix: /{}: 108 bytes: expected a path of at most 107",
+                "x".repeat(107)
+            ),
+        ),
+    ] {
+        assert!(DEFAULT.contains(from), "{from}");
+        let line = 1 + DEFAULT[..DEFAULT.find(from).unwrap()].matches('\n').count();
+        let error = parse(&DEFAULT.replacen(from, to, 1)).expect_err(to);
+        let text = format!("{}: {}", error.key, error.problem);
+        assert!(
+            text.starts_with(complaint),
+            "{to}\n is {error}\nnot {complaint}"
+        );
+        let table = error.problem.starts_with("missing") || error.key.ends_with(']');
+        assert!(table || error.line == line, "{error}: line {line}");
+    }
+}
+
+proptest! {
+    /// Whatever is done to a file: it is understood, or refused in one line of that file.
+    #[test]
+    fn a_mutated_file_is_understood_or_refused_in_one_line(
+        which in any::<bool>(),
+        at in any::<prop::sample::Index>(),
+        length in 0_usize..12,
+        with in prop::sample::select(vec!["", "0", "-1", "\"\"", "{", "]", "\n", "nan", "é", "\u{0}", "[[drive]]\n", "\"\\n\" = 1\n", "99999999999999999999"]),
+    ) {
+        let text = if which { FULL } else { DEFAULT };
+        let start = at.index(text.len());
+        let end = (start + length).min(text.len());
+        let mutated = format!("{}{with}{}", &text[..start], &text[end..]);
+        if let Err(error) = parse(&mutated) {
+            prop_assert!(!error.to_string().contains('\n'), "{error}");
+            prop_assert!(error.line <= 1 + mutated.matches('\n').count());
+            prop_assert!(!error.problem.is_empty());
+        }
+    }
+}
