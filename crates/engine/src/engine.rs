@@ -50,6 +50,8 @@ pub struct Engine {
     tracking: Option<Box<Tracking>>,
     /// When a request was last here.
     busy: Instant,
+    /// When a command last ended.
+    ended_last: Instant,
     pub(crate) ended: VecDeque<u32>,
     /// Nothing is to be given; nobody is asked again before an input or the wakeup.
     pub(crate) settled: bool,
@@ -83,6 +85,7 @@ impl Engine {
             background: None,
             tracking: None,
             busy: Instant::ZERO,
+            ended_last: Instant::ZERO,
             ended: VecDeque::new(),
             settled: false,
             wakeup: None,
@@ -133,7 +136,8 @@ impl Engine {
         self.retried
     }
 
-    /// The request of which a command at the drive is a piece; `None` for a background read.
+    /// The request of which a command at the drive is a piece; `None` for a background or calibration
+    /// read.
     ///
     /// # Panics
     /// If the command is not at the drive.
@@ -233,6 +237,8 @@ impl Engine {
         if let Some(route) = &sent.route {
             self.resync(now, &sent, route);
         }
+        self.ended_last = now;
+        self.count_calibration(&sent, &outcome);
         let lost = self.account_for(now, &sent, &outcome);
         let Some(piece) = sent.purpose.piece() else {
             return;

@@ -1,6 +1,6 @@
 //! Commands that were given to the drive, and those that are about to be.
 
-use block::{CommandId, Duration, Instant};
+use block::{CommandId, Duration, Extent, Instant};
 use scheduler::background::{Means, Served};
 use scheduler::freeblock::Stop;
 
@@ -23,6 +23,8 @@ pub(crate) enum Purpose {
     },
     /// Background blocks alone.
     Background(Read),
+    /// A block that tells where the platter is.
+    Calibration,
 }
 
 /// A background read.
@@ -64,6 +66,8 @@ pub(crate) struct Sent {
 pub(crate) enum Step {
     /// A background read.
     Read(Stop, Means),
+    /// A read that tells where the platter is.
+    Calibration(Extent),
     /// A piece of a request, with the free blocks before it that are merged with it.
     Request {
         piece: u32,
@@ -90,7 +94,7 @@ impl Purpose {
     pub(crate) fn without_mut(&mut self) -> Option<&mut Without> {
         match self {
             Purpose::Request { without, .. } | Purpose::Merged { without, .. } => without.as_mut(),
-            Purpose::Background(_) => None,
+            Purpose::Background(_) | Purpose::Calibration => None,
         }
     }
 
@@ -98,7 +102,7 @@ impl Purpose {
     pub(crate) fn piece(&self) -> Option<u32> {
         match *self {
             Purpose::Request { piece, .. } | Purpose::Merged { piece, .. } => Some(piece),
-            Purpose::Background(_) => None,
+            Purpose::Background(_) | Purpose::Calibration => None,
         }
     }
 }
