@@ -1,5 +1,6 @@
 //! `headtime profile`: a drive's profile from block numbers and completion times alone.
 
+mod behind;
 mod budget;
 mod check;
 mod device;
@@ -47,6 +48,22 @@ pub struct Arguments {
     /// if it is not there
     #[arg(long, value_name = "FILE")]
     resume: Option<PathBuf>,
+    /// Find the tracks of a simulated drive while it serves this load: a built-in name, or a TOML file
+    #[arg(
+        long,
+        value_name = "NAME|FILE",
+        conflicts_with_all = ["device", "check", "svg_dir"]
+    )]
+    behind: Option<String>,
+    /// The share of the time that probes may take between the load's requests, besides the time in
+    /// which there are none
+    #[arg(
+        long,
+        value_name = "PERCENT",
+        default_value_t = 0.0,
+        requires = "behind"
+    )]
+    behind_percent: f64,
     /// Compare what was found with what is true of a simulated drive
     #[arg(long, conflicts_with = "device")]
     check: bool,
@@ -95,6 +112,8 @@ Examples:
       a real drive, which is only read; then: headtime simulate --drive sdb.toml ...
   headtime profile --drive modern-20tb --budget 1h --resume 20tb.json -o 20tb.toml
       goes on each time from the tracks that it knows
+  headtime profile --drive seagate-cheetah-18lp --behind oltp --budget 10m --resume 18lp.json
+      finds the tracks while requests are served, and says what that costs them
 
 --check asks for blocks of the whole drive, of drives above 100 GB for blocks whose tracks are
 known. Angles are compared up to one constant for the drive. zones_exact and tracks_exact are
@@ -110,6 +129,9 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     if names.len() > 1 && (arguments.output.is_some() || arguments.resume.is_some()) {
         let problem = "-o and --resume: one file for several drives: expected one --drive";
         return Err(Failure::input(problem));
+    }
+    if let Some(load) = &arguments.behind {
+        return arguments.run_behind(load, &names, noise);
     }
     let output = arguments.output.as_deref().map(begin).transpose()?;
     let resumed = arguments.resume.as_deref().map(found::resume).transpose()?;
@@ -144,6 +166,25 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
 }
 
 impl Arguments {
+    /// Profiles a drive behind a load.
+    fn run_behind(&self, load: &str, names: &[String], noise: Noise) -> Result<(), Failure> {
+        let ([name], None) = (names, &self.output) else {
+            let problem = "--behind: expected one --drive and no -o: a map alone is no profile";
+            return Err(Failure::input(problem));
+        };
+        let plan = behind::Plan::new(load, self.behind_percent, self.budget)?;
+        let resumed = self.resume.as_deref().map(found::resume).transpose()?;
+        let truth = truth(name)?;
+        let found = behind::profile(&truth, noise, &plan, &resumed.unwrap_or_default())?;
+        if let Some(path) = &self.resume {
+            found::keep(path, &found.findings)?;
+        }
+        match self.json {
+            true => print(&json(&found.figures)?),
+            false => print(&behind::text(&found.figures)),
+        }
+    }
+
     fn noise(&self) -> Result<Noise, Failure> {
         let micros = |flag: &str, micros: f64| match (0.0..=MOST_NOISE_US).contains(&micros) {
             true => Ok(Duration::from_nanos((micros * 1e3).round() as u64)),

@@ -142,8 +142,10 @@ fn what_is_written_is_read_as_drive_and_as_belief() {
     let (all, read) = (rate(&plain), rate(&assumed));
     let tracking = &assumed["results"][0]["tracking"];
     assert_eq!(tracking["mode"], "positioning");
-    // Its bus is slower than its medium: what ends when is decided by the bus.
-    assert!(tracking["silent"].as_u64() > Some(250), "{tracking}");
+    // Its bus is slower than its medium, and is followed where it was free.
+    let count = |key: &str| tracking[key].as_u64().expect("a count");
+    assert!(count("as_believed") > 200, "{tracking}");
+    assert!(20 * count("elsewhere") < count("as_believed"), "{tracking}");
     let share = read.expect("a rate") / all.expect("a rate");
     assert!((0.98..1.02).contains(&share), "{share}");
     let report = scene
@@ -211,4 +213,74 @@ fn a_file_as_a_device_is_only_read() {
     assert!(std::fs::read(scene.path("small.img")).expect("it is there") == contents);
     let (_, said) = refused(&scene, "profile --device small.toml --budget 2s");
     assert!(said.contains("small.toml"), "{said}");
+}
+
+#[test]
+fn tracks_are_found_behind_a_load_and_the_cost_is_said() {
+    // Five requests a second leave the drive idle for most of the time.
+    let quiet = r#"
+name = "quiet"
+summary = "five a second"
+read_fraction = 1.0
+
+[arrivals]
+model = "open"
+per_second = 5
+gaps = "exponential"
+
+[size]
+kind = "fixed"
+kib = 4
+
+[placement]
+kind = "uniform"
+align_kib = 4
+"#;
+    let scene = Scene::with(&[("quiet.toml", quiet)]);
+    let behind = |flags: &str| {
+        let text = scene.prints(&format!(
+            "profile --drive hp-c2247a --budget 60s --json {flags}"
+        ));
+        let line: Value = serde_json::from_str(&text).expect("JSON");
+        line
+    };
+    let idle = behind("--behind quiet.toml --resume map.json");
+    let known = |line: &Value| line["known"].as_f64().expect("a share");
+    let progress = idle["progress"].as_array().expect("moments");
+    assert!(progress.len() > 5, "{idle}");
+    let shares: Vec<f64> = progress.iter().map(known).collect();
+    assert!(shares.is_sorted(), "{shares:?}");
+    assert!(known(&idle) > 0.9, "{idle}");
+    let cost = idle["mean_percent"].as_f64().expect("a share");
+    // A request may wait for the probe that is under way: here, for half of the time there is one.
+    assert!((0.0..20.0).contains(&cost), "{idle}");
+    // A busy drive has no time for probes but what they are granted.
+    let busy = behind("--behind random");
+    assert_eq!(busy["probes"], 0, "{busy}");
+    assert_eq!(busy["mean_percent"], 0.0, "{busy}");
+    let granted = behind("--behind random --behind-percent 10");
+    assert!(granted["probes"].as_u64() > Some(50), "{granted}");
+    let cost = granted["mean_percent"].as_f64().expect("a share");
+    assert!((2.0..15.0).contains(&cost), "{granted}");
+    // What is kept is gone on from.
+    let again = behind("--behind quiet.toml --resume map.json");
+    assert!(known(&again) >= known(&idle), "{again}");
+    let text = scene.prints("profile --drive hp-c2247a --budget 20s --behind quiet.toml");
+    assert!(
+        text.contains("impact") && text.contains("the budget is spent"),
+        "{text}"
+    );
+    for (flags, words) in [
+        ("--behind nothing-of-it", "nothing-of-it"),
+        ("--behind random --behind-percent 90", "from 0 to 50"),
+        ("--behind-percent 5", "--behind"),
+        ("--behind random --check", "--check"),
+        ("--behind random -o no.toml", "no -o"),
+        ("--behind random --drive dec-rz26", "one --drive"),
+    ] {
+        let (code, said) = refused(&scene, &format!("profile --drive hp-c2247a {flags}"));
+        assert_eq!(code, Some(2), "{flags}: {said}");
+        assert!(said.contains(words), "{flags}: {said}");
+    }
+    assert!(!scene.path("no.toml").exists());
 }

@@ -19,4 +19,5 @@ pub use imperfection::Imperfections;
 pub use mechanics::{Position, Positioning, Target};
 pub use profile::confidence::{Confidence, Part};
 pub use profile::{Profile, ProfileError, Provenance};
+pub use seek::{SeekCurve, SeekTable};
 pub use virtual_drive::{Lost, VirtualDrive};

@@ -110,6 +110,11 @@ impl SeekTable {
         near + run.div_ceil(u128::from(longer - shorter)) as u32 - 1
     }
 
+    /// How many cylinders the drive has.
+    pub fn cylinders(&self) -> u32 {
+        self.nanos.len() as u32
+    }
+
     /// The published points.
     pub fn points(&self) -> impl ExactSizeIterator<Item = (u32, Duration)> {
         self.points

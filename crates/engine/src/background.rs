@@ -164,6 +164,12 @@ impl Background {
         self.planner.turn(spindle);
     }
 
+    /// The arm takes as long as `belief` says.
+    pub(crate) fn refine(&mut self, belief: &Profile) {
+        self.planner.refine(&belief.seek);
+        self.conservatism.doubt();
+    }
+
     pub(crate) fn conservatism(&self) -> &Conservatism {
         &self.conservatism
     }

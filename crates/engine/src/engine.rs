@@ -54,6 +54,8 @@ pub struct Engine {
     flushes: Flushes,
     /// When a request was last here.
     busy: Instant,
+    /// When a command last ended.
+    ended_last: Instant,
     pub(crate) ended: VecDeque<u32>,
     /// Nothing is to be given; nobody is asked again before an input or the wakeup.
     pub(crate) settled: bool,
@@ -88,6 +90,7 @@ impl Engine {
             tracking: None,
             flushes: Flushes::default(),
             busy: Instant::ZERO,
+            ended_last: Instant::ZERO,
             ended: VecDeque::new(),
             settled: false,
             wakeup: None,
@@ -138,8 +141,8 @@ impl Engine {
         self.retried
     }
 
-    /// The request of which a command at the drive is a piece; `None` for a background read
-    /// and for a flush.
+    /// The request of which a command at the drive is a piece; `None` for a background or
+    /// calibration read and for a flush.
     ///
     /// # Panics
     /// If the command is not at the drive.
@@ -245,6 +248,8 @@ impl Engine {
         if let Some(route) = &sent.route {
             self.resync(now, &sent, route);
         }
+        self.ended_last = now;
+        self.count_calibration(&sent, &outcome);
         let lost = self.account_for(now, &sent, &outcome);
         let Some(piece) = sent.purpose.piece() else {
             return;

@@ -56,6 +56,10 @@ pub struct Course {
 /// sector passes was answered by the buffer. A choice: bus and electronics scatter by less.
 const SURPRISE: i64 = 4;
 
+/// A bus that was free for this part of a revolution before a command's turn on it did not wait for the
+/// command before. A choice: what the phase is kept to.
+const FREE_BUS: u64 = 100;
+
 impl Head {
     /// A head of which nothing is known yet: at the beginning of the disk.
     pub const UNKNOWN: Head = Head {
@@ -187,15 +191,53 @@ impl Route {
         }
     }
 
-    /// Whether the command ends a known time after its last sector has passed under the head: a write
-    /// that the buffer may take does not, nor does any where the bus is slower than the medium: it
-    /// may still be busy with the command before.
-    pub fn tells(&self, belief: &Profile) -> bool {
+    /// When the command that goes like `course` is believed to end, if that is a known time after its
+    /// last sector has passed under the head; it ended at `now`, and the command before at
+    /// `before`.
+    ///
+    /// ```text
+    ///   medium        |==1==|==2==|==3==|==4==|
+    ///   bus   ...before|    |=====1=====|=====2=====|=====3=====|=====4=====|
+    ///                   free                                             now
+    /// ```
+    ///
+    /// A write that the buffer may take tells nothing. Where the bus sets the pace, a read of one track
+    /// tells if the bus was free when its turn on it began, counted back from its end, and a write
+    /// if its data could be there before its sectors: otherwise the command before set the pace.
+    pub fn told(
+        &self,
+        belief: &Profile,
+        course: &Course,
+        before: Instant,
+        now: Instant,
+    ) -> Option<Instant> {
         let sector = belief.spindle.time_of(self.first.width);
+        let ends = course.head.free + self.tail(belief, &course.pass);
+        let medium = (course.pass.transfer + self.rest).as_nanos();
+        let begins = course.head.free.as_nanos().saturating_sub(medium);
         match self.direction {
-            Direction::Read => belief.bus.read_block <= sector,
+            Direction::Read => {
+                let block = belief.bus.read_block;
+                let carried = block * self.blocks + belief.overheads.read_completion;
+                let watermark = u64::from(belief.buffer.read_watermark);
+                let first = (self.blocks * watermark / 1000).max(1);
+                let held = Duration::from_nanos(medium * first / self.blocks.max(1));
+                let turn = Instant::from_nanos(begins) + held + belief.overheads.read_reselect;
+                let margin = belief.spindle.period().as_nanos() / FREE_BUS;
+                let margin = Duration::from_nanos(margin);
+                if block <= sector && turn + carried <= ends + margin {
+                    return Some(ends);
+                }
+                let took = now.as_nanos().checked_sub(carried.as_nanos())?;
+                let is_free = Instant::from_nanos(took) > before + margin;
+                let is_one_pass = self.rest.is_zero();
+                (is_one_pass && is_free).then_some(ends.max(turn + carried))
+            }
             Direction::Write => {
-                belief.buffer.write_back == WriteBack::None && belief.bus.write_block <= sector
+                let block = belief.bus.write_block;
+                let is_there = before + block * self.blocks <= Instant::from_nanos(begins);
+                let tells = belief.buffer.write_back == WriteBack::None;
+                (tells && (block <= sector || is_there)).then_some(ends)
             }
         }
     }

@@ -1,6 +1,6 @@
 //! Commands that were given to the drive, and those that are about to be.
 
-use block::{CommandId, Duration, Instant};
+use block::{CommandId, Duration, Extent, Instant};
 use scheduler::background::{Means, Served};
 use scheduler::freeblock::Stop;
 
@@ -25,6 +25,8 @@ pub(crate) enum Purpose {
     Background(Read),
     /// No blocks: what the drive's buffer holds goes to the medium.
     Flush,
+    /// A block that tells where the platter is.
+    Calibration,
 }
 
 /// A background read.
@@ -66,6 +68,8 @@ pub(crate) struct Sent {
 pub(crate) enum Step {
     /// A background read.
     Read(Stop, Means),
+    /// A read that tells where the platter is.
+    Calibration(Extent),
     /// A piece of a request, with the free blocks before it that are merged with it.
     Request {
         piece: u32,
@@ -92,7 +96,7 @@ impl Purpose {
     pub(crate) fn without_mut(&mut self) -> Option<&mut Without> {
         match self {
             Purpose::Request { without, .. } | Purpose::Merged { without, .. } => without.as_mut(),
-            Purpose::Background(_) | Purpose::Flush => None,
+            Purpose::Background(_) | Purpose::Calibration | Purpose::Flush => None,
         }
     }
 
@@ -100,7 +104,7 @@ impl Purpose {
     pub(crate) fn piece(&self) -> Option<u32> {
         match *self {
             Purpose::Request { piece, .. } | Purpose::Merged { piece, .. } => Some(piece),
-            Purpose::Background(_) | Purpose::Flush => None,
+            Purpose::Background(_) | Purpose::Calibration | Purpose::Flush => None,
         }
     }
 }

@@ -80,6 +80,22 @@ pub async fn complete(prober: Prober, budget: Duration) {
     begin(&prober, Step::Done);
 }
 
+/// Finds the spindle and the tracks, going on from those that are known, until `end` at most: what
+/// can be done behind somebody else's load, because a sighting needs nothing but its own end.
+pub async fn tracks(prober: Prober, end: Instant) {
+    begin(&prober, Step::Spindle);
+    if let Err(why) = find_spindle(&prober).await {
+        fail(&prober, Step::Spindle, of_spindle(why));
+        begin(&prober, Step::Done);
+        return;
+    }
+    begin(&prober, Step::Map);
+    take_up_map(&prober).await;
+    explore_rest(&prober, end).await;
+    verify(&prober).await;
+    begin(&prober, Step::Done);
+}
+
 fn begin(prober: &Prober, step: Step) {
     prober.findings(|findings| findings.progress.step = step);
 }
@@ -156,17 +172,23 @@ async fn complete_map(prober: &Prober, end: Instant) {
     }
     begin(prober, Step::Map);
     let until = Instant::from_nanos(end.as_nanos().saturating_sub(TO_PLACE.as_nanos()));
-    while left(prober).0 < prober.device().blocks && prober.now() < until {
-        let from = left(prober);
-        explore(prober, from, until).await;
-        if left(prober) == from {
-            break;
-        }
-    }
+    explore_rest(prober, until).await;
     if left(prober) != before {
         verify(prober).await;
         // If there is not enough time, the layout before stays.
         prober.within(end, find_layout(prober)).await;
+    }
+}
+
+/// Explores all that is not known, until a moment at most or where it does not get on.
+async fn explore_rest(prober: &Prober, until: Instant) {
+    let left = || prober.findings(|findings| findings.map.unknown_from(Lba(0)));
+    while left().0 < prober.device().blocks && prober.now() < until {
+        let from = left();
+        explore(prober, from, until).await;
+        if left() == from {
+            break;
+        }
     }
 }
 

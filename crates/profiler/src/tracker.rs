@@ -9,11 +9,18 @@
 //!
 //! A drive that disagrees too often is not scheduled by position: see [`Mode`].
 
-use block::{Duration, Instant};
-use drive::Spindle;
+use block::Instant;
+use drive::{SeekCurve, Spindle};
 
 use crate::clock::Clock;
 use crate::confidence::Confidence;
+use arm::Arm;
+use calibration::Calibration;
+
+mod arm;
+mod calibration;
+
+pub use arm::Travel;
 
 /// What a belief is good for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -40,6 +47,8 @@ impl Mode {
 pub enum Told {
     /// It ended long before its blocks could pass under the head: the buffer answered.
     Buffered,
+    /// Its blocks passed a revolution earlier, or the buffer answered.
+    Early,
     /// Its blocks passed when they were believed to.
     AsBelieved,
     /// They passed whole revolutions later.
@@ -59,6 +68,17 @@ pub struct Tracker {
     mode: Mode,
     /// How often the mode has changed.
     changes: u64,
+    calibration: Calibration,
+    arm: Arm,
+    /// Whether the head is known since the last command.
+    head: Head,
+}
+
+/// What the last command told of the head.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Head {
+    Known,
+    Unknown,
 }
 
 /// The share of the agreement that each command sets anew: an average over about 256, two to three
@@ -98,6 +118,9 @@ impl Tracker {
             elsewhere: 0.0,
             mode: Mode::Positioning,
             changes: 0,
+            calibration: Calibration::new(),
+            arm: Arm::new(),
+            head: Head::Unknown,
         }
     }
 
@@ -135,12 +158,21 @@ impl Tracker {
         let period = self.clock.period();
         let late = ended.as_nanos() as f64 - expected.as_nanos() as f64;
         let turns = late / period;
-        if turns < -EARLY {
-            return Told::Buffered;
-        }
         let whole = turns.round();
+        if turns < -EARLY {
+            let is_passing = whole == -1.0 && (turns - whole).abs() <= NEAR;
+            return if is_passing {
+                Told::Early
+            } else {
+                Told::Buffered
+            };
+        }
         let angle = self.clock.angle_at(expected);
+        let before = self.clock.anchored_at();
         let error = self.clock.anchor(angle, ended);
+        if self.clock.anchored_at() > before {
+            self.calibration.anchored(ended.since(before), error);
+        }
         let told = match (error.abs() <= NEAR, whole as i64) {
             (true, 0) => Told::AsBelieved,
             (true, _) => Told::Late,
@@ -154,6 +186,23 @@ impl Tracker {
         told
     }
 
+    /// The last command went like `travel`, and [`Self::observe`] answered `told`; `None` if its end
+    /// tells nothing. Of a command that ended late the answer is whether it lost one revolution only,
+    /// which a seek can, and of `revolutions` how many.
+    pub fn travelled(&mut self, told: Option<Told>, travel: Option<&Travel>, revolutions: i64) {
+        let before = self.head;
+        let is_seen = matches!(told, Some(Told::AsBelieved | Told::Late | Told::Early));
+        self.head = if is_seen { Head::Known } else { Head::Unknown };
+        if let (Head::Known, Head::Known, Some(travel)) = (before, self.head, travel) {
+            self.arm.observe(travel, revolutions);
+        }
+    }
+
+    /// The seek tables, refined from those of the beginning, if there is something new to adopt.
+    pub fn refined(&mut self, now: Instant, original: &SeekCurve) -> Option<SeekCurve> {
+        self.arm.refined(now, original)
+    }
+
     fn set_mode(&mut self) {
         let mode = match self.mode {
             Mode::Positioning if self.agreement < SAFE_BELOW => Mode::Safe,
@@ -164,19 +213,23 @@ impl Tracker {
         self.mode = mode;
     }
 
-    /// For how long at most nothing may be read of the medium, so that the phase stays within 1 % of
-    /// a revolution: a calibration read is due by then (Yu et al. 2000: 1 to 2 minutes).
-    pub const CALIBRATE_EVERY: Duration = Duration::from_secs(60);
-
-    /// When the next calibration read is due, if nothing else is read before.
+    /// When a block should be read only to see where the platter is, if nothing else tells before: so
+    /// often that the phase stays within 1 % of a revolution, and once a minute (Yu et al. 2000).
     pub fn calibration_due(&self) -> Instant {
-        self.clock.anchored_at() + Self::CALIBRATE_EVERY
+        self.calibration.due(self.clock.anchored_at())
+    }
+
+    /// Such a read is given to the drive. If its end brings nothing it is due again, after twice as
+    /// long each time.
+    pub fn calibrate(&mut self, now: Instant) {
+        self.calibration.ask(now);
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use block::Duration;
     use drive::Angle;
 
     /// A drive whose platter turns as `truth` says, read at random angles every `every` nanoseconds.

@@ -22,10 +22,12 @@ mod arrivals;
 pub mod device;
 pub mod load;
 pub mod scan;
+pub mod shared;
 
 pub use device::Device;
 pub use load::{Arrival, Demand, Load, LoadError};
 pub use scan::{AfterLoad, Point, Scan};
+pub use shared::{Known, Shared, Turns};
 
 /// When a run stops taking arrivals, and what it does with bad ones. What was taken is always
 /// served to its end.
@@ -358,7 +360,10 @@ impl<L: Load + ?Sized> Course<'_, L> {
     fn next_event<D: Device>(&self, engine: &Engine, drive: &D) -> Option<Instant> {
         // What is due already is held back, and will be asked for when something ends.
         let arrival = self.arrivals.due().filter(|&due| due > self.now);
-        let next = [drive.next_wakeup(), engine.next_wakeup(), arrival]
+        // Behind the last request an engine may go on looking where the platter is.
+        let is_over = self.arrivals.due().is_none() && engine.held() == 0 && self.scan.is_none();
+        let engine = engine.next_wakeup().filter(|_| !is_over);
+        let next = [drive.next_wakeup(), engine, arrival]
             .into_iter()
             .flatten()
             .min()?;

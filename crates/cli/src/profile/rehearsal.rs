@@ -24,7 +24,8 @@ pub struct Noise {
 }
 
 impl Noise {
-    fn imperfections(self) -> Imperfections {
+    /// What a simulated drive does besides what its profile says.
+    pub fn imperfections(self) -> Imperfections {
         Imperfections {
             seek_noise: self.seek,
             overhead_noise: self.electronics,
@@ -70,15 +71,7 @@ fn profile(
     let mut drive = VirtualDrive::imperfect(Arc::clone(truth), imperfections, noise.seed);
     // Nothing is lost if a simulated drive is written.
     let device = Device::of(&drive, Offers::CacheControl, Writes::Allowed);
-    if resumed
-        .map
-        .pieces
-        .last()
-        .is_some_and(|last| last.end().0 > device.blocks)
-    {
-        let problem = format!("--resume: tracks past the end of {}", truth.name);
-        return Err(Failure::input(problem));
-    }
+    fits(resumed, &device, &truth.name)?;
     let whole = move |prober| procedure::complete(prober, budget);
     let mut profiler = Profiler::new(device, resumed.clone(), whole);
     let (mut now, end) = (Instant::ZERO, Instant::ZERO + budget);
@@ -102,4 +95,19 @@ fn profile(
         probes: profiler.probes(),
         ended,
     })
+}
+
+/// That the tracks of another run are on this drive.
+///
+/// # Errors
+/// If they go past its end.
+pub fn fits(resumed: &Findings, device: &Device, name: &str) -> Result<(), Failure> {
+    let last = resumed.map.pieces.last();
+    match last.is_some_and(|last| last.end().0 > device.blocks) {
+        true => {
+            let problem = format!("--resume: tracks past the end of {name}");
+            Err(Failure::input(problem))
+        }
+        false => Ok(()),
+    }
 }

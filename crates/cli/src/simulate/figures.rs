@@ -55,6 +55,12 @@ pub struct Tracking {
     pub buffered: u64,
     /// Those whose ends say nothing of the platter: the bus or the write cache decides them.
     pub silent: u64,
+    /// How often the seek tables were refined.
+    pub refinements: u64,
+    /// Blocks that were read in idle time only to see where the platter is.
+    pub calibrations: u64,
+    /// For how long those held the head, in milliseconds.
+    pub calibration_ms: f64,
 }
 
 impl Tracking {
@@ -68,6 +74,9 @@ impl Tracking {
             elsewhere: told.elsewhere,
             buffered: told.buffered,
             silent: told.silent,
+            refinements: told.refinements,
+            calibrations: told.calibrations,
+            calibration_ms: told.calibration_time.as_nanos() as f64 / 1e6,
         }
     }
 }

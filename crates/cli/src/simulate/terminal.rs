@@ -154,7 +154,8 @@ fn tracking(runs: &[PolicyRun]) -> String {
         let _ = writeln!(
             text,
             "  {:width$}  mode {} ({} changes): {:.1} % as believed, {:.1} % revolutions later, {:.1} % \
-             elsewhere; {} answered by the buffer, {} say nothing",
+             elsewhere; {} answered by the buffer, {} say nothing; {} refinements of the seek tables, {} \
+             calibration reads in {:.0} ms",
             run.policy.name(),
             tracking.mode,
             tracking.changes,
@@ -163,6 +164,9 @@ fn tracking(runs: &[PolicyRun]) -> String {
             percent(tracking.elsewhere),
             grouped(tracking.buffered),
             grouped(tracking.silent),
+            grouped(tracking.refinements),
+            grouped(tracking.calibrations),
+            tracking.calibration_ms,
         );
     }
     match text.is_empty() {

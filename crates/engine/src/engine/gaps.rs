@@ -162,7 +162,7 @@ impl Engine {
     fn on_the_way(&self) -> Option<u32> {
         match self.way.back() {
             Some(&Step::Request { piece, .. }) => Some(piece),
-            Some(Step::Read(..)) | None => None,
+            Some(Step::Read(..) | Step::Calibration(_)) | None => None,
         }
     }
 
@@ -270,24 +270,31 @@ impl Engine {
         })
     }
 
-    /// A background read by itself, if no request has been here for long enough.
+    /// What goes by itself, if no request is here: a calibration read that is due, or a background
+    /// read if no request has been here for long enough.
     pub(super) fn poll_idle(&mut self, now: Instant) -> Option<Command> {
         if !self.at_drive.is_empty() || self.held() > 0 {
             return None;
         }
-        let from = self.background.as_ref()?.idle_from(self.busy)?;
-        if from > now {
-            self.wakeup = Some(from);
-            self.settled = true;
-            return None;
+        let extent = self.calibration(now);
+        if let Some(extent) = extent {
+            return Some(self.give(now, Step::Calibration(extent)));
         }
-        if self.mode() == Mode::Safe {
-            return None;
+        let background = self.background.as_ref();
+        let from = background.and_then(|background| background.idle_from(self.busy));
+        if from.is_some_and(|from| from <= now) && self.mode() == Mode::Positioning {
+            let leaves = self.head.view(&self.belief, now).start(Direction::Read);
+            let head = self.head;
+            let background = self.background.as_mut();
+            let stop = background.and_then(|background| background.idle(&head, leaves));
+            if let Some(stop) = stop {
+                return Some(self.give(now, Step::Read(stop, Means::Idle)));
+            }
         }
-        let leaves = self.head.view(&self.belief, now).start(Direction::Read);
-        let head = self.head;
-        let stop = self.background.as_mut()?.idle(&head, leaves)?;
-        Some(self.give(now, Step::Read(stop, Means::Idle)))
+        let wakeups = [from.filter(|&from| from > now), self.calibration_due()];
+        self.wakeup = wakeups.into_iter().flatten().min();
+        self.settled = self.wakeup.is_some();
+        None
     }
 
     /// What a step means for the drive, and that its blocks are no longer wanted.
@@ -318,6 +325,7 @@ impl Engine {
                 let read = self.take(stop.extent, stop.kind, means);
                 (Purpose::Background(read), Direction::Read, stop.extent)
             }
+            Step::Calibration(extent) => (Purpose::Calibration, Direction::Read, extent),
         }
     }
 
@@ -337,7 +345,7 @@ impl Engine {
             Purpose::Request { without, .. } => (without, None),
             Purpose::Merged { without, read, .. } => (without, Some(read)),
             Purpose::Background(read) => (None, Some(read)),
-            Purpose::Flush => (None, None),
+            Purpose::Calibration | Purpose::Flush => (None, None),
         };
         let Some(background) = self.background.as_mut() else {
             return 0;
@@ -393,6 +401,6 @@ impl Engine {
     /// Whether a command is one of the background's.
     pub fn is_background(&self, id: CommandId) -> bool {
         let mut at_drive = self.at_drive.iter();
-        at_drive.any(|sent| sent.id == id && matches!(sent.purpose, Purpose::Background(_)))
+        at_drive.any(|sent| sent.id == id && sent.purpose.piece().is_none())
     }
 }

@@ -6,14 +6,15 @@
 
 use std::sync::Arc;
 
-use block::Instant;
-use drive::Spindle;
+use block::{Direction, Duration, Extent, Instant, Lba, Outcome};
+use drive::{SeekCurve, Spindle};
 use profiler::Confidence;
-use profiler::tracker::{Mode, Told, Tracker};
+use profiler::tracker::{Mode, Told, Tracker, Travel};
 use scheduler::policy::{NamedPolicy, find};
 
 use super::Engine;
 use crate::forecast::{Course, Route};
+use crate::sent::{Purpose, Sent};
 
 /// What an engine needs to follow its drive.
 pub(super) struct Tracking {
@@ -21,7 +22,19 @@ pub(super) struct Tracking {
     /// Who chooses while positions can be trusted, and while not.
     policies: [NamedPolicy; 2],
     told: Tallies,
+    /// Places that were tried for calibration reads.
+    places: u64,
+    /// The arm as it was believed to be at the beginning.
+    arm: SeekCurve,
 }
+
+/// For how long no request must have been here before a calibration read goes. A choice: longer than
+/// the pauses between the requests of one busy client, as [`Rules::idle_after`](crate::Rules).
+const CALM: Duration = Duration::from_millis(10);
+
+/// How many places are tried for one calibration read: of some blocks the belief may not know where
+/// they are. A choice.
+const PLACES: u32 = 8;
 
 /// What the ends of commands said, counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -34,10 +47,16 @@ pub struct Tallies {
     pub late: u64,
     /// Those whose blocks were elsewhere, or the platter.
     pub elsewhere: u64,
-    /// Those whose ends say nothing of the platter: see [`Route::tells`].
+    /// Those whose ends say nothing of the platter: see [`Route::told`].
     pub silent: u64,
     /// How often positioning was given up, and taken up again.
     pub changes: u64,
+    /// How often the seek tables were refined.
+    pub refinements: u64,
+    /// Blocks that were read only to see where the platter is.
+    pub calibrations: u64,
+    /// For how long those held arm and medium, if the drive is a simulated one: for reports only.
+    pub calibration_time: Duration,
 }
 
 impl Engine {
@@ -52,6 +71,8 @@ impl Engine {
             tracker: Tracker::new(self.belief.spindle, self.now),
             policies: [policy, safe],
             told: Tallies::default(),
+            places: 0,
+            arm: self.belief.seek.clone(),
         }));
         self
     }
@@ -76,41 +97,112 @@ impl Engine {
         })
     }
 
+    /// When a calibration read is due, if nothing else happens: never in front of a request, and not
+    /// soon after one.
+    pub(super) fn calibration_due(&self) -> Option<Instant> {
+        let tracking = self.tracking.as_ref()?;
+        Some(tracking.tracker.calibration_due().max(self.busy + CALM))
+    }
+
+    /// The block to read now that a calibration read is due; `None` if none is.
+    pub(super) fn calibration(&mut self, now: Instant) -> Option<Extent> {
+        if self.calibration_due()? > now {
+            return None;
+        }
+        let tracking = self.tracking.as_mut()?;
+        tracking.tracker.calibrate(now);
+        for _ in 0..PLACES {
+            tracking.places += 1;
+            let extent = Extent::block(spread(tracking.places, self.capacity.0));
+            if Route::new(&self.belief, extent, Direction::Read).is_some() {
+                tracking.told.calibrations += 1;
+                return Some(extent);
+            }
+        }
+        None
+    }
+
+    /// A command has ended: its head time is the calibration's if it was one.
+    pub(super) fn count_calibration(&mut self, sent: &Sent, outcome: &Outcome) {
+        if let (Some(tracking), Purpose::Calibration, Some(account)) =
+            (&mut self.tracking, &sent.purpose, outcome.account)
+        {
+            tracking.told.calibration_time += account.head();
+        }
+    }
+
     /// A command has ended at `now` that was believed to go like `course`.
     pub(super) fn track(&mut self, now: Instant, course: &Course, route: &Route) {
         let Some(tracking) = &mut self.tracking else {
             return;
         };
-        if !course.pass.wrapped.is_zero() || !route.tells(&self.belief) {
+        let expected = route.told(&self.belief, course, self.ended_last, now);
+        let Some(expected) = expected.filter(|_| course.pass.wrapped.is_zero()) else {
             tracking.told.silent += 1;
+            tracking.tracker.travelled(None, None, 0);
             return;
-        }
-        let expected = course.head.free + route.tail(&self.belief, &course.pass);
+        };
         let before = tracking.tracker.mode();
         let told = tracking.tracker.observe(expected, now);
         let tally = match told {
-            Told::Buffered => &mut tracking.told.buffered,
+            Told::Buffered | Told::Early => &mut tracking.told.buffered,
             Told::AsBelieved => &mut tracking.told.as_believed,
             Told::Late => &mut tracking.told.late,
             Told::Elsewhere => &mut tracking.told.elsewhere,
         };
         *tally += 1;
+        let period = self.belief.spindle.period();
+        let travel = Travel {
+            direction: route.direction(),
+            distance: course.distance,
+            wait: course.pass.rotation,
+            period,
+        };
+        // A head switch that takes longer hides the seek.
+        let travel = (course.pass.seek > self.belief.head_switch).then_some(&travel);
+        let late = now.as_nanos() as i64 - expected.as_nanos() as i64;
+        let turn = period.as_nanos() as i64;
+        let revolutions = (late + turn / 2).div_euclid(turn);
+        tracking.tracker.travelled(Some(told), travel, revolutions);
+        let refined = tracking.tracker.refined(now, &tracking.arm);
+        let (spindle, caution) = (tracking.tracker.spindle(), tracking.tracker.caution());
         let mode = tracking.tracker.mode();
         if mode != before {
-            let policy = tracking.policies[usize::from(mode == Mode::Safe)];
-            // What was chosen by the belief is chosen again.
-            self.turn_back();
-            self.ordering.adopt(&|| policy.make());
-            self.settled = false;
+            self.change_mode(mode);
         }
-        let Some(tracking) = &self.tracking else {
-            return;
-        };
-        let (spindle, caution) = (tracking.tracker.spindle(), tracking.tracker.caution());
         if let Some(background) = &mut self.background {
             background.conservatism_mut().widen(caution);
         }
         self.turn(spindle);
+        if let Some(arm) = refined {
+            self.refine(arm);
+        }
+    }
+
+    /// Another policy chooses.
+    fn change_mode(&mut self, mode: Mode) {
+        let Some(tracking) = &self.tracking else {
+            return;
+        };
+        let policy = tracking.policies[usize::from(mode == Mode::Safe)];
+        // What was chosen by the belief is chosen again.
+        self.turn_back();
+        self.ordering.adopt(&|| policy.make());
+        self.settled = false;
+    }
+
+    /// The arm takes as long as `arm` says.
+    fn refine(&mut self, arm: SeekCurve) {
+        if let Some(tracking) = &mut self.tracking {
+            tracking.told.refinements += 1;
+        }
+        Arc::make_mut(&mut self.belief).seek = arm;
+        // What was chosen by the belief is chosen again.
+        self.turn_back();
+        self.settled = false;
+        if let Some(background) = &mut self.background {
+            background.refine(&self.belief);
+        }
     }
 
     /// The platter is where `spindle` says.
@@ -123,4 +215,11 @@ impl Engine {
             background.turn(spindle);
         }
     }
+}
+
+/// The block of the n-th of many reads that are far from each other, so that no buffer holds them: the
+/// golden section spreads them over the disk.
+fn spread(n: u64, blocks: u64) -> Lba {
+    let far = n.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    Lba(((u128::from(far) * u128::from(blocks)) >> 64) as u64)
 }

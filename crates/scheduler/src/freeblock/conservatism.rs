@@ -206,6 +206,13 @@ impl Conservatism {
             .map(|guard| Duration::from_nanos(wide(guard) as u64))
     }
 
+    /// Seeks are believed to take another time: what was observed of the old one counts little.
+    pub fn doubt(&mut self) {
+        for lateness in &mut self.lateness {
+            lateness.doubt();
+        }
+    }
+
     /// From now on guards are so many times as long as given or learned.
     pub fn widen(&mut self, times: f64) {
         self.widening = times;

@@ -37,6 +37,10 @@ const PRIOR_HALVES: usize = 2;
 /// At this many observations in a bin the older ones count half: the drive may change. A choice.
 const MOST_IN_BIN: f64 = 4096.0;
 
+/// Observations in a bin that are left when they are doubted. A choice: some seconds of a busy drive bring
+/// as many.
+const DOUBTED: f64 = 8.0;
+
 /// The chance that the head is later than believed, by how much later.
 #[derive(Clone, Debug)]
 pub struct Lateness {
@@ -84,6 +88,15 @@ impl Lateness {
         if self.seen[bin] > MOST_IN_BIN {
             self.seen[bin] /= 2.0;
             self.late[bin] /= 2.0;
+        }
+    }
+
+    /// What was observed so far counts little from now on.
+    pub fn doubt(&mut self) {
+        for (seen, late) in self.seen.iter_mut().zip(&mut self.late) {
+            let kept = (DOUBTED / *seen).min(1.0);
+            *seen *= kept;
+            *late *= kept;
         }
     }
 

@@ -19,7 +19,7 @@ mod visit;
 
 use std::sync::Arc;
 
-use drive::{Profile, Spindle};
+use drive::{Profile, SeekCurve, Spindle};
 
 use super::{Gap, Plan, Reach, Wanted};
 use goal::Worth;
@@ -52,6 +52,13 @@ impl Planner {
     /// The platter is where `spindle` says, from now on.
     pub fn turn(&mut self, spindle: Spindle) {
         Arc::make_mut(&mut self.profile).spindle = spindle;
+    }
+
+    /// The arm takes as long as `seek` says, from now on.
+    pub fn refine(&mut self, seek: &SeekCurve) {
+        let profile = Arc::make_mut(&mut self.profile);
+        profile.seek = seek.clone();
+        self.ground.refine(profile);
     }
 
     /// The best plan by [`Reach::goal`], if anything can be read.

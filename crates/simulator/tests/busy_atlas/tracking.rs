@@ -4,8 +4,9 @@
 use std::sync::Arc;
 
 use block::{Duration, Instant, Lba};
-use drive::Imperfections;
+use drive::firmware::Bus;
 use drive::imperfection::{Chance, Later};
+use drive::{Imperfections, Profile, SeekCurve, SeekTable};
 use engine::{Limits, Rules};
 use profiler::tracker::Mode;
 use scheduler::freeblock::{Caution, SameTrack, Wanted};
@@ -35,15 +36,27 @@ fn played_with(imperfections: Imperfections, seconds: u64, caution: Caution) -> 
 
 fn served(imperfections: Imperfections, seconds: u64, scan: Scan, caution: Caution) -> Played {
     let profile = atlas();
-    let mut load = oltp(&profile);
+    let belief = Arc::clone(&profile);
+    run((belief, profile), imperfections, seconds, scan, caution)
+}
+
+/// The same on a drive that is the second of two, and believed to be the first.
+fn run(
+    (belief, truth): (Arc<Profile>, Arc<Profile>),
+    imperfections: Imperfections,
+    seconds: u64,
+    scan: Scan,
+    caution: Caution,
+) -> Played {
+    let mut load = oltp(&truth);
     let policy = find("sptf-sw60").expect("a policy of the table");
     let scenario = Scenario {
-        belief: Arc::clone(&profile),
-        truth: Arc::clone(&profile),
+        belief: Arc::clone(&belief),
+        truth,
         imperfections,
         seed: 1,
         policy,
-        limits: Limits::suited_to(policy, &profile),
+        limits: Limits::suited_to(policy, &belief),
         background: (scan == Scan::Yes).then(|| Background {
             rules: Rules {
                 caution,
@@ -51,7 +64,7 @@ fn served(imperfections: Imperfections, seconds: u64, scan: Scan, caution: Cauti
                 idle_after: None,
                 ..Rules::default()
             },
-            wanted: Wanted::all(&profile.geometry),
+            wanted: Wanted::all(&belief.geometry),
             deadline: None,
             hundredths: 100,
             after_load: AfterLoad::Stop,
@@ -201,4 +214,87 @@ fn the_guard_widens_while_the_drive_disagrees() {
         rules(&careful)
     );
     assert_eq!(careful.mode, Mode::Positioning);
+}
+
+#[test]
+fn a_drive_whose_bus_is_slower_than_its_medium_is_followed() {
+    // 5 MB/s, as the drive whose traces are published had; its medium reads up to 25 MB/s.
+    let block = Duration::from_nanos(102_400);
+    let mut slow = Profile::clone(&atlas());
+    slow.bus = Bus {
+        read_block: block,
+        write_block: block,
+    };
+    let slow = Arc::new(slow);
+    let off = Imperfections {
+        spindle_ppm: -3_000,
+        spindle_drift_ppm: 40,
+        ..noisy()
+    };
+    let [even, off] = [noisy(), off].map(|imperfections| {
+        let drive = (Arc::clone(&slow), Arc::clone(&slow));
+        run(drive, imperfections, 60, Scan::No, Caution::default())
+    });
+    let told = off.told.expect("a tracked run");
+    let telling = told.as_believed + told.late + told.elsewhere;
+    assert!(telling > 4 * told.silent, "{told:?}");
+    assert!(told.elsewhere * 50 < telling, "{told:?}");
+    assert_eq!(off.mode, Mode::Positioning);
+    let requests = off.ran.requests as f64 / even.ran.requests as f64;
+    assert!(requests > 0.99, "{requests}");
+}
+
+/// The drive with an arm that takes as long over a distance as `time` makes of what is believed.
+fn with_arm(time: impl Fn(u32, f64) -> f64) -> Arc<Profile> {
+    let mut profile = Profile::clone(&atlas());
+    let cylinders = profile.geometry.cylinders();
+    let tables = [profile.seek.read(), profile.seek.write()].map(|table| {
+        let point = |distance: u32| {
+            let nanos = time(distance, table.time(distance).as_nanos() as f64);
+            (distance, Duration::from_nanos(nanos as u64))
+        };
+        SeekTable::new((1..cylinders).map(point).collect(), cylinders).expect("a table")
+    });
+    let [read, write] = tables;
+    profile.seek = SeekCurve::new(read, write);
+    Arc::new(profile)
+}
+
+/// By how much the share of late ends is higher, and the share of the requests that are lost, from the
+/// tenth second to the fortieth, if a drive with this arm is believed to be the shipped one, and not
+/// to be what it is.
+fn misbelieved(truth: &Arc<Profile>, scan: Scan) -> (f64, f64) {
+    let served = |belief: &Arc<Profile>| {
+        let until = |seconds| {
+            let drives = (Arc::clone(belief), Arc::clone(truth));
+            run(drives, noisy(), seconds, scan, Caution::default())
+        };
+        let [ten, forty] = [10, 40].map(until);
+        let (before, after) = (ten.told.expect("tracked"), forty.told.expect("tracked"));
+        let late = (after.late - before.late) as f64;
+        let told = (after.as_believed - before.as_believed) as f64 + late;
+        (late / told, (forty.ran.requests - ten.ran.requests) as f64)
+    };
+    let (late, requests) = served(&atlas());
+    let (known_late, known) = served(truth);
+    (late - known_late, 1.0 - requests / known)
+}
+
+#[test]
+fn an_arm_that_has_become_slower_is_learned_within_ten_seconds() {
+    let slower = with_arm(|_, time| 1.04 * time);
+    let band = with_arm(|distance, time| match distance {
+        400..1200 => time + 200_000.0,
+        _ => time,
+    });
+    for (name, truth) in [("slower", slower), ("band", band)] {
+        for scan in [Scan::No, Scan::Yes] {
+            let (late, lost) = misbelieved(&truth, scan);
+            assert!(
+                late < 0.015,
+                "{name}: {late} more are late than of a known drive"
+            );
+            assert!(lost < 0.01, "{name}: {lost} of the requests lost");
+        }
+    }
 }

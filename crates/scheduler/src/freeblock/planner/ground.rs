@@ -44,6 +44,11 @@ impl Ground {
         }
     }
 
+    /// The profile has other seek tables.
+    pub fn refine(&mut self, profile: &Profile) {
+        self.envelope = Envelope::new(profile);
+    }
+
     /// The most sectors that a track of a region has.
     #[inline]
     pub fn dense(&self, region: usize) -> u32 {

@@ -1,0 +1,415 @@
+//! How long the arm takes, learned from ordinary commands.
+//!
+//! Nobody sees a seek end: the wait for the sector hides it. Seen is only on which side of the sector
+//! it ended. A command that was believed to wait `wait` for its sector, of a revolution of
+//! `period`, says of the time `x` by which the arm took longer than believed:
+//!
+//! ```text
+//!   ended a revolution later            x > wait
+//!   ended when believed      wait - period < x <= wait
+//!   ended a revolution earlier          x <= wait - period
+//! ```
+//!
+//! So every command is censored on both sides. Distances are divided into bands, and each band keeps
+//! the likelihood of every shift of its times under three spreads; what the commands say of neither
+//! is left to the prior, by which the belief is right. A band's times are made longer only after
+//! missed revolutions, and shorter only after ends a revolution early: a command that is on time
+//! tells of neither. Where a policy avoids long waits, ends a revolution early are rare, so that an
+//! arm that is faster than believed is found more slowly than one that is slower, or not at all.
+
+use block::{Direction, Duration, Instant};
+use drive::{SeekCurve, SeekTable};
+
+/// One way of the arm, as it was believed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Travel {
+    /// What the command did.
+    pub direction: Direction,
+    /// Over how many cylinders.
+    pub distance: u32,
+    /// For how long the command was then believed to wait for its first sector.
+    pub wait: Duration,
+    /// One revolution.
+    pub period: Duration,
+}
+
+/// By how much the arm is slower or faster than it was believed to be at the beginning.
+#[derive(Clone, Debug)]
+pub(super) struct Arm {
+    /// Of reads, then of writes, by ascending distance.
+    bands: [Vec<Band>; 2],
+    odds: Odds,
+    /// When shifts were last adopted.
+    adopted: Option<Instant>,
+    /// Some band's shift is due to be adopted.
+    is_due: Due,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Due {
+    Yes,
+    No,
+}
+
+/// The steps of a shift, in nanoseconds. A choice: a fifth of the 100 us by which a belief may be off
+/// without harm.
+const STEP: i64 = 20_000;
+
+/// Shifts to either side: 0.8 ms. A choice: 4 % of the longest seeks of which we know; a belief that
+/// is farther off was never profiled.
+const SIDE: i64 = 40;
+const SHIFTS: usize = (2 * SIDE + 1) as usize;
+
+/// Spreads of a seek's time, in nanoseconds: scales of a logistic distribution, whose deviation is
+/// 1.8 times as much. For seeks that scatter by 20 to 200 us (../shared/specs/scheduling.md, section
+/// 7). A choice.
+const SPREADS: [f64; 3] = [15_000.0, 40_000.0, 110_000.0];
+
+/// The chance that a command is late, or is not, for a reason of which the arm knows nothing: a retry,
+/// an answer of the buffer. A choice.
+const OTHERWISE: f64 = 0.04;
+
+/// The deviation of a believed time, before any command has told, in steps. A choice: 120 us, as far
+/// as a profiled table is off on the worst of the drives that we ship where it jumps.
+const PRIOR: f64 = 6.0;
+
+/// A band forgets older commands as if there were never more than so many. A choice: an arm that
+/// ages or warms up does so within minutes.
+const MEMORY: f32 = 512.0;
+
+/// A band is looked at after so many commands. A choice.
+const LOOK_EVERY: u32 = 16;
+
+/// A shift is adopted if it has changed by more than this, in nanoseconds. A choice: half of what
+/// seeks of a good drive scatter by.
+const WORTH: f64 = 30_000.0;
+
+/// And by more than so many of its standard deviations. A choice: bands are looked at again and again, so that the usual two would soon be exceeded by chance.
+const SURE: f64 = 3.0;
+
+/// And after so many missed revolutions, or ends a revolution early. A choice: fewer are bad luck.
+const SEEN: f32 = 3.0;
+
+/// No time becomes shorter or longer than by this part. A choice: an arm that is farther off is another
+/// one.
+const PART: u64 = 5;
+
+/// From one adoption to the next, at least. A choice: tables of large drives take milliseconds to make.
+const ADOPT_EVERY: Duration = Duration::from_secs(1);
+
+/// Bands of distances: two for each doubling.
+const BANDS: u32 = 48;
+
+/// Distances that are about as long.
+#[derive(Clone, Debug)]
+struct Band {
+    /// The logarithm of each shift's likelihood under each spread.
+    likelihood: [[f32; SHIFTS]; SPREADS.len()],
+    commands: u32,
+    /// Missed revolutions and ends a revolution early, of the commands that are not forgotten.
+    late: f32,
+    early: f32,
+    /// What was adopted, in nanoseconds.
+    shift: i64,
+    /// What should be.
+    next: i64,
+}
+
+/// The logarithms of the chances to be on a side of a sector, by the slack in steps.
+#[derive(Clone, Debug)]
+struct Odds {
+    /// By spread; of being later and of not being, for slacks from -[`REACH`] to [`REACH`].
+    by_spread: Vec<[[f32; 2]; (2 * REACH + 1) as usize]>,
+    prior: [f32; SHIFTS],
+}
+
+/// The farthest that a shift can be from a slack of which something is learned, in steps.
+const REACH: i64 = 3 * SIDE;
+
+impl Arm {
+    pub(super) fn new() -> Self {
+        let odds = Odds::new();
+        let band = Band::new(&odds);
+        let bands = vec![band; BANDS as usize];
+        Arm {
+            bands: [bands.clone(), bands],
+            odds,
+            adopted: None,
+            is_due: Due::No,
+        }
+    }
+
+    /// A command took so many revolutions more than believed.
+    pub(super) fn observe(&mut self, travel: &Travel, revolutions: i64) {
+        if travel.distance == 0 || !(-1..=1).contains(&revolutions) {
+            return;
+        }
+        let shift = self.shift(travel.direction, travel.distance);
+        let bands = &mut self.bands[of(travel.direction)];
+        let band = &mut bands[band_of(travel.distance)];
+        let wait = travel.wait.as_nanos() as i64 + shift;
+        let missed = wait - travel.period.as_nanos() as i64;
+        let mut told = false;
+        if let Some(slack) = step_of(wait) {
+            band.count(&self.odds, slack, usize::from(revolutions > 0));
+            band.late += f32::from(u8::from(revolutions > 0));
+            told = true;
+        }
+        if let Some(slack) = step_of(missed) {
+            band.count(&self.odds, slack, usize::from(revolutions >= 0));
+            band.early += f32::from(u8::from(revolutions < 0));
+            told = true;
+        }
+        if told && band.look() {
+            self.is_due = Due::Yes;
+        }
+    }
+
+    /// The tables with all that was learned, made from those of the beginning, if that is more than
+    /// what was adopted before.
+    pub(super) fn refined(&mut self, now: Instant, original: &SeekCurve) -> Option<SeekCurve> {
+        let is_early = self.adopted.is_some_and(|at| now < at + ADOPT_EVERY);
+        if self.is_due == Due::No || is_early {
+            return None;
+        }
+        self.is_due = Due::No;
+        self.adopted = Some(now);
+        for band in self.bands.iter_mut().flatten() {
+            band.shift = band.next;
+        }
+        let read = self.table(Direction::Read, original.read())?;
+        let write = self.table(Direction::Write, original.write())?;
+        Some(SeekCurve::new(read, write))
+    }
+
+    /// What was adopted for a distance, in nanoseconds: between the middles of two bands, what is
+    /// between theirs.
+    fn shift(&self, direction: Direction, distance: u32) -> i64 {
+        let bands = &self.bands[of(direction)];
+        let band = band_of(distance);
+        let (low, high) = match distance < middle(band) {
+            true => (band.saturating_sub(1), band),
+            false => (band, (band + 1).min(bands.len() - 1)),
+        };
+        let (from, to) = (middle(low), middle(high));
+        let (least, most) = (bands[low].shift, bands[high].shift);
+        if to <= from {
+            return most;
+        }
+        let part = i64::from(distance.clamp(from, to) - from);
+        least + (most - least) * part / i64::from(to - from)
+    }
+
+    fn table(&self, direction: Direction, original: &SeekTable) -> Option<SeekTable> {
+        let cylinders = original.cylinders();
+        let middles = (0..BANDS as usize).map(middle);
+        let middles = middles.filter(|&distance| distance < cylinders);
+        let believed = middles.map(|distance| (distance, original.time(distance)));
+        let mut points: Vec<(u32, Duration)> = believed.chain(original.points()).collect();
+        points.sort_unstable();
+        points.dedup_by_key(|point| point.0);
+        for (distance, time) in &mut points {
+            let most = (time.as_nanos() / PART) as i64;
+            let shift = self.shift(direction, *distance).clamp(-most, most);
+            *time = time.adjusted(shift);
+        }
+        SeekTable::new(points, cylinders).ok()
+    }
+}
+
+impl Band {
+    fn new(odds: &Odds) -> Self {
+        Band {
+            likelihood: [odds.prior; SPREADS.len()],
+            commands: 0,
+            late: 0.0,
+            early: 0.0,
+            shift: 0,
+            next: 0,
+        }
+    }
+
+    /// The arm was later than `slack` steps, or was not.
+    fn count(&mut self, odds: &Odds, slack: i64, side: usize) {
+        let kept = 1.0 - 1.0 / MEMORY;
+        for (likelihood, by_slack) in self.likelihood.iter_mut().zip(&odds.by_spread) {
+            // What is left of the first shift's slack; each further shift has one step less.
+            let first = (slack + SIDE + REACH) as usize;
+            let by_shift = by_slack[..=first].iter().rev();
+            for ((shift, odds), prior) in likelihood.iter_mut().zip(by_shift).zip(&odds.prior) {
+                *shift = prior + (*shift - prior) * kept + odds[side];
+            }
+        }
+        self.late *= kept;
+        self.early *= kept;
+    }
+
+    /// Looks now and then at what the commands have told; whether that should be adopted.
+    fn look(&mut self) -> bool {
+        self.commands += 1;
+        if !self.commands.is_multiple_of(LOOK_EVERY) {
+            return false;
+        }
+        let (mean, deviation) = self.estimate();
+        let more = mean - self.shift as f64;
+        let seen = if more > 0.0 { self.late } else { self.early };
+        let is_told = more.abs() > WORTH.max(SURE * deviation) && seen >= SEEN;
+        if is_told {
+            self.next = mean as i64;
+        }
+        is_told
+    }
+
+    /// The shift's mean and standard deviation, in nanoseconds.
+    fn estimate(&self) -> (f64, f64) {
+        let all = self.likelihood.iter().flatten();
+        let most = all.copied().fold(f32::MIN, f32::max);
+        let (mut sum, mut first, mut second) = (0.0, 0.0, 0.0);
+        for by_shift in &self.likelihood {
+            for (place, &likelihood) in by_shift.iter().enumerate() {
+                let weight = f64::from(likelihood - most).exp();
+                let shift = ((place as i64 - SIDE) * STEP) as f64;
+                sum += weight;
+                first += weight * shift;
+                second += weight * shift * shift;
+            }
+        }
+        let mean = first / sum;
+        (mean, (second / sum - mean * mean).max(0.0).sqrt())
+    }
+}
+
+impl Odds {
+    fn new() -> Self {
+        let slack = |place: i64| ((place - REACH) * STEP) as f64;
+        let odds = |spread: f64, place: i64| {
+            let later = 1.0 / (1.0 + (slack(place) / spread).exp());
+            let later = OTHERWISE / 2.0 + (1.0 - OTHERWISE) * later;
+            [(1.0 - later).ln() as f32, later.ln() as f32]
+        };
+        let by_slack = |&spread: &f64| std::array::from_fn(|place| odds(spread, place as i64));
+        let prior = |place: usize| {
+            let shift = (place as i64 - SIDE) as f64;
+            (-shift * shift / (2.0 * PRIOR * PRIOR)) as f32
+        };
+        Odds {
+            by_spread: SPREADS.iter().map(by_slack).collect(),
+            prior: std::array::from_fn(prior),
+        }
+    }
+}
+
+/// A slack in steps, if something is learned of it.
+fn step_of(nanos: i64) -> Option<i64> {
+    let step = (nanos + STEP / 2).div_euclid(STEP);
+    (step.abs() <= REACH - SIDE).then_some(step)
+}
+
+fn of(direction: Direction) -> usize {
+    match direction {
+        Direction::Read => 0,
+        Direction::Write => 1,
+    }
+}
+
+/// The band of a distance of at least 1.
+fn band_of(distance: u32) -> usize {
+    let octave = distance.ilog2();
+    // The upper half of an octave begins at the root of two.
+    let upper = u64::from(distance).pow(2) >= 2 << (2 * octave);
+    ((2 * octave + u32::from(upper)).min(BANDS - 1)) as usize
+}
+
+/// The middle of a band's distances.
+fn middle(band: usize) -> u32 {
+    // The band from d to d * sqrt(2), about at its geometric middle.
+    2.0_f64.powf((band as f64 + 0.5) / 2.0).round() as u32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TURN: i64 = 6_000_000;
+
+    /// A drive whose seeks over 300 to 400 cylinders take `off` nanoseconds longer than the table says,
+    /// by about 60 us; requests that wait for at most `most` are chosen. Answers what is believed
+    /// of 350 cylinders in the end, in nanoseconds more than at first, and how often tables were
+    /// adopted.
+    fn learned(off: i64, most: i64) -> (i64, u32) {
+        let table = || SeekTable::new(vec![(1, Duration::from_millis(3))], 1000).expect("a table");
+        let original = SeekCurve::new(table(), table());
+        let mut believed = original.clone();
+        let mut arm = Arm::new();
+        let mut adoptions = 0;
+        for n in 0..3000_u64 {
+            let dice = |k: u64| (n * 16 + k + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 40;
+            let noise = (0..12).map(|k| (dice(k) % 1001) as i64).sum::<i64>() - 6000;
+            let distance = 300 + (dice(12) % 100) as u32;
+            let wait = (dice(13) as i64 * 7_919) % most;
+            let more = believed.read().time(distance).as_nanos() as i64 - 3_000_000;
+            let later = off - more + noise * 60;
+            // The platter passes at `wait` and every turn before and after it.
+            let revolutions = (later - wait).div_euclid(TURN) + 1;
+            let travel = Travel {
+                direction: Direction::Read,
+                distance,
+                wait: Duration::from_nanos(wait as u64),
+                period: Duration::from_nanos(TURN as u64),
+            };
+            arm.observe(&travel, revolutions);
+            let now = Instant::from_nanos(n * 9_000_000);
+            if let Some(refined) = arm.refined(now, &original) {
+                believed = refined;
+                adoptions += 1;
+            }
+        }
+        let more = believed.read().time(350).as_nanos() as i64 - 3_000_000;
+        // Nothing was written, and there were no other seeks.
+        let others = [believed.write().time(350), believed.read().time(50)];
+        assert_eq!(others, [Duration::from_millis(3); 2]);
+        (more, adoptions)
+    }
+
+    #[test]
+    fn with_waits_of_all_lengths_a_slower_and_a_faster_arm_are_found() {
+        for off in [-300_000, -150_000, 150_000, 300_000] {
+            let (more, adoptions) = learned(off, TURN);
+            assert!((more - off).abs() < 60_000, "{off}: {more}");
+            assert!(adoptions > 0);
+        }
+    }
+
+    #[test]
+    fn with_short_waits_only_a_slower_arm_is_found_and_a_faster_one_left_alone() {
+        let (more, _) = learned(200_000, TURN / 4);
+        assert!((more - 200_000).abs() < 60_000, "{more}");
+        assert_eq!(learned(-200_000, TURN / 4), (0, 0));
+    }
+
+    #[test]
+    fn an_arm_that_is_as_believed_is_left_alone() {
+        for most in [TURN, TURN / 4] {
+            assert_eq!(learned(0, most), (0, 0));
+        }
+    }
+
+    #[test]
+    fn no_time_changes_by_more_than_a_fifth() {
+        let (more, _) = learned(1_200_000, TURN / 4);
+        assert!((1..=600_000).contains(&more), "{more}");
+    }
+
+    #[test]
+    fn each_band_has_its_middle_and_no_distance_is_out_of_them() {
+        let mut before = 0;
+        for distance in (1..100_000).chain([u32::MAX / 2, u32::MAX]) {
+            let band = band_of(distance);
+            assert!(band >= before && band < BANDS as usize);
+            before = band;
+        }
+        for band in 4..BANDS as usize {
+            assert_eq!(band_of(middle(band)), band);
+        }
+    }
+}
