@@ -207,3 +207,18 @@ fn nothing_is_told_behind_a_length_that_was_cut() {
     let expected = "668e33ef 0001 0005 'cookie..' 0000000c 00000001 ffff0000 00000002";
     assert_eq!(out, bytes(expected));
 }
+
+#[test]
+fn no_more_states_are_looked_at_than_were_asked_about() {
+    for style in [Style::Structured, Style::Extended] {
+        let looked_at = std::cell::Cell::new(0);
+        let endless = std::iter::repeat(Descriptor {
+            length: 512,
+            state: ZERO,
+        })
+        .inspect(|_| looked_at.set(looked_at.get() + 1));
+        let chunks = reply(style, 7, 0).chunks().expect("chunks");
+        let told = chunks.block_status(&mut Vec::new(), 1, 512, endless, Place::Last);
+        assert_eq!((told, looked_at.get()), (Ok(()), 16));
+    }
+}
