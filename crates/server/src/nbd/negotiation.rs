@@ -93,6 +93,9 @@ pub enum Reason {
     /// `NBD_OPT_EXPORT_NAME` without TLS where that is required: it has no reply for that.
     #[error("the client did not start TLS, which is required here")]
     TlsRequired,
+    /// `NBD_OPT_EXPORT_NAME` while the service goes down: it has no reply for that.
+    #[error("the service is going down")]
+    ShuttingDown,
     /// `NBD_OPT_EXPORT_NAME` after extended headers, which forbid it.
     #[error("NBD_OPT_EXPORT_NAME after extended headers, expected NBD_OPT_GO")]
     ExtendedName,
@@ -103,6 +106,7 @@ pub enum Reason {
 pub struct Negotiation {
     exports: Arc<[Offer]>,
     security: Security,
+    service: Service,
     tls: Tls,
     client: Client,
     style: Style,
@@ -111,6 +115,13 @@ pub struct Negotiation {
     phase: Phase,
     held: Vec<u8>,
     out: Vec<u8>,
+}
+
+/// Whether clients may still begin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Service {
+    Open,
+    GoingDown,
 }
 
 /// Whether TLS is on.
@@ -159,6 +170,7 @@ impl Negotiation {
         Self {
             exports,
             security,
+            service: Service::Open,
             tls: Tls::Off,
             client: Client::default(),
             style: Style::Simple,
@@ -239,6 +251,11 @@ impl Negotiation {
         }
     }
 
+    /// The service goes down: from now on every option is answered by that, until the client goes.
+    pub const fn shut_down(&mut self) {
+        self.service = Service::GoingDown;
+    }
+
     /// What was awaited is there.
     fn complete(&mut self, held: &[u8]) {
         match self.phase {
@@ -293,6 +310,11 @@ impl Negotiation {
         if option == option::ABORT {
             self.answers(option).ack();
             self.close(Reason::Aborted);
+        } else if self.service == Service::GoingDown && option == option::EXPORT_NAME {
+            self.close(Reason::ShuttingDown);
+        } else if self.service == Service::GoingDown {
+            let reason = "the service is going down";
+            self.answers(option).error(answer::SHUTDOWN, reason);
         } else if option == option::EXPORT_NAME {
             self.export_name(payload);
         } else if !self.client.fixed {

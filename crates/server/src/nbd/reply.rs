@@ -185,7 +185,7 @@ impl Chunks {
     /// The states from the request's offset on, in the context that was agreed as `context`.
     /// Neighbours of one state become one descriptor, empty ones are left out, and what goes too
     /// far for the request, for its header or for [`DESCRIPTORS`] is cut off: the client asks
-    /// again from there. `block` is the smallest block of the export, in bytes.
+    /// again from there. No more of `states` is looked at than that. `block` is the smallest block of the export, in bytes.
     ///
     /// # Errors
     /// If there is nothing to tell: the reply needs at least one descriptor. Nothing is appended.
@@ -253,7 +253,9 @@ impl Chunks {
         while told < asked && count < most {
             let Some(first) = states.next() else { break };
             let mut length = first.length;
-            while let Some(next) = states.next_if(|next| next.state == first.state) {
+            while told.saturating_add(length) < asked
+                && let Some(next) = states.next_if(|next| next.state == first.state)
+            {
                 length = length.saturating_add(next.length);
             }
             let cut = length.min(longest);

@@ -181,3 +181,20 @@ fn tls_is_not_on_before_it_was_asked_for() {
     let answered = answer(&mut server, &option(3, 0));
     assert_eq!(only_reply(3, &answered), 0x8000_0005);
 }
+
+#[test]
+fn a_service_that_goes_down_lets_nobody_begin() {
+    let mut server = greeted(Security::Optional);
+    answer(&mut server, &option(8, 0));
+    server.shut_down();
+    for number in [3, 5, 6, 7, 8, 9, 10, 11, 99] {
+        let answered = answer(&mut server, &option(number, 0));
+        assert_eq!(only_reply(number, &answered), 0x8000_0007, "{number}");
+    }
+    assert_eq!(only_reply(2, &answer(&mut server, &option(2, 0))), 1);
+
+    let mut server = greeted(Security::Plain);
+    server.shut_down();
+    assert!(answer(&mut server, &(option(1, 2) + "'db'")).is_empty());
+    assert_eq!(server.step(), Step::Closed(Reason::ShuttingDown));
+}

@@ -4,9 +4,11 @@
 mod client_handshake;
 mod client_lies;
 mod client_replies;
+mod garbage;
 mod handshake;
 mod offered;
 mod options;
 mod refused_requests;
 mod replies;
 mod requests;
+mod sessions;

@@ -1,11 +1,14 @@
 //! Options and their answers, byte by byte.
 
+use std::sync::Arc;
+
 use server::nbd::negotiation::{
     Negotiation, OPTION, OPTIONS, OUTPUT, Reason, SKIPPED, Security, Step,
 };
+use server::nbd::offer::Text;
 use server::nbd::{Context, Style};
 
-use crate::offered::{agreed, answer, bytes, greeted, only_reply, option, replies};
+use crate::offered::{agreed, answer, bytes, db, greeted, only_reply, option, replies};
 
 const UNSUP: u32 = 0x8000_0001;
 const POLICY: u32 = 0x8000_0002;
@@ -146,6 +149,20 @@ fn a_context_is_selected_by_its_whole_name_and_for_one_export() {
     assert!(with(&[set.clone(), none]).is_empty());
     assert!(with(&[set.clone(), set_context(10, "iso")]).is_empty());
     assert!(with(&[set, option(10, 1) + "00"]).is_empty());
+}
+
+#[test]
+fn a_context_that_was_selected_for_one_export_is_none_of_another() {
+    let mut bulk = db();
+    bulk.name = Text::new("bulk").expect("short");
+    for (selected, number) in [("db", 0), ("bulk", 1)] {
+        let mut server = Negotiation::new(Arc::new([db(), bulk.clone()]), Security::Plain);
+        server.output().clear();
+        answer(&mut server, &("00000003".to_owned() + &option(8, 0)));
+        answer(&mut server, &set_context(10, selected));
+        answer(&mut server, &(option(7, 10) + "00000004 'bulk' 0000"));
+        assert_eq!(agreed(&server).contexts.len(), number, "{selected}");
+    }
 }
 
 /// What is wrong with an option, its number, its payload, and how it is answered.

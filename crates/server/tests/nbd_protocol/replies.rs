@@ -192,3 +192,33 @@ fn lengths_beyond_32_bits_are_cut_to_whole_blocks_in_the_compact_style() {
     );
     assert_eq!(status(Style::Extended, 0, &states), Ok(bytes(&expected)));
 }
+
+#[test]
+fn nothing_is_told_behind_a_length_that_was_cut() {
+    // Almost 4 GiB are asked about, and the export tells in pieces of 64 KiB.
+    let text = "25609513 0000 0007 'cookie..' 0000000000000000 fffffe00";
+    let reply = Reply::to(&parsed(text, Style::Structured), Style::Structured);
+    let states =
+        [(1 << 40, ZERO), (1 << 16, 0)].map(|(length, state)| Descriptor { length, state });
+    let mut out = Vec::new();
+    let chunks = reply.chunks().expect("chunks");
+    let told = chunks.block_status(&mut out, 1, 1 << 16, states, Place::Last);
+    assert_eq!(told, Ok(()));
+    let expected = "668e33ef 0001 0005 'cookie..' 0000000c 00000001 ffff0000 00000002";
+    assert_eq!(out, bytes(expected));
+}
+
+#[test]
+fn no_more_states_are_looked_at_than_were_asked_about() {
+    for style in [Style::Structured, Style::Extended] {
+        let looked_at = std::cell::Cell::new(0);
+        let endless = std::iter::repeat(Descriptor {
+            length: 512,
+            state: ZERO,
+        })
+        .inspect(|_| looked_at.set(looked_at.get() + 1));
+        let chunks = reply(style, 7, 0).chunks().expect("chunks");
+        let told = chunks.block_status(&mut Vec::new(), 1, 512, endless, Place::Last);
+        assert_eq!((told, looked_at.get()), (Ok(()), 16));
+    }
+}
