@@ -15,6 +15,7 @@
 //! [`Arm::write_settle_nanos`] is too small by the time that one block needs to come over the bus,
 //! until somebody who has measured that has called [`Arm::with_data`].
 
+mod check;
 mod curve;
 mod refine;
 pub mod reposition;
@@ -42,7 +43,7 @@ pub struct Arm {
     /// The standard deviation of a single read's repositioning, that of the overhead included, by
     /// all seeks together.
     pub deviation: Duration,
-    /// How often fresh seeks of random distances came in time, and too late, as predicted.
+    /// How often the time between two fresh tracks was as the table of reads has it.
     pub confidence: Confidence,
 }
 
@@ -69,28 +70,28 @@ pub struct Effort {
     pub samples: u32,
     /// The same for writes.
     pub write_samples: u32,
-    /// At most so many distances are added where the curve bends.
-    pub refinements: u32,
-    /// Fresh seeks that are predicted.
+    /// No longer than that distances are added where the curve bends.
+    pub refining: Duration,
+    /// Fresh pairs of tracks for which the time is predicted, and measured.
     pub checks: u32,
 }
 
 impl Effort {
-    /// Errors of some 20 us where seeks scatter by 60; about a minute of a drive of 1995 with
+    /// Errors of some 20 us where seeks scatter by 60; up to two minutes of a drive of 1995 with
     /// writes. A choice.
     pub const FULL: Effort = Effort {
         samples: 12,
         write_samples: 6,
-        refinements: 80,
-        checks: 60,
+        refining: Duration::from_secs(60),
+        checks: 40,
     };
 
     /// A third of the time, and errors half as large again or more. A choice.
     pub const QUICK: Effort = Effort {
         samples: 4,
         write_samples: 4,
-        refinements: 20,
-        checks: 20,
+        refining: Duration::from_secs(8),
+        checks: 12,
     };
 }
 
