@@ -15,6 +15,7 @@
 //! [`Arm::write_settle_nanos`] is too small by the time that one block needs to come over the bus,
 //! until somebody who has measured that has called [`Arm::with_data`].
 
+mod check;
 mod curve;
 mod refine;
 pub mod reposition;
@@ -42,7 +43,7 @@ pub struct Arm {
     /// The standard deviation of a single read's repositioning, that of the overhead included, by
     /// all seeks together.
     pub deviation: Duration,
-    /// How often fresh seeks of random distances came in time, and too late, as predicted.
+    /// How often the time between two fresh tracks was as the table of reads has it.
     pub confidence: Confidence,
 }
 
@@ -69,28 +70,28 @@ pub struct Effort {
     pub samples: u32,
     /// The same for writes.
     pub write_samples: u32,
-    /// At most so many distances are added where the curve bends.
-    pub refinements: u32,
-    /// Fresh seeks that are predicted.
+    /// No longer than that distances are added where the curve bends.
+    pub refining: Duration,
+    /// Fresh pairs of tracks for which the time is predicted, and measured.
     pub checks: u32,
 }
 
 impl Effort {
-    /// Errors of some 20 us where seeks scatter by 60; about a minute of a drive of 1995 with
+    /// Errors of some 20 us where seeks scatter by 60; up to two minutes of a drive of 1995 with
     /// writes. A choice.
     pub const FULL: Effort = Effort {
         samples: 12,
         write_samples: 6,
-        refinements: 80,
-        checks: 60,
+        refining: Duration::from_secs(60),
+        checks: 40,
     };
 
     /// A third of the time, and errors half as large again or more. A choice.
     pub const QUICK: Effort = Effort {
         samples: 4,
         write_samples: 4,
-        refinements: 20,
-        checks: 20,
+        refining: Duration::from_secs(8),
+        checks: 12,
     };
 }
 
@@ -103,18 +104,26 @@ impl Arm {
         table(&self.read, cylinders)
     }
 
-    /// The table of writes, for a drive of so many cylinders: over distances that were only read,
-    /// a write is as much longer than a read as over the distances next to them.
+    /// The table of writes, for a drive of so many cylinders.
     ///
     /// # Errors
     /// If nothing was found.
     pub fn write_table(&self, cylinders: u32) -> Result<SeekTable, SeekError> {
-        let Some(last) = self.write.last() else {
-            return Err(SeekError::Empty);
-        };
-        let reads = self.read_table(cylinders)?;
-        let longer = |point: &SeekPoint| nanos(point.mean) - nanos(reads.time(point.distance));
+        table(&self.write_points(), cylinders)
+    }
+
+    /// Seeks of writes over all distances that were measured: over those that were only read, a
+    /// write is as much longer than a read as over the distances next to them. None if no writes
+    /// were measured.
+    pub fn write_points(&self) -> Vec<SeekPoint> {
         let mut points = self.write.clone();
+        let (Some(last), Some(longest)) = (self.write.last(), self.read.last()) else {
+            return points;
+        };
+        let Ok(reads) = self.read_table(longest.distance.max(last.distance) + 1) else {
+            return points;
+        };
+        let longer = |point: &SeekPoint| nanos(point.mean) - nanos(reads.time(point.distance));
         for read in &self.read {
             let Err(above) = self
                 .write
@@ -133,7 +142,7 @@ impl Arm {
             });
         }
         points.sort_by_key(|point| point.distance);
-        table(&points, cylinders)
+        points
     }
 
     /// The same with the time that the data of a one-block write need to come, counted from when
@@ -148,10 +157,64 @@ impl Arm {
 }
 
 fn table(points: &[SeekPoint], cylinders: u32) -> Result<SeekTable, SeekError> {
+    let points = whole_stroke(points, cylinders.saturating_sub(1));
     let points = points.iter().map(|point| (point.distance, point.mean));
     SeekTable::new(points.collect(), cylinders)
 }
 
+/// The points and, if the arm was not measured over its whole stroke, one at its end: on the line
+/// through the last one and one of about half its distance. The last two of a measured table may
+/// have any slope.
+pub(crate) fn whole_stroke(measured: &[SeekPoint], stroke: u32) -> Vec<SeekPoint> {
+    let mut points = measured.to_vec();
+    let Some(last) = measured.last().filter(|last| last.distance < stroke) else {
+        return points;
+    };
+    let half = measured.partition_point(|point| point.distance <= last.distance / 2);
+    let Some(half) = half.checked_sub(1).map(|place| measured[place]) else {
+        return points;
+    };
+    let rise = last.mean.saturating_sub(half.mean).as_nanos() as f64;
+    let more = rise * f64::from(stroke - last.distance) / f64::from(last.distance - half.distance);
+    let end = last.mean + Duration::from_nanos(more as u64);
+    points.push(SeekPoint {
+        distance: stroke,
+        mean: end,
+        inward: end,
+        outward: end,
+        ..*last
+    });
+    points
+}
+
 fn nanos(time: Duration) -> i64 {
     i64::try_from(time.as_nanos()).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn beyond_the_last_distance_seeks_go_on_as_over_the_half_before_it() {
+        let point = |distance, millis| SeekPoint {
+            distance,
+            mean: Duration::from_micros(millis),
+            ..SeekPoint::default()
+        };
+        // The last two points alone would have 1,000 cylinders more take 80 ms.
+        let measured = [
+            point(1, 800),
+            point(100, 2_000),
+            point(190, 2_100),
+            point(200, 3_000),
+        ];
+        let whole = whole_stroke(&measured, 1_200);
+        assert_eq!(whole[..4], measured);
+        assert_eq!(
+            (whole[4].distance, whole[4].mean),
+            (1_200, Duration::from_millis(13))
+        );
+        assert_eq!(whole_stroke(&measured, 200), measured);
+    }
 }

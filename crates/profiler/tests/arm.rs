@@ -134,7 +134,8 @@ fn reads_of_every_drive() {
             measured.arm.confidence.share(),
         );
         assert!(errors.points < 35.0, "{name}: {} us", errors.points);
-        assert!(errors.read.1 < 60.0, "{name}: {:?} us", errors.read);
+        assert!(errors.read.0 < 50.0, "{name}: {:?} us", errors.read);
+        assert!(errors.read.1 < 45.0, "{name}: {:?} us", errors.read);
     }
 }
 
@@ -150,8 +151,8 @@ fn tables_of_reads_and_writes() {
         let measured = measured(entry, &noisy(), Writes::Allowed, Effort::FULL);
         let errors = errors(&measured);
         assert!(errors.points < 35.0, "{name}: {} us", errors.points);
-        assert!(errors.read.0 < 50.0, "{name}: {:?} us", errors.read);
-        assert!(errors.read.1 < 50.0, "{name}: {:?} us", errors.read);
+        assert!(errors.read.0 < 40.0, "{name}: {:?} us", errors.read);
+        assert!(errors.read.1 < 40.0, "{name}: {:?} us", errors.read);
         let write = errors.write.expect("writes");
         assert!(write.1 < 60.0, "{name}: {write:?} us");
         assert!(errors.switch.abs() < 50.0, "{name}: {} us", errors.switch);

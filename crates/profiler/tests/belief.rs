@@ -169,6 +169,35 @@ fn true_findings_predict_every_read() {
 }
 
 #[test]
+fn writes_follow_the_curve_of_reads_between_the_distances_that_were_written() {
+    let truth = truth("quantum-atlas-10k");
+    let mut found = findings(&truth);
+    let arm = found.arm.as_mut().expect("an arm");
+    // A write takes 0.1 ms longer than a read, and was measured over every fourth distance.
+    let longer = |read: &SeekPoint| SeekPoint {
+        mean: read.mean.adjusted(100_000),
+        ..*read
+    };
+    arm.write = arm.read.iter().step_by(4).map(longer).collect();
+    let believed = belief::profile(&found, &device(&truth), "found").expect("a profile");
+    let longest = found
+        .arm
+        .expect("an arm")
+        .write
+        .last()
+        .expect("some")
+        .distance;
+    for distance in 1..longest {
+        let [read, write] = [believed.seek.read(), believed.seek.write()]
+            .map(|table| table.time(distance).as_nanos());
+        assert!(
+            write.abs_diff(read + 100_000) < 10,
+            "{distance}: {read}, {write}"
+        );
+    }
+}
+
+#[test]
 fn without_firmware_the_phase_of_every_answer_is_right() {
     let truth = truth("quantum-atlas-10k");
     let found = Findings {

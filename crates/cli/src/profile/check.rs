@@ -157,16 +157,19 @@ fn common(angles: &[f64]) -> f64 {
     tried.max_by_key(|one| near(*one)).unwrap_or(0.0)
 }
 
-/// The mean error of the seek times of reads over the distances of the truth's table, in us.
+/// The mean error of the seek times of reads over the distances of the truth's table, in us: those
+/// that the drive has, as some published tables go on beyond the last cylinder.
 fn seek_error(believed: &Profile, truth: &Profile) -> f64 {
-    let points = truth.seek.read().points();
-    let count = points.len() as f64;
     let cylinders = believed.geometry.cylinders();
-    let off = points.map(|(distance, is)| {
+    let reachable = |&(distance, _): &(u32, _)| distance < truth.geometry.cylinders();
+    let points = truth.seek.read().points().filter(reachable);
+    let (mut sum, mut count) = (0.0, 0.0);
+    for (distance, is) in points {
         let found = believed.seek.read().time(distance.min(cylinders - 1));
-        (found.as_nanos() as f64 - is.as_nanos() as f64).abs() / 1e3
-    });
-    off.sum::<f64>() / count
+        sum += (found.as_nanos() as f64 - is.as_nanos() as f64).abs() / 1e3;
+        count += 1.0;
+    }
+    sum / count
 }
 
 /// The share of the zones of which first and last block, and sectors on a track, are as found; none

@@ -7,7 +7,6 @@ use drive::seek::SeekTable;
 use crate::arm::reposition::Spread;
 use crate::arm::survey::{Gap, Near, Subject, Survey, Ways};
 use crate::arm::{Arm, Effort, SeekPoint};
-use crate::confidence::Confidence;
 use crate::device::{Offers, Writes};
 use crate::prober::Prober;
 
@@ -26,8 +25,7 @@ pub async fn measure(prober: &Prober, geometry: &Geometry, effort: Effort) -> Op
     let mut distances: Vec<u32> = distances.map(|over| survey.reachable(over)).collect();
     distances.sort_unstable();
     distances.dedup();
-    let mut reads = survey.direction(Direction::Read, &distances, None).await?;
-    survey.refine(&mut reads.points, reads.overhead).await;
+    let reads = survey.direction(Direction::Read, &distances, None).await?;
     let mut arm = Arm {
         read: reads.points,
         head_switch: reads.switch.unwrap_or_default(),
@@ -50,6 +48,7 @@ pub async fn measure(prober: &Prober, geometry: &Geometry, effort: Effort) -> Op
             .map(|point| earlier(point, settle))
             .collect();
     }
+    survey.refine(&mut arm.read, reads.overhead).await;
     let table = arm.read_table(geometry.cylinders()).ok()?;
     arm.confidence = survey.check(&table, reads.overhead).await;
     arm.deviation = Duration::from_nanos(survey.scatter.deviation() as u64);
@@ -88,14 +87,18 @@ struct Found {
 /// is farther, it takes longer to find. A choice.
 const STEP: f64 = 1.0 / 8.0;
 
+/// A distance that cannot be measured is replaced by one that is shorter by this part of it. A choice:
+/// those of the table differ by a fifth.
+const SHORTER: u32 = 50;
+
+/// So many lengths are tried, each shorter by as much. A choice.
+const LESS: u32 = 4;
+
 /// The same where the curve is expected to rise as another one. A choice.
 const LIKE: f64 = 1.0 / 48.0;
 
 /// What is subtracted from everything is measured so many times as well. A choice.
 const BASE: u32 = 4;
-
-/// A prediction is checked so many deviations before and after it.
-const MARGIN: f64 = 3.0;
 
 impl Survey<'_> {
     /// A seek.
@@ -132,9 +135,8 @@ impl Survey<'_> {
         let mut points = Vec::new();
         let mut before: Option<(u32, Ways<Spread>)> = None;
         for &distance in distances {
-            let near = self.near(before, distance, like);
-            let subject = self.subject(distance, direction);
-            let Some(found) = self.agreed(subject, near).await else {
+            let Some((distance, found)) = self.about(distance, direction, before, like).await
+            else {
                 continue;
             };
             before = Some((distance, found));
@@ -145,6 +147,31 @@ impl Survey<'_> {
             switch,
             points,
         })
+    }
+
+    /// Measures a distance, or a little less if that cannot be done: the full stroke lies between few
+    /// tracks only, and without it the table ends early.
+    async fn about(
+        &mut self,
+        distance: u32,
+        direction: Direction,
+        before: Option<(u32, Ways<Spread>)>,
+        like: Option<&SeekTable>,
+    ) -> Option<(u32, Ways<Spread>)> {
+        let less = (0..LESS).map(|times| distance - distance / SHORTER * times);
+        let mut tried = 0;
+        for distance in less {
+            if distance == tried {
+                continue;
+            }
+            tried = distance;
+            let near = self.near(before, distance, like);
+            let subject = self.subject(distance, direction);
+            if let Some(found) = self.agreed(subject, near).await {
+                return Some((distance, found));
+            }
+        }
+        None
     }
 
     /// Where the time over a distance may be, after that over another one.
@@ -163,38 +190,6 @@ impl Survey<'_> {
             None => (0.0, STEP),
         };
         found.map(|way| Some((way.mean.as_nanos() as f64 + rise, self.period * off)))
-    }
-
-    /// Predicts fresh seeks, of random distances and of distances of random length.
-    async fn check(&mut self, table: &SeekTable, overhead: f64) -> Confidence {
-        let Some(longest) = table.points().map(|(distance, _)| distance).last() else {
-            return Confidence::NONE;
-        };
-        let (mut came_true, mut checks) = (0, 0);
-        for check in 0..self.effort.checks {
-            let within = match check % 4 {
-                0 | 1 => longest,
-                2 => longest.min(1000),
-                _ => longest.min(100),
-            };
-            let distance = 1 + self.spread(within);
-            let Some([from, to]) = self.pair(Gap::Cylinders(distance)) else {
-                continue;
-            };
-            let margin = MARGIN * self.scatter.deviation();
-            let mean = overhead + table.time(distance).as_nanos() as f64;
-            // One that just comes in time, or one that just does not.
-            let lead = match check / 4 % 2 {
-                0 => mean + margin,
-                _ => mean - margin,
-            };
-            let Some(answer) = self.trips.try_once(&from, &to, lead).await else {
-                continue;
-            };
-            checks += 1;
-            came_true += u32::from(answer.holds(mean));
-        }
-        Confidence::of(came_true, checks)
     }
 }
 

@@ -197,6 +197,11 @@ impl<'a> Trips<'a> {
         None
     }
 
+    /// The present.
+    pub fn now(&self) -> Instant {
+        self.prober.now()
+    }
+
     fn period(&self) -> Option<f64> {
         let clock = self.prober.findings(|findings| findings.clock);
         clock.map(|clock| clock.period())

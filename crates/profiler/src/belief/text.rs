@@ -8,7 +8,7 @@ use drive::geometry::indexed::{Description, GroupDescription};
 use drive::{Angle, Part};
 
 use super::{defaults, known, tracks};
-use crate::arm::{Arm, SeekPoint};
+use crate::arm::{self, Arm, SeekPoint};
 use crate::confidence::Confidence;
 use crate::device::{Device, Writes};
 use crate::findings::Findings;
@@ -120,40 +120,17 @@ fn seek(text: &mut String, findings: &Findings, cylinders: u32) {
     };
     put!(text, "write_settle_ms = {}", settle as f64 / 1e6);
     let stroke = cylinders.saturating_sub(1);
-    let whole = |points: &[SeekPoint]| whole_stroke(points, stroke);
+    let whole = |points: &[SeekPoint]| arm::whole_stroke(points, stroke);
     points(text, "read_points", &whole(&arm.read), |point| point.mean);
     if !arm.write.is_empty() {
-        points(text, "write_points", &whole(&arm.write), |point| point.mean);
+        points(text, "write_points", &whole(&arm.write_points()), |point| {
+            point.mean
+        });
     }
     if has_spread(arm) {
         let of = |point: &SeekPoint| point.deviation;
         points(text, "deviation_points", &whole(&arm.read), of);
     }
-}
-
-/// The points and, if the arm was not measured over its whole stroke, one at its end: on the line
-/// through the last one and one of about half its distance. The last two of a measured table may
-/// have any slope.
-fn whole_stroke(measured: &[SeekPoint], stroke: u32) -> Vec<SeekPoint> {
-    let mut points = measured.to_vec();
-    let Some(last) = measured.last().filter(|last| last.distance < stroke) else {
-        return points;
-    };
-    let half = measured.partition_point(|point| point.distance <= last.distance / 2);
-    let Some(half) = half.checked_sub(1).map(|place| measured[place]) else {
-        return points;
-    };
-    let rise = last.mean.saturating_sub(half.mean).as_nanos() as f64;
-    let more = rise * f64::from(stroke - last.distance) / f64::from(last.distance - half.distance);
-    let end = last.mean + Duration::from_nanos(more as u64);
-    points.push(SeekPoint {
-        distance: stroke,
-        mean: end,
-        inward: end,
-        outward: end,
-        ..*last
-    });
-    points
 }
 
 fn has_spread(arm: &Arm) -> bool {
@@ -387,32 +364,4 @@ fn turns(angle: Angle) -> f64 {
 
 fn millis(time: Duration) -> f64 {
     time.as_nanos() as f64 / 1e6
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn beyond_the_last_distance_seeks_go_on_as_over_the_half_before_it() {
-        let point = |distance, millis| SeekPoint {
-            distance,
-            mean: Duration::from_micros(millis),
-            ..SeekPoint::default()
-        };
-        // The last two points alone would have 1,000 cylinders more take 80 ms.
-        let measured = [
-            point(1, 800),
-            point(100, 2_000),
-            point(190, 2_100),
-            point(200, 3_000),
-        ];
-        let whole = whole_stroke(&measured, 1_200);
-        assert_eq!(whole[..4], measured);
-        assert_eq!(
-            (whole[4].distance, whole[4].mean),
-            (1_200, Duration::from_millis(13))
-        );
-        assert_eq!(whole_stroke(&measured, 200), measured);
-    }
 }
