@@ -70,53 +70,11 @@ impl Layout {
         spares: u32,
     ) -> Option<zoned::Description> {
         let mut next = 0;
-        let mut zone = |zone: &Zone| {
-            let first_cylinder = next;
+        let mut zones = Vec::new();
+        for zone in &self.zones {
+            zones.push(self.zone(zone, next, sparing, spares));
             next += zone.cylinders;
-            let places = match sparing {
-                Sparing::Tracks => zone.cylinders * self.surfaces,
-                _ => zone.cylinders * self.surfaces * zone.sectors,
-            };
-            let mut slips: Vec<u32> = self
-                .slips
-                .iter()
-                .map(|slip| share(slip.0, places.into()) as u32)
-                .collect();
-            slips.sort_unstable();
-            slips.dedup();
-            let spares = match sparing {
-                Sparing::None => 0,
-                // As many as there are slips at least.
-                _ => spares + (slips.len() + self.remaps.len()) as u32,
-            };
-            // Into the last place, which is a spare one where spares are at an end.
-            let remaps = self.remaps.iter().enumerate().map(|(nth, at)| {
-                (
-                    share(*at, u64::from(places) * 9 / 10) as u32,
-                    places - 1 - nth as u32,
-                )
-            });
-            let ends_in_spares = matches!(sparing, Sparing::ZoneEnd | Sparing::CylinderEnd);
-            let mut remaps: Vec<(u32, u32)> = remaps.filter(|_| ends_in_spares).collect();
-            remaps.sort_unstable();
-            remaps.dedup_by_key(|remap| remap.0);
-            ZoneDescription {
-                first_cylinder,
-                last_cylinder: next - 1,
-                sectors_per_track: zone.sectors,
-                track_skew: skew(zone.track_skew, zone.sectors),
-                cylinder_skew: skew(zone.cylinder_skew, zone.sectors),
-                spares,
-                slips: if sparing == Sparing::None {
-                    Vec::new()
-                } else {
-                    slips
-                },
-                remaps,
-                ..ZoneDescription::default()
-            }
-        };
-        let zones: Vec<ZoneDescription> = self.zones.iter().map(&mut zone).collect();
+        }
         let mut description = zoned::Description {
             surfaces: self.surfaces,
             cylinders: next,
@@ -143,6 +101,58 @@ impl Layout {
         }
         description.blocks = fits;
         Some(description)
+    }
+
+    /// A zone from a cylinder on.
+    fn zone(
+        &self,
+        zone: &Zone,
+        first_cylinder: u32,
+        sparing: Sparing,
+        spares: u32,
+    ) -> ZoneDescription {
+        let places = match sparing {
+            Sparing::Tracks => zone.cylinders * self.surfaces,
+            _ => zone.cylinders * self.surfaces * zone.sectors,
+        };
+        let mut slips: Vec<u32> = self
+            .slips
+            .iter()
+            .map(|slip| share(slip.0, places.into()) as u32)
+            .collect();
+        slips.sort_unstable();
+        slips.dedup();
+        let spares = match sparing {
+            Sparing::None => 0,
+            // As many as there are slips at least.
+            _ => spares + (slips.len() + self.remaps.len()) as u32,
+        };
+        // Into the last place, which is a spare one where spares are at an end.
+        let remaps = self.remaps.iter().enumerate().map(|(nth, at)| {
+            (
+                share(*at, u64::from(places) * 9 / 10) as u32,
+                places - 1 - nth as u32,
+            )
+        });
+        let ends_in_spares = matches!(sparing, Sparing::ZoneEnd | Sparing::CylinderEnd);
+        let mut remaps: Vec<(u32, u32)> = remaps.filter(|_| ends_in_spares).collect();
+        remaps.sort_unstable();
+        remaps.dedup_by_key(|remap| remap.0);
+        ZoneDescription {
+            first_cylinder,
+            last_cylinder: first_cylinder + zone.cylinders - 1,
+            sectors_per_track: zone.sectors,
+            track_skew: skew(zone.track_skew, zone.sectors),
+            cylinder_skew: skew(zone.cylinder_skew, zone.sectors),
+            spares,
+            slips: if sparing == Sparing::None {
+                Vec::new()
+            } else {
+                slips
+            },
+            remaps,
+            ..ZoneDescription::default()
+        }
     }
 
     fn bands(&self, band: u32, back: Return) -> indexed::Description {
