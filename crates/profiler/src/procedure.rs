@@ -74,10 +74,17 @@ pub async fn complete(prober: Prober, budget: Duration) {
     find_map(&prober, Duration::from_nanos(budget.as_nanos() / 2)).await;
     find_layout(&prober).await;
     begin(&prober, Step::Arm);
-    find_arm(&prober, effort(prober.now().since(begun))).await;
+    let left = Duration::from_nanos(end.as_nanos().saturating_sub(prober.now().as_nanos()));
+    let effort = match left.as_nanos() * SHARE_OF_ARM < budget.as_nanos() {
+        true => Effort::QUICK,
+        false => effort(prober.now().since(begun)),
+    };
+    find_arm(&prober, effort).await;
+    limit_arm(&prober);
     begin(&prober, Step::Firmware);
     find_firmware(&prober).await;
     complete_map(&prober, end).await;
+    limit_arm(&prober);
     begin(&prober, Step::Done);
 }
 
@@ -256,6 +263,10 @@ fn effort(passed: Duration) -> Effort {
     }
 }
 
+/// Where less than this part of the time is left for the arm and the electronics, the arm is measured
+/// at less length. A choice: of five minutes, what both take on most drives.
+const SHARE_OF_ARM: u64 = 3;
+
 async fn find_arm(prober: &Prober, effort: Effort) {
     let Some(geometry) = geometry(prober) else {
         let why = "on which cylinders tracks are is not known";
@@ -264,6 +275,15 @@ async fn find_arm(prober: &Prober, effort: Effort) {
     if arm::measure(prober, &geometry, effort).await.is_none() {
         fail(prober, Step::Arm, "no two measurements agree".to_owned());
     }
+}
+
+/// A table of distances is worth no more than the distances are.
+fn limit_arm(prober: &Prober) {
+    prober.findings(|findings| {
+        if let (Some(arm), Some(layout)) = (&mut findings.arm, &findings.layout) {
+            arm.confidence = arm.confidence.min(layout.confidence);
+        }
+    });
 }
 
 async fn find_firmware(prober: &Prober) {

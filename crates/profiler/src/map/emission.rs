@@ -95,6 +95,25 @@ impl TrackMap {
         }
     }
 
+    /// How many blocks more the track that ends before a block has room for, if it stands for itself.
+    pub(super) fn room_before(&self, end: Lba) -> u64 {
+        let after = self.pieces.partition_point(|piece| piece.first < end);
+        let before = after.checked_sub(1).map(|before| &self.pieces[before]);
+        let alone = before.filter(|piece| piece.end() == end && piece.tracks() == 1);
+        alone.map_or(0, |piece| {
+            let band = &piece.cycle[0];
+            u64::from(band.sectors.saturating_sub(band.blocks))
+        })
+    }
+
+    /// That track has so many blocks more.
+    pub(super) fn lengthen(&mut self, end: Lba, blocks: u32) {
+        let after = self.pieces.partition_point(|piece| piece.first < end);
+        if let Some(before) = after.checked_sub(1) {
+            self.pieces[before].cycle[0].blocks += blocks;
+        }
+    }
+
     /// More tracks are known, which were not known before.
     pub(super) fn insert(&mut self, piece: Piece) {
         if piece.repeats == 0 || piece.cycle.is_empty() {

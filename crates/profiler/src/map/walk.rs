@@ -66,11 +66,17 @@ impl Explorer {
             sectors: self.sectors,
             turn: turn.unwrap_or_default(),
         };
-        let Some(end) = traced.next.filter(|_| next < self.limit) else {
+        let Some(mut end) = traced.next.filter(|_| next < self.limit) else {
             self.step(&traced, kind);
             self.first = next;
             return Ok(());
         };
+        let early = self.early(&traced, next, end).await?;
+        if early > 0 {
+            self.begin_later(early);
+            next = Lba(next.0 + early);
+            end = self.eye.look(next).await?;
+        }
         let (mut start, sectors) = self.next_beginning(next, end, expected, &traced).await?;
         if sectors != self.sectors {
             let back = self.taken_from(next, start, sectors, &mut traced).await?;
@@ -168,6 +174,46 @@ impl Explorer {
         let end = Lba(next.0 - back);
         traced.slips.retain(|slip| slip.before < end);
         Ok(back)
+    }
+
+    /// How many blocks too early the present track is thought to begin: a track has no more blocks than
+    /// sectors, so that those which go on behind a whole turn of it tell. Where the last track before
+    /// happens to end just where this one begins, angles do not tell which track a block between them
+    /// is on. Nothing is told where all go on: tracks follow each other without a skew; nor where that
+    /// track has no room for them: then it is the next one that goes on there. `end` is where the first
+    /// block behind the turn ends.
+    async fn early(&mut self, traced: &Traced, next: Lba, end: Angle) -> Result<u64, Lost> {
+        let tolerance = SAME / f64::from(self.sectors);
+        let whole = traced.blocks == self.sectors && traced.slips.is_empty();
+        let first = self.first;
+        let room = self
+            .prober
+            .findings(|findings| findings.map.room_before(first));
+        if !whole || room == 0 || apart(self.start + width(self.sectors), end).abs() > tolerance {
+            return Ok(0);
+        }
+        for early in [MOST_TAKEN].into_iter().chain(1..MOST_TAKEN) {
+            let block = Lba(next.0 + early);
+            if block >= self.limit {
+                break;
+            }
+            let expected = self.start + width(self.sectors).times(early + 1);
+            let off = self.eye.off(block, expected, tolerance, Care::Sure).await?;
+            match (early, off.abs() > tolerance) {
+                (MOST_TAKEN, false) => break,
+                (MOST_TAKEN, true) | (_, false) => (),
+                (_, true) => return Ok(if early <= room { early } else { 0 }),
+            }
+        }
+        Ok(0)
+    }
+
+    /// The present track begins so many blocks later: they are of the track before it.
+    fn begin_later(&mut self, blocks: u64) {
+        self.prober
+            .findings(|findings| findings.map.lengthen(self.first, blocks as u32));
+        self.first = Lba(self.first.0 + blocks);
+        self.start = self.start + width(self.sectors).times(blocks);
     }
 
     /// Believes in one track.

@@ -13,6 +13,10 @@ use crate::map::FoundTrack;
 /// was not recognised.
 const SHORT: [u32; 6] = [0, 1, 2, 24, 300, 900];
 
+/// The same on a drive of one surface, which is also what is believed if no pattern fits: if there are
+/// more surfaces, some pairs of tracks at such a distance are on one cylinder, and others are not.
+const ALONE: [u32; 10] = [1, 2, 3, 4, 5, 6, 9, 24, 300, 900];
+
 /// Long distances, in parts of the drive, which rows that were counted wrong change, and blocks of
 /// another arm.
 const LONG: [u32; 6] = [32, 16, 8, 5, 3, 2];
@@ -32,11 +36,11 @@ pub(super) async fn check(ways: &Ways<'_>, layout: &Layout, geometry: &Geometry)
     let cylinders = layout.description.cylinders;
     let mut step = 0;
     let (mut came_true, mut checks) = (0, 0);
-    for distance in SHORT {
-        let single = distance == 0 && layout.pattern.surfaces == 1;
-        if single || distance >= cylinders {
-            continue;
-        }
+    let short = match layout.pattern.surfaces {
+        1 => &ALONE[..],
+        _ => &SHORT,
+    };
+    for &distance in short.iter().filter(|distance| **distance < cylinders) {
         let fits = fitting(times(ways, layout, geometry, distance, &mut step).await);
         came_true += fits.came_true;
         checks += fits.checks;

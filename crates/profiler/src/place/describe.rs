@@ -163,7 +163,7 @@ pub(super) fn breaks(laid: &[Laid], pattern: Pattern) -> Vec<Lba> {
             1 => after.usual.step,
             _ => after.usual.jump,
         };
-        let skew = after.start - before.last_start();
+        let skew = after.turn_start() - before.last_turn_start();
         let other = other_density(before.sectors, after.sectors);
         let near = last.is_some_and(|last| pair[1].row - last <= AROUND);
         if !near && (other || apart(expected, skew).abs() > CUT) {

@@ -118,6 +118,7 @@ mod tests {
             sectors: blocks,
             start: Angle::ZERO,
             skew: Angle::ZERO,
+            front: Angle::ZERO,
             usual: Usual::default(),
             origin: Origin::Map,
         }

@@ -227,8 +227,13 @@ impl Layer<'_> {
     fn left_out(&self, before: &Strip, strip: &Strip) -> Option<u32> {
         let skew = strip.start - before.last_start();
         let step = before.usual.step;
+        // The last of what holds no block may be the beginning of the track.
+        let late = Angle::fraction(1, u64::from(strip.sectors)).times(u64::from(strip.spare()));
         let fits = |tracks: &u32| {
-            apart(step.times(u64::from(*tracks) + 1), skew).abs() < CUT
+            let expected = step.times(u64::from(*tracks) + 1);
+            [expected, expected + late]
+                .iter()
+                .any(|expected| apart(*expected, skew).abs() < CUT)
                 && self.at.within + tracks < self.band
         };
         let inside = self.at.within > 0 && !other_density(before.sectors, strip.sectors);
@@ -292,7 +297,7 @@ impl Layer<'_> {
             return;
         };
         let head = self.at.band;
-        let skew = track.start - last.start;
+        let skew = track.turn_start() - last.turn_start();
         let known = track.origin == Origin::Map && last.origin != Origin::Guess;
         if other_density(track.sectors, last.sectors) {
             // Zones begin with a cylinder.
@@ -312,7 +317,10 @@ impl Layer<'_> {
 
 /// Whether a band ends between two strips: the skew is another, or the density is.
 pub(super) fn is_cut(before: &Strip, strip: &Strip) -> bool {
-    let off = apart(before.usual.step, strip.start - before.last_start());
+    let off = apart(
+        before.usual.step,
+        strip.turn_start() - before.last_turn_start(),
+    );
     let follows = strip.origin == Origin::Map;
     follows && (other_density(strip.sectors, before.sectors) || off.abs() > CUT)
 }
@@ -358,7 +366,8 @@ fn phase(rest: &Strip, strips: &[Strip], surfaces: u32) -> u32 {
     let mut count = 0;
     let mut before: Option<Strip> = None;
     for strip in std::iter::once(rest).chain(&strips[1..]) {
-        let jumps = before.is_some_and(|before| is_jump(strip, strip.start - before.last_start()));
+        let jumps = before
+            .is_some_and(|before| is_jump(strip, strip.turn_start() - before.last_turn_start()));
         if jumps || count >= 2 * surfaces {
             break;
         }

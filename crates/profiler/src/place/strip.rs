@@ -23,6 +23,8 @@ pub(super) struct Strip {
     pub start: Angle,
     /// From track to track.
     pub skew: Angle,
+    /// The turn before each track's first block that holds spare sectors.
+    pub front: Angle,
     /// What is regular there.
     pub usual: Usual,
     /// Whether it is on the map, or a guess.
@@ -49,6 +51,21 @@ impl Strip {
     /// Where its last track begins.
     pub fn last_start(&self) -> Angle {
         self.start + self.skew.times(u64::from(self.tracks - 1))
+    }
+
+    /// Where its first track's turn begins.
+    pub fn turn_start(&self) -> Angle {
+        self.start - self.front
+    }
+
+    /// Where its last track's turn begins.
+    pub fn last_turn_start(&self) -> Angle {
+        self.last_start() - self.front
+    }
+
+    /// How many sectors of each track's turn hold neither a block nor a slip.
+    pub fn spare(&self) -> u32 {
+        self.sectors.saturating_sub(self.blocks + self.slipped)
     }
 
     /// Takes some tracks off its beginning.
@@ -83,6 +100,7 @@ pub(super) fn strips(map: &TrackMap) -> Vec<Strip> {
                     sectors: band.sectors,
                     start: base + band.start,
                     skew: band.skew,
+                    front: Angle::ZERO,
                     usual: Usual::default(),
                     origin,
                 };

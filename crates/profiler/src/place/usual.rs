@@ -33,6 +33,7 @@ pub(super) fn settle(strips: &mut [Strip]) {
     let mut near: Option<Angle> = None;
     for end in 1..=strips.len() {
         if end == strips.len() || begins[end] {
+            find_fronts(&mut strips[from..end]);
             let (step, jump) = regular(&strips[from..end], near);
             near = step.or(near);
             zones.push((end, step, jump));
@@ -98,6 +99,35 @@ fn beginnings(strips: &[Strip]) -> Vec<bool> {
     begins
 }
 
+/// Finds out whether a zone's shorter tracks have their spare sectors before their blocks: then the
+/// skews from turn to turn are of fewer kinds than those from first block to first block.
+fn find_fronts(zone: &mut [Strip]) {
+    let Some(full) = zone.iter().map(Strip::spare).min() else {
+        return;
+    };
+    let plain = of_two_kinds(zone);
+    for strip in &mut *zone {
+        let spare = u64::from(strip.spare() - full);
+        strip.front = Angle::fraction(1, u64::from(strip.sectors.max(1))).times(spare);
+    }
+    if of_two_kinds(zone) <= plain {
+        for strip in zone {
+            strip.front = Angle::ZERO;
+        }
+    }
+}
+
+/// How many skews of a zone are of one of the two commonest kinds.
+fn of_two_kinds(zone: &[Strip]) -> u64 {
+    let skews = skews(zone);
+    let Some((one, times)) = commonest(&skews) else {
+        return 0;
+    };
+    let away = |skew: &&(Angle, u64)| apart(one, skew.0).abs() > SAME;
+    let others: Vec<(Angle, u64)> = skews.iter().filter(away).copied().collect();
+    times + commonest(&others).map_or(0, |other| other.1)
+}
+
 /// The step and the jump of a zone. If both are as common, the step is nearer to `near`, or else
 /// what comes first.
 fn regular(zone: &[Strip], near: Option<Angle>) -> (Option<Angle>, Option<Angle>) {
@@ -134,7 +164,7 @@ fn skews(zone: &[Strip]) -> Vec<(Angle, u64)> {
     for (index, strip) in zone.iter().enumerate() {
         add(strip.skew, u64::from(strip.tracks - 1));
         if let Some(next) = zone.get(index + 1) {
-            add(next.start - strip.last_start(), 1);
+            add(next.turn_start() - strip.last_turn_start(), 1);
         }
     }
     skews

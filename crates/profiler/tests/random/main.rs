@@ -1,0 +1,59 @@
+//! Drives that nobody has looked at: random truths, each profiled by the whole procedure, and what
+//! was found judged as `headtime profile --check` does.
+//!
+//! `PROPTEST_CASES` says how many, a few without it. To see what is found of each of many:
+//! `PROPTEST_CASES=100 cargo test -p profiler --test random no_random -- --nocapture`.
+
+mod judge;
+mod named;
+mod plan;
+mod truth;
+
+use judge::Judged;
+use plan::plans;
+use proptest::prelude::*;
+use proptest::strategy::ValueTree;
+use proptest::test_runner::{RngSeed, TestRunner};
+
+/// How many random drives are profiled unless `PROPTEST_CASES` says otherwise. A choice: some
+/// seconds.
+const CASES: u32 = 24;
+
+/// The same drives in every run: a failure is somebody's work, not luck. `PROPTEST_RNG_SEED` is for
+/// others.
+fn config() -> ProptestConfig {
+    let number = |name: &str| std::env::var(name).ok()?.parse().ok();
+    ProptestConfig {
+        cases: number("PROPTEST_CASES").map_or(CASES, |cases: u64| cases as u32),
+        rng_seed: RngSeed::Fixed(number("PROPTEST_RNG_SEED").unwrap_or(1)),
+        // Each step is a drive to be profiled.
+        max_shrink_iters: 200,
+        ..ProptestConfig::default()
+    }
+}
+
+proptest! {
+    #![proptest_config(config())]
+
+    #[test]
+    fn no_random_drive_gets_a_wrong_profile_with_confidence(plan in plans()) {
+        let judged = Judged::of(&plan);
+        println!("{judged:?}");
+        prop_assert!(judged.complaints().is_empty(), "{:?} {judged:?}", judged.complaints());
+    }
+}
+
+/// Of most random drives nearly everything is found: were it not so, the property above would say
+/// little.
+#[test]
+fn most_random_drives_are_known() {
+    const DRIVES: usize = 12;
+    let mut runner = TestRunner::new(config());
+    let mut known = 0;
+    for _ in 0..DRIVES {
+        let plan = plans().new_tree(&mut runner).expect("a plan").current();
+        let judged = Judged::of(&plan);
+        known += usize::from(judged.is_known());
+    }
+    assert!(known * 3 > DRIVES * 2, "{known} of {DRIVES}");
+}
