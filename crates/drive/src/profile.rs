@@ -85,8 +85,8 @@ pub struct Profile {
     pub name: String,
     /// Vendor and model as on the label.
     pub model: String,
-    /// The year of its introduction.
-    pub year: u16,
+    /// The year of its introduction; `None` if it is not known: timings do not tell it.
+    pub year: Option<u16>,
     /// How its numbers came about.
     pub provenance: Provenance,
     /// Where the numbers of each table come from.
@@ -252,7 +252,10 @@ fn read_published(root: &Section) -> Result<Profile, ProfileError> {
         name,
         model: root.need("model")?.text()?.to_owned(),
         // The first disk drive, the IBM 350, was of 1956.
-        year: root.need("year")?.integer(1956..=2100)? as u16,
+        year: match root.get("year") {
+            Some(field) => Some(field.integer(1956..=2100)? as u16),
+            None => None,
+        },
         provenance: root.need("provenance")?.choice(&Provenance::NAMES)?,
         origins,
         source: match root.get("source") {

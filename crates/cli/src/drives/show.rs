@@ -29,11 +29,10 @@ pub fn show(profile: &Profile, out: &mut impl Write) -> io::Result<()> {
 
 /// The figures, and where they come from.
 fn head(profile: &Profile, out: &mut impl Write) -> io::Result<()> {
-    writeln!(
-        out,
-        "{}  ({}, {})",
-        profile.name, profile.model, profile.year
-    )?;
+    match profile.year {
+        Some(year) => writeln!(out, "{}  ({}, {year})", profile.name, profile.model)?,
+        None => writeln!(out, "{}  ({})", profile.name, profile.model)?,
+    }
     writeln!(
         out,
         "{}, {} blocks of {} bytes, {} actuator{}",

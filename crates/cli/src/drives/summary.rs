@@ -8,7 +8,8 @@ use serde::Serialize;
 pub struct Summary {
     name: String,
     model: String,
-    year: u16,
+    /// `null` if it is not known.
+    year: Option<u16>,
     provenance: &'static str,
     /// Whether some constants were fitted to a measured trace.
     fitted: bool,

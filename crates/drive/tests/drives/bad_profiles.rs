@@ -207,7 +207,7 @@ fn what_is_missing_is_named_at_its_table() {
             "fitted.origin",
             "[fitted]",
         ),
-        ("year = 1990\n", "year", "name ="),
+        ("model = \"Tiny\"\n", "model", "name ="),
     ] {
         let text = ZONED.replacen(part, "", 1);
         let error = Profile::parse(&text, "bad.toml").expect_err(key);

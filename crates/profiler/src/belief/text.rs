@@ -53,11 +53,10 @@ fn table(text: &mut String, name: &str, origin: &str) {
 
 fn top(text: &mut String, device: &Device, name: &str) {
     put!(text, "name = \"{name}\"\nmodel = \"{name}\"");
-    // Profiles need a year; the earliest is plainly none of a drive that can be asked.
-    put!(text, "year = 1956\nprovenance = \"profiled\"");
+    put!(text, "provenance = \"profiled\"");
     put!(
         text,
-        "origin = \"profiled by Headtime: sizes as the drive states them; model and year are not \
+        "origin = \"profiled by Headtime: sizes as the drive states them; the model is not \
          known from timings\""
     );
     put!(text, "block_bytes = {}", device.block_bytes);

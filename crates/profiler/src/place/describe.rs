@@ -128,9 +128,14 @@ fn band_runs(band: &[Laid], base: Angle, pattern: Pattern) -> Vec<TrackRun> {
             step: strip.skew,
             blocks: strip.blocks + strip.slipped,
         };
-        match runs.last_mut() {
-            Some(before) if continues(before, &run) => before.tracks += run.tracks,
-            _ => runs.push(run),
+        let before = runs.last_mut();
+        let joined = before.and_then(|before| joined(before, &run).map(|step| (before, step)));
+        match joined {
+            Some((before, step)) => {
+                before.tracks += run.tracks;
+                before.step = step;
+            }
+            None => runs.push(run),
         }
     }
     for run in &mut runs {
@@ -141,12 +146,20 @@ fn band_runs(band: &[Laid], base: Angle, pattern: Pattern) -> Vec<TrackRun> {
     runs
 }
 
-/// Whether a run's tracks are more of those of the run before it.
-fn continues(before: &TrackRun, run: &TrackRun) -> bool {
+/// The skew of two runs that are one, if a run's tracks are more of those of the run before it. A
+/// single track has no skew of its own: a map's pieces may be repetitions of one track.
+fn joined(before: &TrackRun, run: &TrackRun) -> Option<Angle> {
     let tracks = u64::from(before.tracks.unsigned_abs());
-    (before.sectors, before.blocks) == (run.sectors, run.blocks)
-        && before.step == run.step
-        && before.start + before.step.times(tracks) == run.start
+    let step = match (before.tracks.abs(), run.tracks.abs()) {
+        (1, 1) => run.start - before.start,
+        (1, _) => run.step,
+        _ => before.step,
+    };
+    let alike = (before.sectors, before.blocks) == (run.sectors, run.blocks)
+        && (run.tracks.abs() == 1 || run.step == step);
+    let next = before.cylinder.checked_add_signed(before.tracks);
+    let follows = next == Some(run.cylinder) && before.start + step.times(tracks) == run.start;
+    (alike && follows).then_some(step)
 }
 
 /// The first blocks of rows with which another zone begins, or behind which tracks do not follow
