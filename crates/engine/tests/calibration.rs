@@ -154,6 +154,7 @@ fn request(n: u64) -> Request {
         direction: Direction::Read,
         extent: Extent::block(Lba(lba)),
         class: Class::default(),
+        durability: block::Durability::Volatile,
     }
 }
 

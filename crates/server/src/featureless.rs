@@ -28,7 +28,6 @@ const TRACK: u64 = 4096;
 const TEMPLATE: &str = r#"
 name = "{name}"
 model = "{name}"
-year = 1956
 provenance = "invented"
 origin = "a choice without meaning: nothing is known"
 block_bytes = {block_bytes}
