@@ -9,5 +9,6 @@
 //! connections, the control socket, the status page) runs on other threads and talks to the loop
 //! through its mailbox.
 
+pub mod front_end;
 pub mod nbd;
 pub mod operation;
