@@ -9,6 +9,7 @@
 //! connections, the control socket, the status page) runs on other threads and talks to the loop
 //! through its mailbox.
 
+pub mod back_end;
 pub mod front_end;
 pub mod nbd;
 pub mod operation;

@@ -1,0 +1,3 @@
+//! What carries commands out.
+
+pub mod scsi;
