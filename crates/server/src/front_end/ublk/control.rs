@@ -40,8 +40,7 @@ pub enum State {
 const PATH: &str = "/dev/ublk-control";
 
 /// How often, and how long apart, the driver is asked whether a dead server has been cleared away:
-/// 10 s together. A choice; it takes milliseconds, but 30 s under emulation on a busy machine were
-/// never seen.
+/// 10 s together. A choice, far above the milliseconds that it takes.
 const RECOVERY_TRIES: u32 = 1000;
 const RECOVERY_PAUSE: Duration = Duration::from_millis(10);
 
