@@ -74,7 +74,7 @@ pause() {
     for process in $*; do
         kill -0 $process || { cat /tmp/first /tmp/last /tmp/fio; exit 1; }
     done
-    usleep 1000
+    usleep 10000
 }
 until [ -b /dev/ublkb0 ] && [ -e /sys/block/ublkb0/queue/rotational ]; do pause $server; done
 cd /sys/block/ublkb0
