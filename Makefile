@@ -9,6 +9,10 @@ export PATH := $(PATH):$(HOME)/.cargo/bin
 # list of tracked files, xz for a lent address map.
 PACKAGES := g++ git xz-utils
 
+# What boots a kernel and runs in it: an emulator, a shell, loads and file systems.
+GUEST_PACKAGES := qemu-system-x86 busybox-static fio e2fsprogs
+GUEST := $(CURDIR)/target/guest
+
 # Built once and kept beside what is built from here: 2 minutes on 2 cores.
 TOOLS := $(CURDIR)/target/tools
 DENY := $(TOOLS)/bin/cargo-deny
@@ -19,7 +23,7 @@ FUZZ_VERSION := 0.13.2
 # How long `make fuzz` looks at each target.
 SECONDS_PER_TARGET ?= 60
 
-.PHONY: help setup tools demo test tidy bench fuzz
+.PHONY: help setup tools guest-setup demo test guest tidy bench fuzz
 
 help: ## This list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -41,8 +45,15 @@ demo: setup ## A load on a validated drive under three policies: report and plot
 	mkdir -p out
 	cargo run --release --locked --package headtime -- demo
 
-test: tools ## Everything that CI runs
+test: tools guest-setup ## Everything that CI runs
 	cargo xtask check
+
+guest-setup: setup
+	@.ci/packages $(GUEST_PACKAGES)
+	@.ci/guest-kernel $(GUEST)
+
+guest: guest-setup ## Only the tests in a kernel of their own: ublk, SCSI (3 s a boot)
+	cargo test --locked --package guest --package server --test guest --lib
 
 tidy: setup ## Only the rules of STYLE that a program can check
 	cargo xtask tidy

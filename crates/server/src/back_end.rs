@@ -17,6 +17,7 @@ use crate::ring::Ring;
 pub mod emulated;
 pub mod file;
 pub mod memory;
+pub mod scsi;
 
 /// What there is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

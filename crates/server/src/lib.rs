@@ -16,6 +16,7 @@ pub mod config;
 pub mod control;
 pub mod event_loop;
 pub mod featureless;
+pub mod front_end;
 pub mod listener;
 pub mod mailbox;
 pub mod nbd;

@@ -37,10 +37,12 @@ const DRAWING: &[(&str, &[&str])] = &[
     ("cache", &["block"]),
     ("stream", &["block"]),
     ("engine", ENGINE),
-    ("server", BELOW_THE_WORLDS),
+    ("server", BELOW_THE_SERVER),
     ("simulator", BELOW_THE_WORLDS),
     ("headtime", BELOW_CLI),
     ("headtime-python", BELOW_PYTHON),
+    // Beside the drawing: a kernel to test in.
+    ("guest", &[]),
     // Beside the drawing: the importer checks the profiles that it writes.
     ("xtask", &["drive", "block"]),
 ];
@@ -55,6 +57,16 @@ const BELOW_THE_WORLDS: &[&str] = &[
     "drive",
     "block",
 ];
+const BELOW_THE_SERVER: &[&str] = &[
+    "engine",
+    "cache",
+    "stream",
+    "scheduler",
+    "profiler",
+    "drive",
+    "block",
+    "guest",
+];
 const BELOW_PYTHON: &[&str] = &[
     "simulator",
     "engine",
@@ -66,6 +78,7 @@ const BELOW_PYTHON: &[&str] = &[
     "block",
 ];
 const BELOW_CLI: &[&str] = &[
+    "guest",
     "server",
     "simulator",
     "engine",

@@ -1,0 +1,312 @@
+//! The machine: what is in it, what it runs, and how that ended.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+
+use crate::Failed;
+use crate::archive::Archive;
+use crate::kernel::Kernel;
+use crate::libraries;
+
+/// After this time a guest that has not ended is stopped. No test needs a tenth of it on a quiet
+/// machine: it is there so that a hanging guest fails instead of hanging everything. A choice.
+const LIMIT: Duration = Duration::from_secs(300);
+
+/// Memory of the guest in MiB: room for the initial file system twice, and for volumes that are
+/// kept in memory. A choice.
+const MEMORY_MIB: u32 = 768;
+
+const QEMU: &str = "qemu-system-x86_64";
+const BUSYBOX: &str = "/usr/bin/busybox";
+const PACKAGES: &str = "`make guest` installs it";
+
+/// What the first process prints before the script's exit status, alone on a line.
+const STATUS: &str = "guest: the script ended with ";
+
+/// A guest to be.
+pub struct Guest {
+    kernel: Kernel,
+    modules: Vec<(String, String)>,
+    programs: Vec<PathBuf>,
+    devices: Vec<String>,
+}
+
+/// How the script ended.
+#[derive(Debug)]
+pub struct Output {
+    /// Its exit status.
+    pub status: i32,
+    /// What it printed, to either stream.
+    pub text: String,
+    /// What the kernel said.
+    pub kernel: String,
+}
+
+impl Guest {
+    /// A guest with BusyBox, and nothing else yet.
+    ///
+    /// # Errors
+    /// [`Failed::Missing`] if QEMU, BusyBox or the kernel is not installed.
+    pub fn new() -> Result<Self, Failed> {
+        let target = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/guest");
+        let kernel = Kernel::find(&target)?;
+        program_in_path(QEMU)?;
+        if !Path::new(BUSYBOX).exists() {
+            return Err(missing(BUSYBOX));
+        }
+        Ok(Guest {
+            kernel,
+            modules: Vec::new(),
+            programs: Vec::new(),
+            devices: Vec::new(),
+        })
+    }
+
+    /// Loads a module, with its parameters as for `insmod`, before the script begins.
+    #[must_use]
+    pub fn module(mut self, name: &str, parameters: &str) -> Self {
+        self.modules
+            .push((name.replace('-', "_"), parameters.to_string()));
+        self
+    }
+
+    /// Puts a program into `/bin`, with its libraries: a path, or a name that is looked up as the
+    /// shell does.
+    #[must_use]
+    pub fn program(mut self, program: impl Into<PathBuf>) -> Self {
+        self.programs.push(program.into());
+        self
+    }
+
+    /// An argument of QEMU: `-device`, `-drive` and what belongs to them.
+    #[must_use]
+    pub fn argument(mut self, argument: &str) -> Self {
+        self.devices.push(argument.to_string());
+        self
+    }
+
+    /// Boots, loads the modules, runs the script in BusyBox's shell (`set -eu`), and ends.
+    ///
+    /// # Errors
+    /// If something is missing, or the guest ends without a status. A script that fails is no
+    /// error: see [`Output::status`].
+    pub fn run(&self, script: &str) -> Result<Output, Failed> {
+        let folder = tempfile::tempdir().map_err(Failed::file("a temporary folder"))?;
+        let initial = folder.path().join("initramfs");
+        fs::write(&initial, self.archive(script)?).map_err(Failed::file(&initial))?;
+        let reason = match bounded(self.start(folder.path(), &initial)?, LIMIT) {
+            Ok(ended) => ended,
+            Err(source) => return Err(Failed::file(QEMU)(source)),
+        };
+        let output = printed(&folder.path().join("output"))?;
+        let kernel =
+            printed(&folder.path().join("kernel"))? + &printed(&folder.path().join("qemu"))?;
+        match split_status(&output) {
+            Some((text, status)) => Ok(Output {
+                status,
+                text: text.to_string(),
+                kernel,
+            }),
+            None => Err(Failed::NoStatus {
+                reason,
+                output,
+                kernel,
+            }),
+        }
+    }
+
+    /// The first file system.
+    fn archive(&self, script: &str) -> Result<Vec<u8>, Failed> {
+        let mut archive = Archive::new();
+        for folder in [
+            "dev", "proc", "sys", "tmp", "mnt", "sbin", "usr/bin", "usr/sbin",
+        ] {
+            archive.folder(folder);
+        }
+        // The kernel opens it for the first process before anything is mounted (5, 1: devices.txt).
+        archive.characters("dev/console", 5, 1);
+        let busybox = fs::read(BUSYBOX).map_err(Failed::file(BUSYBOX))?;
+        archive.file("bin/busybox", &busybox);
+        archive.link("bin/sh", "busybox");
+        let mut loads = String::new();
+        let names = self.modules.iter().map(|(name, _)| name.as_str());
+        for module in self.kernel.in_order(names)? {
+            archive.file(&format!("modules/{}.ko", module.name), &module.contents);
+            let given = self.modules.iter().find(|(name, _)| *name == module.name);
+            let parameters = given.map_or("", |(_, parameters)| parameters.as_str());
+            loads.push_str(&format!(
+                "insmod /modules/{}.ko {parameters}\n",
+                module.name
+            ));
+        }
+        self.add_programs(&mut archive)?;
+        archive.file("load", loads.as_bytes());
+        archive.file("script", script.as_bytes());
+        archive.file("init", first_process().as_bytes());
+        Ok(archive.finish())
+    }
+
+    fn add_programs(&self, archive: &mut Archive) -> Result<(), Failed> {
+        let mut libraries = std::collections::BTreeSet::new();
+        for program in &self.programs {
+            let path = match program.components().count() {
+                1 => program_in_path(&program.to_string_lossy())?,
+                _ => program.clone(),
+            };
+            let contents = fs::read(&path).map_err(Failed::file(&path))?;
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            archive.file(&format!("bin/{name}"), &contents);
+            libraries.extend(libraries::of(&path)?);
+        }
+        for library in libraries {
+            let contents = fs::read(&library).map_err(Failed::file(&library))?;
+            let inside = library.to_string_lossy();
+            archive.file(inside.trim_start_matches('/'), &contents);
+        }
+        Ok(())
+    }
+
+    fn start(&self, folder: &Path, initial: &Path) -> Result<Child, Failed> {
+        let serial = |name: &str| format!("file:{}", folder.join(name).display());
+        let qemu = folder.join("qemu");
+        let complaints = fs::File::create(&qemu).map_err(Failed::file(&qemu))?;
+        Command::new(QEMU)
+            // One boot in four panics with QEMU 7.2 and cx16 (seen; the emulation of cmpxchg16b).
+            .args([
+                "-accel",
+                "tcg,thread=multi",
+                "-cpu",
+                "max,-cx16",
+                "-smp",
+                "2",
+            ])
+            .args([
+                "-nodefaults",
+                "-no-user-config",
+                "-display",
+                "none",
+                "-no-reboot",
+            ])
+            .args(["-m", &MEMORY_MIB.to_string()])
+            .args(["-serial", &serial("kernel"), "-serial", &serial("output")])
+            .arg("-kernel")
+            .arg(&self.kernel.image)
+            .arg("-initrd")
+            .arg(initial)
+            .args([
+                "-append",
+                "console=ttyS0 panic=-1 loglevel=5 random.trust_cpu=on",
+            ])
+            .args(&self.devices)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(complaints)
+            .spawn()
+            .map_err(|_| missing(QEMU))
+    }
+}
+
+/// What `/init` is: it mounts what every Linux has, loads, runs, says how that ended, and goes.
+/// A script that failed, or a module that did not load, is followed by the kernel's last words.
+fn first_process() -> String {
+    format!(
+        "#!/bin/sh
+/bin/busybox mkdir -p /bin /sbin
+/bin/busybox mount -t devtmpfs devices /dev
+/bin/busybox --install -s /bin
+exec </dev/null >/dev/ttyS1 2>&1
+export PATH=/bin HOME=/tmp
+mount -t proc processes /proc
+mount -t sysfs system /sys
+mount -t tmpfs temporary /tmp
+sh -eu /load && sh -eu /script
+echo \"{STATUS}$?\"
+sync
+reboot -f
+"
+    )
+}
+
+/// Waits until the child ends, or the limit is reached and it is stopped. Says which.
+fn bounded(mut child: Child, limit: Duration) -> io::Result<String> {
+    let id = child.id();
+    let (ended, watched) = mpsc::channel::<()>();
+    let watch = thread::spawn(move || {
+        let over = watched.recv_timeout(limit) == Err(mpsc::RecvTimeoutError::Timeout);
+        if over {
+            // By its number: the child is not waited for yet, so that it cannot be another's.
+            let _ = Command::new("kill")
+                .args(["-KILL", &id.to_string()])
+                .status();
+        }
+        over
+    });
+    let status = child.wait()?;
+    drop(ended);
+    Ok(match watch.join() {
+        Ok(true) => format!("stopped after {} s", limit.as_secs()),
+        _ => format!("QEMU ended with {status}"),
+    })
+}
+
+/// What a serial line wrote to a file, with plain line ends.
+fn printed(path: &Path) -> Result<String, Failed> {
+    let bytes = fs::read(path).map_err(Failed::file(path))?;
+    Ok(String::from_utf8_lossy(&bytes).replace('\r', ""))
+}
+
+/// What stands before the last line, and the status on it.
+fn split_status(output: &str) -> Option<(&str, i32)> {
+    let (text, status) = output.rsplit_once(STATUS)?;
+    Some((text, status.trim().parse().ok()?))
+}
+
+/// The program of this name in one of the folders that hold programs.
+fn program_in_path(name: &str) -> Result<PathBuf, Failed> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    // Programs of the administrator are not in everybody's path.
+    std::env::split_paths(&path)
+        .chain(["/usr/sbin", "/sbin"].map(PathBuf::from))
+        .map(|folder| folder.join(name))
+        .find(|place| place.is_file())
+        .ok_or_else(|| missing(name))
+}
+
+fn missing(what: &str) -> Failed {
+    Failed::Missing {
+        what: format!("the program {what}"),
+        install: PACKAGES,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_status_counts_and_the_rest_is_the_output() {
+        let output = format!("a\nb\n{STATUS}3\n");
+        assert_eq!(split_status(&output), Some(("a\nb\n", 3)));
+        assert_eq!(split_status("a\nb\n"), None);
+        assert_eq!(split_status(&format!("a\n{STATUS}")), None);
+    }
+
+    #[test]
+    fn a_child_that_does_not_end_is_stopped_at_the_limit() {
+        let child = Command::new("cat")
+            .stdin(Stdio::piped())
+            .spawn()
+            .expect("a child that waits for its input");
+        // `wait` would close the input and end it: keep that open here.
+        let mut child = child;
+        let input = child.stdin.take();
+        let reason = bounded(child, Duration::ZERO).expect("waited for");
+        drop(input);
+        assert_eq!(reason, "stopped after 0 s");
+    }
+}

@@ -1,0 +1,3 @@
+//! Ways in for clients that are not on a socket.
+
+pub mod ublk;

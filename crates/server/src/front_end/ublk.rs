@@ -1,0 +1,216 @@
+//! A volume as a block device of the kernel's: `/dev/ublkbN`.
+//!
+//! ```text
+//!   /dev/ublkb0 <- file systems, programs
+//!        |
+//!     ublk_drv --FETCH ends: a request--> queue thread --Pending--> Volume (the event loop)
+//!              <-COMMIT_AND_FETCH-------       ^---bell, when Pending::end was called on any thread
+//! ```
+//!
+//! The queue's thread never works on requests itself and never waits for one: it passes them on,
+//! as many as the queue is deep, and passes their ends back. Bytes are copied once, by the kernel,
+//! between the client's pages and the request's buffer.
+//!
+//! A device outlives its server. If the server dies, requests wait in the kernel, those that were
+//! under way too, until [`Device::recover`] serves the device again (the kernel's documentation,
+//! block/ublk, "user recovery"). That asks of volumes that a request may be carried out twice: what
+//! reads and writes of blocks are.
+
+mod buffer;
+mod control;
+mod pending;
+mod queue;
+mod wire;
+
+use std::io;
+use std::thread::JoinHandle;
+
+pub use buffer::Buffer;
+pub use control::{Control, State};
+pub use pending::Pending;
+
+use pending::Ends;
+use wire::Parameters;
+
+/// What serves the requests.
+pub trait Volume: Send + Sync + 'static {
+    /// Takes a request. It is called on the queue's thread and must not wait for anything: the
+    /// request ends later, by [`Pending::end`] on any thread.
+    fn submit(&self, request: Pending);
+}
+
+/// What the kernel is told of the volume.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shape {
+    /// Its length in bytes: a multiple of the logical block.
+    pub bytes: u64,
+    /// Bytes of a logical block: a power of two from 512 to 4096.
+    pub logical_block: u32,
+    /// Bytes of a physical block: a power of two, not less than the logical block.
+    pub physical_block: u32,
+    /// Whether clients are told that seeking costs something.
+    pub medium: Medium,
+    /// Whether they may write.
+    pub access: Access,
+    /// Whether space can be given back.
+    pub space: Trims,
+}
+
+/// What the volume is on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Medium {
+    /// A disk that turns: the kernel keeps requests in order of address for it.
+    Rotational,
+    /// Anything else.
+    Solid,
+}
+
+/// What clients may do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// Read and write.
+    ReadWrite,
+    /// Read.
+    ReadOnly,
+}
+
+/// Whether space can be given back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Trims {
+    /// Discards are passed on.
+    Passed,
+    /// There are none.
+    None,
+}
+
+/// How the device is served.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Service {
+    /// Requests that may be under way: the kernel keeps more of them waiting. At most 4096.
+    pub depth: u16,
+    /// Bytes of the longest request: larger ones come in pieces. At most 32 MiB.
+    pub longest: u32,
+}
+
+impl Default for Service {
+    /// 128 requests (as nbd and virtio have) of 512 KiB (the kernel's own default for ublk).
+    fn default() -> Self {
+        Service {
+            depth: 128,
+            longest: 512 << 10,
+        }
+    }
+}
+
+/// Why there is no device, or not any more.
+#[derive(Debug, thiserror::Error)]
+pub enum Failed {
+    /// No `/dev/ublk-control`, or it does not open.
+    #[error(
+        "/dev/ublk-control: {0} (is the kernel's module ublk_drv loaded, and may this user open it?)"
+    )]
+    NoDriver(io::Error),
+    /// The driver refused.
+    #[error("ublk device {device}: {what}: {source}")]
+    Refused {
+        /// The device's number.
+        device: u32,
+        /// What was asked of the driver.
+        what: &'static str,
+        /// Its answer.
+        source: io::Error,
+    },
+    /// A shape that the kernel does not take.
+    #[error("a ublk device cannot have {0}")]
+    Shape(&'static str),
+    /// The queue's thread could not be set up, or ended.
+    #[error("the queue of ublk device {device}: {source}")]
+    Queue {
+        /// The device's number.
+        device: u32,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+/// A device that is served.
+///
+/// If it is dropped without [`Device::stop`], it is served on until the process ends, and can be
+/// recovered afterwards.
+#[derive(Debug)]
+pub struct Device {
+    control: Control,
+    number: u32,
+    queue: JoinHandle<io::Result<()>>,
+}
+
+impl Device {
+    /// Adds a device, with the number that is asked for or any, and starts to serve it.
+    ///
+    /// # Errors
+    /// If there is no driver, or it refuses; then there is no device.
+    pub fn start(
+        number: Option<u32>,
+        shape: &Shape,
+        service: Service,
+        volume: impl Volume,
+    ) -> Result<Self, Failed> {
+        let parameters = Parameters::of(shape, service.longest)?;
+        let mut control = Control::open()?;
+        let number = control.add(number, service)?;
+        let begun = control.set_parameters(number, &parameters).and_then(|()| {
+            let queue = queue::spawn(number, service, Box::new(volume))?;
+            control.start(number)?;
+            Ok(queue)
+        });
+        match begun {
+            Ok(queue) => Ok(Device {
+                control,
+                number,
+                queue,
+            }),
+            Err(failed) => {
+                // The first failure is the one to tell.
+                let _ = control.delete(number);
+                Err(failed)
+            }
+        }
+    }
+
+    /// Serves a device whose server has died. Requests that were under way come again.
+    ///
+    /// # Errors
+    /// If there is no such device, or its server is alive.
+    pub fn recover(number: u32, volume: impl Volume) -> Result<Self, Failed> {
+        let mut control = Control::open()?;
+        let service = control.service(number)?;
+        control.begin_recovery(number)?;
+        let queue = queue::spawn(number, service, Box::new(volume))?;
+        control.end_recovery(number)?;
+        Ok(Device {
+            control,
+            number,
+            queue,
+        })
+    }
+
+    /// The device's number: it is `/dev/ublkbN`.
+    pub fn number(&self) -> u32 {
+        self.number
+    }
+
+    /// Waits for the requests under way, and removes the device. The volume must still serve.
+    ///
+    /// # Errors
+    /// If the driver refuses, or the queue had failed.
+    pub fn stop(mut self) -> Result<(), Failed> {
+        self.control.stop(self.number)?;
+        let device = self.number;
+        let ended = self.queue.join().unwrap_or_else(|_| {
+            let reason = "its thread has panicked";
+            Err(io::Error::other(reason))
+        });
+        self.control.delete(device)?;
+        ended.map_err(|source| Failed::Queue { device, source })
+    }
+}

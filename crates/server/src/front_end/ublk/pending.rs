@@ -1,0 +1,211 @@
+//! A request on its way, and the way back of its end.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use rustix::event::{EventfdFlags, eventfd};
+
+use super::buffer::Buffer;
+use crate::operation::{Ask, Failed};
+
+/// A request that a volume has. It ends exactly once: one that is dropped without
+/// [`Pending::end`] ends because the service is going down.
+#[derive(Debug)]
+pub struct Pending {
+    request: Request,
+    /// Taken when it ends.
+    buffer: Option<Buffer>,
+    ends: Arc<Ends>,
+}
+
+/// What the kernel wants.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Request {
+    /// Its place in the queue.
+    pub tag: u16,
+    pub ask: Ask,
+    pub offset: u64,
+    pub length: u64,
+}
+
+/// How a request has ended.
+#[derive(Debug)]
+pub(super) struct End {
+    pub tag: u16,
+    pub buffer: Buffer,
+    pub result: Result<(), Failed>,
+}
+
+/// Ends on their way to the queue's thread.
+#[derive(Debug)]
+pub(super) struct Ends {
+    waiting: Mutex<Vec<End>>,
+    bell: OwnedFd,
+}
+
+impl Pending {
+    pub(super) fn new(request: Request, buffer: Buffer, ends: &Arc<Ends>) -> Self {
+        Pending {
+            request,
+            buffer: Some(buffer),
+            ends: Arc::clone(ends),
+        }
+    }
+
+    /// What is asked.
+    pub fn ask(&self) -> Ask {
+        self.request.ask
+    }
+
+    /// From which byte of the volume on.
+    pub fn offset(&self) -> u64 {
+        self.request.offset
+    }
+
+    /// How many bytes are meant. None for a flush.
+    pub fn length(&self) -> u64 {
+        self.request.length
+    }
+
+    /// The bytes of a write.
+    pub fn bytes(&self) -> &[u8] {
+        let buffer = self.buffer.as_ref();
+        &buffer.expect("it has not ended").bytes()[..self.buffered()]
+    }
+
+    /// The bytes of a read, to be filled.
+    pub fn bytes_mut(&mut self) -> &mut [u8] {
+        let length = self.buffered();
+        let buffer = self.buffer.as_mut();
+        &mut buffer.expect("it has not ended").bytes_mut()[..length]
+    }
+
+    /// It has ended: of a read the bytes are there, all of them.
+    pub fn end(mut self, result: Result<(), Failed>) {
+        self.pass_on(result);
+    }
+
+    /// Only reads and writes have bytes; trims and zeroes may be longer than any buffer.
+    fn buffered(&self) -> usize {
+        match self.request.ask {
+            Ask::Read | Ask::Write { .. } => self.request.length as usize,
+            Ask::Zero { .. } | Ask::Trim { .. } | Ask::Flush | Ask::Cache => 0,
+        }
+    }
+
+    fn pass_on(&mut self, result: Result<(), Failed>) {
+        if let Some(buffer) = self.buffer.take() {
+            let tag = self.request.tag;
+            self.ends.put(End {
+                tag,
+                buffer,
+                result,
+            });
+        }
+    }
+}
+
+impl Drop for Pending {
+    fn drop(&mut self) {
+        self.pass_on(Err(Failed::ShuttingDown));
+    }
+}
+
+impl Ends {
+    /// None yet.
+    pub fn new() -> io::Result<Self> {
+        let bell = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
+        Ok(Ends {
+            waiting: Mutex::default(),
+            bell,
+        })
+    }
+
+    /// All that there are. The bell is silent afterwards, until the next.
+    pub fn take(&self) -> Vec<End> {
+        // Before the ends are taken, so that the bell of one that comes later is heard. There is
+        // nothing to read if nobody rang.
+        let _ = rustix::io::read(&self.bell, &mut [0; 8]);
+        std::mem::take(&mut *self.lock())
+    }
+
+    /// Readable when there are some.
+    pub fn bell(&self) -> &OwnedFd {
+        &self.bell
+    }
+
+    fn put(&self, end: End) {
+        let is_first = {
+            let mut waiting = self.lock();
+            waiting.push(end);
+            waiting.len() == 1
+        };
+        if is_first {
+            // It can only fail if it was rung 2^64 times, and then it is ringing.
+            let _ = rustix::io::write(&self.bell, &1u64.to_ne_bytes());
+        }
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<End>> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pending(ends: &Arc<Ends>, tag: u16, ask: Ask) -> Pending {
+        let request = Request {
+            tag,
+            ask,
+            offset: 0,
+            length: 512,
+        };
+        Pending::new(request, Buffer::new(4096), ends)
+    }
+
+    #[test]
+    fn every_request_ends_once_however_it_is_left() {
+        let ends = Arc::new(Ends::new().expect("an eventfd"));
+        pending(&ends, 1, Ask::Read).end(Ok(()));
+        drop(pending(&ends, 2, Ask::Read));
+        pending(&ends, 3, Ask::Flush).end(Err(Failed::Io));
+        let found: Vec<_> = ends
+            .take()
+            .into_iter()
+            .map(|end| (end.tag, end.result))
+            .collect();
+        let expected = [
+            (1, Ok(())),
+            (2, Err(Failed::ShuttingDown)),
+            (3, Err(Failed::Io)),
+        ];
+        assert_eq!(found, expected);
+        assert!(ends.take().is_empty());
+    }
+
+    #[test]
+    fn the_bell_rings_for_the_first_end_after_the_last_were_taken() {
+        let ends = Arc::new(Ends::new().expect("an eventfd"));
+        let rung = |ends: &Ends| {
+            let mut count = [0; 8];
+            rustix::io::read(ends.bell(), &mut count).map(|_| u64::from_ne_bytes(count))
+        };
+        assert!(rung(&ends).is_err());
+        pending(&ends, 1, Ask::Read).end(Ok(()));
+        pending(&ends, 2, Ask::Read).end(Ok(()));
+        assert_eq!(rung(&ends), Ok(1));
+        assert_eq!(ends.take().len(), 2);
+        pending(&ends, 3, Ask::Read).end(Ok(()));
+        assert_eq!(rung(&ends), Ok(1));
+    }
+
+    #[test]
+    fn only_reads_and_writes_have_bytes() {
+        let ends = Arc::new(Ends::new().expect("an eventfd"));
+        assert_eq!(pending(&ends, 0, Ask::Read).bytes_mut().len(), 512);
+        assert_eq!(pending(&ends, 0, Ask::Flush).bytes().len(), 0);
+    }
+}

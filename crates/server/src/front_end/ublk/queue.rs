@@ -1,0 +1,296 @@
+//! The queue's thread: requests go from the driver to the volume, ends go back.
+//!
+//! ```text
+//!             .--FETCH, COMMIT_AND_FETCH--> driver --a request--.
+//!   buffer of |                                                 v
+//!   each tag  '---------- Ends <--Pending::end-- volume <--submit
+//! ```
+//!
+//! A tag's buffer is here while the driver has its command, and with the volume while that has its
+//! request: never with both.
+
+#![allow(
+    unsafe_code,
+    reason = "the driver writes descriptions and bytes of requests into memory by address"
+)]
+
+use std::fs::File;
+use std::io;
+use std::os::fd::AsRawFd;
+use std::ptr::NonNull;
+use std::sync::{Arc, mpsc};
+use std::thread::{self, JoinHandle};
+
+use io_uring::types::Fd;
+use io_uring::{IoUring, opcode, squeue};
+use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
+
+use super::pending::{End, Request};
+use super::wire::{self, DESCRIPTION_BYTES};
+use super::{Buffer, Ends, Failed, Pending, Service, Volume};
+use crate::operation::{self, Ask};
+
+/// What the ring's ends carry: a tag, or this for the bell.
+const BELL: u64 = u64::MAX;
+
+/// The driver's answer when a place of the queue is not used any more: the device stops.
+const GONE: i32 = -libc::ENODEV;
+
+/// Starts the thread, and waits until it has fetched for every place of the queue.
+pub fn spawn(
+    device: u32,
+    service: Service,
+    volume: Box<dyn Volume>,
+) -> Result<JoinHandle<io::Result<()>>, Failed> {
+    let (said, heard) = mpsc::channel();
+    let run = move || {
+        let queue = Queue::open(device, service, volume);
+        match queue.and_then(|mut queue| queue.fetch_all().map(|()| queue)) {
+            Ok(queue) => {
+                // Who waits for it has given up if it is not heard.
+                let _ = said.send(Ok(()));
+                queue.serve()
+            }
+            Err(error) => {
+                let _ = said.send(Err(error));
+                Ok(())
+            }
+        }
+    };
+    let failed = |source| Failed::Queue { device, source };
+    let name = format!("ublk{device}");
+    let thread = thread::Builder::new().name(name).spawn(run);
+    let thread = thread.map_err(failed)?;
+    let began = heard.recv().unwrap_or_else(|_| {
+        let reason = "its thread has panicked";
+        Err(io::Error::other(reason))
+    });
+    began.map(|()| thread).map_err(failed)
+}
+
+/// The queue. The ring is dropped before the memory that commands point to.
+struct Queue {
+    ring: IoUring,
+    descriptions: Descriptions,
+    file: File,
+    /// By tag: there while the driver has the tag's command.
+    buffers: Vec<Option<Buffer>>,
+    ends: Arc<Ends>,
+    volume: Box<dyn Volume>,
+    /// Tags for which the driver will not answer any more.
+    gone: usize,
+    longest: usize,
+}
+
+impl Queue {
+    fn open(device: u32, service: Service, volume: Box<dyn Volume>) -> io::Result<Self> {
+        let path = format!("/dev/ublkc{device}");
+        let file = File::options().read(true).write(true).open(path)?;
+        let descriptions = Descriptions::map(&file, service.depth)?;
+        // A command for each place, and the bell.
+        let entries = (u32::from(service.depth) + 1).next_power_of_two();
+        let mut builder = IoUring::builder();
+        // This thread alone submits, and the driver's part is done when it waits.
+        builder.setup_single_issuer().setup_defer_taskrun();
+        let ring = builder.build(entries).or_else(|_| IoUring::new(entries))?;
+        let longest = service.longest as usize;
+        let buffers = (0..service.depth).map(|_| Some(Buffer::new(longest)));
+        Ok(Queue {
+            ring,
+            descriptions,
+            file,
+            buffers: buffers.collect(),
+            ends: Arc::new(Ends::new()?),
+            volume,
+            gone: 0,
+            longest,
+        })
+    }
+
+    /// Tells the driver that every place may be used. One that is refused is an error here already:
+    /// the driver would wait for it for ever.
+    fn fetch_all(&mut self) -> io::Result<()> {
+        for tag in 0..self.buffers.len() as u16 {
+            self.command(wire::FETCH, tag, 0);
+        }
+        self.ring.submit()?;
+        let refused = self.ring.completion().find(|end| end.result() < 0);
+        match refused {
+            Some(end) => Err(io::Error::from_raw_os_error(-end.result())),
+            None => Ok(()),
+        }
+    }
+
+    /// Until the device has stopped and every request has ended.
+    fn serve(mut self) -> io::Result<()> {
+        self.listen();
+        while self.gone < self.buffers.len() {
+            match self.ring.submit_and_wait(1) {
+                Ok(_) => {}
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) => return Err(error),
+            }
+            let ended: Vec<(u64, i32)> = self
+                .ring
+                .completion()
+                .map(|end| (end.user_data(), end.result()))
+                .collect();
+            for (number, result) in ended {
+                match (number, result) {
+                    (BELL, _) => {
+                        self.commit_all();
+                        self.listen();
+                    }
+                    (tag, 0) => self.pass_on(tag as u16),
+                    (_, GONE) => self.gone += 1,
+                    (tag, error) => {
+                        let error = io::Error::from_raw_os_error(-error);
+                        tracing::error!(tag, %error, "ublk refuses the end of a request");
+                        self.gone += 1;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives the request of the tag to the volume.
+    fn pass_on(&mut self, tag: u16) {
+        let described = wire::request(&self.descriptions.read(tag));
+        let Some(buffer) = self.buffers[usize::from(tag)].take() else {
+            tracing::error!(tag, "ublk has a second request for a tag");
+            return;
+        };
+        let Some((ask, offset, length)) = described else {
+            let result = Err(operation::Failed::Unsupported);
+            return self.commit(End {
+                tag,
+                buffer,
+                result,
+            });
+        };
+        let has_bytes = matches!(ask, Ask::Read | Ask::Write { .. });
+        if has_bytes && length > self.longest as u64 {
+            let result = Err(operation::Failed::TooLong);
+            return self.commit(End {
+                tag,
+                buffer,
+                result,
+            });
+        }
+        let request = Request {
+            tag,
+            ask,
+            offset,
+            length,
+        };
+        self.volume
+            .submit(Pending::new(request, buffer, &self.ends));
+    }
+
+    fn commit_all(&mut self) {
+        for end in self.ends.take() {
+            self.commit(end);
+        }
+    }
+
+    /// Tells the driver how a request has ended. Reads and writes end with their length.
+    fn commit(&mut self, end: End) {
+        let description = wire::request(&self.descriptions.read(end.tag));
+        let result = match (end.result, description) {
+            (Ok(()), Some((Ask::Read | Ask::Write { .. }, _, length))) => {
+                i32::try_from(length).unwrap_or(-libc::EIO)
+            }
+            (Ok(()), _) => 0,
+            (Err(failed), _) => -code(failed),
+        };
+        self.buffers[usize::from(end.tag)] = Some(end.buffer);
+        self.command(wire::COMMIT_AND_FETCH, end.tag, result);
+    }
+
+    /// A command for the tag, whose buffer is here.
+    fn command(&mut self, command: u32, tag: u16, result: i32) {
+        let buffer = self.buffers[usize::from(tag)].as_mut();
+        let address = buffer.expect("the tag's buffer is here").address();
+        let entry = opcode::UringCmd16::new(Fd(self.file.as_raw_fd()), command)
+            .cmd(wire::queue(tag, result, address))
+            .build()
+            .user_data(u64::from(tag));
+        self.push(&entry);
+    }
+
+    /// Asks to be woken by the bell, once.
+    fn listen(&mut self) {
+        let bell = Fd(self.ends.bell().as_raw_fd());
+        let entry = opcode::PollAdd::new(bell, libc::POLLIN as u32)
+            .build()
+            .user_data(BELL);
+        self.push(&entry);
+    }
+
+    fn push(&mut self, entry: &squeue::Entry) {
+        // SAFETY: the entry's buffer is in `buffers` until its command has ended, its files are
+        // open as long as the ring is.
+        let pushed = unsafe { self.ring.submission().push(entry) };
+        pushed.expect("a ring with room for each tag and the bell");
+    }
+}
+
+/// The number by which the kernel knows an error.
+fn code(failed: operation::Failed) -> i32 {
+    use operation::Failed;
+    match failed {
+        Failed::NotPermitted => libc::EPERM,
+        Failed::Io | Failed::ShuttingDown => libc::EIO,
+        Failed::Invalid | Failed::TooLong => libc::EINVAL,
+        Failed::NoSpace => libc::ENOSPC,
+        Failed::Unsupported => libc::EOPNOTSUPP,
+    }
+}
+
+/// The driver's descriptions of requests, by tag: memory that it writes and we read.
+struct Descriptions {
+    base: NonNull<u8>,
+    length: usize,
+}
+
+impl Descriptions {
+    fn map(file: &File, depth: u16) -> io::Result<Self> {
+        let length = usize::from(depth) * DESCRIPTION_BYTES;
+        let length = length.next_multiple_of(rustix::param::page_size());
+        // SAFETY: a new mapping touches no memory that anybody has. The first queue's is at 0.
+        let base = unsafe {
+            mmap(
+                std::ptr::null_mut(),
+                length,
+                ProtFlags::READ,
+                MapFlags::SHARED | MapFlags::POPULATE,
+                file,
+                0,
+            )?
+        };
+        let base = NonNull::new(base.cast::<u8>()).ok_or(io::ErrorKind::OutOfMemory)?;
+        Ok(Descriptions { base, length })
+    }
+
+    /// The tag's. The driver writes it before it ends the tag's command, and not again before the
+    /// next one.
+    fn read(&self, tag: u16) -> [u8; DESCRIPTION_BYTES] {
+        let offset = usize::from(tag) * DESCRIPTION_BYTES;
+        assert!(offset + DESCRIPTION_BYTES <= self.length, "a tag of ours");
+        // SAFETY: inside the mapping, as just asserted; bytes need no alignment. It is volatile
+        // because the driver writes there.
+        unsafe {
+            let at = self.base.as_ptr().add(offset);
+            at.cast::<[u8; DESCRIPTION_BYTES]>().read_volatile()
+        }
+    }
+}
+
+impl Drop for Descriptions {
+    fn drop(&mut self) {
+        // SAFETY: mapped by `map`, and nobody else knows where.
+        let unmapped = unsafe { munmap(self.base.as_ptr().cast(), self.length) };
+        debug_assert!(unmapped.is_ok());
+    }
+}
