@@ -21,7 +21,6 @@ fn page(status: Status, flags: &[&str]) -> Option<String> {
             std::env::var_os("CI").is_none_or(|ci| ci != "true"),
             "no Chromium"
         );
-        println!("skipped: the page in a browser (no Chromium; `apt-get install chromium`)");
         return None;
     };
     let http = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -55,6 +54,9 @@ fn page(status: Status, flags: &[&str]) -> Option<String> {
     Some(dom)
 }
 
+/// What is said where there is no Chromium.
+const SKIPPED: &str = "skipped: the page in a browser (no Chromium; `apt-get install chromium`)";
+
 /// The text of the first element that begins with `mark`, up to `end`, without tags.
 fn text(dom: &str, mark: &str, end: &str) -> String {
     let from = dom
@@ -78,80 +80,83 @@ fn text(dom: &str, mark: &str, end: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
+/// Where on the page what is shown; the templates, whose fields are empty, come after the drives.
+const SHOWN: &[(&str, &str, &str)] = &[
+    ("id=\"state\"", "</span>", "serving"),
+    (
+        "id=\"service\"",
+        "</dl>",
+        "version 0.1.0 up 1 d 2 h connections 1",
+    ),
+    ("data-field=\"name\"", "</h2>", "disk"),
+    ("data-field=\"mode\"", "</span>", "positioning"),
+    (
+        "data-field=\"facts\"",
+        "</dl>",
+        "back end emulated, quantum-atlas-10k time scale × 4 capacity 9.2 GB policy sptf-sw60 \
+             queue 14 waiting, 1 at the drive late p50 12 µs, p99 74 µs, at most 312 µs errors 24",
+    ),
+    (
+        "data-field=\"head\"",
+        "</figcaption>",
+        "cylinder 4,321 of 10,042",
+    ),
+    // 200 slices of half a percent: ten patterns, of which half a one was unused and one slice
+    // was a calibration.
+    ("data-kind=\"foreground\"", "</li>", "foreground 61.0 %"),
+    ("data-kind=\"real-time\"", "</li>", "real-time 4.5 %"),
+    ("data-kind=\"free\"", "</li>", "free 19.0 %"),
+    ("data-kind=\"idle\"", "</li>", "idle 5.0 %"),
+    ("data-kind=\"calibration\"", "</li>", "calibration 0.5 %"),
+    ("data-kind=\"lost\"", "</li>", "lost 5.0 %"),
+    ("data-kind=\"unused\"", "</li>", "unused 5.0 %"),
+    (
+        "data-field=\"impact\"",
+        "</p>",
+        "Impact of the background 1.37 %, of 2.00 % that are granted",
+    ),
+    (
+        "data-field=\"confidence\"",
+        "</p>",
+        "As believed 97.3 % of commands end when they should",
+    ),
+    (
+        "data-class=\"foreground\"",
+        "</tr>",
+        "foreground 1.3 155 0.6 74 31.4 ms 96.1 ms 142 ms 389 ms",
+    ),
+    (
+        "data-class=\"best-effort\"",
+        "</tr>",
+        "best-effort 0.3 39 0.2 19 7.9 ms 24.0 ms 35.4 ms 97.2 ms",
+    ),
+    (
+        "data-task=\"3\"",
+        "</li>",
+        "scan db active 42.6 % 3.4 GB of 8.0 GB · 2.9 GB free, 408 MB idle, 100 MB paid · \
+             2.3 MB/s · 33 min 8 s left · 4.1 kB could not be read",
+    ),
+    (
+        "data-task=\"4\"",
+        "</li>",
+        "scan &lt;b&gt;log&lt;/b&gt; suspended 12.0 % 120 MB of 1.0 GB · 120 MB free, 0 B idle, \
+             0 B paid · 0.0 MB/s",
+    ),
+    (
+        "data-connection=\"41\"",
+        "</tr>",
+        "db foreground nbd with TLS 127.0.0.1:50123 27 1,234,567 5.1 GB 12 min 34 s",
+    ),
+];
+
 #[test]
 fn the_page_shows_what_the_service_says() {
     let Some(dom) = page(fake::status(), &[]) else {
+        println!("{SKIPPED}");
         return;
     };
-    // The templates, whose fields are empty, come after the drives.
-    for (mark, end, shown) in [
-        ("id=\"state\"", "</span>", "serving"),
-        (
-            "id=\"service\"",
-            "</dl>",
-            "version 0.1.0 up 1 d 2 h connections 1",
-        ),
-        ("data-field=\"name\"", "</h2>", "disk"),
-        ("data-field=\"mode\"", "</span>", "positioning"),
-        (
-            "data-field=\"facts\"",
-            "</dl>",
-            "back end emulated, quantum-atlas-10k time scale × 4 capacity 9.2 GB policy sptf-sw60 \
-             queue 14 waiting, 1 at the drive late p50 12 µs, p99 74 µs, at most 312 µs errors 24",
-        ),
-        (
-            "data-field=\"head\"",
-            "</figcaption>",
-            "cylinder 4,321 of 10,042",
-        ),
-        // 200 slices of half a percent: ten patterns, of which half a one was unused and one slice
-        // was a calibration.
-        ("data-kind=\"foreground\"", "</li>", "foreground 61.0 %"),
-        ("data-kind=\"real-time\"", "</li>", "real-time 4.5 %"),
-        ("data-kind=\"free\"", "</li>", "free 19.0 %"),
-        ("data-kind=\"idle\"", "</li>", "idle 5.0 %"),
-        ("data-kind=\"calibration\"", "</li>", "calibration 0.5 %"),
-        ("data-kind=\"lost\"", "</li>", "lost 5.0 %"),
-        ("data-kind=\"unused\"", "</li>", "unused 5.0 %"),
-        (
-            "data-field=\"impact\"",
-            "</p>",
-            "Impact of the background 1.37 %, of 2.00 % that are granted",
-        ),
-        (
-            "data-field=\"confidence\"",
-            "</p>",
-            "As believed 97.3 % of commands end when they should",
-        ),
-        (
-            "data-class=\"foreground\"",
-            "</tr>",
-            "foreground 1.3 155 0.6 74 31.4 ms 96.1 ms 142 ms 389 ms",
-        ),
-        (
-            "data-class=\"best-effort\"",
-            "</tr>",
-            "best-effort 0.3 39 0.2 19 7.9 ms 24.0 ms 35.4 ms 97.2 ms",
-        ),
-        (
-            "data-task=\"3\"",
-            "</li>",
-            "scan db active 42.6 % 3.4 GB of 8.0 GB · 2.9 GB free, 408 MB idle, 100 MB paid · \
-             2.3 MB/s · 33 min 8 s left · 4.1 kB could not be read",
-        ),
-        (
-            "data-task=\"4\"",
-            "</li>",
-            "scan &lt;b&gt;log&lt;/b&gt; suspended 12.0 % 120 MB of 1.0 GB · 120 MB free, 0 B idle, \
-             0 B paid · 0.0 MB/s",
-        ),
-        (
-            "data-connection=\"41\"",
-            "</tr>",
-            "db foreground nbd with TLS 127.0.0.1:50123 27 1,234,567 5.1 GB 12 min 34 s",
-        ),
-    ] {
-        assert_eq!(text(&dom, mark, end), shown, "{mark}");
+    for (mark, end, shown) in SHOWN {
+        assert_eq!(text(&dom, mark, end), *shown, "{mark}");
     }
     let timeline = &dom[dom.find("class=\"timeline\"").unwrap()..];
     let timeline = &timeline[..timeline.find("</svg>").unwrap()];
@@ -166,6 +171,7 @@ fn the_page_shows_what_the_service_says() {
 #[test]
 fn the_page_works_without_anything_to_show() {
     let Some(dom) = page(Status::default(), &[]) else {
+        println!("{SKIPPED}");
         return;
     };
     assert_eq!(text(&dom, "id=\"state\"", "</span>"), "starting");
@@ -181,6 +187,7 @@ fn the_page_works_without_anything_to_show() {
         ..Default::default()
     };
     let Some(dom) = page(status, &[]) else {
+        println!("{SKIPPED}");
         return;
     };
     for (mark, end, shown) in [
@@ -211,6 +218,8 @@ fn pictures_of_the_page_can_be_taken() {
         if page(fake::status(), &[&shot, &scheme]).is_some() {
             let bytes = std::fs::read(&file).unwrap();
             assert!(bytes.starts_with(b"\x89PNG"));
+        } else {
+            println!("{SKIPPED}");
         }
     }
 }

@@ -119,7 +119,7 @@ pub fn parse(line: &[u8]) -> Result<Ask, String> {
         return Err(format!("not an object: {example}"));
     };
     match fields.remove("version") {
-        Some(version) if version == Value::from(VERSION) => {}
+        Some(version) if version == VERSION => {}
         Some(version) => return Err(format!("version {version}: expected {VERSION}")),
         None => return Err(format!("no version: {example}")),
     }
