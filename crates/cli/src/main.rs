@@ -1,6 +1,7 @@
 //! `headtime`: the one binary over the simulator and the server.
 
 mod bench;
+mod ctl;
 mod demo;
 mod drives;
 mod emulate;
@@ -34,6 +35,8 @@ struct Headtime {
 enum Command {
     /// How fast the simulator is.
     Bench(bench::Arguments),
+    /// Look at a running service, and tell it what to do.
+    Ctl(ctl::Arguments),
     /// A load, and a real trace if there is one, on validated drives under three policies.
     Demo(demo::Arguments),
     /// The drives that are known: list them, draw one, or ask where a block is.
@@ -63,6 +66,7 @@ fn main() -> ExitCode {
     };
     let ended = match command {
         Command::Bench(arguments) => bench::run(&arguments),
+        Command::Ctl(arguments) => ctl::run(&arguments),
         Command::Demo(arguments) => demo::run(&arguments),
         Command::Drives(arguments) => drives::print(&arguments),
         Command::Emulate(arguments) => emulate::run(&arguments),

@@ -8,6 +8,18 @@
 //!
 //! All of it runs on one thread of its own; the event loops of drives never wait for it.
 
+mod client;
+mod http;
+pub mod metrics;
+pub mod notify;
+mod page;
+mod plane;
+pub mod protocol;
+mod socket;
+
+pub use client::{AskError, ask};
+pub use plane::{Bounds, Listeners, Plane, listen, listen_http};
+
 use serde::{Deserialize, Serialize};
 
 use crate::status::Status;

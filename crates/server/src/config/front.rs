@@ -145,7 +145,7 @@ pub(super) fn control(root: &Table<'_>, places: &Places) -> Result<Control, Conf
     let place = table.and_then(|table| table.get("socket"));
     let socket = match place {
         Some(value) => socket(&value, places)?,
-        None => places.runtime.join(CONTROL_SOCKET),
+        None => places.control_socket(),
     };
     let http = table.and_then(|table| table.get("http"));
     let actions = table.and_then(|table| table.get("http_actions"));
@@ -159,9 +159,6 @@ pub(super) fn control(root: &Table<'_>, places: &Places) -> Result<Control, Conf
         },
     })
 }
-
-/// The name of the control socket in the runtime folder, where `headtime ctl` looks for it.
-pub(super) const CONTROL_SOCKET: &str = "control.sock";
 
 /// The page's port. A choice: nothing of IANA's list has it.
 const HTTP_PORT: u16 = 8384;

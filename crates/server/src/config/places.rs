@@ -39,6 +39,17 @@ impl Places {
         }
     }
 
+    /// Those of who runs this process.
+    pub fn of_this_user(base: &Path) -> Places {
+        let user = rustix::process::getuid().as_raw();
+        Places::of(user, base, |name| std::env::var(name).ok())
+    }
+
+    /// Where `headtime ctl` and `headtime serve` meet unless they are told another place.
+    pub fn control_socket(&self) -> PathBuf {
+        self.runtime.join("control.sock")
+    }
+
     /// The path that is meant.
     ///
     /// # Errors

@@ -1,0 +1,266 @@
+//! `headtime ctl`: looking at a running service, and telling it what to do.
+
+use std::path::{Path, PathBuf};
+
+use clap::{Args, Subcommand};
+use serde_json::Value;
+use server::config::Places;
+use server::control::protocol::{Ask, DriveTasks};
+use server::control::{self, AskError, Changes, Steer};
+use server::status::{self, HeadKind, Status};
+
+use crate::output::{self, Failure, grouped};
+
+/// Look at a running service, and tell it what to do.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLE)]
+pub struct Arguments {
+    /// Its control socket [default: control.sock in $XDG_RUNTIME_DIR/headtime or /tmp/headtime-UID]
+    #[arg(long, global = true, value_name = "PATH")]
+    socket: Option<PathBuf>,
+    /// Print the answer as JSON
+    #[arg(long, global = true)]
+    json: bool,
+    #[command(subcommand)]
+    action: Action,
+}
+
+const EXAMPLE: &str = "Example:
+  headtime ctl status
+  headtime ctl promote 3 --priority 0
+  headtime ctl --socket /run/headtime/control.sock --json tasks | jq '.[].tasks[].done_bytes'";
+
+#[derive(Debug, Subcommand)]
+enum Action {
+    /// Drives, rates, latencies, what the head does, who is connected
+    Status,
+    /// Background tasks and how far they are
+    Tasks,
+    /// Look no longer for the blocks of a task; what others read is taken along
+    Suspend {
+        /// The task's number
+        task: u64,
+    },
+    /// Look for them again
+    Resume {
+        /// The task's number
+        task: u64,
+    },
+    /// Give a task up
+    Abort {
+        /// The task's number
+        task: u64,
+    },
+    /// Give a task another priority
+    Promote {
+        /// The task's number
+        task: u64,
+        /// 0 is looked for first
+        #[arg(long, value_name = "N", default_value_t = 0)]
+        priority: u8,
+    },
+    /// Read the configuration again without dropping a client
+    Reload,
+    /// Let nobody new in, end what was begun, and stop
+    Drain,
+    /// Stop now
+    Stop,
+}
+
+impl Action {
+    fn ask(&self) -> Ask {
+        let steer = |task, action| Ask::Steer { task, action };
+        match *self {
+            Action::Status => Ask::Status,
+            Action::Tasks => Ask::Tasks,
+            Action::Suspend { task } => steer(task, Steer::Suspend),
+            Action::Resume { task } => steer(task, Steer::Resume),
+            Action::Abort { task } => steer(task, Steer::Abort),
+            Action::Promote { task, priority } => steer(task, Steer::Promote { priority }),
+            Action::Reload => Ask::Reload,
+            Action::Drain => Ask::Drain,
+            Action::Stop => Ask::Stop,
+        }
+    }
+}
+
+/// Asks, and prints the answer.
+///
+/// # Errors
+/// If nobody answers there, or the service refuses.
+pub fn run(arguments: &Arguments) -> Result<(), Failure> {
+    let usual = || Places::of_this_user(Path::new("")).control_socket();
+    let socket = arguments.socket.clone().unwrap_or_else(usual);
+    let outcome = control::ask(&socket, &arguments.action.ask()).map_err(|error| match error {
+        AskError::Refused(_) => Failure::input(error),
+        _ => Failure::failed(error),
+    })?;
+    if arguments.json {
+        return output::print(&format!("{outcome:#}\n"));
+    }
+    let text = match arguments.action {
+        Action::Status => describe(&understood::<Status>(&socket, outcome)?),
+        Action::Tasks => list(&understood::<Vec<DriveTasks>>(&socket, outcome)?),
+        Action::Reload => report(&understood::<Changes>(&socket, outcome)?),
+        Action::Drain => String::from("draining: it stops when what was begun has ended\n"),
+        Action::Stop => String::from("stopping\n"),
+        _ => String::from("done\n"),
+    };
+    output::print(&text)
+}
+
+fn understood<T: serde::de::DeserializeOwned>(socket: &Path, outcome: Value) -> Result<T, Failure> {
+    serde_json::from_value(outcome).map_err(|error| {
+        let socket = socket.display();
+        Failure::failed(format!(
+            "{socket}: {error}: expected a service of this version"
+        ))
+    })
+}
+
+fn describe(status: &Status) -> String {
+    let state = match status.state {
+        status::State::Starting => "starting",
+        status::State::Serving => "serving",
+        status::State::Draining => "draining",
+        status::State::Stopping => "stopping",
+    };
+    let mut text = format!(
+        "{state} for {:.0} s, version {}, {} connected\n",
+        status.uptime_s,
+        status.version,
+        status.connections.len()
+    );
+    for drive in &status.drives {
+        text += &describe_drive(drive);
+    }
+    for client in &status.connections {
+        text += &format!(
+            "\nconnection {}: {} from {} to {} ({}), {} in flight, {} requests\n",
+            client.id,
+            client.front,
+            client.peer,
+            client.export,
+            client.class.name(),
+            client.in_flight,
+            grouped(client.requests_total),
+        );
+    }
+    text
+}
+
+fn describe_drive(drive: &status::Drive) -> String {
+    let model = drive
+        .model
+        .as_deref()
+        .map_or_else(String::new, |model| format!(" {model}"));
+    let scale = drive
+        .time_scale
+        .map_or_else(String::new, |scale| format!(" at time scale {scale}"));
+    let mut text = format!(
+        "\n{}: {}{model}{scale}, {}\n",
+        drive.name, drive.back_end, drive.policy
+    );
+    text += &format!(
+        "  queue        {} waiting, {} at the drive\n",
+        drive.queue.waiting, drive.queue.at_drive
+    );
+    for traffic in &drive.traffic {
+        text += &format!(
+            "  {:<12} read {:.1} MB/s {:.0}/s, write {:.1} MB/s {:.0}/s",
+            traffic.class.name(),
+            traffic.read.mb_per_s,
+            traffic.read.requests_per_s,
+            traffic.write.mb_per_s,
+            traffic.write.requests_per_s,
+        );
+        if let Some(latency) = traffic.latency {
+            let ms = |us: f64| us / 1000.0;
+            text += &format!(
+                "; p50 {:.2} p95 {:.2} p99 {:.2} p99.9 {:.2} ms",
+                ms(latency.p50_us),
+                ms(latency.p95_us),
+                ms(latency.p99_us),
+                ms(latency.p999_us),
+            );
+        }
+        text.push('\n');
+    }
+    let second = &drive.head_time.second_us;
+    let all: u64 = HeadKind::ALL.iter().map(|kind| second.of(*kind)).sum();
+    let share = |kind: &HeadKind| {
+        let percent = second.of(*kind) as f64 * 100.0 / all.max(1) as f64;
+        format!("{} {percent:.1} %", kind.name())
+    };
+    let shares: Vec<String> = HeadKind::ALL.iter().map(share).collect();
+    text += &format!("  head time    {}\n", shares.join(", "));
+    let impact = match drive.impact.measured_percent {
+        Some(percent) => format!("{percent:.2} %"),
+        None => String::from("not measured"),
+    };
+    text += &format!(
+        "  impact       {impact} of {:.2} %\n",
+        drive.impact.budget_percent
+    );
+    if let Some(late) = drive.lateness {
+        text += &format!(
+            "  lateness     p50 {:.0} p99 {:.0} at most {:.0} us\n",
+            late.p50_us, late.p99_us, late.max_us
+        );
+    }
+    let errors = drive.errors;
+    text += &format!(
+        "  errors       {} reads, {} writes, {} flushes\n",
+        errors.reads_total, errors.writes_total, errors.flushes_total
+    );
+    for task in &drive.tasks {
+        text += &format!("  {}\n", describe_task(task));
+    }
+    text
+}
+
+fn describe_task(task: &status::Task) -> String {
+    let percent = task.done_bytes as f64 * 100.0 / task.asked_bytes.max(1) as f64;
+    let mut text = format!(
+        "task {}: {}, {}, {percent:.1} % of {} bytes at {:.2} MB/s",
+        task.id,
+        task.name,
+        task.state.name(),
+        grouped(task.asked_bytes),
+        task.mb_per_s
+    );
+    if let Some(eta) = task.eta_s {
+        text += &format!(", {eta:.0} s left");
+    }
+    if task.failed_bytes > 0 {
+        text += &format!(", {} bytes could not be read", grouped(task.failed_bytes));
+    }
+    text
+}
+
+fn list(drives: &[DriveTasks]) -> String {
+    let mut text = String::new();
+    for drive in drives {
+        for task in &drive.tasks {
+            text += &format!("{}: {}\n", drive.drive, describe_task(task));
+        }
+    }
+    match text.is_empty() {
+        true => String::from("no background tasks\n"),
+        false => text,
+    }
+}
+
+fn report(changes: &Changes) -> String {
+    let mut text = String::new();
+    for change in &changes.applied {
+        text += &format!("now: {change}\n");
+    }
+    for change in &changes.after_restart {
+        text += &format!("after a restart: {change}\n");
+    }
+    match text.is_empty() {
+        true => String::from("nothing has changed\n"),
+        false => text,
+    }
+}

@@ -1,0 +1,146 @@
+//! `headtime ctl` over a fake service.
+
+#[path = "../../server/tests/control/fake.rs"]
+mod fake;
+
+use std::path::{Path, PathBuf};
+use std::process::Output;
+use std::sync::Arc;
+
+use assert_cmd::Command;
+use fake::Fake;
+use server::control::{Bounds, Listeners, Plane, listen};
+use server::status::Status;
+
+struct Scene {
+    fake: Fake,
+    folder: tempfile::TempDir,
+    _plane: Plane,
+}
+
+fn scene() -> Scene {
+    let folder = tempfile::tempdir().unwrap();
+    let fake = Fake::new(fake::status());
+    let listeners = Listeners {
+        sockets: vec![listen(&socket(folder.path())).unwrap()],
+        ..Listeners::default()
+    };
+    let plane = Plane::begin(Arc::new(fake.clone()), listeners, Bounds::default()).unwrap();
+    Scene {
+        fake,
+        folder,
+        _plane: plane,
+    }
+}
+
+/// Where a service of a user with this folder for sockets has it.
+fn socket(runtime: &Path) -> PathBuf {
+    runtime.join("headtime/control.sock")
+}
+
+fn ctl(runtime: &Path, words: &str) -> Output {
+    Command::new(assert_cmd::cargo::cargo_bin!("headtime"))
+        .env("XDG_RUNTIME_DIR", runtime)
+        .arg("ctl")
+        .args(words.split_whitespace())
+        .output()
+        .unwrap()
+}
+
+impl Scene {
+    fn ctl(&self, words: &str) -> String {
+        let output = ctl(self.folder.path(), words);
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{words}: {errors}");
+        String::from_utf8(output.stdout).unwrap()
+    }
+}
+
+#[test]
+fn status_and_tasks_are_told_to_people_and_to_programs() {
+    let scene = scene();
+    let text = scene.ctl("status");
+    for part in [
+        "serving for 93784 s, version 0.1.0, 1 connected\n",
+        "disk: emulated quantum-atlas-10k at time scale 4, sptf-sw60\n",
+        "14 waiting, 1 at the drive\n",
+        "foreground   read 1.3 MB/s 155/s, write 0.6 MB/s 74/s; p50 31.40 p95 96.10 p99 141.70 p99.9 388.90 ms\n",
+        "foreground 61.0 %, real-time 4.5 %, free 19.0 %, idle 5.0 %, calibration 0.5 %, lost 5.0 %, unused 5.0 %\n",
+        "impact       1.37 % of 2.00 %\n",
+        "lateness     p50 12 p99 74 at most 312 us\n",
+        "errors       5 reads, 8 writes, 11 flushes\n",
+        "task 3: scan db, active, 42.6 % of 8,000,000,000 bytes at 2.31 MB/s, 1988 s left, 4,096 bytes could not be read\n",
+        "connection 41: nbd from 127.0.0.1:50123 to db (foreground), 27 in flight, 1,234,567 requests\n",
+    ] {
+        assert!(text.contains(part), "{part} in {text}");
+    }
+    let read: Status = serde_json::from_str(&scene.ctl("status --json")).unwrap();
+    assert_eq!(read, fake::status());
+    assert!(
+        scene
+            .ctl("tasks")
+            .starts_with("disk: task 3: scan db, active, 42.6 %")
+    );
+    let tasks: serde_json::Value = serde_json::from_str(&scene.ctl("--json tasks")).unwrap();
+    assert_eq!(tasks[0]["tasks"][1]["state"], "suspended");
+    assert!(scene.fake.told().is_empty(), "looking changes nothing");
+}
+
+#[test]
+fn the_service_is_told_what_was_said() {
+    let scene = scene();
+    let reload = "now: export db-idle is new\nafter a restart: drive disk has another back end\n";
+    assert_eq!(scene.ctl("reload"), reload);
+    assert_eq!(scene.ctl("suspend 3"), "done\n");
+    assert_eq!(scene.ctl("resume 3"), "done\n");
+    assert_eq!(scene.ctl("promote 3 --priority 2"), "done\n");
+    assert_eq!(scene.ctl("abort 3"), "done\n");
+    scene.ctl("drain");
+    scene.ctl("stop");
+    let told = [
+        "reload",
+        "steer 3 Suspend",
+        "steer 3 Resume",
+        "steer 3 Promote { priority: 2 }",
+        "steer 3 Abort",
+        "drain",
+        "stop",
+    ];
+    assert_eq!(scene.fake.told(), told);
+}
+
+#[test]
+fn what_fails_is_said_in_one_line() {
+    let scene = scene();
+    let nobody = tempfile::tempdir().unwrap();
+    for (runtime, words, code, part) in [
+        (
+            scene.folder.path(),
+            "abort 8",
+            2,
+            "error: no task 8 is under way\n",
+        ),
+        (
+            nobody.path(),
+            "status",
+            1,
+            "expected the control socket of a running service\n",
+        ),
+        (
+            scene.folder.path(),
+            "status --socket /nowhere",
+            1,
+            "error: /nowhere: ",
+        ),
+        (scene.folder.path(), "statsu", 2, "status"),
+    ] {
+        let output = ctl(runtime, words);
+        let errors = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(code), "{words}: {errors}");
+        assert!(errors.contains(part), "{words}: {errors}");
+        assert_eq!(errors.matches('\n').count(), 1, "{errors}");
+        assert!(output.stdout.is_empty());
+    }
+    let help = scene.ctl("--help");
+    assert!(help.contains("Example:\n  headtime ctl status\n"), "{help}");
+}

@@ -1,0 +1,76 @@
+//! The other side of the control socket: one request, one answer.
+
+use std::io::{self, BufRead as _, BufReader, Write as _};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::protocol::{Answer, Ask, VERSION, request};
+
+/// Why there is no answer, or not the one that was wanted.
+#[derive(Debug, thiserror::Error)]
+pub enum AskError {
+    /// Nobody listens there.
+    #[error("{}: {error}: expected the control socket of a running service", path.display())]
+    Unreachable {
+        /// The socket.
+        path: PathBuf,
+        /// What the system says.
+        error: io::Error,
+    },
+    /// What answers is no service of this version.
+    #[error("{}: {problem}", path.display())]
+    Misunderstood {
+        /// The socket.
+        path: PathBuf,
+        /// What is wrong with the answer.
+        problem: String,
+    },
+    /// The service refused.
+    #[error("{0}")]
+    Refused(String),
+}
+
+/// How long an answer may take. A choice: a reload opens images and reads profiles.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Asks a running service.
+///
+/// # Errors
+/// If nobody answers at that socket, or refuses.
+pub fn ask(path: &Path, ask: &Ask) -> Result<Value, AskError> {
+    let line = converse(path, &request(ask)).map_err(|error| AskError::Unreachable {
+        path: path.to_owned(),
+        error,
+    })?;
+    let misunderstood = |problem: String| AskError::Misunderstood {
+        path: path.to_owned(),
+        problem,
+    };
+    let answer: Answer = serde_json::from_str(&line)
+        .map_err(|error| misunderstood(format!("not an answer: {error}")))?;
+    match answer {
+        Answer { version, .. } if version != VERSION => Err(misunderstood(format!(
+            "version {version}: expected a service of version {VERSION}"
+        ))),
+        Answer {
+            ok: Some(outcome), ..
+        } => Ok(outcome),
+        Answer {
+            error: Some(error), ..
+        } => Err(AskError::Refused(error)),
+        Answer { .. } => Err(misunderstood(String::from("an empty answer"))),
+    }
+}
+
+fn converse(path: &Path, request: &str) -> io::Result<String> {
+    let mut stream = UnixStream::connect(path)?;
+    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.set_write_timeout(Some(PATIENCE))?;
+    stream.write_all(request.as_bytes())?;
+    let mut line = String::new();
+    BufReader::new(stream).read_line(&mut line)?;
+    Ok(line)
+}

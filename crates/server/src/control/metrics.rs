@@ -1,0 +1,417 @@
+//! Metrics for Prometheus, all made of one picture of the service.
+//!
+//! Units are Prometheus' own: seconds, bytes, shares from 0 to 1. Counters only grow while the
+//! service runs. [`ALL`] is the reference: what is not in it is not told.
+
+use std::fmt;
+
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric, MetricEncoder, NoLabelSet};
+use prometheus_client::metrics::MetricType;
+use prometheus_client::registry::{Registry, Unit};
+
+use crate::status::{Drive, Flow, HeadKind, Latency, Status, Traffic};
+
+/// How Prometheus knows the format.
+pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+/// A metric.
+#[derive(Clone, Debug)]
+pub struct Metric {
+    /// Its name, without `headtime_`, its unit, and `_total` of counters.
+    pub name: &'static str,
+    /// What it is, in a sentence without its full stop.
+    pub help: &'static str,
+    /// What it counts, if it is no plain number: the end of its name.
+    pub unit: Option<Unit>,
+    /// Whether it only grows.
+    pub growth: Growth,
+    read: fn(&Status, &mut Samples),
+}
+
+/// Whether a metric only grows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Growth {
+    /// It does: a counter.
+    OnlyGrows,
+    /// It goes up and down: a gauge.
+    UpAndDown,
+}
+
+/// The values of a metric, each with its labels.
+#[derive(Debug, Default)]
+struct Samples(Vec<(Vec<(&'static str, String)>, f64)>);
+
+impl Samples {
+    fn add(&mut self, labels: &[(&'static str, &str)], value: f64) {
+        let labels = labels
+            .iter()
+            .map(|(name, text)| (*name, (*text).to_owned()));
+        self.0.push((labels.collect(), value));
+    }
+}
+
+impl Metric {
+    /// Its name as Prometheus has it.
+    pub fn full_name(&self) -> String {
+        let unit = match &self.unit {
+            Some(unit) => format!("_{}", unit.as_str()),
+            None => String::new(),
+        };
+        let total = match self.growth {
+            Growth::OnlyGrows => "_total",
+            Growth::UpAndDown => "",
+        };
+        format!("headtime_{}{unit}{total}", self.name)
+    }
+}
+
+/// All metrics.
+pub const ALL: &[Metric] = &[
+    gauge(
+        "uptime",
+        "How long the service has served",
+        Some(Unit::Seconds),
+        |s, to| {
+            to.add(&[], s.uptime_s);
+        },
+    ),
+    gauge(
+        "connections",
+        "Clients that are connected",
+        None,
+        |s, to| {
+            to.add(&[], s.connections.len() as f64);
+        },
+    ),
+    counter(
+        "connections_accepted",
+        "Clients that were ever connected",
+        None,
+        |s, to| {
+            to.add(&[], s.connections_total as f64);
+        },
+    ),
+    counter(
+        "connections_refused",
+        "Clients that were sent away because they broke the protocol or a limit",
+        None,
+        |s, to| to.add(&[], s.connections_refused_total as f64),
+    ),
+    counter(
+        "reloads",
+        "Configurations that were taken over while serving",
+        None,
+        |s, to| {
+            to.add(&[], s.reloads_total as f64);
+        },
+    ),
+    counter("requests", "Requests that ended well", None, |s, to| {
+        flows(s, to, |flow| flow.requests_total as f64);
+    }),
+    counter(
+        "request",
+        "Bytes of requests that ended well",
+        Some(Unit::Bytes),
+        |s, to| {
+            flows(s, to, |flow| flow.bytes_total as f64);
+        },
+    ),
+    gauge(
+        "latency",
+        "From a request's acceptance to its end, over the last ten seconds, by quantile",
+        Some(Unit::Seconds),
+        latencies,
+    ),
+    gauge(
+        "queue_waiting",
+        "Requests that wait outside the drive",
+        None,
+        |s, to| {
+            each(s, to, |drive| Some(drive.queue.waiting as f64));
+        },
+    ),
+    gauge("queue_at_drive", "Commands at the drive", None, |s, to| {
+        each(s, to, |drive| Some(drive.queue.at_drive as f64));
+    }),
+    counter(
+        "head_time",
+        "What the time of the head went to, by kind",
+        Some(Unit::Seconds),
+        |s, to| {
+            for drive in &s.drives {
+                for kind in HeadKind::ALL {
+                    let labels = [("drive", &*drive.name), ("kind", kind.name())];
+                    to.add(&labels, drive.head_time.total_us.of(kind) as f64 / 1e6);
+                }
+            }
+        },
+    ),
+    gauge(
+        "head_cylinder",
+        "Where the head is believed to be",
+        None,
+        |s, to| {
+            each(s, to, |drive| {
+                drive.head.map(|head| f64::from(head.cylinder))
+            });
+        },
+    ),
+    gauge(
+        "positioning",
+        "1 if positions are used, 0 in safe mode and without a belief",
+        None,
+        |s, to| {
+            each(s, to, |drive| {
+                let positioning = drive.mode == crate::status::Mode::Positioning;
+                Some(f64::from(u8::from(positioning)))
+            });
+        },
+    ),
+    gauge(
+        "confidence_ratio",
+        "The share of commands that went as believed",
+        None,
+        |s, to| {
+            each(s, to, |drive| drive.confidence);
+        },
+    ),
+    gauge(
+        "impact_ratio",
+        "By how much background tasks lengthen foreground requests",
+        None,
+        |s, to| {
+            each(s, to, |drive| {
+                drive.impact.measured_percent.map(|percent| percent / 100.0)
+            });
+        },
+    ),
+    gauge(
+        "impact_budget_ratio",
+        "By how much they may",
+        None,
+        |s, to| {
+            each(s, to, |drive| Some(drive.impact.budget_percent / 100.0));
+        },
+    ),
+    gauge(
+        "task_asked",
+        "What a background task is to read",
+        Some(Unit::Bytes),
+        |s, to| {
+            tasks(s, to, |task| task.asked_bytes as f64);
+        },
+    ),
+    gauge(
+        "task_done",
+        "What a background task has read",
+        Some(Unit::Bytes),
+        |s, to| {
+            tasks(s, to, |task| task.done_bytes as f64);
+        },
+    ),
+    gauge(
+        "task_free",
+        "What a background task has read in free time",
+        Some(Unit::Bytes),
+        |s, to| {
+            tasks(s, to, |task| task.free_bytes as f64);
+        },
+    ),
+    gauge(
+        "task_failed",
+        "What a background task could not read",
+        Some(Unit::Bytes),
+        |s, to| {
+            tasks(s, to, |task| task.failed_bytes as f64);
+        },
+    ),
+    gauge(
+        "emulator_lateness",
+        "How late an emulated drive's completions were against the model, by quantile",
+        Some(Unit::Seconds),
+        lateness,
+    ),
+    counter("errors", "Commands that failed", None, |s, to| {
+        for drive in &s.drives {
+            let errors = drive.errors;
+            for (operation, count) in [
+                ("read", errors.reads_total),
+                ("write", errors.writes_total),
+                ("flush", errors.flushes_total),
+            ] {
+                let labels = [("drive", &*drive.name), ("operation", operation)];
+                to.add(&labels, count as f64);
+            }
+        }
+    }),
+];
+
+const fn gauge(
+    name: &'static str,
+    help: &'static str,
+    unit: Option<Unit>,
+    read: fn(&Status, &mut Samples),
+) -> Metric {
+    Metric {
+        name,
+        help,
+        unit,
+        growth: Growth::UpAndDown,
+        read,
+    }
+}
+
+const fn counter(
+    name: &'static str,
+    help: &'static str,
+    unit: Option<Unit>,
+    read: fn(&Status, &mut Samples),
+) -> Metric {
+    Metric {
+        name,
+        help,
+        unit,
+        growth: Growth::OnlyGrows,
+        read,
+    }
+}
+
+fn each(status: &Status, to: &mut Samples, value: impl Fn(&Drive) -> Option<f64>) {
+    for drive in &status.drives {
+        if let Some(value) = value(drive) {
+            to.add(&[("drive", &drive.name)], value);
+        }
+    }
+}
+
+fn flows(status: &Status, to: &mut Samples, value: impl Fn(&Flow) -> f64) {
+    for drive in &status.drives {
+        for Traffic {
+            class, read, write, ..
+        } in &drive.traffic
+        {
+            for (direction, flow) in [("read", read), ("write", write)] {
+                let class = class.name();
+                let labels = [
+                    ("drive", &*drive.name),
+                    ("class", class),
+                    ("direction", direction),
+                ];
+                to.add(&labels, value(flow));
+            }
+        }
+    }
+}
+
+fn latencies(status: &Status, to: &mut Samples) {
+    for drive in &status.drives {
+        for Traffic { class, latency, .. } in &drive.traffic {
+            let Some(Latency {
+                p50_us,
+                p95_us,
+                p99_us,
+                p999_us,
+                ..
+            }) = *latency
+            else {
+                continue;
+            };
+            for (quantile, us) in [
+                ("0.5", p50_us),
+                ("0.95", p95_us),
+                ("0.99", p99_us),
+                ("0.999", p999_us),
+            ] {
+                let class = class.name();
+                let labels = [
+                    ("drive", &*drive.name),
+                    ("class", class),
+                    ("quantile", quantile),
+                ];
+                to.add(&labels, us / 1e6);
+            }
+        }
+    }
+}
+
+fn lateness(status: &Status, to: &mut Samples) {
+    for drive in &status.drives {
+        let Some(late) = drive.lateness else {
+            continue;
+        };
+        for (quantile, us) in [
+            ("0.5", late.p50_us),
+            ("0.99", late.p99_us),
+            ("1", late.max_us),
+        ] {
+            to.add(&[("drive", &drive.name), ("quantile", quantile)], us / 1e6);
+        }
+    }
+}
+
+fn tasks(status: &Status, to: &mut Samples, value: impl Fn(&crate::status::Task) -> f64) {
+    for drive in &status.drives {
+        for task in &drive.tasks {
+            let id = task.id.to_string();
+            let labels = [("drive", &*drive.name), ("task", &id), ("name", &task.name)];
+            to.add(&labels, value(task));
+        }
+    }
+}
+
+/// All metrics of a service as text; `None` if the encoder refuses, which text never makes it do.
+pub fn text(status: &Status) -> Option<String> {
+    let mut registry = Registry::with_prefix("headtime");
+    registry.register_collector(Box::new(Snapshot(status.clone())));
+    let mut text = String::new();
+    prometheus_client::encoding::text::encode(&mut text, &registry).ok()?;
+    Some(text)
+}
+
+#[derive(Debug)]
+struct Snapshot(Status);
+
+impl Collector for Snapshot {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        for metric in ALL {
+            let mut samples = Samples::default();
+            (metric.read)(&self.0, &mut samples);
+            let family = Family(metric.growth, samples);
+            let kind = family.metric_type();
+            let described =
+                encoder.encode_descriptor(metric.name, metric.help, metric.unit.as_ref(), kind)?;
+            family.encode(described)?;
+        }
+        Ok(())
+    }
+}
+
+struct Family(Growth, Samples);
+
+impl EncodeMetric for Family {
+    fn encode(&self, mut encoder: MetricEncoder<'_>) -> fmt::Result {
+        let Family(growth, Samples(samples)) = self;
+        for (labels, value) in samples {
+            match (labels.is_empty(), growth) {
+                (true, Growth::OnlyGrows) => {
+                    encoder.encode_counter::<NoLabelSet, _, f64>(value, None)?
+                }
+                (true, Growth::UpAndDown) => encoder.encode_gauge(value)?,
+                (false, Growth::OnlyGrows) => {
+                    let mut one = encoder.encode_family(labels)?;
+                    one.encode_counter::<NoLabelSet, _, f64>(value, None)?;
+                }
+                (false, Growth::UpAndDown) => encoder.encode_family(labels)?.encode_gauge(value)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn metric_type(&self) -> MetricType {
+        match self.0 {
+            Growth::OnlyGrows => MetricType::Counter,
+            Growth::UpAndDown => MetricType::Gauge,
+        }
+    }
+}

@@ -1,0 +1,38 @@
+//! The status page's files, built in: `dashboard/`.
+
+use axum::http::header;
+use axum::response::{IntoResponse, Response};
+
+/// A file of the page.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct File {
+    /// The way to it.
+    pub(super) path: &'static str,
+    kind: &'static str,
+    text: &'static str,
+}
+
+/// All of them.
+pub(super) const FILES: &[File] = &[
+    File {
+        path: "/",
+        kind: "text/html; charset=utf-8",
+        text: include_str!("../../../../dashboard/index.html"),
+    },
+    File {
+        path: "/page.css",
+        kind: "text/css; charset=utf-8",
+        text: include_str!("../../../../dashboard/page.css"),
+    },
+    File {
+        path: "/page.js",
+        kind: "text/javascript; charset=utf-8",
+        text: include_str!("../../../../dashboard/page.js"),
+    },
+];
+
+impl IntoResponse for &File {
+    fn into_response(self) -> Response {
+        ([(header::CONTENT_TYPE, self.kind)], self.text).into_response()
+    }
+}

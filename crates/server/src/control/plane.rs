@@ -1,0 +1,184 @@
+//! The thread of the control plane: one runtime, on which the socket and HTTP are served.
+
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+use std::os::unix::net::UnixListener;
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use tokio::sync::watch;
+
+use super::protocol::{self, Answer, Ask};
+use super::{Service, http, socket};
+use crate::config::Actions;
+
+/// What the control plane listens on.
+#[derive(Debug, Default)]
+pub struct Listeners {
+    /// For JSON lines.
+    pub sockets: Vec<UnixListener>,
+    /// For the page, the metrics and the interface over HTTP.
+    pub http: Vec<TcpListener>,
+}
+
+/// What clients of the control plane may take up, and what they may do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bounds {
+    /// Connections of each listener. One more is told so and closed.
+    pub connections: usize,
+    /// How long a line or the head of a request may take to come, and an answer to be taken.
+    pub patience: Duration,
+    /// How long a connection may be silent between requests.
+    pub idle: Duration,
+    /// What may be done over HTTP.
+    pub http_actions: Actions,
+}
+
+impl Default for Bounds {
+    fn default() -> Self {
+        Bounds {
+            // Choices: more than the browsers and scripts of one machine; as nginx's
+            // client_header_timeout, and its keepalive_timeout.
+            connections: 32,
+            patience: Duration::from_secs(60),
+            idle: Duration::from_secs(75),
+            http_actions: Actions::Refused,
+        }
+    }
+}
+
+/// The running control plane. It ends when this is dropped.
+#[derive(Debug)]
+pub struct Plane {
+    end: watch::Sender<()>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Plane {
+    /// Begins to serve, on a thread of its own.
+    ///
+    /// # Errors
+    /// If the system has no more threads, or a listener is of no use.
+    pub fn begin(
+        service: Arc<dyn Service>,
+        listeners: Listeners,
+        bounds: Bounds,
+    ) -> io::Result<Plane> {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .max_blocking_threads(CALLS)
+            .build()?;
+        let (end, ended) = watch::channel(());
+        let desk = Desk {
+            service,
+            bounds,
+            ended,
+        };
+        let mut tasks = tokio::task::JoinSet::new();
+        let guard = runtime.enter();
+        for listener in listeners.sockets {
+            listener.set_nonblocking(true)?;
+            let listener = tokio::net::UnixListener::from_std(listener)?;
+            tasks.spawn_on(socket::serve(listener, desk.clone()), runtime.handle());
+        }
+        for listener in listeners.http {
+            listener.set_nonblocking(true)?;
+            let listener = tokio::net::TcpListener::from_std(listener)?;
+            tasks.spawn_on(http::serve(listener, desk.clone()), runtime.handle());
+        }
+        drop(guard);
+        let mut ended = desk.ended.clone();
+        let thread = thread::Builder::new().name(String::from("headtime-control"));
+        let thread = thread.spawn(move || {
+            runtime.block_on(async {
+                // An error is that of a sender that has gone: the end, too.
+                let _ = ended.changed().await;
+                tasks.shutdown().await;
+            });
+            // What a call is still waiting for is not waited for here.
+            runtime.shutdown_background();
+        })?;
+        Ok(Plane {
+            end,
+            thread: Some(thread),
+        })
+    }
+}
+
+impl Drop for Plane {
+    fn drop(&mut self) {
+        self.end.send_replace(());
+        if let Some(thread) = self.thread.take() {
+            // A panic there was reported there.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Calls of the service at once: a reload that takes long does not keep a status waiting. A choice.
+const CALLS: usize = 4;
+
+/// What every connection has at hand.
+#[derive(Clone)]
+pub(super) struct Desk {
+    service: Arc<dyn Service>,
+    pub(super) bounds: Bounds,
+    pub(super) ended: watch::Receiver<()>,
+}
+
+impl Desk {
+    /// Asks the service, on a thread on which that may take a while.
+    pub(super) async fn answer(&self, ask: Ask) -> Answer {
+        let service = Arc::clone(&self.service);
+        let call = tokio::task::spawn_blocking(move || protocol::answer(&*service, ask));
+        call.await
+            .unwrap_or_else(|_| Answer::refusal("the service could not answer: its log says why"))
+    }
+
+    /// How the service is.
+    pub(super) async fn status(&self) -> Option<crate::status::Status> {
+        let service = Arc::clone(&self.service);
+        tokio::task::spawn_blocking(move || service.status())
+            .await
+            .ok()
+    }
+}
+
+/// Listens on a unix socket that only this user reaches. What a service that has gone left there is
+/// removed; what another one listens on is not.
+///
+/// # Errors
+/// If the folder cannot be made, or somebody listens there.
+pub fn listen(path: &std::path::Path) -> io::Result<UnixListener> {
+    use std::os::unix::fs::{DirBuilderExt as _, FileTypeExt as _, PermissionsExt as _};
+    if let Some(folder) = path.parent() {
+        std::fs::DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(folder)?;
+    }
+    if let Ok(found) = std::fs::symlink_metadata(path) {
+        if !found.file_type().is_socket() {
+            let problem = "there is something that is no socket";
+            return Err(io::Error::new(io::ErrorKind::AlreadyExists, problem));
+        }
+        match std::os::unix::net::UnixStream::connect(path) {
+            Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
+                std::fs::remove_file(path)?;
+            }
+            _ => return Err(io::ErrorKind::AddrInUse.into()),
+        }
+    }
+    let listener = UnixListener::bind(path)?;
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600))?;
+    Ok(listener)
+}
+
+/// Listens for HTTP.
+///
+/// # Errors
+/// If the address is taken or not this machine's.
+pub fn listen_http(address: SocketAddr) -> io::Result<TcpListener> {
+    TcpListener::bind(address)
+}

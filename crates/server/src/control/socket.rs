@@ -1,0 +1,93 @@
+//! The unix socket of `headtime ctl`: JSON lines, each client on its own.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::net::{UnixListener, UnixStream};
+use tokio::sync::Semaphore;
+use tokio::time::timeout;
+
+use super::plane::Desk;
+use super::protocol::{Answer, LONGEST_LINE, parse};
+
+/// Serves until the plane ends.
+pub(super) async fn serve(listener: UnixListener, desk: Desk) {
+    let places = Arc::new(Semaphore::new(desk.bounds.connections));
+    let mut clients = tokio::task::JoinSet::new();
+    loop {
+        let accepted = tokio::select! {
+            accepted = listener.accept() => accepted,
+            Some(_) = clients.join_next() => continue,
+        };
+        let mut stream = match accepted {
+            Ok((stream, _)) => stream,
+            Err(error) => {
+                tracing::warn!(%error, "the control socket accepts nobody for a moment");
+                tokio::time::sleep(BREATH).await;
+                continue;
+            }
+        };
+        match Arc::clone(&places).try_acquire_owned() {
+            Ok(place) => {
+                let desk = desk.clone();
+                clients.spawn(async move {
+                    converse(stream, &desk).await;
+                    drop(place);
+                });
+            }
+            Err(_) => {
+                let most = desk.bounds.connections;
+                let problem = format!("{most} clients are connected: expected fewer");
+                // A client that does not even take this line is not waited for.
+                let _ = stream.try_write(Answer::refusal(problem).line().as_bytes());
+                let _ = stream.shutdown().await;
+            }
+        }
+    }
+}
+
+/// Without descriptors accepting fails at once, again and again. A choice.
+pub(super) const BREATH: Duration = Duration::from_millis(100);
+
+/// Answers one client until it goes, is too slow, or says what no client says.
+async fn converse(stream: UnixStream, desk: &Desk) {
+    let (reader, mut writer) = stream.into_split();
+    let mut reader = BufReader::new(reader);
+    let mut line = Vec::new();
+    loop {
+        // The first byte may be long in coming, the rest of its line may not.
+        match timeout(desk.bounds.idle, reader.fill_buf()).await {
+            Ok(Ok(bytes)) if !bytes.is_empty() => {}
+            _ => return,
+        }
+        line.clear();
+        let most = LONGEST_LINE as u64 + 1;
+        let mut bounded = (&mut reader).take(most);
+        let whole = bounded.read_until(b'\n', &mut line);
+        let (answer, goes_on) = match timeout(desk.bounds.patience, whole).await {
+            Err(_) => (
+                Answer::refusal("half a line: expected the rest of it"),
+                false,
+            ),
+            Ok(Err(_)) => return,
+            Ok(Ok(_)) if line.last() == Some(&b'\n') => match parse(&line[..line.len() - 1]) {
+                Ok(ask) => (desk.answer(ask).await, true),
+                Err(problem) => (Answer::refusal(problem), true),
+            },
+            Ok(Ok(_)) if line.len() > LONGEST_LINE => (
+                Answer::refusal(format!("a line of more than {LONGEST_LINE} bytes")),
+                false,
+            ),
+            Ok(Ok(_)) => (
+                Answer::refusal("no line end: expected one after each request"),
+                false,
+            ),
+        };
+        let text = answer.line();
+        let written = timeout(desk.bounds.patience, writer.write_all(text.as_bytes())).await;
+        if !matches!(written, Ok(Ok(()))) || !goes_on {
+            return;
+        }
+    }
+}

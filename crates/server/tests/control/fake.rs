@@ -1,0 +1,214 @@
+//! A service with known values, which writes down what it is told.
+
+use std::sync::{Arc, Mutex};
+
+use server::control::{Changes, Scan, Service, Steer};
+use server::status::{
+    ByKind, Class, Connection, Drive, Errors, Flow, Head, HeadKind, HeadTime, Impact, Latency,
+    Lateness, Mode, Queue, State, Status, Task, TaskState, Traffic,
+};
+
+/// What it was told, in words.
+#[derive(Clone, Debug)]
+pub struct Fake {
+    status: Status,
+    told: Arc<Mutex<Vec<String>>>,
+}
+
+impl Fake {
+    /// One that is like this.
+    pub fn new(status: Status) -> Self {
+        Fake {
+            status,
+            told: Arc::default(),
+        }
+    }
+
+    /// What it was told so far.
+    pub fn told(&self) -> Vec<String> {
+        self.told.lock().unwrap().clone()
+    }
+
+    fn hear(&self, words: impl Into<String>) {
+        self.told.lock().unwrap().push(words.into());
+    }
+}
+
+impl Service for Fake {
+    fn status(&self) -> Status {
+        self.status.clone()
+    }
+
+    fn scan(&self, order: Scan) -> Result<u64, String> {
+        self.hear(format!("scan {order:?}"));
+        match order.volume.as_str() {
+            "db" => Ok(9),
+            other => Err(format!(
+                "no volume is called \"{other}\": expected one of db"
+            )),
+        }
+    }
+
+    fn steer(&self, task: u64, action: Steer) -> Result<(), String> {
+        self.hear(format!("steer {task} {action:?}"));
+        match task {
+            3 => Ok(()),
+            _ => Err(format!("no task {task} is under way")),
+        }
+    }
+
+    fn reload(&self) -> Result<Changes, String> {
+        self.hear("reload");
+        Ok(Changes {
+            applied: vec![String::from("export db-idle is new")],
+            after_restart: vec![String::from("drive disk has another back end")],
+        })
+    }
+
+    fn drain(&self) {
+        self.hear("drain");
+    }
+
+    fn stop(&self) {
+        self.hear("stop");
+    }
+}
+
+/// Every number is another one, so that none can stand in for another.
+pub fn status() -> Status {
+    Status {
+        version: String::from("0.1.0"),
+        uptime_s: 93_784.5,
+        state: State::Serving,
+        drives: vec![drive()],
+        connections: vec![Connection {
+            id: 41,
+            front: String::from("nbd"),
+            peer: String::from("127.0.0.1:50123"),
+            export: String::from("db"),
+            class: Class::Foreground,
+            tls: true,
+            connected_s: 754.0,
+            in_flight: 27,
+            requests_total: 1_234_567,
+            bytes_total: 5_056_786_432,
+        }],
+        connections_total: 57,
+        connections_refused_total: 6,
+        reloads_total: 2,
+    }
+}
+
+fn drive() -> Drive {
+    Drive {
+        name: String::from("disk"),
+        back_end: String::from("emulated"),
+        model: Some(String::from("quantum-atlas-10k")),
+        time_scale: Some(4.0),
+        capacity_bytes: 9_184_760_832,
+        policy: String::from("sptf-sw60"),
+        queue: Queue {
+            waiting: 14,
+            at_drive: 1,
+        },
+        traffic: vec![
+            traffic(Class::Foreground, 1.0),
+            traffic(Class::BestEffort, 0.25),
+        ],
+        head: Some(Head {
+            cylinder: 4321,
+            cylinders: 10_042,
+        }),
+        head_time: head_time(),
+        mode: Mode::Positioning,
+        confidence: Some(0.973),
+        impact: Impact {
+            measured_percent: Some(1.37),
+            budget_percent: 2.0,
+        },
+        tasks: vec![
+            Task {
+                id: 3,
+                name: String::from("scan db"),
+                state: TaskState::Active,
+                priority: 1,
+                asked_bytes: 8_000_000_000,
+                done_bytes: 3_408_000_000,
+                free_bytes: 2_900_000_000,
+                idle_bytes: 408_000_000,
+                paid_bytes: 100_000_000,
+                failed_bytes: 4096,
+                mb_per_s: 2.31,
+                eta_s: Some(1988.0),
+            },
+            Task {
+                id: 4,
+                name: String::from("scan <b>log</b>"),
+                state: TaskState::Suspended,
+                asked_bytes: 1_000_000_000,
+                done_bytes: 120_000_000,
+                free_bytes: 120_000_000,
+                ..Task::default()
+            },
+        ],
+        lateness: Some(Lateness {
+            p50_us: 12.0,
+            p99_us: 74.0,
+            max_us: 312.0,
+        }),
+        errors: Errors {
+            reads_total: 5,
+            writes_total: 8,
+            flushes_total: 11,
+        },
+    }
+}
+
+fn traffic(class: Class, share: f64) -> Traffic {
+    let flow = |mb_per_s: f64, requests_per_s: f64, requests_total: u64| Flow {
+        mb_per_s: mb_per_s * share,
+        requests_per_s: requests_per_s * share,
+        requests_total: (requests_total as f64 * share) as u64,
+        bytes_total: (requests_total as f64 * share) as u64 * 8192,
+    };
+    Traffic {
+        class,
+        read: flow(1.27, 155.0, 640_000),
+        write: flow(0.61, 74.0, 320_000),
+        latency: Some(Latency {
+            requests: 2290,
+            p50_us: 31_400.0 * share,
+            p95_us: 96_100.0 * share,
+            p99_us: 141_700.0 * share,
+            p999_us: 388_900.0 * share,
+            max_us: 401_000.0 * share,
+        }),
+    }
+}
+
+/// 200 slices of 5 ms; the sums are the seconds'.
+fn head_time() -> HeadTime {
+    use HeadKind::{Calibration, Foreground, Free, Idle, Lost, RealTime, Unused};
+    let pattern = [
+        Foreground, Foreground, Foreground, Free, Foreground, Foreground, RealTime, Foreground,
+        Free, Foreground, Foreground, Foreground, Free, Free, Foreground, Foreground, Lost,
+        Foreground, Foreground, Idle,
+    ];
+    let mut timeline: Vec<HeadKind> = pattern.iter().copied().cycle().take(200).collect();
+    timeline[120..130].fill(Unused);
+    timeline[60] = Calibration;
+    let mut second_us = ByKind::default();
+    for kind in &timeline {
+        second_us.add(*kind, 5000);
+    }
+    let mut total_us = ByKind::default();
+    for (index, kind) in HeadKind::ALL.into_iter().enumerate() {
+        total_us.add(kind, 1_500_000 * (index as u64 + 1));
+    }
+    HeadTime {
+        timeline,
+        slice_us: 5000,
+        second_us,
+        total_us,
+    }
+}

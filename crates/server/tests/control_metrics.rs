@@ -1,0 +1,142 @@
+//! Metrics: each is described, told, and follows what it is made of.
+
+#[path = "control/fake.rs"]
+mod fake;
+
+use std::collections::BTreeMap;
+
+use fake::Fake;
+use server::control::{Service as _, metrics};
+use server::status::Status;
+
+/// The samples of a text of metrics, by name and labels.
+fn samples(text: &str) -> BTreeMap<String, f64> {
+    let lines = text.lines().filter(|line| !line.starts_with('#'));
+    let pairs = lines.map(|line| line.rsplit_once(' ').unwrap());
+    pairs
+        .map(|(name, value)| (name.to_owned(), value.parse().unwrap()))
+        .collect()
+}
+
+#[test]
+fn every_metric_is_described_and_told() {
+    let service = Fake::new(fake::status());
+    let text = metrics::text(&service.status()).unwrap();
+    assert!(service.told().is_empty());
+    let told = samples(&text);
+    for metric in metrics::ALL {
+        let name = metric.full_name();
+        let family = name.trim_end_matches("_total");
+        assert!(
+            text.contains(&format!("# HELP {family} {}", metric.help)),
+            "{family}: {text}"
+        );
+        let mut mine = told
+            .iter()
+            .filter(|(key, _)| key.split('{').next() == Some(&*name));
+        assert!(mine.clone().count() > 0, "{name} in {text}");
+        assert!(mine.any(|(_, value)| *value != 0.0), "{name}: {text}");
+    }
+    let names: Vec<String> = metrics::ALL
+        .iter()
+        .map(|metric| metric.full_name())
+        .collect();
+    for sample in told.keys() {
+        let name = sample.split('{').next().unwrap();
+        assert!(
+            names.iter().any(|known| known == name),
+            "{name} is in no table"
+        );
+    }
+    let families = text.lines().filter(|line| line.starts_with("# TYPE"));
+    let families: Vec<&str> = families.filter_map(|line| line.split(' ').nth(2)).collect();
+    let mut once = families.clone();
+    once.sort_unstable();
+    once.dedup();
+    assert_eq!(once.len(), families.len(), "each family once: {families:?}");
+    assert!(text.ends_with("# EOF\n"));
+}
+
+/// The values of the fake service, in Prometheus' units.
+#[test]
+fn metrics_have_the_values_of_the_status() {
+    let text = metrics::text(&fake::status()).unwrap();
+    let told = samples(&text);
+    for (sample, value) in [
+        (
+            "headtime_requests_total{drive=\"disk\",class=\"foreground\",direction=\"read\"}",
+            640_000.0,
+        ),
+        (
+            "headtime_request_bytes_total{drive=\"disk\",class=\"best-effort\",direction=\"write\"}",
+            80_000.0 * 8192.0,
+        ),
+        (
+            "headtime_latency_seconds{drive=\"disk\",class=\"foreground\",quantile=\"0.99\"}",
+            0.1417,
+        ),
+        (
+            "headtime_head_time_seconds_total{drive=\"disk\",kind=\"lost\"}",
+            9.0,
+        ),
+        (
+            "headtime_task_done_bytes{drive=\"disk\",task=\"3\",name=\"scan db\"}",
+            3_408_000_000.0,
+        ),
+        (
+            "headtime_errors_total{drive=\"disk\",operation=\"flush\"}",
+            11.0,
+        ),
+        ("headtime_impact_ratio{drive=\"disk\"}", 0.0137),
+        ("headtime_connections", 1.0),
+        ("headtime_connections_accepted_total", 57.0),
+    ] {
+        let found = told
+            .get(sample)
+            .copied()
+            .unwrap_or_else(|| panic!("{sample} in {text}"));
+        assert!((found - value).abs() < 1e-9, "{sample} {found}");
+    }
+}
+
+/// Each number of the status that a metric is made of: changed, it changes a metric.
+#[test]
+fn metrics_follow_what_they_are_made_of() {
+    let before = samples(&metrics::text(&fake::status()).unwrap());
+    let grow: &[fn(&mut Status)] = &[
+        |s| s.uptime_s += 1.0,
+        |s| s.connections.clear(),
+        |s| s.connections_total += 1,
+        |s| s.connections_refused_total += 1,
+        |s| s.reloads_total += 1,
+        |s| s.drives[0].queue.waiting += 1,
+        |s| s.drives[0].queue.at_drive += 1,
+        |s| s.drives[0].traffic[0].read.requests_total += 1,
+        |s| s.drives[0].traffic[0].write.bytes_total += 1,
+        |s| s.drives[0].traffic[1].latency = None,
+        |s| s.drives[0].head_time.total_us.free += 1,
+        |s| s.drives[0].head = None,
+        |s| s.drives[0].mode = server::status::Mode::Safe,
+        |s| s.drives[0].confidence = None,
+        |s| s.drives[0].impact.measured_percent = None,
+        |s| s.drives[0].impact.budget_percent = 3.0,
+        |s| s.drives[0].tasks[0].done_bytes += 1,
+        |s| s.drives[0].tasks[0].failed_bytes += 1,
+        |s| s.drives[0].lateness = None,
+        |s| s.drives[0].errors.writes_total += 1,
+    ];
+    for (index, change) in grow.iter().enumerate() {
+        let mut status = fake::status();
+        change(&mut status);
+        let after = samples(&metrics::text(&status).unwrap());
+        let pairs = before
+            .iter()
+            .filter(|(key, value)| after.get(*key) != Some(value));
+        let changed = pairs.count()
+            + after
+                .keys()
+                .filter(|key| !before.contains_key(*key))
+                .count();
+        assert!(changed > 0, "change {index}");
+    }
+}

@@ -1,0 +1,225 @@
+//! The status page in headless Chromium, over a fake service: what it shows is what the service says.
+
+#[path = "control/fake.rs"]
+mod fake;
+
+use std::net::TcpListener;
+use std::process::Command;
+use std::sync::Arc;
+
+use fake::Fake;
+use server::control::{Bounds, Listeners, Plane};
+use server::status::{Mode, Status};
+
+/// What Chromium has of the page after its scripts, or nothing where there is no Chromium; with
+/// `CI=true` there has to be one.
+fn page(status: Status, flags: &[&str]) -> Option<String> {
+    let names = ["chromium", "chromium-browser", "google-chrome"];
+    let found = |name: &&&str| Command::new(name).arg("--version").output().is_ok();
+    let Some(chromium) = names.iter().find(found) else {
+        assert!(
+            std::env::var_os("CI").is_none_or(|ci| ci != "true"),
+            "no Chromium"
+        );
+        return None;
+    };
+    let http = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = http.local_addr().unwrap();
+    let listeners = Listeners {
+        http: vec![http],
+        ..Listeners::default()
+    };
+    let fake = Fake::new(status);
+    let service = Arc::new(fake.clone());
+    let _plane = Plane::begin(service, listeners, Bounds::default()).unwrap();
+    let profile = tempfile::tempdir().unwrap();
+    let output = Command::new(chromium)
+        .args([
+            "--headless",
+            "--no-sandbox",
+            "--disable-gpu",
+            "--no-first-run",
+        ])
+        .args(["--disable-background-networking", "--disable-dev-shm-usage"])
+        .arg(format!("--user-data-dir={}", profile.path().display()))
+        .args(["--virtual-time-budget=5000", "--window-size=1280,1180"])
+        .args(flags)
+        .args(["--dump-dom", &format!("http://{address}/?still")])
+        .output()
+        .unwrap();
+    let dom = String::from_utf8_lossy(&output.stdout).into_owned();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(dom.contains("</html>"), "{errors}");
+    assert!(fake.told().is_empty(), "looking changes nothing");
+    Some(dom)
+}
+
+/// What is said where there is no Chromium.
+const SKIPPED: &str = "skipped: the page in a browser (no Chromium; `apt-get install chromium`)";
+
+/// The text of the first element that begins with `mark`, up to `end`, without tags.
+fn text(dom: &str, mark: &str, end: &str) -> String {
+    let from = dom
+        .find(mark)
+        .unwrap_or_else(|| panic!("no {mark} in {dom}"));
+    let part = &dom[from..];
+    let part = &part[part.find('>').unwrap() + 1..part.find(end).unwrap_or(part.len())];
+    let mut text = String::new();
+    let mut inside = false;
+    for letter in part.chars() {
+        match letter {
+            '<' => inside = true,
+            '>' => {
+                inside = false;
+                text.push(' ');
+            }
+            _ if !inside => text.push(letter),
+            _ => {}
+        }
+    }
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// Where on the page what is shown; the templates, whose fields are empty, come after the drives.
+const SHOWN: &[(&str, &str, &str)] = &[
+    ("id=\"state\"", "</span>", "serving"),
+    (
+        "id=\"service\"",
+        "</dl>",
+        "version 0.1.0 up 1 d 2 h connections 1",
+    ),
+    ("data-field=\"name\"", "</h2>", "disk"),
+    ("data-field=\"mode\"", "</span>", "positioning"),
+    (
+        "data-field=\"facts\"",
+        "</dl>",
+        "back end emulated, quantum-atlas-10k time scale × 4 capacity 9.2 GB policy sptf-sw60 \
+             queue 14 waiting, 1 at the drive late p50 12 µs, p99 74 µs, at most 312 µs errors 24",
+    ),
+    (
+        "data-field=\"head\"",
+        "</figcaption>",
+        "cylinder 4,321 of 10,042",
+    ),
+    // 200 slices of half a percent: ten patterns, of which half a one was unused and one slice
+    // was a calibration.
+    ("data-kind=\"foreground\"", "</li>", "foreground 61.0 %"),
+    ("data-kind=\"real-time\"", "</li>", "real-time 4.5 %"),
+    ("data-kind=\"free\"", "</li>", "free 19.0 %"),
+    ("data-kind=\"idle\"", "</li>", "idle 5.0 %"),
+    ("data-kind=\"calibration\"", "</li>", "calibration 0.5 %"),
+    ("data-kind=\"lost\"", "</li>", "lost 5.0 %"),
+    ("data-kind=\"unused\"", "</li>", "unused 5.0 %"),
+    (
+        "data-field=\"impact\"",
+        "</p>",
+        "Impact of the background 1.37 %, of 2.00 % that are granted",
+    ),
+    (
+        "data-field=\"confidence\"",
+        "</p>",
+        "As believed 97.3 % of commands end when they should",
+    ),
+    (
+        "data-class=\"foreground\"",
+        "</tr>",
+        "foreground 1.3 155 0.6 74 31.4 ms 96.1 ms 142 ms 389 ms",
+    ),
+    (
+        "data-class=\"best-effort\"",
+        "</tr>",
+        "best-effort 0.3 39 0.2 19 7.9 ms 24.0 ms 35.4 ms 97.2 ms",
+    ),
+    (
+        "data-task=\"3\"",
+        "</li>",
+        "scan db active 42.6 % 3.4 GB of 8.0 GB · 2.9 GB free, 408 MB idle, 100 MB paid · \
+             2.3 MB/s · 33 min 8 s left · 4.1 kB could not be read",
+    ),
+    (
+        "data-task=\"4\"",
+        "</li>",
+        "scan &lt;b&gt;log&lt;/b&gt; suspended 12.0 % 120 MB of 1.0 GB · 120 MB free, 0 B idle, \
+             0 B paid · 0.0 MB/s",
+    ),
+    (
+        "data-connection=\"41\"",
+        "</tr>",
+        "db foreground nbd with TLS 127.0.0.1:50123 27 1,234,567 5.1 GB 12 min 34 s",
+    ),
+];
+
+#[test]
+fn the_page_shows_what_the_service_says() {
+    let Some(dom) = page(fake::status(), &[]) else {
+        println!("{SKIPPED}");
+        return;
+    };
+    for (mark, end, shown) in SHOWN {
+        assert_eq!(text(&dom, mark, end), *shown, "{mark}");
+    }
+    let timeline = &dom[dom.find("class=\"timeline\"").unwrap()..];
+    let timeline = &timeline[..timeline.find("</svg>").unwrap()];
+    // 5 ms are 5 of 1000 units: the calibration at slice 60 is alone.
+    assert!(
+        timeline.contains("<rect class=\"calibration\" x=\"300.00\" y=\"0\" width=\"5.00\""),
+        "{timeline}"
+    );
+    assert!(!timeline.contains("unused"), "what is unused is the ground");
+}
+
+#[test]
+fn the_page_works_without_anything_to_show() {
+    let Some(dom) = page(Status::default(), &[]) else {
+        println!("{SKIPPED}");
+        return;
+    };
+    assert_eq!(text(&dom, "id=\"state\"", "</span>"), "starting");
+    assert_eq!(
+        text(&dom, "id=\"notice\"", "</p>"),
+        "The service has no drives yet."
+    );
+    let mut status = fake::status();
+    let drive = &mut status.drives[0];
+    *drive = server::status::Drive {
+        name: drive.name.clone(),
+        mode: Mode::Blind,
+        ..Default::default()
+    };
+    let Some(dom) = page(status, &[]) else {
+        println!("{SKIPPED}");
+        return;
+    };
+    for (mark, end, shown) in [
+        ("data-field=\"mode\"", "</span>", "no belief"),
+        (
+            "data-field=\"head\"",
+            "</figcaption>",
+            "where the head is: unknown",
+        ),
+        ("class=\"traffic\"", "</table>", "no requests yet"),
+        ("data-kind=\"free\"", "</li>", "free –"),
+    ] {
+        let found = text(&dom, mark, end);
+        assert!(found.ends_with(shown), "{mark}: {found}");
+    }
+}
+
+/// `HEADTIME_SCREENSHOTS=FOLDER cargo test -p server --test page` leaves pictures there.
+#[test]
+fn pictures_of_the_page_can_be_taken() {
+    let folder = tempfile::tempdir().unwrap();
+    let kept = std::env::var_os("HEADTIME_SCREENSHOTS");
+    let folder = kept.as_ref().map_or(folder.path(), std::path::Path::new);
+    for (name, scheme) in [("light", 1), ("dark", 0)] {
+        let file = folder.join(format!("{name}.png"));
+        let shot = format!("--screenshot={}", file.display());
+        let scheme = format!("--blink-settings=preferredColorScheme={scheme}");
+        if page(fake::status(), &[&shot, &scheme]).is_some() {
+            let bytes = std::fs::read(&file).unwrap();
+            assert!(bytes.starts_with(b"\x89PNG"));
+        } else {
+            println!("{SKIPPED}");
+        }
+    }
+}

@@ -1,0 +1,285 @@
+// The status page. It asks /api/status once, then listens to /api/events; with `?still` in the
+// address it stays with the first picture. What the service says is only ever put in as text.
+"use strict";
+
+const KINDS = [
+  ["foreground", "foreground"],
+  ["real-time", "real-time"],
+  ["free", "free"],
+  ["idle", "idle"],
+  ["calibration", "calibration"],
+  ["lost", "lost"],
+  ["unused", "unused"],
+];
+// How long it may be silent before the page says so, in milliseconds.
+const SILENCE = 5000;
+const SVG = "http://www.w3.org/2000/svg";
+const byId = (id) => document.getElementById(id);
+const field = (root, name) => root.querySelector(`[data-field="${name}"]`);
+
+function element(name, text, classes) {
+  const made = document.createElement(name);
+  if (text !== undefined) made.textContent = text;
+  if (classes) made.className = classes;
+  return made;
+}
+
+function shape(name, attributes) {
+  const made = document.createElementNS(SVG, name);
+  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
+  return made;
+}
+
+const whole = (number) => Math.round(number).toLocaleString("en-US");
+const decimals = (number, most) => number.toLocaleString("en-US", { minimumFractionDigits: most, maximumFractionDigits: most });
+
+function bytes(count) {
+  const units = ["B", "kB", "MB", "GB", "TB", "PB"];
+  let unit = 0;
+  while (count >= 1000 && unit < units.length - 1) {
+    count /= 1000;
+    unit += 1;
+  }
+  return `${unit === 0 || count >= 100 ? whole(count) : decimals(count, 1)} ${units[unit]}`;
+}
+
+function time(us) {
+  if (us < 1000) return `${whole(us)} µs`;
+  if (us < 1e6) return `${decimals(us / 1000, us < 1e5 ? 1 : 0)} ms`;
+  return `${decimals(us / 1e6, 1)} s`;
+}
+
+function span(seconds) {
+  const s = Math.round(seconds);
+  if (s < 60) return `${s} s`;
+  if (s < 3600) return `${Math.floor(s / 60)} min ${s % 60} s`;
+  if (s < 86400) return `${Math.floor(s / 3600)} h ${Math.floor((s % 3600) / 60)} min`;
+  return `${Math.floor(s / 86400)} d ${Math.floor((s % 86400) / 3600)} h`;
+}
+
+function facts(list, pairs) {
+  list.replaceChildren(...pairs.filter(([, value]) => value !== null).map(([name, value]) => {
+    const pair = element("div");
+    pair.append(element("dt", name), element("dd", value));
+    return pair;
+  }));
+}
+
+function pill(where, text, kind) {
+  where.textContent = text;
+  where.className = kind ? `pill ${kind}` : "pill";
+}
+
+// The head is on a circle around the pivot of the arm and on its cylinder's circle.
+//
+//        platter (0, 0)      pivot (104, 96)
+//           o----- r ----* head
+//                         \ arm
+//                          o
+function drawHead(root, head) {
+  const svg = root.querySelector(".platter svg");
+  svg.classList.toggle("unknown", !head);
+  const caption = field(root, "head");
+  if (!head) {
+    caption.textContent = "where the head is: unknown";
+    return;
+  }
+  caption.textContent = `cylinder ${whole(head.cylinder)} of ${whole(head.cylinders)}`;
+  const share = head.cylinders > 1 ? head.cylinder / (head.cylinders - 1) : 0;
+  const radius = 96 - share * 62;
+  const [px, py, arm] = [104, 96, 116];
+  const distance = Math.hypot(px, py);
+  const along = (radius ** 2 - arm ** 2 + distance ** 2) / (2 * distance);
+  const aside = Math.sqrt(Math.max(0, radius ** 2 - along ** 2));
+  const x = (along * px + aside * py) / distance;
+  const y = (along * py - aside * px) / distance;
+  svg.querySelector(".track").setAttribute("r", radius.toFixed(1));
+  svg.querySelector(".lever").setAttribute("d", `M${px} ${py}L${x.toFixed(1)} ${y.toFixed(1)}`);
+  const dot = svg.querySelector(".head");
+  dot.setAttribute("cx", x.toFixed(1));
+  dot.setAttribute("cy", y.toFixed(1));
+}
+
+function drawTimeline(root, time) {
+  const svg = root.querySelector(".timeline");
+  const slices = time.timeline;
+  const width = slices.length ? 1000 / slices.length : 0;
+  const runs = [];
+  slices.forEach((kind, index) => {
+    const last = runs[runs.length - 1];
+    if (last && last.kind === kind) last.slices += 1;
+    else runs.push({ kind, from: index, slices: 1 });
+  });
+  svg.replaceChildren(...runs.filter((run) => run.kind !== "unused").map((run) => shape("rect", {
+    class: run.kind, x: (run.from * width).toFixed(2), y: 0, width: (run.slices * width).toFixed(2), height: 56,
+  })));
+  const sum = KINDS.reduce((all, [kind]) => all + time.second_us[kind], 0);
+  field(root, "kinds").replaceChildren(...KINDS.map(([kind, name]) => {
+    const us = time.second_us[kind];
+    const item = element("li", undefined, us === 0 ? "none" : "");
+    item.dataset.kind = kind;
+    const share = sum ? `${decimals((us / sum) * 100, 1)} %` : "–";
+    item.append(element("i", undefined, kind), document.createTextNode(name), element("b", share));
+    return item;
+  }));
+}
+
+function drawMeters(root, drive) {
+  const impact = field(root, "impact");
+  const { measured_percent: measured, budget_percent: budget } = drive.impact;
+  const scale = Math.max(budget * 2, measured ?? 0, 0.1);
+  impact.classList.toggle("over", measured !== null && measured > budget);
+  impact.querySelector(".fill").style.width = `${(Math.max(0, measured ?? 0) / scale) * 100}%`;
+  impact.querySelector(".budget").style.left = `${(budget / scale) * 100}%`;
+  const found = measured === null ? "not measured yet" : `${decimals(measured, 2)} %`;
+  impact.querySelector("p").textContent = `${found}, of ${decimals(budget, 2)} % that are granted`;
+
+  const confidence = field(root, "confidence");
+  confidence.hidden = drive.confidence === null;
+  if (drive.confidence !== null) {
+    confidence.querySelector(".fill").style.width = `${drive.confidence * 100}%`;
+    confidence.querySelector("p").textContent = `${decimals(drive.confidence * 100, 1)} % of commands end when they should`;
+  }
+}
+
+function drawTraffic(root, traffic) {
+  const rows = traffic.map((of) => {
+    const row = element("tr");
+    row.dataset.class = of.class;
+    row.append(element("td", of.class));
+    for (const flow of [of.read, of.write]) {
+      row.append(element("td", decimals(flow.mb_per_s, 1), "number"), element("td", whole(flow.requests_per_s), "number"));
+    }
+    for (const key of ["p50_us", "p95_us", "p99_us", "p999_us"]) {
+      row.append(of.latency ? element("td", time(of.latency[key]), "number") : element("td", "–", "number none"));
+    }
+    return row;
+  });
+  if (!rows.length) {
+    const cell = element("td", "no requests yet", "none");
+    cell.colSpan = 9;
+    rows.push(element("tr"));
+    rows[0].append(cell);
+  }
+  root.querySelector(".traffic tbody").replaceChildren(...rows);
+}
+
+function drawTasks(root, tasks) {
+  field(root, "background").hidden = !tasks.length;
+  root.querySelector(".tasks").replaceChildren(...tasks.map((task) => {
+    const item = byId("task").content.cloneNode(true).firstElementChild;
+    item.dataset.task = task.id;
+    const share = (part) => (task.asked_bytes ? (part / task.asked_bytes) * 100 : 0);
+    field(item, "name").textContent = task.name;
+    const kinds = { active: "good", suspended: "careful", aborted: "bad" };
+    pill(field(item, "state"), task.state, kinds[task.state]);
+    field(item, "far").textContent = `${decimals(share(task.done_bytes), 1)} %`;
+    const bar = item.querySelector(".bar");
+    bar.setAttribute("aria-valuenow", share(task.done_bytes).toFixed(1));
+    bar.querySelector(".free").style.width = `${share(task.free_bytes)}%`;
+    bar.querySelector(".idle").style.width = `${share(task.idle_bytes)}%`;
+    bar.querySelector(".paid").style.width = `${share(task.paid_bytes)}%`;
+    const numbers = [
+      `${bytes(task.done_bytes)} of ${bytes(task.asked_bytes)}`,
+      `${bytes(task.free_bytes)} free, ${bytes(task.idle_bytes)} idle, ${bytes(task.paid_bytes)} paid`,
+      `${decimals(task.mb_per_s, 1)} MB/s`,
+    ];
+    if (task.eta_s !== null) numbers.push(`${span(task.eta_s)} left`);
+    if (task.failed_bytes) numbers.push(`${bytes(task.failed_bytes)} could not be read`);
+    field(item, "numbers").textContent = numbers.join(" · ");
+    return item;
+  }));
+}
+
+function drawDrive(root, drive) {
+  field(root, "name").textContent = drive.name;
+  const modes = { positioning: ["positioning", "good"], safe: ["safe mode", "careful"], blind: ["no belief", ""] };
+  pill(field(root, "mode"), ...modes[drive.mode]);
+  const errors = drive.errors.reads_total + drive.errors.writes_total + drive.errors.flushes_total;
+  const late = drive.lateness;
+  facts(field(root, "facts"), [
+    ["back end", drive.model ? `${drive.back_end}, ${drive.model}` : drive.back_end],
+    ["time scale", drive.time_scale === null ? null : `× ${drive.time_scale}`],
+    ["capacity", bytes(drive.capacity_bytes)],
+    ["policy", drive.policy],
+    ["queue", `${whole(drive.queue.waiting)} waiting, ${whole(drive.queue.at_drive)} at the drive`],
+    ["late", late ? `p50 ${time(late.p50_us)}, p99 ${time(late.p99_us)}, at most ${time(late.max_us)}` : null],
+    ["errors", errors ? whole(errors) : null],
+  ]);
+  drawHead(root, drive.head);
+  drawTimeline(root, drive.head_time);
+  drawMeters(root, drive);
+  drawTraffic(root, drive.traffic);
+  drawTasks(root, drive.tasks);
+}
+
+function newDrive() {
+  const root = byId("drive").content.cloneNode(true).firstElementChild;
+  const grooves = root.querySelector(".grooves");
+  for (let radius = 34; radius < 98; radius += 8) grooves.append(shape("circle", { r: radius }));
+  return root;
+}
+
+function drawConnections(connections) {
+  byId("clients").hidden = !connections.length;
+  byId("clients").querySelector("tbody").replaceChildren(...connections.map((client) => {
+    const row = element("tr");
+    row.dataset.connection = client.id;
+    const through = client.tls ? `${client.front} with TLS` : client.front;
+    for (const text of [client.export, client.class, through, client.peer]) row.append(element("td", text));
+    for (const text of [whole(client.in_flight), whole(client.requests_total), bytes(client.bytes_total), span(client.connected_s)]) {
+      row.append(element("td", text, "number"));
+    }
+    return row;
+  }));
+}
+
+function draw(status) {
+  const states = { serving: "good", draining: "careful", stopping: "bad" };
+  pill(byId("state"), status.state, states[status.state]);
+  facts(byId("service"), [
+    ["version", status.version],
+    ["up", span(status.uptime_s)],
+    ["connections", whole(status.connections.length)],
+  ]);
+  const main = byId("drives");
+  while (main.children.length > status.drives.length) main.lastElementChild.remove();
+  while (main.children.length < status.drives.length) main.append(newDrive());
+  status.drives.forEach((drive, index) => drawDrive(main.children[index], drive));
+  drawConnections(status.connections);
+  notice(status.drives.length ? "" : "The service has no drives yet.");
+}
+
+function notice(text) {
+  byId("notice").hidden = text === "";
+  byId("notice").textContent = text;
+}
+
+function gone() {
+  pill(byId("state"), "not reachable", "bad");
+  notice("The service does not answer. The page goes on by itself when it is back.");
+}
+
+async function first() {
+  const response = await fetch("api/status");
+  if (!response.ok) throw new Error(`status ${response.status}`);
+  draw(await response.json());
+}
+
+function follow() {
+  let silent;
+  const heard = () => {
+    clearTimeout(silent);
+    silent = setTimeout(gone, SILENCE);
+  };
+  const events = new EventSource("api/events");
+  events.addEventListener("status", (event) => {
+    heard();
+    draw(JSON.parse(event.data));
+  });
+  events.addEventListener("error", gone);
+}
+
+first().catch(gone).finally(() => {
+  if (!new URLSearchParams(location.search).has("still")) follow();
+});
