@@ -14,6 +14,7 @@ pub mod back_end;
 pub mod clock;
 pub mod event_loop;
 pub mod featureless;
+pub mod front_end;
 pub mod listener;
 pub mod mailbox;
 pub mod nbd;

@@ -1,0 +1,3 @@
+//! What speaks with the kernel in a protocol other than NBD, each on threads of its own.
+
+pub mod fuse;
