@@ -5,6 +5,7 @@
 
 mod block_device;
 mod contents;
+mod medium;
 mod mounting;
 mod refusals;
 mod scene;

@@ -46,6 +46,15 @@ pub struct Scene {
 impl Scene {
     /// A volume of so many bytes; `None` if there can be none here.
     pub fn new(medium: Medium, bytes: u64) -> Option<Self> {
+        Scene::on(medium, bytes, |back_end| back_end)
+    }
+
+    /// The same with something around the back end.
+    pub fn on(
+        medium: Medium,
+        bytes: u64,
+        around: impl FnOnce(Box<dyn BackEnd>) -> Box<dyn BackEnd> + Send + 'static,
+    ) -> Option<Self> {
         let is_here = rustix::process::geteuid().is_root() && File::open("/dev/fuse").is_ok();
         if !is_here {
             return skip("no root or no /dev/fuse");
@@ -59,6 +68,7 @@ impl Scene {
                 Medium::Ram => Box::new(Ram::new(whole)?),
                 Medium::Image => Box::new(Image::open_or_make(&image, 4096, whole / 4096)?),
             };
+            let back_end = around(back_end);
             let shape = back_end.shape();
             let belief = featureless::profile("test", shape.blocks, shape.block_bytes);
             let belief = Arc::new(belief.expect("a profile"));
