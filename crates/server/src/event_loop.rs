@@ -19,7 +19,7 @@ use hdrhistogram::Histogram;
 use slab::Slab;
 
 use crate::arena::{Arena, Buffer, Memory};
-use crate::back_end::{BackEnd, Shape};
+use crate::back_end::{BackEnd, Run, Shape, Span};
 use crate::clock::Clock;
 use crate::mailbox::{Letter, Mailbox, Posted};
 use crate::operation::Failed;
@@ -215,6 +215,26 @@ impl EventLoop {
     /// The exports.
     pub fn exports(&self) -> &[Export] {
         &self.exports
+    }
+
+    /// What the bytes of an export from `offset` on hold, as many runs as are found without long
+    /// work: none only past the end.
+    pub fn runs(&mut self, export: usize, offset: u64) -> Vec<Run> {
+        let Some(Export {
+            offset: start,
+            length,
+            ..
+        }) = self.exports.get(export)
+        else {
+            return Vec::new();
+        };
+        match length.saturating_sub(offset) {
+            0 => Vec::new(),
+            length => self.back_end.runs(Span {
+                offset: start + offset,
+                length,
+            }),
+        }
     }
 
     fn is_over(&self) -> bool {

@@ -47,12 +47,39 @@ read_points = [[1, 1], [2, 1]]
 
 [overhead]
 origin = "a choice without meaning"
+read_hit_after_read_ms = 0
+read_hit_after_write_ms = 0
+read_miss_after_read_ms = 0
+read_miss_after_write_ms = 0
+write_hit_after_read_ms = 0
+write_hit_after_write_ms = 0
+write_miss_after_read_ms = 0
+write_miss_after_write_ms = 0
+read_completion_ms = 0
+write_completion_ms = 0
+read_reselect_ms = 0
+write_reselect_ms = 0
 
 [bus]
 origin = "a choice without meaning"
+read_block_ms = 0
+write_block_ms = 0
 
 [buffer]
 origin = "a choice without meaning"
+segments = 0
+segment_blocks = 0
+write_segments = 0
+read_written = false
+look_ahead = "none"
+look_ahead_blocks = 0
+look_ahead_on_hit = false
+read_on_arrival = false
+zero_latency_read = false
+zero_latency_write = false
+write_back = "none"
+read_watermark_permille = 0
+write_watermark_permille = 0
 
 [queue]
 origin = "what Linux gives a disk"
@@ -71,6 +98,9 @@ sparing = "none"
 first_cylinder = 0
 last_cylinder = {last}
 sectors_per_track = {track}
+start_sectors = 0
+track_skew_sectors = 0
+cylinder_skew_sectors = 0
 "#;
 
 #[cfg(test)]

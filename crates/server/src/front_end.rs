@@ -1,3 +1,4 @@
-//! Ways in for clients that are not on a socket.
+//! What speaks with the kernel in a protocol other than NBD, each on threads of its own.
 
+pub mod fuse;
 pub mod ublk;

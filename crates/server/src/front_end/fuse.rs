@@ -1,0 +1,152 @@
+//! Each export a file: `losetup --direct-io=on` makes it a kernel block device, where the kernel
+//! has neither nbd nor ublk.
+//!
+//! ```text
+//!   kernel --/dev/fuse--> session's thread --letter--> event loop
+//!      ^                                                   |
+//!      '------------- reply, on the loop's thread ---------'
+//! ```
+//!
+//! One thread reads requests and posts them; replies are written where operations end. The bytes of
+//! a write are copied twice on our side (the session's buffer is used again at once, and the loop's
+//! arena is aligned for direct input and output), those of a read not at all.
+//!
+//! A request need not be of whole blocks of the drive. Reads are widened; writes are made of the
+//! blocks as they are and the new bytes, and nothing that overlaps them passes them (see
+//! `change`). That order is one among the users of one file: who writes parts of blocks to one
+//! volume through two files, or through a file and NBD, has to see to the order himself.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use fuser::{BackgroundSession, Config, MountOption, Session, SessionACL};
+use rustix::mount::{UnmountFlags, unmount};
+use tracing::{info, warn};
+
+use crate::mailbox::Mailbox;
+
+mod change;
+mod folder;
+mod gate;
+mod mount_table;
+mod search;
+
+/// A volume that becomes a file.
+#[derive(Clone)]
+pub struct File {
+    /// The file's name: no `/`, not `.` or `..`, at most 255 bytes.
+    pub name: String,
+    /// How many bytes; a multiple of `block_bytes`.
+    pub bytes: u64,
+    /// Whether it may only be read.
+    pub read_only: bool,
+    /// The drive's event loop.
+    pub mailbox: Mailbox,
+    /// The export's place among the loop's exports.
+    pub export: usize,
+    /// Bytes in a block of the drive.
+    pub block_bytes: u32,
+}
+
+/// A folder with volumes in it. Dropping it unmounts.
+pub struct Mount {
+    place: PathBuf,
+    session: Option<BackgroundSession>,
+}
+
+impl Mount {
+    /// Mounts on a folder that is there. What a killed server has left mounted on it is unmounted
+    /// first.
+    ///
+    /// The files are their owner's, who is who runs this: `losetup` needs root, and so does this in
+    /// order to be of use to it.
+    ///
+    /// # Errors
+    /// If the folder is not there, something is mounted on it that is alive or not ours, the files'
+    /// names or sizes make no sense, or the kernel does not allow it.
+    pub fn begin(folder: &Path, files: Vec<File>) -> io::Result<Self> {
+        check(&files)?;
+        let place = mount_table::free(folder)?;
+        let mut config = Config::default();
+        config.mount_options = vec![
+            MountOption::FSName(mount_table::SOURCE.to_owned()),
+            MountOption::DefaultPermissions,
+            MountOption::NoExec,
+        ];
+        config.acl = SessionACL::Owner;
+        let session = Session::new(folder::Folder::new(files), &place, &config)
+            .and_then(Session::spawn)
+            .map_err(|error| at(&place, &error))?;
+        info!(folder = %place.display(), "volumes are files");
+        Ok(Mount {
+            place,
+            session: Some(session),
+        })
+    }
+
+    /// Where the files are.
+    pub fn folder(&self) -> &Path {
+        &self.place
+    }
+}
+
+impl Drop for Mount {
+    fn drop(&mut self) {
+        let Some(session) = self.session.take() else {
+            return;
+        };
+        let Err(error) = session.umount_and_join() else {
+            return;
+        };
+        let folder = self.place.display();
+        warn!(
+            %folder, %error,
+            "still in use: the files are gone from the folder, and are served to who has them open \
+             as long as the service runs; `losetup -a` shows loop devices"
+        );
+        if let Err(error) = unmount(&self.place, UnmountFlags::DETACH) {
+            warn!(%folder, %error, "cannot be unmounted: `umount -l` on it does so");
+        }
+    }
+}
+
+fn check(files: &[File]) -> io::Result<()> {
+    for (place, file) in files.iter().enumerate() {
+        let name = &file.name;
+        let is_name = !name.is_empty()
+            && name.len() <= LONGEST_NAME
+            && !name.contains(['/', '\0'])
+            && name != "."
+            && name != "..";
+        if !is_name {
+            return Err(invalid(&format!(
+                "{name:?}: expected a file's name of 1 to {LONGEST_NAME} bytes without /"
+            )));
+        }
+        if files[..place].iter().any(|before| before.name == *name) {
+            return Err(invalid(&format!("{name:?}: a second file of this name")));
+        }
+        let block = u64::from(file.block_bytes);
+        if block == 0 || !file.bytes.is_multiple_of(block) || file.bytes > MOST_BYTES {
+            return Err(invalid(&format!(
+                "{name:?} has {} bytes: expected whole blocks of {block}, at most {MOST_BYTES}",
+                file.bytes
+            )));
+        }
+    }
+    Ok(())
+}
+
+fn invalid(reason: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidInput, reason)
+}
+
+fn at(place: &Path, error: &io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("{}: {error}", place.display()))
+}
+
+/// What Linux allows (`NAME_MAX`).
+const LONGEST_NAME: usize = 255;
+
+/// Offsets of files are signed (`loff_t`).
+const MOST_BYTES: u64 = i64::MAX as u64;

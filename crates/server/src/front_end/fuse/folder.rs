@@ -1,0 +1,451 @@
+//! The folder that the kernel sees: what it asks, and the answers.
+
+use std::ffi::OsStr;
+use std::io;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use block::Durability;
+use fuser::{
+    BsdFileFlags, Errno, FileAttr, FileHandle, FileType, Filesystem, FopenFlags, Generation,
+    INodeNo, InitFlags, KernelConfig, LockOwner, OpenAccMode, OpenFlags, ReplyAttr, ReplyData,
+    ReplyDirectory, ReplyEmpty, ReplyEntry, ReplyLseek, ReplyOpen, ReplyStatfs, ReplyWrite,
+    ReplyXattr, Request, TimeOrNow, WriteFlags,
+};
+use tracing::warn;
+
+use super::File;
+use super::change::{Volume, ceiling, floor};
+use super::gate::Gate;
+use super::search::Search;
+use crate::operation::{Ask, Failed, Pace, Space};
+
+/// The folder.
+pub(super) struct Folder {
+    files: Vec<Open>,
+    gate: Arc<Gate>,
+    since: SystemTime,
+    owner: (u32, u32),
+}
+
+/// A file of it.
+struct Open {
+    file: File,
+    volume: Arc<Volume>,
+}
+
+impl Folder {
+    pub(super) fn new(files: Vec<File>) -> Self {
+        let open = |file: File| {
+            let block = u64::from(file.block_bytes);
+            let volume = Arc::new(Volume::new(file.mailbox.clone(), file.export, block));
+            Open { file, volume }
+        };
+        let (user, group) = (rustix::process::geteuid(), rustix::process::getegid());
+        Folder {
+            files: files.into_iter().map(open).collect(),
+            gate: Arc::default(),
+            since: SystemTime::now(),
+            owner: (user.as_raw(), group.as_raw()),
+        }
+    }
+
+    fn open_file(&self, inode: INodeNo) -> Result<&Open, Errno> {
+        let place = inode.0.checked_sub(FIRST).map(|place| place as usize);
+        let file = place.and_then(|place| self.files.get(place));
+        file.ok_or(Errno::ENOENT)
+    }
+
+    fn attributes(&self, inode: INodeNo) -> Result<FileAttr, Errno> {
+        let (bytes, kind, perm) = if inode == INodeNo::ROOT {
+            (0, FileType::Directory, 0o500)
+        } else {
+            let file = &self.open_file(inode)?.file;
+            let perm = if file.read_only { 0o400 } else { 0o600 };
+            (file.bytes, FileType::RegularFile, perm)
+        };
+        Ok(FileAttr {
+            ino: inode,
+            size: bytes,
+            blocks: bytes.div_ceil(STAT_BLOCK),
+            atime: self.since,
+            mtime: self.since,
+            ctime: self.since,
+            crtime: self.since,
+            kind,
+            perm,
+            nlink: 1,
+            uid: self.owner.0,
+            gid: self.owner.1,
+            rdev: 0,
+            blksize: PAGE,
+            flags: 0,
+        })
+    }
+
+    /// How many of `length` bytes from `offset` on there are.
+    fn inside(file: &File, offset: u64, length: u64) -> u64 {
+        length.min(file.bytes.saturating_sub(offset))
+    }
+}
+
+impl Filesystem for Folder {
+    fn init(&mut self, _: &Request, config: &mut KernelConfig) -> io::Result<()> {
+        // Without it the kernel has one request at a time under way for each asynchronous client,
+        // loop devices among them.
+        if config.add_capabilities(InitFlags::FUSE_ASYNC_DIO).is_err() {
+            warn!("this kernel does not ask ahead: loop devices are slow");
+        }
+        // What there is not is the kernel's business: it answers what it takes.
+        let _ = config.set_max_background(MOST_BACKGROUND);
+        let _ = config.set_congestion_threshold(MOST_BACKGROUND / 4 * 3);
+        let _ = config.set_max_write(LONGEST);
+        if let Err(most) = config.set_max_readahead(LONGEST) {
+            let _ = config.set_max_readahead(most);
+        }
+        Ok(())
+    }
+
+    fn lookup(&self, _: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
+        let mut places = 0..self.files.len();
+        let found = places.find(|&place| name == self.files[place].file.name.as_str());
+        let inode = found.filter(|_| parent == INodeNo::ROOT);
+        let inode = inode.map(|place| INodeNo(FIRST + place as u64));
+        match inode
+            .ok_or(Errno::ENOENT)
+            .and_then(|inode| self.attributes(inode))
+        {
+            Ok(attributes) => reply.entry(&FOREVER, &attributes, Generation(0)),
+            Err(error) => reply.error(error),
+        }
+    }
+
+    fn getattr(&self, _: &Request, inode: INodeNo, _: Option<FileHandle>, reply: ReplyAttr) {
+        match self.attributes(inode) {
+            Ok(attributes) => reply.attr(&FOREVER, &attributes),
+            Err(error) => reply.error(error),
+        }
+    }
+
+    /// A volume has its size, its owner and its times; a size that it has already may be set.
+    fn setattr(
+        &self,
+        _: &Request,
+        inode: INodeNo,
+        mode: Option<u32>,
+        user: Option<u32>,
+        group: Option<u32>,
+        size: Option<u64>,
+        accessed: Option<TimeOrNow>,
+        modified: Option<TimeOrNow>,
+        _: Option<SystemTime>,
+        _: Option<FileHandle>,
+        _: Option<SystemTime>,
+        _: Option<SystemTime>,
+        _: Option<SystemTime>,
+        _: Option<BsdFileFlags>,
+        reply: ReplyAttr,
+    ) {
+        let is_other = mode.is_some() || user.is_some() || group.is_some();
+        let is_time = accessed.is_some() || modified.is_some();
+        match self.attributes(inode) {
+            Ok(attributes) if size == Some(attributes.size) && !is_other => {
+                reply.attr(&FOREVER, &attributes);
+            }
+            Ok(_) if size.is_some() || is_other || is_time => reply.error(Errno::EPERM),
+            Ok(attributes) => reply.attr(&FOREVER, &attributes),
+            Err(error) => reply.error(error),
+        }
+    }
+
+    fn readdir(
+        &self,
+        _: &Request,
+        inode: INodeNo,
+        _: FileHandle,
+        offset: u64,
+        mut reply: ReplyDirectory,
+    ) {
+        if inode != INodeNo::ROOT {
+            return reply.error(Errno::ENOTDIR);
+        }
+        let dots = [".", ".."].map(|name| (INodeNo::ROOT, FileType::Directory, name));
+        let files = self.files.iter().enumerate().map(|(place, open)| {
+            let inode = INodeNo(FIRST + place as u64);
+            (inode, FileType::RegularFile, open.file.name.as_str())
+        });
+        let entries = dots.into_iter().chain(files).enumerate();
+        for (place, (inode, kind, name)) in entries.skip(offset as usize) {
+            if reply.add(inode, place as u64 + 1, kind, name) {
+                break;
+            }
+        }
+        reply.ok();
+    }
+
+    fn statfs(&self, _: &Request, _: INodeNo, reply: ReplyStatfs) {
+        let bytes: u64 = self.files.iter().map(|open| open.file.bytes).sum();
+        let files = self.files.len() as u64;
+        // Loop devices take the block for what space is given back in.
+        let (blocks, page) = (bytes / u64::from(PAGE), PAGE);
+        reply.statfs(
+            blocks,
+            0,
+            0,
+            files,
+            0,
+            page,
+            super::LONGEST_NAME as u32,
+            page,
+        );
+    }
+
+    fn open(&self, _: &Request, inode: INodeNo, flags: OpenFlags, reply: ReplyOpen) {
+        match self.open_file(inode) {
+            Ok(open) if open.file.read_only && flags.acc_mode() != OpenAccMode::O_RDONLY => {
+                reply.error(Errno::EROFS);
+            }
+            Ok(_) => {
+                // What space is asked for comes without the file's flags.
+                let handle = FileHandle(u64::from(flags.0.cast_unsigned()));
+                let past_the_page_cache = FopenFlags::FOPEN_DIRECT_IO;
+                let several_at_once = FopenFlags::FOPEN_PARALLEL_DIRECT_WRITES;
+                reply.opened(handle, past_the_page_cache | several_at_once);
+            }
+            Err(error) => reply.error(error),
+        }
+    }
+
+    fn read(
+        &self,
+        _: &Request,
+        inode: INodeNo,
+        _: FileHandle,
+        offset: u64,
+        length: u32,
+        _: OpenFlags,
+        _: Option<LockOwner>,
+        reply: ReplyData,
+    ) {
+        let open = match self.open_file(inode) {
+            Ok(open) => open,
+            Err(error) => return reply.error(error),
+        };
+        let length = Self::inside(&open.file, offset, u64::from(length));
+        if length == 0 {
+            return reply.data(&[]);
+        }
+        let block = u64::from(open.file.block_bytes);
+        let start = floor(offset, block);
+        let span = start..ceiling(offset + length, block);
+        let from = (offset - start) as usize;
+        let wanted = from..from + length as usize;
+        let pass = self.gate.enter(0);
+        let ended = move |result: Result<&[u8], Failed>| {
+            match result {
+                Ok(bytes) => reply.data(&bytes[wanted]),
+                Err(failed) => reply.error(number(failed)),
+            }
+            drop(pass);
+        };
+        open.volume
+            .post(Ask::Read, span, Vec::new(), Box::new(ended));
+    }
+
+    fn write(
+        &self,
+        _: &Request,
+        inode: INodeNo,
+        _: FileHandle,
+        offset: u64,
+        bytes: &[u8],
+        _: WriteFlags,
+        flags: OpenFlags,
+        _: Option<LockOwner>,
+        reply: ReplyWrite,
+    ) {
+        let open = match self.open_file(inode) {
+            Ok(open) if open.file.read_only => return reply.error(Errno::EROFS),
+            Ok(open) => open,
+            Err(error) => return reply.error(error),
+        };
+        // As of a block device: what there is room for, and nothing at the end.
+        let length = Self::inside(&open.file, offset, bytes.len() as u64) as usize;
+        if length == 0 {
+            let is_nothing = bytes.is_empty();
+            return match is_nothing {
+                true => reply.written(0),
+                false => reply.error(Errno::ENOSPC),
+            };
+        }
+        let pass = self.gate.enter(length);
+        let ended = move |result: Result<(), Failed>| {
+            match result {
+                Ok(()) => reply.written(length as u32),
+                Err(failed) => reply.error(number(failed)),
+            }
+            drop(pass);
+        };
+        let durability = durability(flags.0);
+        let bytes = &bytes[..length];
+        open.volume
+            .write(offset, bytes, durability, Box::new(ended));
+    }
+
+    fn fsync(&self, _: &Request, inode: INodeNo, _: FileHandle, _: bool, reply: ReplyEmpty) {
+        let open = match self.open_file(inode) {
+            Ok(open) => open,
+            Err(error) => return reply.error(error),
+        };
+        let pass = self.gate.enter(0);
+        let ended = move |result: Result<&[u8], Failed>| {
+            match result {
+                Ok(_) => reply.ok(),
+                Err(failed) => reply.error(number(failed)),
+            }
+            drop(pass);
+        };
+        open.volume
+            .post(Ask::Flush, 0..0, Vec::new(), Box::new(ended));
+    }
+
+    /// Holes and zeroes. A hole is made only where that takes no head time: a kernel that is told
+    /// that it cannot be leaves the space, or writes zeroes if it needs them.
+    fn fallocate(
+        &self,
+        _: &Request,
+        inode: INodeNo,
+        handle: FileHandle,
+        offset: u64,
+        length: u64,
+        mode: i32,
+        reply: ReplyEmpty,
+    ) {
+        let open = match self.open_file(inode) {
+            Ok(open) if open.file.read_only => return reply.error(Errno::EROFS),
+            Ok(open) => open,
+            Err(error) => return reply.error(error),
+        };
+        let inside = Self::inside(&open.file, offset, length);
+        let how = match mode & !libc::FALLOC_FL_KEEP_SIZE {
+            libc::FALLOC_FL_PUNCH_HOLE => (Space::MayBeFreed, Pace::Fast),
+            libc::FALLOC_FL_ZERO_RANGE => (Space::Kept, Pace::Any),
+            _ => return reply.error(Errno::EOPNOTSUPP),
+        };
+        if inside < length && mode & libc::FALLOC_FL_KEEP_SIZE == 0 {
+            return reply.error(Errno::EPERM);
+        }
+        if inside == 0 {
+            return reply.ok();
+        }
+        let pass = self.gate.enter(0);
+        let ended = move |result: Result<(), Failed>| {
+            match result {
+                Ok(()) => reply.ok(),
+                Err(failed) => reply.error(number(failed)),
+            }
+            drop(pass);
+        };
+        let durability = durability(handle.0 as i32);
+        let span = offset..offset + inside;
+        open.volume.zero(span, how, durability, Box::new(ended));
+    }
+
+    fn lseek(
+        &self,
+        _: &Request,
+        inode: INodeNo,
+        _: FileHandle,
+        offset: i64,
+        whence: i32,
+        reply: ReplyLseek,
+    ) {
+        let open = match self.open_file(inode) {
+            Ok(open) => open,
+            Err(error) => return reply.error(error),
+        };
+        let file = &open.file;
+        match (u64::try_from(offset), Search::new(file, whence)) {
+            (_, None) => reply.error(Errno::EINVAL),
+            (Ok(offset), Some(search)) if offset < file.bytes => {
+                search.begin(offset, (reply, self.gate.enter(0)));
+            }
+            _ => reply.error(Errno::ENXIO),
+        }
+    }
+
+    /// Asked at each close, which promises nothing; the kernel does not ask again.
+    fn flush(&self, _: &Request, _: INodeNo, _: FileHandle, _: LockOwner, reply: ReplyEmpty) {
+        reply.error(Errno::ENOSYS);
+    }
+
+    /// There are none; the kernel does not ask again.
+    fn getxattr(&self, _: &Request, _: INodeNo, _: &OsStr, _: u32, reply: ReplyXattr) {
+        reply.error(Errno::ENOSYS);
+    }
+
+    /// There are none; the kernel does not ask again.
+    fn listxattr(&self, _: &Request, _: INodeNo, _: u32, reply: ReplyXattr) {
+        reply.error(Errno::ENOSYS);
+    }
+}
+
+fn durability(flags: i32) -> Durability {
+    match flags & libc::O_DSYNC {
+        0 => Durability::Volatile,
+        _ => Durability::Durable,
+    }
+}
+
+/// The numbers that programs know of block devices.
+pub(super) fn number(failed: Failed) -> Errno {
+    match failed {
+        Failed::NotPermitted => Errno::EROFS,
+        Failed::Io => Errno::EIO,
+        Failed::Invalid | Failed::TooLong => Errno::EINVAL,
+        Failed::NoSpace => Errno::ENOSPC,
+        Failed::Unsupported => Errno::EOPNOTSUPP,
+        Failed::ShuttingDown => Errno::ESHUTDOWN,
+    }
+}
+
+/// The inode of the first file.
+const FIRST: u64 = INodeNo::ROOT.0 + 1;
+
+/// The unit of `st_blocks` (stat(2)).
+const STAT_BLOCK: u64 = 512;
+
+/// What the kernel is told to be a good size.
+const PAGE: u32 = 4096;
+
+/// Names, sizes and owners do not change as long as the folder is mounted.
+const FOREVER: Duration = Duration::from_secs(1 << 31);
+
+/// Asynchronous requests that the kernel has under way at most. Measured in `service.md`: with it
+/// 128 requests of a loop device nearly all reach a slow drive.
+pub(super) const MOST_BACKGROUND: u16 = 512;
+
+/// The longest write and read, in bytes: what Linux makes at most by default (256 pages,
+/// `fs.fuse.max_pages_limit`).
+const LONGEST: u32 = 1 << 20;
+
+#[cfg(test)]
+mod tests {
+    use block::Durability;
+
+    use super::durability;
+
+    #[test]
+    fn synchronous_files_are_written_durably() {
+        assert_eq!(durability(libc::O_RDWR), Durability::Volatile);
+        assert_eq!(
+            durability(libc::O_RDWR | libc::O_DIRECT),
+            Durability::Volatile
+        );
+        assert_eq!(
+            durability(libc::O_WRONLY | libc::O_DSYNC),
+            Durability::Durable
+        );
+        assert_eq!(durability(libc::O_RDWR | libc::O_SYNC), Durability::Durable);
+    }
+}

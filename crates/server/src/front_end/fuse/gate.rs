@@ -1,0 +1,128 @@
+//! A bound on what is held for the kernel.
+//!
+//! ```text
+//!   session's thread --enter--> | at most so many operations, so many bytes | --> event loop
+//!          waits here at the bound: nothing more is read from /dev/fuse
+//! ```
+
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+
+/// The most operations that are held. As many as the kernel has under way at most
+/// ([`super::folder::MOST_BACKGROUND`]) if they come from loop devices or asynchronous clients.
+const OPERATIONS: usize = 512;
+
+/// The most bytes of writes that are held. A choice: 64 of the longest writes.
+const BYTES: usize = 64 << 20;
+
+/// The bound.
+#[derive(Default)]
+pub(super) struct Gate {
+    held: Mutex<Held>,
+    room: Condvar,
+}
+
+#[derive(Default)]
+struct Held {
+    operations: usize,
+    bytes: usize,
+    waiting: usize,
+}
+
+/// What lets an operation be held; dropping it makes room.
+pub(super) struct Pass {
+    gate: Arc<Gate>,
+    bytes: usize,
+}
+
+impl Gate {
+    /// Waits until there is room for one more operation, with so many bytes that are held for it.
+    pub(super) fn enter(self: &Arc<Self>, bytes: usize) -> Pass {
+        let mut held = self.lock();
+        held.waiting += 1;
+        while !held.has_room(bytes) {
+            let woken = self.room.wait(held);
+            held = woken.unwrap_or_else(PoisonError::into_inner);
+        }
+        held.waiting -= 1;
+        held.operations += 1;
+        held.bytes += bytes;
+        let gate = Arc::clone(self);
+        Pass { gate, bytes }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Held> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Held {
+    fn has_room(&self, bytes: usize) -> bool {
+        let is_bytes = bytes == 0 || self.bytes == 0 || self.bytes + bytes <= BYTES;
+        self.operations < OPERATIONS && is_bytes
+    }
+}
+
+impl Drop for Pass {
+    fn drop(&mut self) {
+        let mut held = self.gate.lock();
+        held.operations -= 1;
+        held.bytes -= self.bytes;
+        if held.waiting > 0 {
+            self.gate.room.notify_one();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::sync::{Arc, Barrier};
+    use std::thread;
+
+    use super::{BYTES, Gate, OPERATIONS};
+
+    /// Who enters a full gate is let in when a pass is dropped, and not before.
+    fn one_more_waits(passes: usize, bytes: usize) {
+        let gate = Arc::new(Gate::default());
+        let mut held: Vec<_> = (0..passes).map(|_| gate.enter(bytes)).collect();
+        let is_in = Arc::new(AtomicBool::new(false));
+        let begun = Arc::new(Barrier::new(2));
+        let theirs = (Arc::clone(&gate), Arc::clone(&is_in), Arc::clone(&begun));
+        let other = thread::spawn(move || {
+            let (gate, is_in, begun) = theirs;
+            begun.wait();
+            let pass = gate.enter(bytes);
+            is_in.store(true, Ordering::SeqCst);
+            drop(pass);
+        });
+        begun.wait();
+        // It waits, or it is through.
+        while gate.lock().waiting == 0 && !is_in.load(Ordering::SeqCst) {
+            thread::yield_now();
+        }
+        assert!(!is_in.load(Ordering::SeqCst), "let in above the bound");
+        held.pop();
+        other.join().expect("it ends");
+        assert!(is_in.load(Ordering::SeqCst));
+        drop(held);
+        let left = gate.lock();
+        assert_eq!((left.operations, left.bytes, left.waiting), (0, 0, 0));
+    }
+
+    #[test]
+    fn operations_above_the_bound_wait() {
+        one_more_waits(OPERATIONS, 0);
+    }
+
+    #[test]
+    fn bytes_above_the_bound_wait() {
+        one_more_waits(BYTES >> 20, 1 << 20);
+    }
+
+    #[test]
+    fn a_request_longer_than_the_bound_gets_in_alone() {
+        let gate = Arc::new(Gate::default());
+        drop(gate.enter(2 * BYTES));
+        assert_eq!(gate.lock().bytes, 0);
+    }
+}

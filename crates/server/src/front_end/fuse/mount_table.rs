@@ -1,0 +1,128 @@
+//! What is mounted on a folder already, and whether anybody serves it.
+
+use std::ffi::OsString;
+use std::io;
+use std::os::unix::ffi::OsStringExt;
+use std::path::{Path, PathBuf};
+
+use rustix::mount::{UnmountFlags, unmount};
+use tracing::info;
+
+/// The source of our mounts in the kernel's table: how they are told from others'.
+pub(super) const SOURCE: &str = "headtime";
+
+/// The place of a folder on which nothing is mounted; what a killed server of ours has left there
+/// is unmounted.
+///
+/// # Errors
+/// If it is no folder, or something else is mounted there; the error says what to do.
+pub(super) fn free(folder: &Path) -> io::Result<PathBuf> {
+    let place = place(folder).map_err(|error| super::at(folder, &error))?;
+    loop {
+        let table = std::fs::read("/proc/self/mountinfo")?;
+        let on_it = entries(&table).filter(|entry| entry.place == place);
+        // The last one is on top.
+        let Some(top) = on_it.last().filter(|entry| entry.kind.starts_with("fuse")) else {
+            break;
+        };
+        let shown = place.display();
+        let is_dead = match std::fs::metadata(&place) {
+            Ok(_) => false,
+            Err(error) => error.raw_os_error() == Some(libc::ENOTCONN),
+        };
+        if !is_dead || top.source != SOURCE {
+            return Err(io::Error::new(
+                io::ErrorKind::AddrInUse,
+                format!(
+                    "{shown}: {} is mounted there: expected a folder with nothing mounted on it; \
+                     `umount {shown}` unmounts",
+                    top.source
+                ),
+            ));
+        }
+        info!(folder = %shown, "unmounts what a killed server has left");
+        unmount(&place, UnmountFlags::DETACH)?;
+    }
+    match std::fs::metadata(&place) {
+        Ok(found) if found.is_dir() => Ok(place),
+        Ok(_) => Err(super::at(&place, &io::ErrorKind::NotADirectory.into())),
+        Err(error) => Err(super::at(&place, &error)),
+    }
+}
+
+/// The folder's path as the kernel's table has it. The folder itself is not looked at: who looks at
+/// a mount whose server is gone gets an error.
+fn place(folder: &Path) -> io::Result<PathBuf> {
+    let folder = std::path::absolute(folder)?;
+    match (folder.parent(), folder.file_name()) {
+        (Some(parent), Some(name)) => match std::fs::symlink_metadata(&folder) {
+            Ok(found) if found.is_symlink() => folder.canonicalize(),
+            _ => Ok(parent.canonicalize()?.join(name)),
+        },
+        _ => folder.canonicalize(),
+    }
+}
+
+/// A line of the table.
+#[derive(Debug, PartialEq, Eq)]
+struct Entry {
+    place: PathBuf,
+    kind: String,
+    source: String,
+}
+
+/// The lines of `/proc/self/mountinfo` (proc(5)): the place is the fifth field, kind and source are
+/// the first two after a lone `-`.
+fn entries(table: &[u8]) -> impl Iterator<Item = Entry> {
+    table.split(|&byte| byte == b'\n').filter_map(|line| {
+        let mut fields = line.split(|&byte| byte == b' ');
+        let place = fields.nth(4)?;
+        fields.find(|&field| field == b"-")?;
+        let (kind, source) = (fields.next()?, fields.next()?);
+        Some(Entry {
+            place: OsString::from_vec(plain(place)).into(),
+            kind: String::from_utf8_lossy(kind).into_owned(),
+            source: String::from_utf8_lossy(&plain(source)).into_owned(),
+        })
+    })
+}
+
+/// Without the kernel's `\040` for a blank and the like.
+fn plain(field: &[u8]) -> Vec<u8> {
+    let mut plain = Vec::with_capacity(field.len());
+    let mut rest = field;
+    while let Some((&first, after)) = rest.split_first() {
+        let octal = match (first, after) {
+            (b'\\', [a @ b'0'..=b'3', b @ b'0'..=b'7', c @ b'0'..=b'7', ..]) => {
+                Some((a - b'0') << 6 | (b - b'0') << 3 | (c - b'0'))
+            }
+            _ => None,
+        };
+        plain.push(octal.unwrap_or(first));
+        rest = &after[if octal.is_some() { 3 } else { 0 }..];
+    }
+    plain
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Entry, entries};
+
+    #[test]
+    fn the_table_is_read_with_its_optional_fields_and_blanks() {
+        let table = b"36 35 98:0 / /mnt rw,noatime master:1 shared:2 - ext3 /dev/root rw\n\
+            37 36 0:47 / /mnt/a\\040b\\134c rw,nosuid - fuse headtime rw,user_id=0\n\
+            garbage\n";
+        let found: Vec<Entry> = entries(table).collect();
+        let expected = [
+            ("/mnt", "ext3", "/dev/root"),
+            ("/mnt/a b\\c", "fuse", "headtime"),
+        ];
+        let expected = expected.map(|(place, kind, source)| Entry {
+            place: place.into(),
+            kind: kind.to_owned(),
+            source: source.to_owned(),
+        });
+        assert_eq!(found, expected);
+    }
+}

@@ -1,0 +1,57 @@
+//! Where the next bytes or the next hole are (`SEEK_DATA`, `SEEK_HOLE`).
+
+use fuser::{Errno, ReplyLseek};
+
+use super::File;
+use super::folder::number;
+use super::gate::Pass;
+use crate::back_end::Holds;
+use crate::mailbox::Mailbox;
+use crate::operation::Failed;
+
+/// What is looked for, and where.
+pub(super) struct Search {
+    mailbox: Mailbox,
+    export: usize,
+    bytes: u64,
+    wanted: Holds,
+}
+
+impl Search {
+    /// `None` for any other way of seeking: the kernel does those itself.
+    pub(super) fn new(file: &File, whence: i32) -> Option<Self> {
+        let wanted = match whence {
+            libc::SEEK_DATA => Holds::Bytes,
+            libc::SEEK_HOLE => Holds::Hole,
+            _ => return None,
+        };
+        Some(Search {
+            mailbox: file.mailbox.clone(),
+            export: file.export,
+            bytes: file.bytes,
+            wanted,
+        })
+    }
+
+    /// Looks from `offset` on, which is inside of the file. The loop is asked for a few runs at a
+    /// time, so that it serves others in between; `who` asks and holds room.
+    pub(super) fn begin(self, offset: u64, who: (ReplyLseek, Pass)) {
+        let mailbox = self.mailbox.clone();
+        let _ = mailbox.call(move |event_loop| {
+            let mut at = offset;
+            for run in event_loop.runs(self.export, offset) {
+                if run.holds == self.wanted {
+                    return who.0.offset(at as i64);
+                }
+                at += run.length;
+            }
+            match (at < self.bytes, self.wanted) {
+                (true, _) if at == offset => who.0.error(number(Failed::Io)),
+                (true, _) => self.begin(at, who),
+                // There is a hole behind the last byte (lseek(2)).
+                (false, Holds::Hole) => who.0.offset(self.bytes as i64),
+                (false, Holds::Bytes) => who.0.error(Errno::ENXIO),
+            }
+        });
+    }
+}
