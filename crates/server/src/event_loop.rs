@@ -13,7 +13,7 @@
 use std::collections::VecDeque;
 use std::io;
 
-use block::{Action, Class, CommandId, Instant};
+use block::{Action, Class, CommandId, Instant, Lba};
 use engine::Engine;
 use hdrhistogram::Histogram;
 use slab::Slab;
@@ -29,12 +29,15 @@ mod commands;
 pub mod connection;
 mod operations;
 mod outbox;
+pub mod picture;
 pub mod tally;
+pub mod tasks;
 
 use connection::Connection;
 pub use operations::LONGEST;
 use operations::Pending;
 use tally::Tally;
+use tasks::Live;
 
 /// What clients can connect to: a part of the drive, and how urgent what they ask is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -61,7 +64,7 @@ pub struct EventLoop {
     /// Operations that have begun and not been answered. The engine knows them by their place.
     pending: Slab<Pending>,
     /// What commands at the back end hold besides the buffers of operations.
-    scratch: Vec<(CommandId, Buffer)>,
+    scratch: Vec<(CommandId, Lba, Buffer)>,
     /// Commands at the back end, when they were given, and what they do.
     given: Vec<(CommandId, Instant, Action)>,
     connections: Slab<Box<Connection>>,
@@ -71,6 +74,8 @@ pub struct EventLoop {
     answered: Vec<usize>,
     /// Posted operations that wait for room.
     posted: VecDeque<Posted>,
+    /// Background tasks, those that have ended, too.
+    tasks: Vec<Live>,
     zeroes: Buffer,
     /// When to look next for clients that take none of their replies.
     patrol: Instant,
@@ -147,6 +152,7 @@ impl EventLoop {
             stalled: VecDeque::new(),
             answered: Vec::new(),
             posted: VecDeque::new(),
+            tasks: Vec::new(),
             zeroes,
             patrol: Instant::ZERO,
             mailbox,

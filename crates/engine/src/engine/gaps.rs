@@ -26,6 +26,11 @@ impl Engine {
         self
     }
 
+    /// Whether it was made with background tasks.
+    pub fn has_background(&self) -> bool {
+        self.background.is_some()
+    }
+
     /// Begins a background task.
     ///
     /// # Errors

@@ -5,7 +5,7 @@
     reason = "hands the memory of operations to the back end while commands are under way"
 )]
 
-use block::{Action, Class, Command, Outcome, Request, Sectors, Status};
+use block::{Action, Class, Command, Lba, Outcome, Request, Sectors, Status};
 
 use super::EventLoop;
 use crate::arena::Memory;
@@ -51,27 +51,27 @@ impl EventLoop {
         let request = self.engine.request_of(command.id);
         let own = request.and_then(|request| Some((request, request.extent.intersection(extent)?)));
         let Some((request, own)) = own else {
-            pieces[0] = self.scratch(command, extent.length());
+            pieces[0] = self.scratch(command, extent.start(), extent.length());
             return;
         };
         pieces[1] = Some(self.memory_of(&request, own));
         if own.start() > extent.start() {
             let before = Sectors(own.start().0 - extent.start().0);
-            pieces[0] = self.scratch(command, before);
+            pieces[0] = self.scratch(command, extent.start(), before);
         }
         if own.end() < extent.end() {
             let after = Sectors(extent.end().0 - own.end().0);
-            pieces[2] = self.scratch(command, after);
+            pieces[2] = self.scratch(command, own.end(), after);
         }
     }
 
-    fn scratch(&mut self, command: &Command, blocks: Sectors) -> Option<Memory> {
+    fn scratch(&mut self, command: &Command, start: Lba, blocks: Sectors) -> Option<Memory> {
         let length = blocks.0 as usize * self.shape.block_bytes as usize;
         let buffer = self.spare.allocate(length).expect(
             "at most as many background reads at the back end as there is scratch memory for",
         );
         let memory = buffer.memory();
-        self.scratch.push((command.id, buffer));
+        self.scratch.push((command.id, start, buffer));
         Some(memory)
     }
 
@@ -106,10 +106,15 @@ impl EventLoop {
         self.engine.complete(self.now, ended.id, outcome);
         let lost = self.engine.gaps().mispredicted - mispredicted;
         self.count(ended, request.as_ref(), lost);
-        while let Some(place) = self.scratch.iter().position(|(id, _)| *id == ended.id) {
-            let (_, buffer) = self.scratch.swap_remove(place);
+        let is_read = ended.result.is_ok();
+        while let Some(place) = self.scratch.iter().position(|(id, ..)| *id == ended.id) {
+            let (_, start, buffer) = self.scratch.swap_remove(place);
+            if is_read {
+                self.deliver(start, buffer.memory());
+            }
             self.spare.free(buffer);
         }
+        self.end_tasks();
     }
 
     /// A command has ended that lost so many revolutions.
@@ -143,7 +148,7 @@ impl EventLoop {
 
     /// What the engine is told of a failure: some block of the command was bad.
     fn bad(&self, request: Option<&Request>) -> Status {
-        let at = request.map_or(block::Lba(0), |request| request.extent.start());
+        let at = request.map_or(Lba(0), |request| request.extent.start());
         Status::MediumError { at }
     }
 }

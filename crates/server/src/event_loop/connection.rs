@@ -397,6 +397,14 @@ impl EventLoop {
 }
 
 impl Connection {
+    pub(super) fn export(&self) -> usize {
+        self.export
+    }
+
+    pub(super) fn held(&self) -> usize {
+        self.held
+    }
+
     fn raw(&self) -> RawFd {
         self.socket.as_raw_fd()
     }

@@ -1,0 +1,164 @@
+//! What a loop can say of itself, for the control plane. Rates and times are the drive's: with a
+//! time scale of 4 a second is four real ones.
+
+use block::Class;
+use profiler::tracker;
+
+use super::EventLoop;
+use super::tally::Served;
+use crate::status::{
+    self, Drive, Errors, Flow, Head, HeadTime, Impact, Latency, Lateness, Mode, Queue, Traffic,
+};
+
+impl EventLoop {
+    /// The loop's part of a drive's status. What the configuration says of it is added by who asks.
+    pub fn picture(&mut self) -> Drive {
+        let second = self.tally.last_second(self.now);
+        let slice_us = second.slice.as_nanos() / 1000;
+        Drive {
+            capacity_bytes: self.shape.bytes(),
+            queue: Queue {
+                waiting: self.engine.waiting() as u64,
+                at_drive: self.engine.at_drive() as u64,
+            },
+            traffic: self.traffic(),
+            head: self.head(),
+            head_time: HeadTime {
+                timeline: second.timeline,
+                slice_us,
+                second_us: second.second,
+                total_us: second.total,
+            },
+            mode: match (self.engine.told(), self.engine.mode()) {
+                (None, _) if !self.shape.rotational => Mode::Blind,
+                (_, tracker::Mode::Safe) => Mode::Safe,
+                (_, tracker::Mode::Positioning) => Mode::Positioning,
+            },
+            confidence: self
+                .engine
+                .confidence()
+                .map(|confidence| confidence.share()),
+            impact: Impact {
+                measured_percent: self.has_tasks().then(|| self.engine.impact() * 100.0),
+                budget_percent: 0.0,
+            },
+            lateness: self.late(),
+            errors: Errors {
+                reads_total: self.tally.failed[0],
+                writes_total: self.tally.failed[1],
+                flushes_total: self.tally.failed[2],
+            },
+            ..Drive::default()
+        }
+    }
+
+    /// Those who are connected.
+    pub fn clients(&self) -> Vec<status::Connection> {
+        let each = self.connections.iter();
+        each.map(|(place, connection)| {
+            let export = &self.exports[connection.export()];
+            status::Connection {
+                id: place as u64,
+                front: "nbd".to_owned(),
+                export: export.name.clone(),
+                class: shown(export.class),
+                in_flight: connection.held() as u64,
+                ..status::Connection::default()
+            }
+        })
+        .collect()
+    }
+
+    fn traffic(&self) -> Vec<Traffic> {
+        let best_effort = (1..=6).map(Class::BestEffort);
+        let groups = [
+            (status::Class::Foreground, vec![Class::BestEffort(0)]),
+            (status::Class::BestEffort, best_effort.collect()),
+            (status::Class::Background, vec![Class::Background]),
+        ];
+        let mut traffic = Vec::new();
+        for (class, members) in groups {
+            let served = members.iter().map(|&class| self.tally.served(class));
+            let used: Vec<&Served> = served.filter(|served| served.is_used()).collect();
+            if used.is_empty() {
+                continue;
+            }
+            let flow = |way: usize| self.flow(&used, way);
+            traffic.push(Traffic {
+                class,
+                read: flow(0),
+                write: flow(1),
+                latency: latency(&used),
+            });
+        }
+        traffic
+    }
+
+    fn flow(&self, served: &[&Served], way: usize) -> Flow {
+        let block = u64::from(self.shape.block_bytes);
+        let sum = |of: &dyn Fn(&Served) -> u64| served.iter().map(|&s| of(s)).sum::<u64>();
+        Flow {
+            mb_per_s: (sum(&|s| s.last_second[way].blocks) * block) as f64 / 1e6,
+            requests_per_s: sum(&|s| s.last_second[way].requests) as f64,
+            requests_total: sum(&|s| s.requests[way]),
+            bytes_total: sum(&|s| s.blocks[way]) * block,
+        }
+    }
+
+    fn head(&self) -> Option<Head> {
+        if !self.shape.rotational {
+            return None;
+        }
+        let geometry = &self.engine.belief().geometry;
+        let last = self.tally.last?;
+        let cylinder = geometry.locate(last.last())?.cylinder;
+        Some(Head {
+            cylinder,
+            cylinders: geometry.cylinders(),
+        })
+    }
+
+    fn late(&self) -> Option<Lateness> {
+        let late = self.back_end.lateness().filter(|late| !late.is_empty())?;
+        let scale = self.clock.scale();
+        let at = |quantile: f64| {
+            let nanos = block::Duration::from_nanos(late.value_at_quantile(quantile));
+            scale.real(nanos).as_nanos() as f64 / 1e3
+        };
+        Some(Lateness {
+            p50_us: at(0.5),
+            p99_us: at(0.99),
+            max_us: at(1.0),
+        })
+    }
+}
+
+/// The status' word for a class.
+pub fn shown(class: Class) -> status::Class {
+    match class {
+        Class::RealTime { .. } => status::Class::RealTime,
+        Class::BestEffort(0) => status::Class::Foreground,
+        Class::BestEffort(_) => status::Class::BestEffort,
+        Class::Background => status::Class::Background,
+    }
+}
+
+fn latency(served: &[&Served]) -> Option<Latency> {
+    let mut all = served.first()?.responses();
+    for more in &served[1..] {
+        // The bounds are the same.
+        let _ = all.add(more.responses());
+    }
+    if all.is_empty() {
+        return None;
+    }
+    let at = |quantile: f64| all.value_at_quantile(quantile) as f64 / 1e3;
+    Some(Latency {
+        requests: all.len(),
+        p50_us: at(0.5),
+        p95_us: at(0.95),
+        p99_us: at(0.99),
+        p999_us: at(0.999),
+        max_us: at(1.0),
+    })
+}

@@ -1,0 +1,302 @@
+//! Background tasks of a live drive: their blocks go to somebody as they are read.
+//!
+//! ```text
+//!   end of a background read --> the blocks that a task still wants --portion--> its sink's thread
+//!                                                 full: the task is held until the sink has caught up
+//! ```
+
+#![allow(
+    unsafe_code,
+    reason = "copies blocks from the memory into which a command has read them"
+)]
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::SyncSender;
+
+use block::{Extent, Instant, Lba, Sectors};
+use scheduler::background::{Order, State, TaskId};
+use scheduler::freeblock::Wanted;
+
+use super::EventLoop;
+use crate::arena::Memory;
+use crate::control::Steer;
+use crate::status::{Task, TaskState};
+
+/// Some blocks that were read for a task.
+#[derive(Debug)]
+pub struct Portion {
+    /// Where they are, in bytes of the drive.
+    pub offset: u64,
+    /// What they hold.
+    pub bytes: Vec<u8>,
+}
+
+/// Where a task's blocks go.
+#[derive(Clone, Debug)]
+pub struct Sink {
+    /// To the thread that takes them.
+    pub portions: SyncSender<Portion>,
+    /// How many of them it has not dealt with yet; it counts down.
+    pub outstanding: Arc<AtomicUsize>,
+}
+
+/// What is to be read in the background.
+pub struct Scan {
+    /// Names the task for clients.
+    pub number: u64,
+    /// What it is, for people.
+    pub name: String,
+    /// The bytes of the drive that it reads; whole blocks.
+    pub offset: u64,
+    /// How many bytes.
+    pub length: u64,
+    /// 0 is looked for first.
+    pub priority: u8,
+    /// When it should be done, from now.
+    pub deadline: Option<block::Duration>,
+    /// Who gets the blocks.
+    pub sink: Sink,
+}
+
+/// A task as the loop knows it.
+pub(super) struct Live {
+    number: u64,
+    name: String,
+    id: TaskId,
+    priority: u8,
+    deadline: Option<Instant>,
+    /// The blocks that its sink was not given yet.
+    missing: Wanted,
+    asked: u64,
+    sink: Option<Sink>,
+    /// Suspended until the sink has caught up.
+    is_held: bool,
+    is_suspended: bool,
+    /// What was read and when, when the rate was last worked out, and the rate.
+    pace: (Instant, u64, f64),
+}
+
+/// With so many portions that a sink has not dealt with its task is held. A choice: a second or two
+/// of free blocks.
+pub const HOLD: usize = 64;
+
+/// How many portions a sink's channel has to have room for: those at which its task is held, and
+/// what the commands at the drive may still bring.
+pub const ROOM: usize = 4 * HOLD;
+
+impl EventLoop {
+    /// Begins a task.
+    ///
+    /// # Errors
+    /// Why not, and what was expected.
+    pub fn begin_scan(&mut self, scan: Scan) -> Result<(), String> {
+        if !self.engine.has_background() {
+            return Err(
+                "free blocks need a drive that turns, a belief about it, and a policy that gives \
+                 it one command after the other, such as sptf-sw60"
+                    .to_owned(),
+            );
+        }
+        let block = u64::from(self.shape.block_bytes);
+        let extent = Extent::new(Lba(scan.offset / block), Sectors(scan.length / block));
+        let extent = extent.map_err(|error| error.to_string())?;
+        let mut wanted = Wanted::none(&self.engine.belief().geometry);
+        wanted.add(extent).map_err(|error| error.to_string())?;
+        let deadline = scan.deadline.map(|length| self.now + length);
+        let order = Order {
+            wanted: wanted.clone(),
+            priority: scan.priority,
+            deadline,
+        };
+        let id = self
+            .engine
+            .begin_task(self.now, order)
+            .map_err(|refused| refused.to_string())?;
+        self.tasks.push(Live {
+            number: scan.number,
+            name: scan.name,
+            id,
+            priority: scan.priority,
+            deadline,
+            asked: wanted.left(),
+            missing: wanted,
+            sink: Some(scan.sink),
+            is_held: false,
+            is_suspended: false,
+            pace: (self.now, 0, 0.0),
+        });
+        Ok(())
+    }
+
+    /// Does something to a task.
+    ///
+    /// # Errors
+    /// If there is none of that number under way.
+    pub fn steer(&mut self, number: u64, steer: Steer) -> Result<(), String> {
+        let unknown = || format!("no task {number} is under way");
+        let mut tasks = self.tasks.iter_mut();
+        let task = tasks
+            .find(|task| task.number == number)
+            .ok_or_else(unknown)?;
+        let (id, now) = (task.id, self.now);
+        let done = match steer {
+            Steer::Suspend => {
+                task.is_suspended = true;
+                self.engine.suspend_task(now, id)
+            }
+            Steer::Resume => {
+                task.is_suspended = false;
+                match task.is_held {
+                    true => Ok(()),
+                    false => self.engine.resume_task(now, id),
+                }
+            }
+            Steer::Abort => {
+                task.sink = None;
+                self.engine.abort_task(now, id)
+            }
+            Steer::Promote { priority } => {
+                task.priority = priority;
+                self.engine.promote_task(now, id, priority)
+            }
+        };
+        done.map_err(|_| unknown())
+    }
+
+    /// A sink has caught up.
+    pub fn caught_up(&mut self, number: u64) {
+        let mut tasks = self.tasks.iter_mut();
+        if let Some(task) = tasks.find(|task| task.number == number)
+            && std::mem::take(&mut task.is_held)
+            && !task.is_suspended
+        {
+            // It may have been finished or aborted meanwhile.
+            let _ = self.engine.resume_task(self.now, task.id);
+        }
+    }
+
+    /// How the tasks stand, the oldest first.
+    pub fn tasks(&mut self) -> Vec<Task> {
+        let (now, engine) = (self.now, &self.engine);
+        let block = u64::from(self.shape.block_bytes);
+        let each = self.tasks.iter_mut().filter_map(|task| {
+            let progress = engine.task(task.id)?;
+            let done = task.asked - task.missing.left();
+            let passed = now.since(task.pace.0).as_secs_f64();
+            if passed >= 1.0 {
+                let rate = (done - task.pace.1) as f64 / passed;
+                task.pace = (now, done, rate);
+            }
+            let rate = task.pace.2;
+            Some(Task {
+                id: task.number,
+                name: task.name.clone(),
+                state: match progress.state {
+                    State::Active => TaskState::Active,
+                    State::Suspended if task.is_held && !task.is_suspended => TaskState::Active,
+                    State::Suspended => TaskState::Suspended,
+                    State::Finished => TaskState::Finished,
+                    State::Aborted => TaskState::Aborted,
+                },
+                priority: task.priority,
+                asked_bytes: task.asked * block,
+                done_bytes: done * block,
+                free_bytes: progress.account.free.blocks.0 * block,
+                idle_bytes: progress.account.idle.blocks.0 * block,
+                paid_bytes: progress.account.paid.blocks.0 * block,
+                failed_bytes: progress.failed.0 * block,
+                mb_per_s: rate * block as f64 / 1e6,
+                eta_s: (rate > 0.0).then(|| task.missing.left() as f64 / rate),
+            })
+        });
+        each.collect()
+    }
+
+    /// Whether there is a task under way.
+    pub(super) fn has_tasks(&self) -> bool {
+        let mut ids = self.tasks.iter().map(|task| task.id);
+        ids.any(|id| {
+            let progress = self.engine.task(id);
+            progress.is_some_and(|progress| progress.ended.is_none())
+        })
+    }
+
+    /// Blocks were read that some task may want: each gets what it has not had.
+    pub(super) fn deliver(&mut self, start: Lba, memory: Memory) {
+        let block = self.shape.block_bytes as usize;
+        let blocks = (memory.length / block) as u64;
+        let Ok(extent) = Extent::new(start, Sectors(blocks)) else {
+            return;
+        };
+        for task in &mut self.tasks {
+            let Some(sink) = &task.sink else { continue };
+            if sink.outstanding.load(Ordering::Acquire) + 2 > ROOM {
+                // It stays wanted, and is read again.
+                continue;
+            }
+            let lbas = || (0..blocks).map(|place| Lba(start.0 + place));
+            let had: Vec<bool> = lbas().map(|lba| task.missing.contains(lba)).collect();
+            task.missing.remove(extent);
+            let gone = lbas().zip(had);
+            let new = gone.map(|(lba, had)| had && !task.missing.contains(lba));
+            for (first, count) in runs(new) {
+                let piece = memory.part(first * block, count * block);
+                // SAFETY: the command that read it has ended, and its buffer is still its own.
+                let bytes = unsafe { piece.bytes() }.to_vec();
+                let offset = (start.0 + first as u64) * block as u64;
+                sink.outstanding.fetch_add(1, Ordering::AcqRel);
+                if sink.portions.try_send(Portion { offset, bytes }).is_err() {
+                    sink.outstanding.fetch_sub(1, Ordering::AcqRel);
+                    // The sink has gone: nobody wants the blocks any more.
+                    let _ = self.engine.abort_task(self.now, task.id);
+                }
+            }
+            if sink.outstanding.load(Ordering::Acquire) >= HOLD && !task.is_held {
+                task.is_held = true;
+                let _ = self.engine.suspend_task(self.now, task.id);
+            }
+        }
+    }
+
+    /// Tasks of which all was read have their sinks closed; what a sink had no room for is asked
+    /// for again.
+    pub(super) fn end_tasks(&mut self) {
+        for task in &mut self.tasks {
+            if task.sink.is_none() {
+                continue;
+            }
+            let progress = self.engine.task(task.id);
+            let Some(state) = progress.map(|progress| progress.state) else {
+                continue;
+            };
+            let is_short = task.missing.left() > progress.map_or(0, |p| p.failed.0);
+            match state {
+                State::Finished if is_short => {
+                    let order = Order {
+                        wanted: task.missing.clone(),
+                        priority: task.priority,
+                        deadline: task.deadline.filter(|&at| at > self.now),
+                    };
+                    if let Ok(id) = self.engine.begin_task(self.now, order) {
+                        task.id = id;
+                    }
+                }
+                State::Finished | State::Aborted => task.sink = None,
+                State::Active | State::Suspended => (),
+            }
+        }
+    }
+}
+
+/// Runs of places at which something is so: their first places and how many there are.
+fn runs(each: impl Iterator<Item = bool>) -> Vec<(usize, usize)> {
+    let mut runs: Vec<(usize, usize)> = Vec::new();
+    for (place, _) in each.enumerate().filter(|(_, is)| *is) {
+        match runs.last_mut() {
+            Some((first, count)) if *first + *count == place => *count += 1,
+            _ => runs.push((place, 1)),
+        }
+    }
+    runs
+}
