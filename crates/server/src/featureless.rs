@@ -12,18 +12,27 @@ use drive::profile::ProfileError;
 /// If there can be no such device: too large, or blocks that are neither 512 nor 4096 bytes.
 pub fn profile(name: &str, blocks: u64, block_bytes: u32) -> Result<Profile, ProfileError> {
     let cylinders = blocks.div_ceil(TRACK).max(1);
-    let text = TEMPLATE
+    let mut text = TEMPLATE
         .replace("{name}", name)
         .replace("{block_bytes}", &block_bytes.to_string())
         .replace("{blocks}", &(cylinders * TRACK).to_string())
-        .replace("{cylinders}", &cylinders.to_string())
-        .replace("{last}", &(cylinders - 1).to_string())
-        .replace("{track}", &TRACK.to_string());
+        .replace("{cylinders}", &cylinders.to_string());
+    for first in (0..cylinders).step_by(ZONE as usize) {
+        let last = (first + ZONE).min(cylinders) - 1;
+        let zone = ZONE_TEMPLATE
+            .replace("{first}", &first.to_string())
+            .replace("{last}", &last.to_string())
+            .replace("{track}", &TRACK.to_string());
+        text.push_str(&zone);
+    }
     Profile::parse(&text, "the featureless profile")
 }
 
 /// Blocks of what stands for a track. A choice without meaning.
 const TRACK: u64 = 4096;
+
+/// Cylinders of what stands for a zone: profiles have less than 2^31 blocks in each.
+const ZONE: u64 = (1 << 31) / TRACK - 1;
 
 const TEMPLATE: &str = r#"
 name = "{name}"
@@ -93,9 +102,11 @@ surfaces = 1
 cylinders = {cylinders}
 head_order = "ascending"
 sparing = "none"
+"#;
 
+const ZONE_TEMPLATE: &str = r#"
 [[layout.zone]]
-first_cylinder = 0
+first_cylinder = {first}
 last_cylinder = {last}
 sectors_per_track = {track}
 start_sectors = 0

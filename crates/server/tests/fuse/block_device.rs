@@ -1,9 +1,14 @@
 //! The file as a kernel block device: file systems that others wrote, and a load that verifies.
 
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::mpsc;
 
-use crate::scene::{Medium, Scene, has, run};
+use rustix::mount::{MountFlags, mount};
+
+use crate::scene::{Medium, Mounted, Scene, has, run};
 
 /// The least that `mkfs.xfs` takes.
 const BYTES: u64 = 320 << 20;
@@ -157,4 +162,62 @@ fn fio_finds_what_it_wrote_in_memory() {
 #[test]
 fn fio_finds_what_it_wrote_in_an_image_in_parts_of_blocks() {
     verifies(Medium::Image, "512-4k");
+}
+
+/// While the drive does nothing, all that the client has asked for is under way, as the kernel
+/// counts it.
+#[test]
+fn requests_of_a_loop_device_are_under_way_side_by_side() {
+    const DEPTH: usize = 32;
+    /// How often it is looked before the test has failed. A choice: some seconds.
+    const LOOKS: usize = 1_000_000;
+    if !has("fio") {
+        return;
+    }
+    let Some(scene) = Scene::new(Medium::Ram, 16 << 20) else {
+        return;
+    };
+    let Some(device) = scene.loop_device() else {
+        return;
+    };
+    let at = scene.home.path().join("control");
+    fs::create_dir(&at).expect("a folder");
+    mount("none", &at, "fusectl", MountFlags::empty(), c"").expect("mounted");
+    let control = Mounted { at };
+    let number = fs::metadata(scene.folder()).expect("a folder").dev();
+    let waiting = control
+        .at
+        .join(format!("{}/waiting", rustix::fs::minor(number)));
+    let (release, held) = mpsc::channel::<()>();
+    let station = scene.station.as_ref().expect("a drive");
+    let stopped = station.mailbox().call(move |_| {
+        let _ = held.recv();
+    });
+    stopped.expect("a loop");
+    let mut fio = Command::new("fio")
+        .args([
+            "--name=deep",
+            "--ioengine=libaio",
+            "--direct=1",
+            "--rw=randread",
+        ])
+        .args(["--bs=4k", "--iodepth=32", "--number_ios=64", "--size=16m"])
+        .arg(format!("--filename={}", device.device))
+        .stdout(Stdio::null())
+        .spawn()
+        .expect("fio");
+    let mut most = 0;
+    for _ in 0..LOOKS {
+        let count = fs::read_to_string(&waiting).expect("a number");
+        most = most.max(count.trim().parse().expect("a number"));
+        if most >= DEPTH {
+            break;
+        }
+        std::thread::yield_now();
+    }
+    drop(release);
+    assert!(fio.wait().expect("fio").success());
+    assert!(most >= DEPTH, "{most} at once");
+    control.unmount();
+    device.detach();
 }
