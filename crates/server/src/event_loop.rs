@@ -174,6 +174,11 @@ impl EventLoop {
         while !self.is_over() {
             self.turn()?;
         }
+        // What clients were told is written is on the medium when the service is gone.
+        self.flush_at_the_end();
+        while !self.is_over() {
+            self.turn()?;
+        }
         Ok(())
     }
 
@@ -241,6 +246,15 @@ impl EventLoop {
                 length,
             }),
         }
+    }
+
+    /// Another export; the answer is its place. Those that are there stay, for whoever is connected.
+    pub fn add_export(&mut self, export: Export) -> usize {
+        let same = self.exports.iter().position(|other| *other == export);
+        same.unwrap_or_else(|| {
+            self.exports.push(export);
+            self.exports.len() - 1
+        })
     }
 
     fn is_over(&self) -> bool {

@@ -22,5 +22,6 @@ pub mod mailbox;
 pub mod nbd;
 pub mod operation;
 pub mod ring;
+pub mod service;
 pub mod station;
 pub mod status;

@@ -180,6 +180,23 @@ impl EventLoop {
         }
     }
 
+    /// A flush that nobody has asked for.
+    pub(super) fn flush_at_the_end(&mut self) {
+        let operation = Operation {
+            export: 0,
+            ask: Ask::Flush,
+            offset: 0,
+            length: 0,
+        };
+        let told: Reply = Box::new(|result| {
+            if let Err(failed) = result {
+                tracing::error!(%failed, "the last flush has failed");
+            }
+        });
+        // Nothing is held: there is room.
+        let _ = self.begin(From::Posted(told), operation, Bytes::None);
+    }
+
     fn flush(&mut self, key: usize) {
         let id = RequestId(key as u64);
         if self.engine.flush(self.now, id).is_err() {

@@ -1,0 +1,389 @@
+//! The whole service: drives in service, the ways in, and what the control plane may do with them.
+//!
+//! ```text
+//!   Config --> drives: a station each --.
+//!          --> listeners -- directory --+--> Running: dyn control::Service
+//! ```
+
+use std::io;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock, mpsc};
+use std::time::{Duration, Instant};
+
+use tracing::info;
+
+use crate::config::{Access, Config, ConfigError, Listen, Places};
+use crate::control::notify::Activated;
+use crate::control::{self, Changes, Steer};
+use crate::event_loop::EventLoop;
+use crate::event_loop::tasks::Scan;
+use crate::front_end::fuse;
+use crate::listener::{Directory, Listener, Shown};
+use crate::mailbox::Mailbox;
+use crate::status::{self, Status};
+
+mod drives;
+mod sink;
+
+use drives::Drive;
+
+/// Why a service could not begin.
+#[derive(Debug, thiserror::Error)]
+pub enum ServeError {
+    /// The configuration.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// A drive.
+    #[error("drive {name}: {problem}")]
+    Drive {
+        /// Which.
+        name: String,
+        /// What is wrong, and what was expected.
+        problem: String,
+    },
+    /// A way in.
+    #[error("{what}: {error}")]
+    Listen {
+        /// Which.
+        what: String,
+        /// Why not.
+        error: io::Error,
+    },
+}
+
+/// A service that runs.
+pub struct Running {
+    /// Its file, if it has one, to be read again.
+    file: Option<PathBuf>,
+    config: Mutex<Config>,
+    drives: Vec<Drive>,
+    shown: Shown,
+    /// Gone when nobody new is let in.
+    doors: Mutex<Doors>,
+    state: Mutex<status::State>,
+    changed: Condvar,
+    began: Instant,
+    tasks: AtomicU64,
+    reloads: AtomicU64,
+}
+
+/// The ways in.
+#[derive(Default)]
+struct Doors {
+    listeners: Vec<Listener>,
+    mounts: Vec<fuse::Mount>,
+}
+
+/// How long a loop may take to say how it is. It never takes that long unless it is stuck.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+impl Running {
+    /// Starts the drives, then opens the doors.
+    ///
+    /// # Errors
+    /// The first drive or door that cannot be had.
+    pub fn begin(
+        config: Config,
+        file: Option<PathBuf>,
+        activated: Activated,
+    ) -> Result<Arc<Self>, ServeError> {
+        let mut drives = Vec::new();
+        for drive in &config.drives {
+            let started = Drive::start(drive, &config.limits);
+            drives.push(started.map_err(|problem| ServeError::Drive {
+                name: drive.name.clone(),
+                problem,
+            })?);
+        }
+        let shown = Arc::new(RwLock::new(directory(&drives)));
+        let doors = Doors {
+            listeners: listen(&config, &shown, activated)?,
+            mounts: mount(&config, &drives)?,
+        };
+        Ok(Arc::new(Running {
+            file,
+            config: Mutex::new(config),
+            drives,
+            shown,
+            doors: Mutex::new(doors),
+            state: Mutex::new(status::State::Serving),
+            changed: Condvar::new(),
+            began: Instant::now(),
+            tasks: AtomicU64::new(1),
+            reloads: AtomicU64::new(0),
+        }))
+    }
+
+    /// Waits until somebody wants it to end, then ends everything in order: the doors, what was
+    /// begun, the drives.
+    pub fn wait(&self) {
+        let mut state = locked(&self.state);
+        while *state == status::State::Serving {
+            let woken = self.changed.wait(state);
+            state = woken.unwrap_or_else(PoisonError::into_inner);
+        }
+        drop(state);
+        self.close_doors();
+        for drive in &self.drives {
+            drive.stop();
+        }
+        info!("all drives have stopped");
+    }
+
+    fn close_doors(&self) {
+        let Doors { listeners, mounts } = std::mem::take(&mut *locked(&self.doors));
+        drop(listeners);
+        drop(mounts);
+    }
+
+    fn turn(&self, to: status::State) {
+        *locked(&self.state) = to;
+        self.changed.notify_all();
+    }
+
+    /// Asks a drive's loop something.
+    fn asked<T: Send + 'static>(
+        mailbox: &Mailbox,
+        what: impl FnOnce(&mut EventLoop) -> T + Send + 'static,
+    ) -> Option<T> {
+        let (tell, told) = mpsc::channel();
+        let letter = mailbox.call(move |event_loop| {
+            // Who asked may have given up.
+            let _ = tell.send(what(event_loop));
+        });
+        letter.ok()?;
+        told.recv_timeout(PATIENCE).ok()
+    }
+}
+
+impl control::Service for Running {
+    fn status(&self) -> Status {
+        let mut connections = Vec::new();
+        let mut drives = Vec::new();
+        for drive in &self.drives {
+            let told = Self::asked(drive.mailbox(), |event_loop| {
+                let mut picture = event_loop.picture();
+                picture.tasks = event_loop.tasks();
+                (picture, event_loop.clients())
+            });
+            let (picture, clients) = told.unwrap_or_default();
+            connections.extend(clients);
+            drives.push(drive.described(picture));
+        }
+        Status {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            uptime_s: self.began.elapsed().as_secs_f64(),
+            state: *locked(&self.state),
+            drives,
+            connections,
+            reloads_total: self.reloads.load(Ordering::Relaxed),
+            ..Status::default()
+        }
+    }
+
+    fn scan(&self, order: control::Scan) -> Result<u64, String> {
+        let found = self.drives.iter().find_map(|drive| {
+            let span = drive.volume(&order.volume)?;
+            Some((drive, span))
+        });
+        let Some((drive, (offset, length))) = found else {
+            let volumes = self.drives.iter().flat_map(Drive::volumes);
+            let volumes: Vec<&str> = volumes.collect();
+            return Err(format!(
+                "no volume {}: expected one of {}",
+                order.volume,
+                volumes.join(", ")
+            ));
+        };
+        let number = self.tasks.fetch_add(1, Ordering::Relaxed);
+        let sink = sink::begin(number, &order, drive.mailbox().clone(), offset)?;
+        let scan = Scan {
+            number,
+            name: format!("scan {}", order.volume),
+            offset,
+            length,
+            priority: order.priority,
+            deadline: order.deadline_s.map(block::Duration::from_secs),
+            sink,
+        };
+        let begun = Self::asked(drive.mailbox(), move |event_loop| {
+            event_loop.begin_scan(scan)
+        });
+        begun.unwrap_or_else(|| Err("the drive does not answer".to_owned()))?;
+        Ok(number)
+    }
+
+    fn steer(&self, task: u64, action: Steer) -> Result<(), String> {
+        let mut last = Err(format!("no task {task} is under way"));
+        for drive in &self.drives {
+            let done = Self::asked(drive.mailbox(), move |event_loop| {
+                event_loop.steer(task, action)
+            });
+            match done {
+                Some(Ok(())) => return Ok(()),
+                Some(refused) => last = refused,
+                None => (),
+            }
+        }
+        last
+    }
+
+    fn reload(&self) -> Result<Changes, String> {
+        let Some(file) = &self.file else {
+            return Err("the built-in configuration has no file to be read again".to_owned());
+        };
+        let name = file.display().to_string();
+        let text = std::fs::read_to_string(file).map_err(|error| format!("{name}: {error}"))?;
+        let base = file.parent().map_or_else(PathBuf::new, PathBuf::from);
+        let places = Places::of_this_user(&base);
+        let new = Config::parse(&name, &text, &places).map_err(|error| error.to_string())?;
+        let mut config = locked(&self.config);
+        let changes = changes(&config, &new);
+        self.reloads.fetch_add(1, Ordering::Relaxed);
+        if changes.applied.is_empty() {
+            return Ok(changes);
+        }
+        for (old, new) in config.drives.iter_mut().zip(new.drives) {
+            old.exports = new.exports;
+        }
+        for (drive, config) in self.drives.iter().zip(&config.drives) {
+            drive.show(config);
+        }
+        let shown = directory(&self.drives);
+        *self.shown.write().unwrap_or_else(PoisonError::into_inner) = shown;
+        Ok(changes)
+    }
+
+    fn drain(&self) {
+        self.turn(status::State::Draining);
+    }
+
+    fn stop(&self) {
+        self.turn(status::State::Stopping);
+    }
+}
+
+/// What a new configuration changes, and what it would.
+fn changes(old: &Config, new: &Config) -> Changes {
+    let mut changes = Changes::default();
+    let later = |what: &str| format!("{what} differs from what is in force");
+    let same_drives = old.drives.len() == new.drives.len()
+        && old.drives.iter().zip(&new.drives).all(|(old, new)| {
+            let exports = old.exports.clone();
+            let new = crate::config::Drive {
+                exports,
+                ..new.clone()
+            };
+            *old == new
+        });
+    if !same_drives {
+        changes.after_restart.push(later("[[drive]]"));
+    }
+    for (place, (old, new)) in old.drives.iter().zip(&new.drives).enumerate() {
+        if same_drives && old.exports != new.exports {
+            let name = &old.name;
+            changes.applied.push(format!(
+                "the exports of drive {name} (number {}), for clients that come from now on",
+                place + 1
+            ));
+        }
+    }
+    let rest = [
+        ("[[nbd]]", old.nbd == new.nbd),
+        ("[fuse]", old.fuse == new.fuse),
+        ("[ublk]", old.ublk == new.ublk),
+        ("[control]", old.control == new.control),
+        ("[log]", old.log == new.log),
+        ("[limits]", old.limits == new.limits),
+    ];
+    let differing = rest.iter().filter(|(_, is_same)| !is_same);
+    changes
+        .after_restart
+        .extend(differing.map(|(what, _)| later(what)));
+    changes
+}
+
+fn directory(drives: &[Drive]) -> Directory {
+    let (mut offers, mut places) = (Vec::new(), Vec::new());
+    for drive in drives {
+        for (offer, place) in drive.offers() {
+            offers.push(offer);
+            places.push((drive.mailbox().clone(), place));
+        }
+    }
+    Directory {
+        offers: offers.into(),
+        places: places.into(),
+    }
+}
+
+fn listen(
+    config: &Config,
+    shown: &Shown,
+    mut activated: Activated,
+) -> Result<Vec<Listener>, ServeError> {
+    let mut listeners = Vec::new();
+    for nbd in &config.nbd {
+        let shown = Arc::clone(shown);
+        let (what, listener) = match &nbd.listen {
+            Listen::Unix(path) => {
+                let made = path.parent().map_or(Ok(()), std::fs::create_dir_all);
+                let listener = made.and_then(|()| Listener::unix(path, shown));
+                (path.display().to_string(), listener)
+            }
+            Listen::Tcp(address) => (address.to_string(), Listener::tcp(*address, shown)),
+            Listen::Activated(name) => (
+                format!("socket {name} of systemd"),
+                inherited(&mut activated, name, shown),
+            ),
+        };
+        listeners.push(listener.map_err(|error| ServeError::Listen { what, error })?);
+    }
+    Ok(listeners)
+}
+
+fn inherited(activated: &mut Activated, name: &str, shown: Shown) -> io::Result<Listener> {
+    let unix = activated.unix.iter().position(|(given, _)| given == name);
+    if let Some(place) = unix {
+        return Listener::inherited(activated.unix.swap_remove(place).1.into(), shown);
+    }
+    let tcp = activated.tcp.iter().position(|(given, _)| given == name);
+    match tcp {
+        Some(place) => Listener::inherited(activated.tcp.swap_remove(place).1.into(), shown),
+        None => Err(io::Error::new(
+            io::ErrorKind::NotFound,
+            "systemd opened no socket of that name: expected it as FileDescriptorName=",
+        )),
+    }
+}
+
+/// One mount a drive: a slow one must not hold up the others.
+fn mount(config: &Config, drives: &[Drive]) -> Result<Vec<fuse::Mount>, ServeError> {
+    let Some(fuse) = &config.fuse else {
+        return Ok(Vec::new());
+    };
+    let mut mounts = Vec::new();
+    for drive in drives {
+        let folder = match drives.len() {
+            1 => fuse.mount.clone(),
+            _ => fuse.mount.join(drive.name()),
+        };
+        let made = std::fs::create_dir_all(&folder);
+        let mounted = made.and_then(|()| fuse::Mount::begin(&folder, drive.files()));
+        mounts.push(mounted.map_err(|error| ServeError::Listen {
+            what: folder.display().to_string(),
+            error,
+        })?);
+    }
+    Ok(mounts)
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Whether an export may not be written to.
+fn is_read_only(volume: Access, export: Access) -> bool {
+    volume == Access::ReadOnly || export == Access::ReadOnly
+}

@@ -1,0 +1,424 @@
+//! From a drive's configuration to its running loop.
+
+use std::io;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use drive::{Imperfections, Profile, VirtualDrive, catalog};
+use engine::{Engine, Limits, Rules};
+use scheduler::freeblock::{Caution, Ranges, SameTrack};
+use scheduler::policy::Depth;
+
+use super::is_read_only;
+use crate::back_end::BackEnd;
+use crate::back_end::emulated::Emulated;
+use crate::back_end::file::{Caching, Image};
+use crate::back_end::memory::Ram;
+use crate::clock::{Clock, TimeScale};
+use crate::config::{self, Belief, DriveModel};
+use crate::event_loop::{Bounds, EventLoop, Export};
+use crate::featureless;
+use crate::front_end::fuse;
+use crate::mailbox::Mailbox;
+use crate::nbd::Context;
+use crate::nbd::offer::{BlockSizes, Features, Offer, Text};
+use crate::station::Station;
+use crate::status;
+
+/// A drive in service.
+pub(super) struct Drive {
+    name: String,
+    kind: &'static str,
+    model: Option<String>,
+    scale: Option<f64>,
+    policy: String,
+    budget_percent: f64,
+    bytes: u64,
+    block_bytes: u32,
+    is_rotational: bool,
+    /// The longest request.
+    longest: u32,
+    volumes: Vec<(config::Volume, u64)>,
+    /// As clients that come now are told, and the places of the exports in the loop.
+    exports: Mutex<Vec<(config::Export, usize)>>,
+    mailbox: Mailbox,
+    station: Mutex<Option<Station>>,
+}
+
+/// What carries commands out and what is believed of it, before the loop is there.
+struct Parts {
+    back_end: Box<dyn FnOnce() -> io::Result<Box<dyn BackEnd>> + Send>,
+    /// Nothing is known without.
+    belief: Option<Arc<Profile>>,
+    blocks: u64,
+    block_bytes: u32,
+    scale: TimeScale,
+    kind: &'static str,
+    is_rotational: bool,
+}
+
+impl Drive {
+    /// Starts it.
+    ///
+    /// # Errors
+    /// What is wrong, and what was expected.
+    pub(super) fn start(config: &config::Drive, limits: &config::Limits) -> Result<Self, String> {
+        let parts = parts(config)?;
+        let bytes = parts.blocks * u64::from(parts.block_bytes);
+        let volumes = volumes(config, bytes)?;
+        let exports = exports(config, &volumes);
+        let (kind, scale, block_bytes) = (parts.kind, parts.scale, parts.block_bytes);
+        let is_rotational = parts.is_rotational;
+        let model = parts.belief.as_ref().map(|belief| belief.model.clone());
+        let station = station(config, limits, parts, exports)?;
+        let places = config.exports.iter().cloned().zip(0..).collect();
+        Ok(Drive {
+            name: config.name.clone(),
+            kind,
+            model,
+            scale: (kind == "emulated").then(|| scale.times()),
+            policy: config.policy.name(),
+            budget_percent: f64::from(config.impact_ppm) / 1e4,
+            bytes,
+            block_bytes,
+            is_rotational,
+            longest: limits.request_bytes,
+            volumes,
+            exports: Mutex::new(places),
+            mailbox: station.mailbox().clone(),
+            station: Mutex::new(Some(station)),
+        })
+    }
+
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub(super) fn mailbox(&self) -> &Mailbox {
+        &self.mailbox
+    }
+
+    pub(super) fn volumes(&self) -> impl Iterator<Item = &str> {
+        self.volumes.iter().map(|(volume, _)| volume.name.as_str())
+    }
+
+    /// Where a volume begins, and how many bytes it has.
+    pub(super) fn volume(&self, name: &str) -> Option<(u64, u64)> {
+        let (volume, length) = self.found(name)?;
+        Some((volume.offset, length))
+    }
+
+    fn found(&self, name: &str) -> Option<(&config::Volume, u64)> {
+        let mut volumes = self.volumes.iter();
+        let (volume, length) = volumes.find(|(volume, _)| volume.name == name)?;
+        Some((volume, *length))
+    }
+
+    /// From now on clients are told of these exports. The loop learns of those that are new.
+    pub(super) fn show(&self, config: &config::Drive) {
+        let new = exports(config, &self.volumes);
+        let (tell, told) = std::sync::mpsc::channel();
+        let asked = self.mailbox.call(move |event_loop| {
+            let places: Vec<usize> = new
+                .into_iter()
+                .map(|export| event_loop.add_export(export))
+                .collect();
+            let _ = tell.send(places);
+        });
+        let places = asked.ok().and_then(|()| told.recv().ok());
+        let exports = config.exports.iter().cloned();
+        *self.exports.lock().unwrap_or_else(PoisonError::into_inner) =
+            exports.zip(places.unwrap_or_default()).collect();
+    }
+
+    /// What clients are told, and the places of the exports in the loop.
+    pub(super) fn offers(&self) -> Vec<(Offer, usize)> {
+        let exports = self.exports.lock().unwrap_or_else(PoisonError::into_inner);
+        let each = exports.iter();
+        each.filter_map(|(export, place)| Some((self.offer(export)?, *place)))
+            .collect()
+    }
+
+    fn offer(&self, export: &config::Export) -> Option<Offer> {
+        let (volume, size) = self.found(&export.volume)?;
+        let block = self.block_bytes;
+        Some(Offer {
+            name: Text::new(export.name.as_str()).ok()?,
+            description: Text::new(export.description.as_str()).ok()?,
+            size,
+            block: BlockSizes::new(block, block.max(PREFERRED), self.longest).ok()?,
+            features: Features {
+                read_only: is_read_only(volume.access, export.access),
+                flush: true,
+                fua: true,
+                trim: true,
+                write_zeroes: true,
+                fast_zero: true,
+                multi_conn: export.connections > 1,
+                cache: true,
+                rotational: self.is_rotational,
+                df: true,
+            },
+            contexts: vec![Context::Allocation],
+        })
+    }
+
+    /// The exports as files.
+    pub(super) fn files(&self) -> Vec<fuse::File> {
+        let exports = self.exports.lock().unwrap_or_else(PoisonError::into_inner);
+        let each = exports.iter();
+        each.filter_map(|(export, place)| {
+            let (volume, bytes) = self.found(&export.volume)?;
+            Some(fuse::File {
+                name: export.name.clone(),
+                bytes,
+                read_only: is_read_only(volume.access, export.access),
+                mailbox: self.mailbox.clone(),
+                export: *place,
+                block_bytes: self.block_bytes,
+            })
+        })
+        .collect()
+    }
+
+    /// The loop's picture, with what the configuration says.
+    pub(super) fn described(&self, picture: status::Drive) -> status::Drive {
+        status::Drive {
+            name: self.name.clone(),
+            back_end: self.kind.to_owned(),
+            model: self.model.clone(),
+            time_scale: self.scale,
+            capacity_bytes: self.bytes,
+            policy: self.policy.clone(),
+            impact: status::Impact {
+                budget_percent: self.budget_percent,
+                ..picture.impact
+            },
+            ..picture
+        }
+    }
+
+    /// Ends what was begun, and then the loop.
+    pub(super) fn stop(&self) {
+        let mut station = self.station.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(station) = station.take() {
+            station.stop();
+        }
+    }
+}
+
+fn station(
+    config: &config::Drive,
+    limits: &config::Limits,
+    parts: Parts,
+    exports: Vec<Export>,
+) -> Result<Station, String> {
+    let policy = config.policy;
+    let is_known = parts.belief.is_some();
+    let belief = match parts.belief {
+        Some(belief) => belief,
+        None => Arc::new(
+            featureless::profile(&config.name, parts.blocks, parts.block_bytes)
+                .map_err(|error| error.to_string())?,
+        ),
+    };
+    let rules = Rules {
+        caution: Caution::Learned {
+            impact_ppm: config.impact_ppm,
+        },
+        same_track: SameTrack::Allowed,
+        ranges: Ranges::Two,
+        ..Rules::default()
+    };
+    let bounds = Bounds {
+        memory: usize::try_from(limits.buffer_bytes).unwrap_or(usize::MAX),
+    };
+    let name = format!("drive {}", config.name);
+    let (scale, make) = (parts.scale, parts.back_end);
+    Station::start(&name, move |mailbox| {
+        let mut limits = Limits::suited_to(policy, &belief);
+        if !is_known {
+            // Nobody predicts anything: the kernel or the memory may have as much as it takes.
+            limits.commands_at_drive = limits.commands_at_drive.max(UNKNOWN_DEPTH);
+        }
+        let mut engine = Engine::new(belief, &|| policy.make(), limits);
+        if is_known && policy.depth() == Depth::JustInTime {
+            engine = engine.with_background(rules).with_tracking(policy);
+        }
+        let back_end = make()?;
+        EventLoop::new(
+            Clock::start(scale),
+            engine,
+            back_end,
+            exports,
+            mailbox,
+            bounds,
+        )
+    })
+    .map_err(|error| error.to_string())
+}
+
+fn parts(config: &config::Drive) -> Result<Parts, String> {
+    let belief = match &config.belief {
+        Belief::Nothing | Belief::Emulated => None,
+        Belief::Profile(model) => Some(Arc::new(profile(model)?)),
+    };
+    match &config.back_end {
+        config::BackEnd::Memory { size } => {
+            let size = *size;
+            Ok(Parts {
+                back_end: Box::new(move || Ok(Box::new(Ram::new(size)?) as Box<dyn BackEnd>)),
+                belief: None,
+                blocks: size / 512,
+                block_bytes: 512,
+                scale: TimeScale::REAL,
+                kind: "memory",
+                is_rotational: false,
+            })
+        }
+        config::BackEnd::File { path, size, direct } => {
+            let caching = match direct {
+                block::Switch::On => Caching::Direct,
+                block::Switch::Off => Caching::Cached,
+            };
+            let block_bytes = belief.as_ref().map_or(512, |belief| belief.block_bytes);
+            let image = match (size, caching) {
+                (Some(size), Caching::Cached) => {
+                    Image::open_or_make(path, block_bytes, size / u64::from(block_bytes))
+                }
+                (Some(size), Caching::Direct) => {
+                    let blocks = size / u64::from(block_bytes);
+                    Image::open_or_make(path, block_bytes, blocks)
+                        .and_then(|_| Image::open(path, DIRECT_BLOCK, caching))
+                }
+                (None, Caching::Direct) => Image::open(path, DIRECT_BLOCK, caching),
+                (None, Caching::Cached) => Image::open(path, block_bytes, caching),
+            };
+            of_image(image, path, belief, "file")
+        }
+        config::BackEnd::Device { path } => {
+            let image = Image::open(path, DIRECT_BLOCK, Caching::Direct);
+            of_image(image, path, belief, "device")
+        }
+        config::BackEnd::Emulated(emulated) => emulation(emulated, belief),
+        config::BackEnd::Nbd { uri } => Err(format!(
+            "{uri}: another NBD server as a back end is not there yet: expected memory, file, \
+             emulated or device"
+        )),
+    }
+}
+
+fn of_image(
+    image: io::Result<Image>,
+    path: &std::path::Path,
+    belief: Option<Arc<Profile>>,
+    kind: &'static str,
+) -> Result<Parts, String> {
+    let image = image.map_err(|error| format!("{}: {error}", path.display()))?;
+    let shape = image.shape();
+    if let Some(belief) = &belief
+        && (belief.block_bytes != shape.block_bytes || belief.geometry.sectors().0 < shape.blocks)
+    {
+        return Err(format!(
+            "{}: {} blocks of {} bytes, and its profile has {} of {}: expected the drive's own \
+             profile",
+            path.display(),
+            shape.blocks,
+            shape.block_bytes,
+            belief.geometry.sectors().0,
+            belief.block_bytes
+        ));
+    }
+    Ok(Parts {
+        blocks: shape.blocks,
+        block_bytes: shape.block_bytes,
+        back_end: Box::new(move || Ok(Box::new(image) as Box<dyn BackEnd>)),
+        is_rotational: belief.is_some(),
+        belief,
+        scale: TimeScale::REAL,
+        kind,
+    })
+}
+
+fn emulation(emulated: &config::Emulated, belief: Option<Arc<Profile>>) -> Result<Parts, String> {
+    let truth = profile(&emulated.drive)?.switched(emulated.look_ahead, emulated.write_cache);
+    let truth = Arc::new(truth);
+    let imperfections = Imperfections {
+        seek_noise: block::Duration::from_nanos(emulated.seek_noise_ns),
+        ..Imperfections::default()
+    };
+    let drive = VirtualDrive::imperfect(Arc::clone(&truth), imperfections, emulated.seed);
+    let scale = TimeScale::new(emulated.time_scale)
+        .ok_or_else(|| format!("time scale {}: expected 0.001 to 1000", emulated.time_scale))?;
+    let blocks = truth.geometry.sectors().0;
+    let path = &emulated.image;
+    let made = path.parent().map_or(Ok(()), std::fs::create_dir_all);
+    let image = made
+        .and_then(|()| Image::open_or_make(path, truth.block_bytes, blocks))
+        .map_err(|error| format!("{}: {error}", path.display()))?;
+    Ok(Parts {
+        blocks,
+        block_bytes: truth.block_bytes,
+        belief: Some(belief.unwrap_or(truth)),
+        back_end: Box::new(move || Ok(Box::new(Emulated::new(drive, image)) as Box<dyn BackEnd>)),
+        scale,
+        kind: "emulated",
+        is_rotational: true,
+    })
+}
+
+fn profile(model: &DriveModel) -> Result<Profile, String> {
+    match model {
+        DriveModel::Shipped(name) => {
+            let entry = catalog::find(name).map_err(|error| error.to_string())?;
+            entry.profile().map_err(|error| error.to_string())
+        }
+        DriveModel::File(path) => {
+            let name = path.display().to_string();
+            let text = std::fs::read_to_string(path).map_err(|error| format!("{name}: {error}"))?;
+            Profile::parse(&text, &name).map_err(|error| error.to_string())
+        }
+    }
+}
+
+/// The volumes with their lengths.
+fn volumes(config: &config::Drive, bytes: u64) -> Result<Vec<(config::Volume, u64)>, String> {
+    let each = config.volumes.iter().map(|volume| {
+        let there = bytes.saturating_sub(volume.offset);
+        let whole = there / config::ALIGN_BYTES * config::ALIGN_BYTES;
+        let length = volume.size.unwrap_or(whole);
+        match length {
+            1.. if length <= there => Ok((volume.clone(), length)),
+            _ => Err(format!(
+                "volume {} has {length} bytes from byte {} on, and the drive has {bytes}: expected \
+                 it to end on the drive",
+                volume.name, volume.offset
+            )),
+        }
+    });
+    each.collect()
+}
+
+fn exports(config: &config::Drive, volumes: &[(config::Volume, u64)]) -> Vec<Export> {
+    let each = config.exports.iter();
+    each.filter_map(|export| {
+        let mut volumes = volumes.iter();
+        let (volume, length) = volumes.find(|(volume, _)| volume.name == export.volume)?;
+        Some(Export {
+            name: export.name.clone(),
+            offset: volume.offset,
+            length: *length,
+            class: export.class.of_requests(),
+        })
+    })
+    .collect()
+}
+
+/// What clients' kernels and file systems read and write at once.
+const PREFERRED: u32 = 4096;
+
+/// Direct input and output needs whole blocks of the medium; 4096 bytes are whole on all.
+const DIRECT_BLOCK: u32 = 4096;
+
+/// Commands at a back end of which nothing is known: what Linux gives a disk with a deep queue. A
+/// choice.
+const UNKNOWN_DEPTH: usize = 128;
