@@ -11,6 +11,7 @@ mod output;
 mod paper;
 mod profile;
 mod profiled;
+mod replay;
 mod serve;
 mod shared;
 mod simulate;
@@ -52,6 +53,8 @@ enum Command {
     Paper(paper::Arguments),
     /// Find a drive's profile from block numbers and completion times alone.
     Profile(Box<profile::Arguments>),
+    /// Replay a captured live run in virtual time, and compare every decision.
+    Replay(replay::Arguments),
     /// Serve drives over NBD and as files, as a configuration says.
     Serve(serve::Arguments),
     /// Run a load or a trace on a drive under one policy or several, in virtual time.
@@ -77,6 +80,7 @@ fn main() -> ExitCode {
         Command::Fit(arguments) => fit::run(&arguments),
         Command::Paper(arguments) => paper::run(&arguments),
         Command::Profile(arguments) => profile::run(&arguments),
+        Command::Replay(arguments) => replay::run(&arguments),
         Command::Serve(arguments) => serve::run(&arguments),
         Command::Simulate(arguments) => simulate::run(&arguments),
         Command::Trace(arguments) => trace::run(&arguments).map_err(Failure::from),

@@ -60,7 +60,7 @@ pub struct Scan {
 }
 
 /// A task as the loop knows it.
-pub(super) struct Live {
+pub(super) struct Ongoing {
     number: u64,
     name: String,
     id: TaskId,
@@ -91,7 +91,7 @@ impl EventLoop {
     /// # Errors
     /// Why not, and what was expected.
     pub fn begin_scan(&mut self, scan: Scan) -> Result<(), String> {
-        if !self.engine.has_background() {
+        if !self.engine.takes_tasks() {
             return Err(
                 "free blocks need a drive that turns, a belief about it, and a policy that gives \
                  it one command after the other, such as sptf-sw60"
@@ -113,7 +113,7 @@ impl EventLoop {
             .engine
             .begin_task(self.now, order)
             .map_err(|refused| refused.to_string())?;
-        self.tasks.push(Live {
+        self.tasks.push(Ongoing {
             number: scan.number,
             name: scan.name,
             id,
