@@ -12,18 +12,27 @@ use drive::profile::ProfileError;
 /// If there can be no such device: too large, or blocks that are neither 512 nor 4096 bytes.
 pub fn profile(name: &str, blocks: u64, block_bytes: u32) -> Result<Profile, ProfileError> {
     let cylinders = blocks.div_ceil(TRACK).max(1);
-    let text = TEMPLATE
+    let mut text = TEMPLATE
         .replace("{name}", name)
         .replace("{block_bytes}", &block_bytes.to_string())
         .replace("{blocks}", &(cylinders * TRACK).to_string())
-        .replace("{cylinders}", &cylinders.to_string())
-        .replace("{last}", &(cylinders - 1).to_string())
-        .replace("{track}", &TRACK.to_string());
+        .replace("{cylinders}", &cylinders.to_string());
+    for first in (0..cylinders).step_by(ZONE as usize) {
+        let last = (first + ZONE).min(cylinders) - 1;
+        let zone = ZONE_TEMPLATE
+            .replace("{first}", &first.to_string())
+            .replace("{last}", &last.to_string())
+            .replace("{track}", &TRACK.to_string());
+        text.push_str(&zone);
+    }
     Profile::parse(&text, "the featureless profile")
 }
 
 /// Blocks of what stands for a track. A choice without meaning.
 const TRACK: u64 = 4096;
+
+/// Cylinders of what stands for a zone: profiles have less than 2^31 blocks in each.
+const ZONE: u64 = (1 << 31) / TRACK - 1;
 
 const TEMPLATE: &str = r#"
 name = "{name}"
@@ -48,12 +57,39 @@ read_points = [[1, 1], [2, 1]]
 
 [overhead]
 origin = "a choice without meaning"
+read_hit_after_read_ms = 0
+read_hit_after_write_ms = 0
+read_miss_after_read_ms = 0
+read_miss_after_write_ms = 0
+write_hit_after_read_ms = 0
+write_hit_after_write_ms = 0
+write_miss_after_read_ms = 0
+write_miss_after_write_ms = 0
+read_completion_ms = 0
+write_completion_ms = 0
+read_reselect_ms = 0
+write_reselect_ms = 0
 
 [bus]
 origin = "a choice without meaning"
+read_block_ms = 0
+write_block_ms = 0
 
 [buffer]
 origin = "a choice without meaning"
+segments = 0
+segment_blocks = 0
+write_segments = 0
+read_written = false
+look_ahead = "none"
+look_ahead_blocks = 0
+look_ahead_on_hit = false
+read_on_arrival = false
+zero_latency_read = false
+zero_latency_write = false
+write_back = "none"
+read_watermark_permille = 0
+write_watermark_permille = 0
 
 [queue]
 origin = "what Linux gives a disk"
@@ -67,11 +103,16 @@ surfaces = 1
 cylinders = {cylinders}
 head_order = "ascending"
 sparing = "none"
+"#;
 
+const ZONE_TEMPLATE: &str = r#"
 [[layout.zone]]
-first_cylinder = 0
+first_cylinder = {first}
 last_cylinder = {last}
 sectors_per_track = {track}
+start_sectors = 0
+track_skew_sectors = 0
+cylinder_skew_sectors = 0
 "#;
 
 #[cfg(test)]

@@ -392,7 +392,11 @@ impl EventLoop {
             } if buffer.length() - *have >= STRAIGHT => *have += count,
             _ => connection.inbox.received(count),
         }
-        self.read_on(place);
+        match connection.is_ending {
+            // It came before the socket was closed, and nobody looks at it any more.
+            true => self.leave_if_done(place),
+            false => self.read_on(place),
+        }
     }
 }
 

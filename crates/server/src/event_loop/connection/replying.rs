@@ -34,7 +34,12 @@ impl EventLoop {
             return self.cut_off(place);
         }
         let connection = &mut self.connections[place];
-        if std::mem::take(&mut connection.is_full) {
+        let is_full = std::mem::take(&mut connection.is_full);
+        if connection.outbox.has_more() {
+            // It was answered while the kernel was busy with what was before.
+            self.note_answered(place);
+        }
+        if is_full {
             self.read_on(place);
         }
         self.leave_if_done(place);
