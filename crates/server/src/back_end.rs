@@ -8,6 +8,7 @@
 //! ends, polls until `None`, and sleeps until [`BackEnd::next_wakeup`] at the longest.
 
 use block::{Account, Command, CommandId, Instant};
+use drive::Lost;
 use hdrhistogram::Histogram;
 
 use crate::arena::Memory;
@@ -134,6 +135,12 @@ pub trait BackEnd {
     /// How much later than a model says commands ended, in nanoseconds of the drive's time, if the
     /// back end is an emulated drive.
     fn lateness(&self) -> Option<&Histogram<u64>> {
+        None
+    }
+
+    /// Cuts the power and switches it on again, if that can be done by asking; what was lost. Who
+    /// waits for a command under way is told that it failed.
+    fn power_cut(&mut self, _now: Instant, _ring: &mut Ring) -> Option<Lost> {
         None
     }
 

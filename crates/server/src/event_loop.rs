@@ -14,12 +14,14 @@ use std::collections::VecDeque;
 use std::io;
 
 use block::{Class, CommandId, Instant};
+use drive::Lost;
 use engine::Engine;
 use hdrhistogram::Histogram;
 use slab::Slab;
 
 use crate::arena::{Arena, Buffer, Memory};
 use crate::back_end::{BackEnd, Shape};
+use crate::capture::{Live, Recorder};
 use crate::clock::Clock;
 use crate::mailbox::{Letter, Mailbox, Posted};
 use crate::operation::Failed;
@@ -54,7 +56,7 @@ pub struct EventLoop {
     clock: Clock,
     now: Instant,
     ring: Ring,
-    engine: Engine,
+    engine: Live,
     back_end: Box<dyn BackEnd>,
     shape: Shape,
     exports: Vec<Export>,
@@ -80,6 +82,17 @@ pub struct EventLoop {
     spare: Arena,
     /// Last: what is above may point into it.
     arena: Arena,
+}
+
+/// What a loop holds for its clients.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Holds {
+    /// Connections.
+    pub connections: usize,
+    /// Operations that were taken and not answered.
+    pub operations: usize,
+    /// Bytes of the memory for requests and background reads.
+    pub bytes: usize,
 }
 
 /// How far the end is.
@@ -134,7 +147,7 @@ impl EventLoop {
             now: clock.now(),
             clock,
             ring,
-            engine,
+            engine: Live::new(engine),
             shape: back_end.shape(),
             back_end,
             exports,
@@ -168,6 +181,13 @@ impl EventLoop {
         Ok(())
     }
 
+    /// The loop, whose engine is captured; nothing may have happened yet.
+    #[must_use]
+    pub fn captured(mut self, recorder: Recorder) -> Self {
+        self.engine = self.engine.captured(recorder);
+        self
+    }
+
     /// Takes nothing more, and ends when all that is held has ended.
     pub fn stop(&mut self) {
         self.stopping = Stopping::Draining;
@@ -184,7 +204,7 @@ impl EventLoop {
     }
 
     /// The engine, for those who ask how it is, and for background tasks.
-    pub fn engine(&mut self) -> &mut Engine {
+    pub fn engine(&mut self) -> &mut Live {
         &mut self.engine
     }
 
@@ -202,6 +222,28 @@ impl EventLoop {
     /// the drive's time.
     pub fn lateness(&self) -> Option<&Histogram<u64>> {
         self.back_end.lateness()
+    }
+
+    /// Cuts the drive's power and switches it on again, if it is an emulated one; what was lost.
+    /// Its clients lose their connections: a flush that they sent before must not end well after
+    /// it.
+    pub fn power_cut(&mut self) -> Option<Lost> {
+        let lost = self.back_end.power_cut(self.now, &mut self.ring)?;
+        let places: Vec<usize> = self.connections.iter().map(|(place, _)| place).collect();
+        for place in places {
+            self.cut_off(place);
+        }
+        Some(lost)
+    }
+
+    /// What is held at present: nothing, when everything has ended and every client has left.
+    pub fn holds(&self) -> Holds {
+        let used = |arena: &Arena| arena.length() - arena.left();
+        Holds {
+            connections: self.connections.len(),
+            operations: self.pending.len() + self.posted.len(),
+            bytes: used(&self.arena) + used(&self.spare) - self.zeroes.length(),
+        }
     }
 
     /// The clock.

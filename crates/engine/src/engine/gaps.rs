@@ -26,6 +26,11 @@ impl Engine {
         self
     }
 
+    /// Whether the engine was made with background tasks.
+    pub fn takes_tasks(&self) -> bool {
+        self.background.is_some()
+    }
+
     /// Begins a background task.
     ///
     /// # Errors

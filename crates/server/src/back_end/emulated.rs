@@ -1,29 +1,40 @@
 //! A drive that does not exist: a model says when each command ends, a sparse image has its bytes.
 //!
 //! ```text
-//!   command --> model: ends at T ------------------.
-//!          '--> image: the bytes move at once ------+--> ended at T, or when the bytes have moved
+//!   command --> model: ends at T -----------------------------------.
+//!          '--> image: [old bytes are kept] the bytes move at once --+--> ended at T, or when moved
 //! ```
 //!
 //! What was written is in the image when its command ends, even if the drive's buffer would still
 //! have it: a service that is killed loses nothing. The image is as safe as the page cache of the
 //! machine that it is on.
+//!
+//! The drive's power can be cut. Then what its buffer held is taken out of the image again, as the
+//! model says: see [`volatile`]. Sectors that were being written are unreadable until they are
+//! written again. That is remembered in memory: a service that begins anew finds old or new bytes
+//! in them.
 
 #![allow(
     unsafe_code,
     reason = "passes on memory by address to the image, as its caller promised it"
 )]
 
-use block::{Action, Command, CommandId, Instant, Outcome, Status};
-use drive::VirtualDrive;
+use std::collections::{BTreeSet, VecDeque};
+
+use block::{Action, Command, CommandId, Durability, Extent, Instant, Outcome, Status};
+use drive::{Lost, VirtualDrive};
 use hdrhistogram::Histogram;
-use tracing::warn;
+use tracing::{error, warn};
 
 use super::file::Image;
 use super::{BackEnd, Ended, Punch, Run, Shape, Span};
 use crate::arena::Memory;
 use crate::operation::Failed;
 use crate::ring::Ring;
+
+mod volatile;
+
+use volatile::Volatile;
 
 /// The drive.
 pub struct Emulated {
@@ -33,15 +44,53 @@ pub struct Emulated {
     under_way: Vec<UnderWay>,
     /// How much later than the model says commands ended, in nanoseconds of the drive's time.
     late: Histogram<u64>,
+    volatile: Volatile,
+    /// Blocks that were torn and not written again.
+    torn: BTreeSet<u64>,
+    /// The power was cut, and bytes still move that were under way.
+    cut: Option<Lost>,
+    /// Commands that came since.
+    waiting: VecDeque<Waiting>,
 }
 
 /// A command under way.
 struct UnderWay {
     id: CommandId,
-    /// How the bytes got on; `None` while they move.
-    moved: Option<Result<(), Failed>>,
+    bytes: Bytes,
     /// How the model says that it ended; `None` before that.
     outcome: Option<Outcome>,
+}
+
+/// How far the bytes of a command are.
+enum Bytes {
+    /// The old ones are being read; then the new ones are written.
+    Saving {
+        extent: Extent,
+        durability: Durability,
+        memory: Pieces,
+        old: Vec<u8>,
+    },
+    /// They are on their way.
+    Moving(Extent, Way),
+    /// They are there, or it failed.
+    Moved(Result<(), Failed>),
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Way {
+    /// From the image.
+    Read,
+    /// To the image.
+    Write,
+}
+
+/// The memory of a command.
+type Pieces = [Option<Memory>; 3];
+
+/// A command that came while the power was off.
+struct Waiting {
+    command: Command,
+    memory: Pieces,
 }
 
 impl Emulated {
@@ -54,17 +103,29 @@ impl Emulated {
         let truth = drive.truth();
         assert_eq!(shape.blocks, truth.geometry.sectors().0, "another image");
         assert_eq!(shape.block_bytes, truth.block_bytes, "another block size");
+        let volatile = Volatile::of(truth, 0);
         Emulated {
             drive,
             image,
             under_way: Vec::new(),
             // Two digits, up to a minute.
             late: Histogram::new_with_bounds(1, 60_000_000_000, 2).expect("bounds"),
+            volatile,
+            torn: BTreeSet::new(),
+            cut: None,
+            waiting: VecDeque::new(),
         }
     }
 
+    /// The same drive, where `seed` decides which blocks of an interrupted write are old.
+    #[must_use]
+    pub fn with_dice(mut self, seed: u64) -> Self {
+        self.volatile = Volatile::of(self.drive.truth(), seed);
+        self
+    }
+
     fn is_over(under_way: &UnderWay) -> bool {
-        under_way.moved.is_some() && under_way.outcome.is_some()
+        matches!(under_way.bytes, Bytes::Moved(_)) && under_way.outcome.is_some()
     }
 
     fn entry(&mut self, id: CommandId) -> &mut UnderWay {
@@ -72,7 +133,148 @@ impl Emulated {
         let entry = entries.find(|entry| entry.id == id);
         entry.expect("ends of commands that are under way only")
     }
+
+    /// # Safety
+    /// As for [`BackEnd::start`].
+    unsafe fn begin(&mut self, now: Instant, command: &Command, memory: Pieces, ring: &mut Ring) {
+        let mut outcome = None;
+        if let Err(refused) = self.drive.submit(now, *command) {
+            warn!(%refused, "the emulated drive refuses a command");
+            outcome = Some(undone(command.id, now));
+        }
+        let id = command.id;
+        // SAFETY: the caller's promise, passed on; old bytes lie in a vector that the entry keeps.
+        let bytes = unsafe {
+            match command.action {
+                Action::Read { extent, .. } => {
+                    self.move_bytes(now, command, &memory, ring);
+                    Bytes::Moving(extent, Way::Read)
+                }
+                Action::Write { extent, durability } => {
+                    let mut old = self.volatile.room(extent);
+                    let save = Action::Read {
+                        extent,
+                        durability: Durability::Volatile,
+                    };
+                    let room = Memory {
+                        at: old.as_mut_ptr(),
+                        length: old.len(),
+                    };
+                    self.image
+                        .start(now, &Command::new(id, save), &[room], ring);
+                    Bytes::Saving {
+                        extent,
+                        durability,
+                        memory,
+                        old,
+                    }
+                }
+                _ => Bytes::Moved(Ok(())),
+            }
+        };
+        let entry = UnderWay { id, bytes, outcome };
+        self.under_way.push(entry);
+    }
+
+    /// # Safety
+    /// As for [`BackEnd::start`].
+    unsafe fn move_bytes(
+        &mut self,
+        now: Instant,
+        command: &Command,
+        memory: &Pieces,
+        ring: &mut Ring,
+    ) {
+        let mut pieces = [NOTHING; 3];
+        let mut count = 0;
+        for piece in memory.iter().flatten() {
+            pieces[count] = *piece;
+            count += 1;
+        }
+        // SAFETY: the caller's promise.
+        unsafe { self.image.start(now, command, &pieces[..count], ring) };
+    }
+
+    /// An operation of the image has ended.
+    fn image_ended(&mut self, now: Instant, ended: &Ended, ring: &mut Ring) {
+        let entry = self.entry(ended.id);
+        let bytes = std::mem::replace(&mut entry.bytes, Bytes::Moved(ended.result));
+        match (bytes, ended.result) {
+            (
+                Bytes::Saving {
+                    extent,
+                    durability,
+                    memory,
+                    old,
+                },
+                Ok(()),
+            ) => {
+                entry.bytes = Bytes::Moving(extent, Way::Write);
+                self.volatile.remember(ended.id, extent, old);
+                let write = Action::Write { extent, durability };
+                let command = Command::new(ended.id, write);
+                // SAFETY: the memory is the command's, which has not ended.
+                unsafe { self.move_bytes(now, &command, &memory, ring) };
+            }
+            (Bytes::Moving(extent, Way::Read), Ok(())) => {
+                if self
+                    .torn
+                    .range(extent.start().0..extent.end().0)
+                    .next()
+                    .is_some()
+                {
+                    self.entry(ended.id).bytes = Bytes::Moved(Err(Failed::Io));
+                }
+            }
+            (Bytes::Moving(extent, Way::Write), Ok(())) => {
+                self.torn
+                    .retain(|&block| !extent.contains(block::Lba(block)));
+            }
+            // It is told with the command's end.
+            (_, Err(_)) | (Bytes::Moved(_), Ok(())) => (),
+        }
+    }
+
+    /// Once no bytes move any more: what the power cut took is taken out of the image, and the
+    /// drive goes on.
+    fn power_up(&mut self, now: Instant, ring: &mut Ring) {
+        let moves = |entry: &UnderWay| !matches!(entry.bytes, Bytes::Moved(_));
+        if self.cut.is_none() || self.under_way.iter().any(moves) {
+            return;
+        }
+        let Some(lost) = self.cut.take() else {
+            return;
+        };
+        for (block, old) in self.volatile.resolve(&lost) {
+            if let Err(failed) = self.image.put(block, &old) {
+                error!(block, "{failed}: the block is taken as torn");
+                self.torn.insert(block);
+            }
+        }
+        let blocks = lost.torn.iter();
+        self.torn
+            .extend(blocks.flat_map(|extent| extent.start().0..extent.end().0));
+        while let Some(Waiting { command, memory }) = self.waiting.pop_front() {
+            // SAFETY: the commands have been started and have not ended.
+            unsafe { self.begin(now, &command, memory, ring) };
+        }
+    }
 }
+
+/// The end of a command that the drive does not do.
+fn undone(id: CommandId, at: Instant) -> Outcome {
+    Outcome {
+        id,
+        at,
+        status: Status::TimedOut,
+        account: None,
+    }
+}
+
+const NOTHING: Memory = Memory {
+    at: std::ptr::null_mut(),
+    length: 0,
+};
 
 impl BackEnd for Emulated {
     fn shape(&self) -> Shape {
@@ -90,33 +292,27 @@ impl BackEnd for Emulated {
         memory: &[Memory],
         ring: &mut Ring,
     ) {
-        let moves = matches!(command.action, Action::Read { .. } | Action::Write { .. });
-        let mut entry = UnderWay {
-            id: command.id,
-            moved: (!moves).then_some(Ok(())),
-            outcome: None,
-        };
-        if let Err(refused) = self.drive.submit(now, *command) {
-            warn!(%refused, "the emulated drive refuses a command");
-            entry.outcome = Some(Outcome {
-                id: command.id,
-                at: now,
-                status: Status::TimedOut,
-                account: None,
+        let mut pieces = [None; 3];
+        for (place, piece) in pieces.iter_mut().zip(memory) {
+            *place = Some(*piece);
+        }
+        if self.cut.is_some() {
+            self.waiting.push_back(Waiting {
+                command: *command,
+                memory: pieces,
             });
+            return;
         }
-        self.under_way.push(entry);
-        if moves {
-            // SAFETY: the caller's promise, passed on.
-            unsafe { self.image.start(now, command, memory, ring) };
-        }
+        // SAFETY: the caller's promise, passed on.
+        unsafe { self.begin(now, command, pieces, ring) };
     }
 
     fn ring_ended(&mut self, now: Instant, key: u32, result: i32, ring: &mut Ring) {
         self.image.ring_ended(now, key, result, ring);
         while let Some(ended) = self.image.poll(now) {
-            self.entry(ended.id).moved = Some(ended.result);
+            self.image_ended(now, &ended, ring);
         }
+        self.power_up(now, ring);
     }
 
     fn poll(&mut self, now: Instant) -> Option<Ended> {
@@ -124,8 +320,11 @@ impl BackEnd for Emulated {
             self.entry(outcome.id).outcome = Some(outcome);
         }
         let place = self.under_way.iter().position(Self::is_over)?;
-        let UnderWay { id, moved, outcome } = self.under_way.remove(place);
-        let (moved, outcome) = (moved?, outcome?);
+        let UnderWay { id, bytes, outcome } = self.under_way.remove(place);
+        let (Bytes::Moved(moved), outcome) = (bytes, outcome?) else {
+            return None;
+        };
+        self.volatile.ended(id);
         self.late
             .saturating_record(now.since(outcome.at).as_nanos());
         let modelled = match outcome.status {
@@ -157,5 +356,19 @@ impl BackEnd for Emulated {
 
     fn runs(&mut self, span: Span) -> Vec<Run> {
         self.image.runs(span)
+    }
+
+    fn power_cut(&mut self, now: Instant, ring: &mut Ring) -> Option<Lost> {
+        if self.cut.is_some() {
+            // It is off.
+            return Some(Lost::default());
+        }
+        let lost = self.drive.power_cut(now);
+        for command in &lost.commands {
+            self.entry(command.id).outcome = Some(undone(command.id, now));
+        }
+        self.cut = Some(lost.clone());
+        self.power_up(now, ring);
+        Some(lost)
     }
 }

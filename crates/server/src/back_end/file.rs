@@ -15,7 +15,7 @@ use std::collections::VecDeque;
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::fd::{AsRawFd, RawFd};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use block::{Action, Command, CommandId, Durability, Instant};
@@ -143,6 +143,12 @@ impl Image {
         }
         image.shape.blocks = blocks;
         Ok(image)
+    }
+
+    /// Writes the bytes of one block at once: of a drive that was off, not of one in service.
+    pub(super) fn put(&self, block: u64, bytes: &[u8]) -> io::Result<()> {
+        let offset = block * u64::from(self.shape.block_bytes);
+        self.file.write_all_at(bytes, offset)
     }
 
     fn raw(&self) -> RawFd {

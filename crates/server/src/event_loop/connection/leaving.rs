@@ -23,7 +23,7 @@ impl EventLoop {
     }
 
     /// The client has broken the protocol, or the way to it is broken.
-    pub(super) fn cut_off(&mut self, place: usize) {
+    pub(in crate::event_loop) fn cut_off(&mut self, place: usize) {
         let connection = &mut self.connections[place];
         connection.take_no_more();
         connection.is_broken = true;

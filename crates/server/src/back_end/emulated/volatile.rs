@@ -1,0 +1,176 @@
+//! What the image has and the medium of the drive would not have yet: the old bytes of each write
+//! that is under way or may still be in the drive's buffer.
+//!
+//! ```text
+//!   writes to one block   w1 (on the medium)   w2 (in the buffer)   w3 (under way)
+//!   the power is cut      stays                is undone            old or new: the dice say
+//! ```
+//!
+//! There are at most as many old bytes as the drive's buffer takes, and those of the commands under
+//! way. What was forgotten counts as written: that can happen where two arms take turns.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use block::{CommandId, Extent};
+use drive::{Lost, Profile};
+
+/// The records.
+pub(super) struct Volatile {
+    block_bytes: usize,
+    /// Blocks of ended writes that the drive's buffer may have.
+    most: u64,
+    /// In the order in which their writes reached the image: those with common blocks never were
+    /// under way together.
+    records: VecDeque<Record>,
+    dice: Dice,
+    /// Room that is used again.
+    spare: Vec<Vec<u8>>,
+}
+
+/// One write.
+struct Record {
+    id: CommandId,
+    extent: Extent,
+    old: Vec<u8>,
+    has_ended: bool,
+}
+
+/// What became of a write.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Fate {
+    /// All of it is on the medium.
+    Written,
+    /// Nothing of it.
+    Undone,
+    /// Each block may be.
+    Undecided,
+}
+
+/// Room for so many writes is kept for later ones. A choice: as many commands as are at the drive
+/// with most policies, and some that its buffer has.
+const SPARE: usize = 16;
+
+impl Volatile {
+    /// No write yet, on a drive as `truth` has it.
+    pub(super) fn of(truth: &Profile, seed: u64) -> Self {
+        let rules = truth.buffer;
+        let segment = u64::from(rules.segment_blocks);
+        // One more for each arm: what is on its way to the medium has left the buffer's count.
+        let segments = u64::from(rules.write_segments) + 2;
+        Volatile {
+            block_bytes: truth.block_bytes as usize,
+            most: segments * segment,
+            records: VecDeque::new(),
+            dice: Dice(seed),
+            spare: Vec::new(),
+        }
+    }
+
+    /// Room for the old bytes of some blocks.
+    pub(super) fn room(&mut self, extent: Extent) -> Vec<u8> {
+        let mut room = self.spare.pop().unwrap_or_default();
+        room.resize(extent.length().0 as usize * self.block_bytes, 0);
+        room
+    }
+
+    /// A write goes to the image, which had `old` in its place.
+    pub(super) fn remember(&mut self, id: CommandId, extent: Extent, old: Vec<u8>) {
+        self.records.push_back(Record {
+            id,
+            extent,
+            old,
+            has_ended: false,
+        });
+    }
+
+    /// A command has ended: if it was a write, the drive's buffer may still have it.
+    pub(super) fn ended(&mut self, id: CommandId) {
+        let mut records = self.records.iter_mut();
+        let Some(record) = records.find(|record| record.id == id) else {
+            return;
+        };
+        record.has_ended = true;
+        let ended = self.records.iter().filter(|record| record.has_ended);
+        let mut blocks: u64 = ended.map(|record| record.extent.length().0).sum();
+        while blocks > self.most {
+            let first = self.records.iter().position(|record| record.has_ended);
+            let Some(record) = first.and_then(|first| self.records.remove(first)) else {
+                return;
+            };
+            blocks -= record.extent.length().0;
+            self.keep_room(record.old);
+        }
+    }
+
+    /// The blocks whose bytes change, and to what they do.
+    pub(super) fn resolve(&mut self, lost: &Lost) -> BTreeMap<u64, Vec<u8>> {
+        let fates = self.fates(lost);
+        let mut settled = BTreeSet::new();
+        let mut back = BTreeMap::new();
+        let records = std::mem::take(&mut self.records);
+        for (record, fate) in records.iter().zip(fates).rev() {
+            let olds = record.old.chunks_exact(self.block_bytes);
+            for (block, old) in (record.extent.start().0..).zip(olds) {
+                let is_written = match fate {
+                    _ if settled.contains(&block) => continue,
+                    Fate::Written => true,
+                    Fate::Undone => false,
+                    Fate::Undecided => self.dice.is_heads(),
+                };
+                match is_written {
+                    true => drop(settled.insert(block)),
+                    false => drop(back.insert(block, old.to_vec())),
+                }
+            }
+        }
+        back
+    }
+
+    /// What became of each write, in their order. The drive puts the blocks of one place on the
+    /// medium in the order in which they came, so that what it names is always the latest.
+    fn fates(&self, lost: &Lost) -> Vec<Fate> {
+        let mut written = lost.written.clone();
+        let mut undecided = lost.undecided.clone();
+        let mut fates: Vec<Fate> = Vec::with_capacity(self.records.len());
+        for record in self.records.iter().rev() {
+            let has_ended = lost.commands.iter().all(|command| command.id != record.id);
+            // What waits in the buffer came after what is on its way from there.
+            let fate = match () {
+                () if has_ended && take(&mut written, record.extent) => Fate::Undone,
+                () if take(&mut undecided, record.extent) => Fate::Undecided,
+                () => Fate::Written,
+            };
+            fates.push(fate);
+        }
+        fates.reverse();
+        fates
+    }
+
+    fn keep_room(&mut self, room: Vec<u8>) {
+        if self.spare.len() < SPARE {
+            self.spare.push(room);
+        }
+    }
+}
+
+/// Takes an extent out of a list; whether it was there.
+fn take(list: &mut Vec<Extent>, extent: Extent) -> bool {
+    let place = list.iter().position(|&other| other == extent);
+    place.is_some_and(|place| {
+        list.swap_remove(place);
+        true
+    })
+}
+
+/// SplitMix64 (Steele, Lea, Flood, OOPSLA 2014).
+struct Dice(u64);
+
+impl Dice {
+    fn is_heads(&mut self) -> bool {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        (mixed ^ (mixed >> 31)) & 1 == 1
+    }
+}

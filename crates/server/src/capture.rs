@@ -1,0 +1,52 @@
+//! Captures: every input of a live engine with its time, and what the engine made of it, in a file;
+//! and their replay through a fresh engine in virtual time.
+//!
+//! ```text
+//!   event loop --> Live [ engine ] --event--> Recorder --chunks--> a thread --> file
+//!   file --> Reader --event--> replay [ a fresh engine ]: the same answers, byte for byte?
+//! ```
+//!
+//! The engine of an event loop can be reached through [`Live`] alone, which has each of its inputs:
+//! what is not captured cannot be called.
+//!
+//! A file is a line `headtime capture 1` and frames: length (32 bits) and checksum (64 bits,
+//! FNV-1a) of the payload, little-endian, then the payload. The payload of the first frame is the
+//! [`Setting`], those of all others are events; no event lies in two frames. Numbers are LEB128,
+//! times are nanoseconds since the input before.
+
+pub mod event;
+mod live;
+mod numbers;
+mod reader;
+mod recorder;
+mod replay;
+mod setting;
+
+pub use event::Event;
+pub use live::Live;
+pub use reader::{Damaged, Reader};
+pub use recorder::Recorder;
+pub use replay::{Difference, Problem, Replayed, replay};
+pub use setting::{Belief, Setting, Tasks, Tracking, Unfit};
+
+/// Begins each file: with the format's version.
+pub const FIRST: &[u8] = b"headtime capture 1\n";
+
+/// The length and the checksum of a frame, in bytes.
+const FRAME: usize = 12;
+
+/// The checksum of a frame: Fowler, Noll and Vo's FNV-1a of 64 bits.
+fn checksum(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(0xCBF2_9CE4_8422_2325, |sum, &byte| {
+        (sum ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01B3)
+    })
+}
+
+/// A frame around a payload.
+pub fn frame(payload: &[u8]) -> Vec<u8> {
+    let mut frame = Vec::with_capacity(FRAME + payload.len());
+    frame.extend_from_slice(&(payload.len() as u32).to_le_bytes());
+    frame.extend_from_slice(&checksum(payload).to_le_bytes());
+    frame.extend_from_slice(payload);
+    frame
+}

@@ -1,0 +1,205 @@
+//! The engine of an event loop: each of its inputs goes to the capture, too, if there is one.
+
+use std::ops::Deref;
+
+use block::{
+    Class, Command, CommandId, Extent, Finished, Instant, Outcome, Refused, Request, RequestId,
+};
+use engine::{Engine, Flushed, Unchanged};
+use scheduler::background::{Order, TaskId, TaskRefused, UnknownTask};
+
+use super::event::{Event, Taken, TaskChange, TaskOrder};
+use super::recorder::Recorder;
+
+/// An engine in service. What only looks at it goes past; every input is here.
+pub struct Live {
+    engine: Engine,
+    recorder: Option<Recorder>,
+}
+
+impl Live {
+    /// An engine that is not captured.
+    pub fn new(engine: Engine) -> Self {
+        Live {
+            engine,
+            recorder: None,
+        }
+    }
+
+    /// The engine, captured; nothing may have happened to it yet.
+    #[must_use]
+    pub fn captured(mut self, recorder: Recorder) -> Self {
+        self.recorder = Some(recorder);
+        self
+    }
+
+    /// See [`Engine::submit`].
+    ///
+    /// # Errors
+    /// The engine's.
+    pub fn submit(&mut self, now: Instant, request: Request) -> Result<(), Refused> {
+        let result = self.engine.submit(now, request);
+        self.record(|| Event::Submit(now, request, Taken::from(&result)));
+        result
+    }
+
+    /// See [`Engine::flush`].
+    ///
+    /// # Errors
+    /// The engine's.
+    pub fn flush(&mut self, now: Instant, id: RequestId) -> Result<(), Refused> {
+        let result = self.engine.flush(now, id);
+        self.record(|| Event::Flush(now, id, Taken::from(&result)));
+        result
+    }
+
+    /// See [`Engine::barrier`].
+    pub fn barrier(&mut self, now: Instant) {
+        self.engine.barrier(now);
+        self.record(|| Event::Barrier(now));
+    }
+
+    /// See [`Engine::upgrade`].
+    ///
+    /// # Errors
+    /// The engine's.
+    pub fn upgrade(
+        &mut self,
+        now: Instant,
+        id: RequestId,
+        part: Extent,
+        class: Class,
+    ) -> Result<(), Unchanged> {
+        let result = self.engine.upgrade(now, id, part, class);
+        self.record(|| Event::Upgrade(now, id, part, class, Taken::from(&result)));
+        result
+    }
+
+    /// See [`Engine::abort`].
+    ///
+    /// # Errors
+    /// The engine's.
+    pub fn abort(&mut self, now: Instant, id: RequestId) -> Result<(), Unchanged> {
+        let result = self.engine.abort(now, id);
+        self.record(|| Event::Abort(now, id, Taken::from(&result)));
+        result
+    }
+
+    /// See [`Engine::begin_task`].
+    ///
+    /// # Errors
+    /// The engine's.
+    pub fn begin_task(&mut self, now: Instant, order: Order) -> Result<TaskId, TaskRefused> {
+        let captured = self.recorder.is_some().then(|| {
+            let mut wanted = Vec::new();
+            let encoded = order.wanted.encode(&mut wanted);
+            encoded.expect("memory takes everything");
+            TaskOrder {
+                wanted,
+                priority: order.priority,
+                deadline: order.deadline,
+            }
+        });
+        let result = self.engine.begin_task(now, order);
+        if let Some(order) = captured {
+            self.record(|| Event::BeginTask(now, order, Taken::from(&result)));
+        }
+        result
+    }
+
+    /// See [`Engine::suspend_task`].
+    ///
+    /// # Errors
+    /// The engine's.
+    pub fn suspend_task(&mut self, now: Instant, id: TaskId) -> Result<(), UnknownTask> {
+        let result = self.engine.suspend_task(now, id);
+        self.task_changed(now, id, TaskChange::Suspend, result)
+    }
+
+    /// See [`Engine::resume_task`].
+    ///
+    /// # Errors
+    /// The engine's.
+    pub fn resume_task(&mut self, now: Instant, id: TaskId) -> Result<(), UnknownTask> {
+        let result = self.engine.resume_task(now, id);
+        self.task_changed(now, id, TaskChange::Resume, result)
+    }
+
+    /// See [`Engine::abort_task`].
+    ///
+    /// # Errors
+    /// The engine's.
+    pub fn abort_task(&mut self, now: Instant, id: TaskId) -> Result<(), UnknownTask> {
+        let result = self.engine.abort_task(now, id);
+        self.task_changed(now, id, TaskChange::Abort, result)
+    }
+
+    /// See [`Engine::promote_task`].
+    ///
+    /// # Errors
+    /// The engine's.
+    pub fn promote_task(
+        &mut self,
+        now: Instant,
+        id: TaskId,
+        priority: u8,
+    ) -> Result<(), UnknownTask> {
+        let result = self.engine.promote_task(now, id, priority);
+        self.task_changed(now, id, TaskChange::Promote(priority), result)
+    }
+
+    /// See [`Engine::poll`].
+    pub fn poll(&mut self, now: Instant) -> Option<Command> {
+        let command = self.engine.poll(now);
+        self.record(|| Event::Poll(now, command));
+        command
+    }
+
+    /// See [`Engine::complete`].
+    ///
+    /// # Panics
+    /// As the engine does.
+    pub fn complete(&mut self, now: Instant, id: CommandId, outcome: Outcome) {
+        self.engine.complete(now, id, outcome);
+        self.record(|| Event::Complete(now, outcome));
+    }
+
+    /// See [`Engine::poll_finished`].
+    pub fn poll_finished(&mut self) -> Option<Finished> {
+        let finished = self.engine.poll_finished()?;
+        self.record(|| Event::Finished(finished));
+        Some(finished)
+    }
+
+    /// See [`Engine::poll_flushed`].
+    pub fn poll_flushed(&mut self) -> Option<Flushed> {
+        let flushed = self.engine.poll_flushed()?;
+        self.record(|| Event::Flushed(flushed));
+        Some(flushed)
+    }
+
+    fn task_changed(
+        &mut self,
+        now: Instant,
+        id: TaskId,
+        change: TaskChange,
+        result: Result<(), UnknownTask>,
+    ) -> Result<(), UnknownTask> {
+        self.record(|| Event::ChangeTask(now, id.0, change, Taken::from(&result)));
+        result
+    }
+
+    fn record(&mut self, event: impl FnOnce() -> Event) {
+        if let Some(recorder) = &mut self.recorder {
+            recorder.record(&event());
+        }
+    }
+}
+
+impl Deref for Live {
+    type Target = Engine;
+
+    fn deref(&self) -> &Engine {
+        &self.engine
+    }
+}
