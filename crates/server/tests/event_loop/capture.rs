@@ -1,0 +1,213 @@
+//! Captured live runs, replayed in virtual time: the same decisions, byte for byte.
+
+use block::Durability;
+use drive::catalog::find;
+use engine::Limits;
+use proptest::prelude::*;
+use scheduler::background::Order;
+use scheduler::freeblock::Wanted;
+use server::capture::{
+    Belief, FIRST, Problem, Reader, Replayed, Setting, Tasks, Tracking, frame, replay,
+};
+use server::nbd::Style;
+use server::nbd::request::Asked;
+use server::operation::Ask;
+
+use crate::client::Client;
+use crate::station::Served;
+
+/// Bytes of the drive that the load uses: all over it.
+const BYTES: u64 = 8 << 30;
+
+fn setting(tasks: Tasks) -> Setting {
+    let text = find("seagate-cheetah-9lp").expect("it is shipped").text;
+    let belief = Belief::plain(text);
+    let policy = scheduler::policy::find("sptf").expect("a policy");
+    let limits = Limits::suited_to(policy, &belief.profile().expect("a profile"));
+    Setting {
+        tracking: Tracking::On,
+        tasks,
+        ..Setting::plain(belief, policy, limits)
+    }
+}
+
+/// Two reads of 4 KiB for each write, here and there a flush, as of a database; eight at once.
+fn load(served: &Served, requests: u64) {
+    let mut client = Client::connect(&served.socket(), Style::Structured);
+    let payload = vec![7; 4096];
+    let mut place = 1u64;
+    for request in 0..requests {
+        if client.under_way() == 8 {
+            let end = client.end().expect("the server answers");
+            assert_eq!(end.result, Ok(()));
+        }
+        place = place
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
+        let offset = (place >> 20) % (BYTES / 4096) * 4096;
+        let durability = match request % 9 {
+            2 => Durability::Durable,
+            _ => Durability::Volatile,
+        };
+        match request % 30 {
+            29 => client.submit(Asked::Of(Ask::Flush), 0, 0, &[]),
+            other if other % 3 == 2 => {
+                client.submit(Asked::Of(Ask::Write { durability }), offset, 4096, &payload)
+            }
+            _ => client.submit(Asked::Of(Ask::Read), offset, 4096, &[]),
+        };
+    }
+    while client.under_way() > 0 {
+        client.end().expect("the server answers");
+    }
+}
+
+/// A capture of the load; with background tasks beside it if the setting has them.
+fn capture(setting: &Setting, requests: u64) -> Vec<u8> {
+    let folder = tempfile::tempdir().expect("a folder");
+    let served = Served::captured(folder, setting.clone(), 0.1, BYTES);
+    if setting.tasks == Tasks::ByDefaultRules {
+        served.ask(|event_loop| {
+            let now = event_loop.now();
+            let engine = event_loop.engine();
+            let geometry = std::sync::Arc::clone(&engine.belief().geometry);
+            let order = |priority| Order {
+                wanted: Wanted::all(&geometry),
+                priority,
+                deadline: None,
+            };
+            let first = engine.begin_task(now, order(1)).expect("a task");
+            let second = engine.begin_task(now, order(2)).expect("a task");
+            engine.suspend_task(now, second).expect("it is there");
+            engine.promote_task(now, first, 0).expect("it is there");
+        });
+    }
+    load(&served, requests);
+    let folder = served.stop();
+    std::fs::read(folder.path().join("capture")).expect("a capture")
+}
+
+fn again(setting: &Setting, capture: &[u8]) -> Result<Replayed, Problem> {
+    let mut reader = Reader::open(capture)?;
+    replay(&mut reader, setting.engine()?)
+}
+
+#[test]
+fn a_captured_run_replays_to_the_same_decisions() {
+    let setting = setting(Tasks::None);
+    let capture = capture(&setting, 400);
+    let mut reader = Reader::open(&capture[..]).expect("a capture");
+    assert_eq!(reader.setting(), &setting);
+    let engine = reader.setting().engine().expect("an engine");
+    let replayed = replay(&mut reader, engine).expect("the same decisions");
+    let flushes = 400 / 30;
+    assert_eq!(replayed.finished, 400 - flushes);
+    assert!(replayed.commands > 400 - flushes);
+    // Another policy, another belief: both choose differently sooner or later.
+    let other = Setting {
+        policy: "fcfs".to_owned(),
+        ..setting.clone()
+    };
+    let difference = again(&other, &capture).expect_err("another policy");
+    assert!(matches!(difference, Problem::Difference(_)), "{difference}");
+    let slower = setting.belief.text.replace("rpm = 10045", "rpm = 9000");
+    assert_ne!(slower, setting.belief.text);
+    let other = Setting {
+        belief: Belief::plain(slower),
+        ..setting
+    };
+    let difference = again(&other, &capture).expect_err("another belief");
+    assert!(matches!(difference, Problem::Difference(_)), "{difference}");
+    let text = difference.to_string();
+    assert!(
+        text.contains("captured: gives command") && text.contains("replayed: "),
+        "{text}"
+    );
+}
+
+#[test]
+fn background_tasks_are_captured_too() {
+    let setting = setting(Tasks::ByDefaultRules);
+    let capture = capture(&setting, 200);
+    let replayed = again(&setting, &capture).expect("the same decisions");
+    assert!(replayed.commands > replayed.finished + 20, "{replayed:?}");
+}
+
+#[test]
+fn damage_is_found_with_its_place() {
+    let setting = setting(Tasks::None);
+    let capture = capture(&setting, 30);
+    let whole = again(&setting, &capture).expect("the same decisions");
+    assert!(whole.events > 100, "{whole:?}");
+    let problem_of = |bytes: &[u8]| {
+        let problem = again(&setting, bytes).expect_err("it is damaged");
+        let text = problem.to_string();
+        assert!(matches!(problem, Problem::Damaged(_)), "{text}");
+        assert!(
+            text.starts_with("byte ") && text.contains("expected "),
+            "{text}"
+        );
+    };
+    for length in (0..capture.len()).step_by(7) {
+        problem_of(&capture[..length]);
+    }
+    for place in (0..capture.len()).step_by(11) {
+        let mut changed = capture.clone();
+        changed[place] ^= 1 << (place % 8);
+        problem_of(&changed);
+    }
+    let mut longer = capture.clone();
+    longer.push(0);
+    problem_of(&longer);
+}
+
+/// A file from frames with right checksums.
+fn file(payloads: &[&[u8]]) -> Vec<u8> {
+    let frames = payloads.iter().flat_map(|payload| frame(payload));
+    FIRST.iter().copied().chain(frames).collect()
+}
+
+proptest! {
+    #[test]
+    fn arbitrary_events_are_read_or_refused(
+        header in prop::collection::vec(any::<u8>(), 0..60),
+        events in prop::collection::vec(any::<u8>(), 0..400),
+    ) {
+        // A setting that can be: no text, no policy, the least limits.
+        let least = [0, 1, 1, 0, 0, 0, 0, 1, 0, 1, 0, 0];
+        for header in [&header[..], &least] {
+            let file = file(&[header, &events]);
+            let Ok(mut reader) = Reader::open(&file[..]) else {
+                continue;
+            };
+            while let Ok(Some((offset, _))) = reader.next_event() {
+                prop_assert!(offset < file.len() as u64);
+            }
+        }
+    }
+
+    /// A real setting with senseless events: the replay ends, with a problem or without.
+    #[test]
+    fn senseless_events_are_survived(
+        events in prop::collection::vec((0u8..13, prop::collection::vec(0u8..6, 0..12)), 0..40),
+    ) {
+        let mut payload = Vec::new();
+        for (kind, numbers) in &events {
+            payload.push(*kind);
+            payload.extend_from_slice(numbers);
+        }
+        let setting = setting(Tasks::ByDefaultRules);
+        let file = file(&[&[0, 1, 1, 0, 0, 0, 0, 1, 0, 1, 0, 0], &payload]);
+        let mut reader = Reader::open(&file[..]).expect("a setting");
+        let _ = replay(&mut reader, setting.engine().expect("an engine"));
+    }
+}
+
+#[test]
+fn limits_under_which_nothing_is_served_are_refused() {
+    let none = file(&[&[0, 1, 1, 0, 0, 0, 0, 0, 0, 1, 0, 0]]);
+    let problem = Reader::open(&none[..])
+        .err()
+        .expect("no engine has these limits");
+    assert!(problem.to_string().contains("expected limits"), "{problem}");
+}

@@ -1,0 +1,10 @@
+//! A drive in service, in this process: clients over real sockets against naive models.
+
+mod capture;
+mod client;
+mod hostile;
+mod ledger;
+mod model;
+mod power;
+mod random;
+mod station;

@@ -1,0 +1,236 @@
+//! Stations of tests: a loop over some back end, and a socket in a folder that goes away.
+
+use std::path::PathBuf;
+use std::sync::{Arc, RwLock, mpsc};
+
+use block::Class;
+use drive::catalog::find as find_drive;
+use drive::{Imperfections, Profile, VirtualDrive};
+use engine::{Engine, Limits};
+use scheduler::policy::find;
+use server::back_end::BackEnd;
+use server::back_end::emulated::Emulated;
+use server::back_end::file::{Caching, Image};
+use server::back_end::memory::Ram;
+use server::capture::{Recorder, Setting};
+use server::clock::{Clock, TimeScale};
+use server::event_loop::{Bounds, EventLoop, Export, Holds};
+use server::listener::{Directory, Listener};
+use server::mailbox::Mailbox;
+use server::nbd::Context;
+use server::nbd::offer::{BlockSizes, Features, Offer, Text};
+use server::station::Station;
+use tempfile::TempDir;
+
+pub const BLOCK: u64 = 512;
+
+/// A station, its listener, its folder.
+pub struct Served {
+    listener: Option<Listener>,
+    pub station: Option<Station>,
+    pub folder: TempDir,
+}
+
+/// What holds the bytes.
+#[derive(Clone, Copy, Debug)]
+pub enum Medium {
+    Memory,
+    File,
+    /// A drive of 2.1 million blocks of which the first ones are offered, a thousand times as fast.
+    Emulated,
+}
+
+/// The smallest time scale.
+pub const FASTEST: f64 = 0.001;
+
+/// Memory of the loops.
+pub const MEMORY: usize = 16 << 20;
+
+/// The longest read or write: the protocol's least.
+pub const LONGEST: u32 = 1 << 20;
+
+impl Served {
+    /// So many bytes of memory, or of a file.
+    pub fn plain(medium: Medium, bytes: u64) -> Served {
+        let folder = tempfile::tempdir().expect("a folder");
+        let image = folder.path().join("image");
+        if let Medium::Emulated = medium {
+            let truth = find_drive("dec-rz26").map(|entry| entry.profile());
+            let truth = Arc::new(truth.expect("it is shipped").expect("a profile"));
+            return Served::emulated(folder, truth, "sptf", FASTEST, bytes, 0);
+        }
+        let belief = server::featureless::profile("a-test", bytes / BLOCK, BLOCK as u32);
+        let belief = Arc::new(belief.expect("a profile"));
+        Served::start(
+            folder,
+            "c-look",
+            belief,
+            TimeScale::REAL,
+            bytes,
+            move || match medium {
+                Medium::Memory => Box::new(Ram::new(bytes).expect("memory")),
+                Medium::File | Medium::Emulated => {
+                    std::fs::File::create(&image)
+                        .and_then(|file| file.set_len(bytes))
+                        .expect("an image");
+                    let image = Image::open(&image, BLOCK as u32, Caching::Cached);
+                    Box::new(image.expect("an image"))
+                }
+            },
+        )
+    }
+
+    /// A drive that behaves as `truth`, with its image in the folder.
+    pub fn emulated(
+        folder: TempDir,
+        truth: Arc<Profile>,
+        policy: &str,
+        scale: f64,
+        bytes: u64,
+        seed: u64,
+    ) -> Served {
+        let image = folder.path().join("image");
+        let scale = TimeScale::new(scale).expect("a scale");
+        let belief = Arc::clone(&truth);
+        Served::start(folder, policy, belief, scale, bytes, move || {
+            let blocks = truth.geometry.sectors().0;
+            let image = Image::open_or_make(&image, truth.block_bytes, blocks);
+            let drive = VirtualDrive::imperfect(truth, Imperfections::default(), seed);
+            Box::new(Emulated::new(drive, image.expect("an image")).with_dice(seed))
+        })
+    }
+
+    /// What `back_end` makes, on the loop's thread.
+    pub fn start(
+        folder: TempDir,
+        policy: &str,
+        belief: Arc<Profile>,
+        scale: TimeScale,
+        bytes: u64,
+        back_end: impl FnOnce() -> Box<dyn BackEnd> + Send + 'static,
+    ) -> Served {
+        let policy = find(policy).expect("a policy");
+        let block = belief.block_bytes;
+        let build = move |mailbox| {
+            let limits = Limits::suited_to(policy, &belief);
+            let engine = Engine::new(belief, &|| policy.make(), limits);
+            event_loop(engine, back_end(), scale, bytes, mailbox)
+        };
+        Served::build(folder, bytes, block, build)
+    }
+
+    /// A drive that behaves as it is believed to, under an engine that is captured to the file
+    /// `capture` in the folder.
+    pub fn captured(folder: TempDir, setting: Setting, scale: f64, bytes: u64) -> Served {
+        let truth = Arc::new(setting.belief.profile().expect("a profile"));
+        let (image, capture) = (folder.path().join("image"), folder.path().join("capture"));
+        let scale = TimeScale::new(scale).expect("a scale");
+        let block = truth.block_bytes;
+        Served::build(folder, bytes, block, move |mailbox| {
+            let image = Image::open_or_make(&image, block, truth.geometry.sectors().0)?;
+            let drive = Emulated::new(VirtualDrive::new(truth), image);
+            let engine = setting.engine().expect("an engine");
+            let recorder = Recorder::begin(std::fs::File::create(capture)?, &setting)?;
+            let event_loop = event_loop(engine, Box::new(drive), scale, bytes, mailbox)?;
+            Ok(event_loop.captured(recorder))
+        })
+    }
+
+    fn build(
+        folder: TempDir,
+        bytes: u64,
+        block: u32,
+        build: impl FnOnce(Mailbox) -> std::io::Result<EventLoop> + Send + 'static,
+    ) -> Served {
+        let station = Station::start("test", build).expect("a station");
+        let shown = Arc::new(RwLock::new(Directory {
+            offers: Arc::new([offer(bytes, block)]),
+            places: Arc::new([(station.mailbox().clone(), 0)]),
+        }));
+        let socket = folder.path().join("socket");
+        Served {
+            listener: Some(Listener::unix(&socket, shown).expect("a socket")),
+            station: Some(station),
+            folder,
+        }
+    }
+
+    pub fn socket(&self) -> PathBuf {
+        self.folder.path().join("socket")
+    }
+
+    /// Asks the loop.
+    pub fn ask<T: Send + 'static>(
+        &self,
+        what: impl FnOnce(&mut EventLoop) -> T + Send + 'static,
+    ) -> T {
+        let (tell, told) = mpsc::channel();
+        let station = self.station.as_ref().expect("it runs");
+        let posted = station.mailbox().call(move |event_loop| {
+            let _ = tell.send(what(event_loop));
+        });
+        posted.expect("it runs");
+        told.recv().expect("it answers")
+    }
+
+    /// Waits until so many connections are left.
+    pub fn wait_for_connections(&self, left: usize) {
+        while self.ask(|event_loop| event_loop.holds().connections) > left {
+            std::thread::yield_now();
+        }
+    }
+
+    /// Everything has left: nothing may be held.
+    pub fn assert_nothing_is_held(&self) {
+        self.wait_for_connections(0);
+        let holds = self.ask(|event_loop| event_loop.holds());
+        assert_eq!(holds, Holds::default());
+    }
+
+    /// Ends it, and waits for that.
+    pub fn stop(mut self) -> TempDir {
+        self.listener.take();
+        self.station.take().expect("it runs").stop();
+        self.folder
+    }
+}
+
+fn event_loop(
+    engine: Engine,
+    back_end: Box<dyn BackEnd>,
+    scale: TimeScale,
+    length: u64,
+    mailbox: Mailbox,
+) -> std::io::Result<EventLoop> {
+    let export = Export {
+        name: String::new(),
+        offset: 0,
+        length,
+        class: Class::default(),
+    };
+    let bounds = Bounds { memory: MEMORY };
+    let clock = Clock::start(scale);
+    EventLoop::new(clock, engine, back_end, vec![export], mailbox, bounds)
+}
+
+fn offer(size: u64, block: u32) -> Offer {
+    Offer {
+        name: Text::default(),
+        description: Text::default(),
+        size,
+        block: BlockSizes::new(block, 4096, LONGEST).expect("sizes"),
+        features: Features {
+            read_only: false,
+            flush: true,
+            fua: true,
+            trim: true,
+            write_zeroes: true,
+            fast_zero: true,
+            multi_conn: true,
+            cache: true,
+            rotational: true,
+            df: true,
+        },
+        contexts: vec![Context::Allocation],
+    }
+}
