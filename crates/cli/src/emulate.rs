@@ -1,6 +1,7 @@
 //! `headtime emulate`: a drive that does not exist, served over NBD with the times that it would
 //! take.
 
+use std::fs::File;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, RwLock, mpsc};
@@ -11,18 +12,19 @@ use drive::VirtualDrive;
 use engine::{Engine, Limits};
 use server::back_end::emulated::Emulated;
 use server::back_end::file::Image;
+use server::capture::{Belief, Recorder, Setting};
 use server::clock::{Clock, TimeScale};
 use server::event_loop::{Bounds, EventLoop, Export, LONGEST};
 use server::listener::{Directory, Listener};
 use server::nbd::Context;
 use server::nbd::offer::{BlockSizes, Features, Offer, Text};
 use server::station::Station;
-use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::consts::{SIGINT, SIGTERM, SIGUSR1};
 use signal_hook::iterator::Signals;
 
 use crate::output::{Failure, print};
 use crate::simulate::truth::{Truth, TruthArguments};
-use crate::simulate::{policy, profile};
+use crate::simulate::{policy, profile, profile_text};
 
 /// How to call it.
 #[derive(Debug, Args)]
@@ -51,6 +53,9 @@ pub struct Arguments {
     /// The seed of what happens to the drive by chance
     #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
+    /// Write every input and decision to a file, for `headtime replay`
+    #[arg(long, value_name = "FILE")]
+    capture: Option<PathBuf>,
 }
 
 /// Runs the command until it is interrupted.
@@ -65,7 +70,17 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let policy = policy(&arguments.policy)?;
     let drive = Emulation::new(&arguments.drive, &truth, &arguments.image)?;
     let offer = drive.offer()?;
-    let scale = arguments.time_scale;
+    let (scale, seed) = (arguments.time_scale, arguments.seed);
+    let limits = Limits::suited_to(policy, &drive.belief);
+    let recorder = match &arguments.capture {
+        Some(path) => {
+            let setting = Setting::plain(belief(arguments, &drive)?, policy, limits);
+            let file = File::create(path).map_err(|error| at(path, &error))?;
+            let recorder = Recorder::begin(file, &setting);
+            Some(recorder.map_err(|error| at(path, &error))?)
+        }
+        None => None,
+    };
     let station = Station::start("drive", move |mailbox| {
         let export = Export {
             name: String::new(),
@@ -73,11 +88,14 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
             length: drive.bytes(),
             class: Class::default(),
         };
-        let limits = Limits::suited_to(policy, &drive.belief);
         let engine = Engine::new(drive.belief, &|| policy.make(), limits);
-        let back_end = Box::new(Emulated::new(drive.drive, drive.image));
+        let back_end = Box::new(Emulated::new(drive.drive, drive.image).with_dice(seed));
         let (clock, bounds) = (Clock::start(scale), Bounds::default());
-        EventLoop::new(clock, engine, back_end, vec![export], mailbox, bounds)
+        let event_loop = EventLoop::new(clock, engine, back_end, vec![export], mailbox, bounds)?;
+        Ok(match recorder {
+            Some(recorder) => event_loop.captured(recorder),
+            None => event_loop,
+        })
     })
     .map_err(Failure::failed)?;
     let shown = Arc::new(RwLock::new(Directory {
@@ -85,7 +103,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         places: Arc::new([(station.mailbox().clone(), 0)]),
     }));
     let mut listeners = Vec::new();
-    let mut signals = Signals::new([SIGINT, SIGTERM]).map_err(Failure::failed)?;
+    let mut signals = Signals::new([SIGINT, SIGTERM, SIGUSR1]).map_err(Failure::failed)?;
     if let Some(path) = &arguments.socket {
         let listener = Listener::unix(path, Arc::clone(&shown));
         listeners.push(listener.map_err(|error| at(path, &error))?);
@@ -98,11 +116,28 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         listeners.push(listener);
         print(&format!("nbd://{address}\n"))?;
     }
-    signals.forever().next();
+    for signal in signals.forever() {
+        match signal {
+            SIGUSR1 => print(&power_cut(&station))?,
+            _ => break,
+        }
+    }
     drop(listeners);
     let report = lateness(&station);
     station.stop();
     print(&report)
+}
+
+/// What is believed of the drive, in the way of captures.
+fn belief(arguments: &Arguments, drive: &Emulation) -> Result<Belief, Failure> {
+    let truth = &arguments.truth;
+    let block = drive.belief.bus.read_block;
+    Ok(Belief {
+        text: profile_text(&arguments.drive)?,
+        look_ahead: truth.look_ahead.unwrap_or_default().switch(),
+        write_cache: truth.write_cache.unwrap_or_default().switch(),
+        bus_block: truth.bus_mb_s.map(|_| block),
+    })
 }
 
 /// A drive before it begins to turn.
@@ -166,6 +201,24 @@ fn at(path: &Path, error: &std::io::Error) -> Failure {
     Failure::input(format!("{}: {error}", path.display()))
 }
 
+/// Cuts the drive's power and says what that did.
+fn power_cut(station: &Station) -> String {
+    let (tell, told) = mpsc::channel();
+    let asked = station.mailbox().call(move |event_loop| {
+        let _ = tell.send(event_loop.power_cut());
+    });
+    match asked.ok().and_then(|()| told.recv().ok()).flatten() {
+        Some(lost) => format!(
+            "power cut: {} buffered writes lost, {} interrupted, {} sectors torn; clients have to \
+             connect again\n",
+            lost.written.len(),
+            lost.undecided.len(),
+            lost.torn.len()
+        ),
+        None => String::new(),
+    }
+}
+
 /// How late the emulation was, in real time.
 fn lateness(station: &Station) -> String {
     let (tell, told) = mpsc::channel();
@@ -194,4 +247,9 @@ const PAGE: u32 = 4096;
 
 const EXAMPLES: &str = "Example:
   headtime emulate --drive quantum-atlas-10k --image /tmp/atlas.img --socket /tmp/atlas.sock &
-  nbdinfo 'nbd+unix:///?socket=/tmp/atlas.sock'";
+  nbdinfo 'nbd+unix:///?socket=/tmp/atlas.sock'
+
+A power cut, after which the drive goes on: what its buffer held is lost, interrupted writes are old
+or new block by block, and the sector that was being written cannot be read until it is written
+again:
+  kill -USR1 %1";

@@ -10,6 +10,7 @@ mod output;
 mod paper;
 mod profile;
 mod profiled;
+mod replay;
 mod shared;
 mod simulate;
 mod trace;
@@ -48,6 +49,8 @@ enum Command {
     Paper(paper::Arguments),
     /// Find a drive's profile from block numbers and completion times alone.
     Profile(Box<profile::Arguments>),
+    /// Replay a captured live run in virtual time, and compare every decision.
+    Replay(replay::Arguments),
     /// Run a load or a trace on a drive under one policy or several, in virtual time.
     Simulate(Box<simulate::Arguments>),
     /// Look into a trace of block requests, or convert it.
@@ -70,6 +73,7 @@ fn main() -> ExitCode {
         Command::Fit(arguments) => fit::run(&arguments),
         Command::Paper(arguments) => paper::run(&arguments),
         Command::Profile(arguments) => profile::run(&arguments),
+        Command::Replay(arguments) => replay::run(&arguments),
         Command::Simulate(arguments) => simulate::run(&arguments),
         Command::Trace(arguments) => trace::run(&arguments).map_err(Failure::from),
         Command::Validate(arguments) => validate::run(&arguments),

@@ -421,12 +421,17 @@ impl Setup {
 
 /// The built-in drive of this name, or that of a file.
 pub fn profile(name: &str) -> Result<Profile, Failure> {
+    let text = profile_text(name)?;
+    Profile::parse(&text, name).map_err(Failure::input)
+}
+
+/// Its text.
+pub fn profile_text(name: &str) -> Result<String, Failure> {
     if is_file_name(name) {
-        let text = read_file(name.as_ref())?;
-        return Profile::parse(&text, name).map_err(Failure::input);
+        return read_file(name.as_ref());
     }
     let entry = catalog::find(name).map_err(Failure::input)?;
-    entry.profile().map_err(Failure::failed)
+    Ok(entry.text.to_owned())
 }
 
 fn is_file_name(drive: &str) -> bool {

@@ -268,7 +268,8 @@ impl Mode {
 }
 
 impl OnOff {
-    fn switch(self) -> Switch {
+    /// For the drive.
+    pub fn switch(self) -> Switch {
         match self {
             OnOff::On => Switch::On,
             OnOff::Off => Switch::Off,

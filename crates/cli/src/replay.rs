@@ -1,0 +1,65 @@
+//! `headtime replay`: a captured live run once more, in virtual time, with every decision compared.
+
+use std::fs::File;
+use std::io::BufReader;
+use std::path::PathBuf;
+
+use clap::Args;
+use server::capture::event::Ending;
+use server::capture::{Problem, Reader, Setting, replay};
+
+use crate::output::{Failure, print};
+use crate::simulate::policy;
+
+/// How to call it.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Arguments {
+    /// The capture
+    file: PathBuf,
+    /// Another policy than the captured one: says where it decides differently for the first time
+    #[arg(long, value_name = "POLICY")]
+    policy: Option<String>,
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// If the file is no whole capture (exit code 2), or the engine decides differently (exit code 1).
+pub fn run(arguments: &Arguments) -> Result<(), Failure> {
+    let name = arguments.file.display();
+    let file = File::open(&arguments.file);
+    let file = file.map_err(|error| Failure::input(format!("{name}: {error}")))?;
+    let refused = |problem: Problem| match problem {
+        Problem::Difference(_) => Failure::failed(format!("{name}: {problem}")),
+        _ => Failure::input(format!("{name}: {problem}")),
+    };
+    let reader = Reader::open(BufReader::new(file));
+    let mut reader = reader.map_err(|damaged| refused(damaged.into()))?;
+    let setting = match &arguments.policy {
+        None => reader.setting().clone(),
+        Some(other) => Setting {
+            policy: policy(other)?.name(),
+            ..reader.setting().clone()
+        },
+    };
+    let engine = setting.engine().map_err(|unfit| refused(unfit.into()))?;
+    let replayed = replay(&mut reader, engine).map_err(refused)?;
+    print(&format!(
+        "{} events in {:.3} s of the drive's time: {} commands and {} ends of requests, all as \
+         captured\n",
+        replayed.events,
+        replayed.until.as_nanos() as f64 / 1e9,
+        replayed.commands,
+        replayed.finished
+    ))?;
+    match replayed.ending {
+        Ending::Whole => Ok(()),
+        Ending::Behind => print("the capture ends early: its file was too slow\n"),
+    }
+}
+
+const EXAMPLES: &str = "Example:
+  headtime emulate --drive quantum-atlas-10k --image a.img --socket a.sock --policy sptf \\
+    --capture a.capture
+  headtime replay a.capture";
