@@ -2,11 +2,11 @@
 //! and their replay through a fresh engine in virtual time.
 //!
 //! ```text
-//!   event loop --> Live [ engine ] --event--> Recorder --chunks--> a thread --> file
+//!   event loop --> LiveEngine [ engine ] --event--> Recorder --chunks--> a thread --> file
 //!   file --> Reader --event--> replay [ a fresh engine ]: the same answers, byte for byte?
 //! ```
 //!
-//! The engine of an event loop can be reached through [`Live`] alone, which has each of its inputs:
+//! The engine of an event loop can be reached through [`LiveEngine`] alone, which has each of its inputs:
 //! what is not captured cannot be called.
 //!
 //! A file is a line `headtime capture 1` and frames: length (32 bits) and checksum (64 bits,
@@ -23,7 +23,7 @@ mod replay;
 mod setting;
 
 pub use event::Event;
-pub use live::Live;
+pub use live::LiveEngine;
 pub use reader::{Damaged, Reader};
 pub use recorder::Recorder;
 pub use replay::{Difference, Problem, Replayed, replay};

@@ -21,7 +21,7 @@ use slab::Slab;
 
 use crate::arena::{Arena, Buffer, Memory};
 use crate::back_end::{BackEnd, Run, Shape, Span};
-use crate::capture::{Live, Recorder};
+use crate::capture::{LiveEngine, Recorder};
 use crate::clock::Clock;
 use crate::mailbox::{Letter, Mailbox, Posted};
 use crate::operation::Failed;
@@ -59,7 +59,7 @@ pub struct EventLoop {
     clock: Clock,
     now: Instant,
     ring: Ring,
-    engine: Live,
+    engine: LiveEngine,
     back_end: Box<dyn BackEnd>,
     shape: Shape,
     exports: Vec<Export>,
@@ -154,7 +154,7 @@ impl EventLoop {
             now: clock.now(),
             clock,
             ring,
-            engine: Live::new(engine),
+            engine: LiveEngine::new(engine),
             shape: back_end.shape(),
             back_end,
             exports,
@@ -218,7 +218,7 @@ impl EventLoop {
     }
 
     /// The engine, for those who ask how it is, and for background tasks.
-    pub fn engine(&mut self) -> &mut Live {
+    pub fn engine(&mut self) -> &mut LiveEngine {
         &mut self.engine
     }
 

@@ -26,8 +26,8 @@ impl Engine {
         self
     }
 
-    /// Whether the engine was made with background tasks.
-    pub fn takes_tasks(&self) -> bool {
+    /// Whether it was made with background tasks.
+    pub fn has_background(&self) -> bool {
         self.background.is_some()
     }
 

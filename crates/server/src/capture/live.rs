@@ -12,15 +12,15 @@ use super::event::{Event, Taken, TaskChange, TaskOrder};
 use super::recorder::Recorder;
 
 /// An engine in service. What only looks at it goes past; every input is here.
-pub struct Live {
+pub struct LiveEngine {
     engine: Engine,
     recorder: Option<Recorder>,
 }
 
-impl Live {
+impl LiveEngine {
     /// An engine that is not captured.
     pub fn new(engine: Engine) -> Self {
-        Live {
+        LiveEngine {
             engine,
             recorder: None,
         }
@@ -196,7 +196,7 @@ impl Live {
     }
 }
 
-impl Deref for Live {
+impl Deref for LiveEngine {
     type Target = Engine;
 
     fn deref(&self) -> &Engine {

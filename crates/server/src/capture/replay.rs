@@ -195,7 +195,7 @@ impl Run {
     }
 
     fn begin_task(&mut self, now: Instant, order: &TaskOrder) -> Result<Taken, String> {
-        if !self.engine.takes_tasks() {
+        if !self.engine.has_background() {
             return Err("a background task of an engine without them".to_owned());
         }
         let geometry = &self.engine.belief().geometry;
@@ -214,7 +214,7 @@ impl Run {
         id: TaskId,
         change: TaskChange,
     ) -> Result<Taken, String> {
-        if !self.engine.takes_tasks() {
+        if !self.engine.has_background() {
             return Err("a background task of an engine without them".to_owned());
         }
         Ok(Taken::from(&match change {

@@ -91,7 +91,7 @@ impl EventLoop {
     /// # Errors
     /// Why not, and what was expected.
     pub fn begin_scan(&mut self, scan: Scan) -> Result<(), String> {
-        if !self.engine.takes_tasks() {
+        if !self.engine.has_background() {
             return Err(
                 "free blocks need a drive that turns, a belief about it, and a policy that gives \
                  it one command after the other, such as sptf-sw60"
