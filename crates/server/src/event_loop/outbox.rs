@@ -85,6 +85,11 @@ impl Outbox {
         !self.is_sending && self.filling.pieces.is_empty()
     }
 
+    /// Whether there is something to send, and nothing being sent.
+    pub(super) fn has_more(&self) -> bool {
+        !self.is_sending && !self.filling.pieces.is_empty()
+    }
+
     /// Bytes that were answered and have not left.
     pub(super) fn waiting(&self) -> usize {
         self.filling.length + self.going.length
