@@ -18,7 +18,7 @@ fn nbdcopy_brings_back_what_it_took() {
     // Shorter requests, all four connections writing at once, over what is there.
     let bytes = write_pieces(&served.path("source"), 2);
     served.prints("nbdcopy --connections=4 --request-size=65536 --flush source URI");
-    served.prints("nbdcopy URI back");
+    served.prints("nbdcopy TCP back");
     let back = std::fs::read(served.path("back")).expect("a copy");
     assert!(back == bytes, "something else is on the drive");
     served.stop();

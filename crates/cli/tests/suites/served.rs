@@ -17,6 +17,8 @@ pub const SIZE: usize = 64 << 20;
 pub struct Served {
     process: Child,
     folder: TempDir,
+    /// Its address on a TCP port of this machine.
+    pub tcp: String,
 }
 
 impl Served {
@@ -27,16 +29,23 @@ impl Served {
         let mut process = Command::new(assert_cmd::cargo::cargo_bin!("headtime"))
             .current_dir(folder.path())
             .args(["emulate", "--drive", DRIVE, "--image", "image"])
-            .args(["--socket", "socket", "--time-scale", "0.01"])
+            .args(["--socket", "socket", "--tcp", "127.0.0.1:0"])
+            .args(["--time-scale", "0.01"])
             .stdout(Stdio::piped())
             .stderr(log)
             .spawn()
             .expect("it runs");
-        let mut line = String::new();
         let said = process.stdout.as_mut().expect("it is piped");
-        BufReader::new(said).read_line(&mut line).expect("a line");
-        let served = Served { process, folder };
-        assert_eq!(line, "nbd+unix:///?socket=socket\n", "{}", served.log());
+        let mut lines = BufReader::new(said).lines();
+        let mut line = || lines.next().and_then(Result::ok).unwrap_or_default();
+        let (unix, tcp) = (line(), line());
+        let served = Served {
+            process,
+            folder,
+            tcp,
+        };
+        assert_eq!(unix, "nbd+unix:///?socket=socket", "{}", served.log());
+        assert!(served.tcp.starts_with("nbd://127.0.0.1:"), "{}", served.tcp);
         served
     }
 
@@ -57,13 +66,14 @@ impl Served {
         std::fs::read_to_string(self.path("log")).expect("a log")
     }
 
-    /// A program in the folder, with the address of the server where `URI` stands.
+    /// A program in the folder, with the address of the server where `URI` or `TCP` stands.
     pub fn command(&self, words: &str) -> Command {
         let mut words = words.split_whitespace();
         let mut command = Command::new(words.next().expect("a program"));
         command.current_dir(self.folder.path());
         for word in words {
-            command.arg(word.replace("URI", &self.uri()));
+            let word = word.replace("URI", &self.uri());
+            command.arg(word.replace("TCP", &self.tcp));
         }
         command
     }
