@@ -13,6 +13,10 @@ PACKAGES := g++ git xz-utils
 GUEST_PACKAGES := qemu-system-x86 busybox-static fio e2fsprogs
 GUEST := $(CURDIR)/target/guest
 
+# Suites that others wrote and what they need: NBD clients, loads, file systems over FUSE and loop,
+# a browser for the status page.
+SUITE_PACKAGES := fio qemu-utils libnbd-bin e2fsprogs xfsprogs btrfs-progs fuse3 chromium
+
 # Built once and kept beside what is built from here: 2 minutes on 2 cores.
 TOOLS := $(CURDIR)/target/tools
 DENY := $(TOOLS)/bin/cargo-deny
@@ -23,7 +27,7 @@ FUZZ_VERSION := 0.13.2
 # How long `make fuzz` looks at each target.
 SECONDS_PER_TARGET ?= 60
 
-.PHONY: help setup tools guest-setup demo test guest tidy bench fuzz
+.PHONY: help setup tools guest-setup suites-setup demo test guest suites tidy bench fuzz
 
 help: ## This list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -45,7 +49,7 @@ demo: setup ## A load on a validated drive under three policies: report and plot
 	mkdir -p out
 	cargo run --release --locked --package headtime -- demo
 
-test: tools guest-setup ## Everything that CI runs
+test: tools guest-setup suites-setup ## Everything that CI runs
 	cargo xtask check
 
 guest-setup: setup
@@ -54,6 +58,12 @@ guest-setup: setup
 
 guest: guest-setup ## Only the tests in a kernel of their own: ublk, SCSI (3 s a boot)
 	cargo test --locked --package guest --package server --test guest --lib
+
+suites-setup: setup
+	@.ci/packages $(SUITE_PACKAGES)
+
+suites: suites-setup ## Only other people's NBD suites against the binary, and hostile clients (10 s)
+	cargo test --locked --package headtime --test suites
 
 tidy: setup ## Only the rules of STYLE that a program can check
 	cargo xtask tidy

@@ -5,7 +5,8 @@
 //! ```
 //!
 //! Negotiation is rare and short, so that it may cost a thread; there is a bound on how many
-//! negotiate at once, and on how long one may take.
+//! negotiate at once, and on how long one may take. Whoever comes when there are so many takes the
+//! place of the one that has been at it longest: silent clients keep nobody out.
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -13,7 +14,6 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, RwLock};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -22,9 +22,12 @@ use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
 use tracing::{debug, info, warn};
 
 use crate::event_loop::connection::Newcomer;
+use crate::listener::negotiating::{Negotiating, Place};
 use crate::mailbox::{Letter, Mailbox};
 use crate::nbd::negotiation::{Negotiation, Security, Step};
 use crate::nbd::offer::Offer;
+
+mod negotiating;
 
 /// What clients can ask for, and where they get it.
 #[derive(Clone)]
@@ -58,9 +61,6 @@ enum Stream {
     Unix(UnixStream),
     Tcp(TcpStream),
 }
-
-/// At most so many clients negotiate at once. A choice.
-const MOST_NEGOTIATING: usize = 64;
 
 /// How long a negotiation may take in all: what nobody needs. A choice.
 const LONGEST: Duration = Duration::from_secs(30);
@@ -155,7 +155,7 @@ impl Drop for Listener {
 }
 
 fn accept_all(door: &Door, stop: &OwnedFd, shown: &Shown) {
-    let negotiating = Arc::new(AtomicUsize::new(0));
+    let negotiating = Negotiating::default();
     loop {
         let mut waiting = [
             PollFd::from_borrowed_fd(door.as_fd(), PollFlags::IN),
@@ -177,32 +177,29 @@ fn accept_all(door: &Door, stop: &OwnedFd, shown: &Shown) {
                 continue;
             }
         };
-        if negotiating.fetch_add(1, Ordering::Relaxed) >= MOST_NEGOTIATING {
-            negotiating.fetch_sub(1, Ordering::Relaxed);
-            warn!(
-                most = MOST_NEGOTIATING,
-                "a client is refused: too many are negotiating"
-            );
-            continue;
-        }
-        let (count, shown) = (Arc::clone(&negotiating), Arc::clone(shown));
+        let place = match negotiating.enter(&stream) {
+            Ok(place) => place,
+            Err(error) => {
+                warn!(%error, "a client is refused");
+                continue;
+            }
+        };
+        let shown = Arc::clone(shown);
         let spawned = thread::Builder::new()
             .name("negotiation".into())
             .spawn(move || {
-                if let Err(error) = negotiate(stream, &shown) {
+                if let Err(error) = negotiate(stream, &shown, place) {
                     debug!(%error, "a negotiation ended early");
                 }
-                count.fetch_sub(1, Ordering::Relaxed);
             });
         if let Err(error) = spawned {
-            negotiating.fetch_sub(1, Ordering::Relaxed);
             warn!(%error, "a client is refused: no thread for it");
         }
     }
 }
 
 /// Agrees with a client and hands it over.
-fn negotiate(mut stream: Stream, shown: &Shown) -> io::Result<()> {
+fn negotiate(mut stream: Stream, shown: &Shown, place: Place) -> io::Result<()> {
     let directory = match shown.read() {
         Ok(directory) => directory.clone(),
         Err(poisoned) => poisoned.into_inner().clone(),
@@ -225,6 +222,7 @@ fn negotiate(mut stream: Stream, shown: &Shown) -> io::Result<()> {
         match negotiation.step() {
             Step::More => (),
             Step::Agreed(agreed) => {
+                place.leave()?;
                 let (mailbox, place) = directory.places[agreed.export].clone();
                 let offer = directory.offers[agreed.export].clone();
                 let newcomer = Newcomer {
@@ -273,6 +271,15 @@ impl AsFd for Door {
         match self {
             Door::Unix(listener) => listener.as_fd(),
             Door::Tcp(listener) => listener.as_fd(),
+        }
+    }
+}
+
+impl AsFd for Stream {
+    fn as_fd(&self) -> std::os::fd::BorrowedFd<'_> {
+        match self {
+            Stream::Unix(stream) => stream.as_fd(),
+            Stream::Tcp(stream) => stream.as_fd(),
         }
     }
 }

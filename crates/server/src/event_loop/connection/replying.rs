@@ -33,6 +33,10 @@ impl EventLoop {
         if result <= 0 {
             return self.cut_off(place);
         }
+        if self.connections[place].outbox.has_more() {
+            // What was answered meanwhile: nothing else may come that would send it.
+            self.note_answered(place);
+        }
         let connection = &mut self.connections[place];
         let is_full = std::mem::take(&mut connection.is_full);
         if connection.outbox.has_more() {
