@@ -13,6 +13,9 @@ PACKAGES := g++ git xz-utils
 GUEST_PACKAGES := qemu-system-x86 busybox-static fio e2fsprogs
 GUEST := $(CURDIR)/target/guest
 
+# Clients of others for our NBD server.
+CLIENT_PACKAGES := libnbd-bin qemu-utils
+
 # Built once and kept beside what is built from here: 2 minutes on 2 cores.
 TOOLS := $(CURDIR)/target/tools
 DENY := $(TOOLS)/bin/cargo-deny
@@ -23,7 +26,7 @@ FUZZ_VERSION := 0.13.2
 # How long `make fuzz` looks at each target.
 SECONDS_PER_TARGET ?= 60
 
-.PHONY: help setup tools guest-setup demo test guest tidy bench fuzz
+.PHONY: help setup tools guest-setup clients-setup demo test guest tidy bench fuzz
 
 help: ## This list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -45,12 +48,15 @@ demo: setup ## A load on a validated drive under three policies: report and plot
 	mkdir -p out
 	cargo run --release --locked --package headtime -- demo
 
-test: tools guest-setup ## Everything that CI runs
+test: tools guest-setup clients-setup ## Everything that CI runs
 	cargo xtask check
 
 guest-setup: setup
 	@.ci/packages $(GUEST_PACKAGES)
 	@.ci/guest-kernel $(GUEST)
+
+clients-setup: setup
+	@.ci/packages $(CLIENT_PACKAGES)
 
 guest: guest-setup ## Only the tests in a kernel of their own: ublk, SCSI (3 s a boot)
 	cargo test --locked --package guest --package server --test guest --lib

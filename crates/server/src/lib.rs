@@ -24,3 +24,4 @@ pub mod operation;
 pub mod ring;
 pub mod station;
 pub mod status;
+pub mod tls;
