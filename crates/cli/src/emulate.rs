@@ -19,6 +19,7 @@ use server::listener::{Directory, Listener};
 use server::nbd::Context;
 use server::nbd::offer::{BlockSizes, Features, Offer, Text};
 use server::station::Station;
+use server::tls::Security;
 use signal_hook::consts::{SIGINT, SIGTERM, SIGUSR1};
 use signal_hook::iterator::Signals;
 
@@ -105,12 +106,12 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let mut listeners = Vec::new();
     let mut signals = Signals::new([SIGINT, SIGTERM, SIGUSR1]).map_err(Failure::failed)?;
     if let Some(path) = &arguments.socket {
-        let listener = Listener::unix(path, Arc::clone(&shown));
+        let listener = Listener::unix(path, Arc::clone(&shown), Security::Plain);
         listeners.push(listener.map_err(|error| at(path, &error))?);
         print(&format!("nbd+unix:///?socket={}\n", path.display()))?;
     }
     if let Some(address) = arguments.tcp {
-        let listener = Listener::tcp(address, Arc::clone(&shown))
+        let listener = Listener::tcp(address, Arc::clone(&shown), Security::Plain)
             .map_err(|error| Failure::input(format!("--tcp {address}: {error}")))?;
         let address = listener.address().unwrap_or(address);
         listeners.push(listener);

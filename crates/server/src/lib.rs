@@ -26,3 +26,4 @@ pub mod ring;
 pub mod service;
 pub mod station;
 pub mod status;
+pub mod tls;

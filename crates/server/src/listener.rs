@@ -8,15 +8,15 @@
 //! negotiate at once, and on how long one may take. Whoever comes when there are so many takes the
 //! place of the one that has been at it longest: silent clients keep nobody out.
 
-use std::io::{self, Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::io;
+use std::net::{SocketAddr, TcpListener};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, RwLock};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
 use tracing::{debug, info, warn};
@@ -24,8 +24,13 @@ use tracing::{debug, info, warn};
 use crate::event_loop::connection::Newcomer;
 use crate::listener::negotiating::{Negotiating, Place};
 use crate::mailbox::{Letter, Mailbox};
-use crate::nbd::negotiation::{Negotiation, Security, Step};
+use crate::nbd::negotiation::{Negotiation, Step};
 use crate::nbd::offer::Offer;
+use crate::tls::Security;
+
+mod stream;
+
+use stream::{Client, Stream};
 
 mod negotiating;
 
@@ -56,21 +61,33 @@ enum Door {
     Tcp(TcpListener),
 }
 
-/// Either kind of connection.
-enum Stream {
-    Unix(UnixStream),
-    Tcp(TcpStream),
+/// On which terms clients are let in.
+#[derive(Clone, Debug)]
+pub struct Terms {
+    /// Whether they use TLS.
+    pub security: Security,
+    /// How long one may negotiate in all.
+    pub longest: Duration,
 }
 
 /// How long a negotiation may take in all: what nobody needs. A choice.
 const LONGEST: Duration = Duration::from_secs(30);
+
+impl From<Security> for Terms {
+    fn from(security: Security) -> Self {
+        Terms {
+            security,
+            longest: LONGEST,
+        }
+    }
+}
 
 impl Listener {
     /// Listens on a unix socket. A file that nobody listens on any more is replaced.
     ///
     /// # Errors
     /// If somebody listens there, something else is there, or it cannot be made.
-    pub fn unix(path: &Path, shown: Shown) -> io::Result<Self> {
+    pub fn unix(path: &Path, shown: Shown, terms: impl Into<Terms>) -> io::Result<Self> {
         if let Ok(meta) = std::fs::symlink_metadata(path) {
             if !meta.file_type().is_socket() {
                 return Err(io::Error::new(
@@ -90,7 +107,7 @@ impl Listener {
         // Whoever may open the socket may read and write the volumes.
         std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600))?;
         info!(socket = %path.display(), "listening");
-        let mut listening = Self::run(Door::Unix(listener), shown)?;
+        let mut listening = Self::run(Door::Unix(listener), shown, terms.into())?;
         listening.file = Some(path.to_owned());
         Ok(listening)
     }
@@ -99,11 +116,11 @@ impl Listener {
     ///
     /// # Errors
     /// If the port cannot be had.
-    pub fn tcp(address: SocketAddr, shown: Shown) -> io::Result<Self> {
+    pub fn tcp(address: SocketAddr, shown: Shown, terms: impl Into<Terms>) -> io::Result<Self> {
         let listener = TcpListener::bind(address)?;
         let address = listener.local_addr()?;
         info!(%address, "listening");
-        let mut listening = Self::run(Door::Tcp(listener), shown)?;
+        let mut listening = Self::run(Door::Tcp(listener), shown, terms.into())?;
         listening.address = Some(address);
         Ok(listening)
     }
@@ -112,13 +129,13 @@ impl Listener {
     ///
     /// # Errors
     /// If it is no listening socket.
-    pub fn inherited(socket: OwnedFd, shown: Shown) -> io::Result<Self> {
+    pub fn inherited(socket: OwnedFd, shown: Shown, terms: impl Into<Terms>) -> io::Result<Self> {
         let family = rustix::net::getsockname(&socket)?.address_family();
         let door = match family {
             rustix::net::AddressFamily::UNIX => Door::Unix(UnixListener::from(socket)),
             _ => Door::Tcp(TcpListener::from(socket)),
         };
-        Self::run(door, shown)
+        Self::run(door, shown, terms.into())
     }
 
     /// The address, of a TCP port.
@@ -126,13 +143,13 @@ impl Listener {
         self.address
     }
 
-    fn run(door: Door, shown: Shown) -> io::Result<Self> {
+    fn run(door: Door, shown: Shown, terms: Terms) -> io::Result<Self> {
         let stop = Arc::new(eventfd(0, EventfdFlags::CLOEXEC)?);
         door.set_nonblocking()?;
         let told = Arc::clone(&stop);
         let thread = thread::Builder::new()
             .name("listener".into())
-            .spawn(move || accept_all(&door, &told, &shown))?;
+            .spawn(move || accept_all(&door, &told, &shown, &Arc::new(terms)))?;
         Ok(Listener {
             stop,
             thread: Some(thread),
@@ -154,7 +171,7 @@ impl Drop for Listener {
     }
 }
 
-fn accept_all(door: &Door, stop: &OwnedFd, shown: &Shown) {
+fn accept_all(door: &Door, stop: &OwnedFd, shown: &Shown, terms: &Arc<Terms>) {
     let negotiating = Negotiating::default();
     loop {
         let mut waiting = [
@@ -184,11 +201,11 @@ fn accept_all(door: &Door, stop: &OwnedFd, shown: &Shown) {
                 continue;
             }
         };
-        let shown = Arc::clone(shown);
+        let (shown, terms) = (Arc::clone(shown), Arc::clone(terms));
         let spawned = thread::Builder::new()
             .name("negotiation".into())
             .spawn(move || {
-                if let Err(error) = negotiate(stream, &shown, place) {
+                if let Err(error) = negotiate(stream, &shown, &terms, place) {
                     debug!(%error, "a negotiation ended early");
                 }
             });
@@ -199,16 +216,15 @@ fn accept_all(door: &Door, stop: &OwnedFd, shown: &Shown) {
 }
 
 /// Agrees with a client and hands it over.
-fn negotiate(mut stream: Stream, shown: &Shown, place: Place) -> io::Result<()> {
+fn negotiate(stream: Stream, shown: &Shown, terms: &Terms, place: Place) -> io::Result<()> {
     let directory = match shown.read() {
         Ok(directory) => directory.clone(),
         Err(poisoned) => poisoned.into_inner().clone(),
     };
-    stream.prepare()?;
-    let until = Instant::now() + LONGEST;
-    let mut negotiation = Negotiation::new(Arc::clone(&directory.offers), Security::Plain);
+    let mut client = Client::new(stream, terms.longest)?;
+    let offers = Arc::clone(&directory.offers);
+    let mut negotiation = Negotiation::new(offers, terms.security.negotiated());
     let mut received = Vec::new();
-    let mut chunk = [0; 4096];
     loop {
         loop {
             let taken = negotiation.receive(&received);
@@ -217,7 +233,7 @@ fn negotiate(mut stream: Stream, shown: &Shown, place: Place) -> io::Result<()> 
                 break;
             }
         }
-        stream.write_all(negotiation.output())?;
+        client.send(negotiation.output())?;
         negotiation.output().clear();
         match negotiation.step() {
             Step::More => (),
@@ -225,8 +241,10 @@ fn negotiate(mut stream: Stream, shown: &Shown, place: Place) -> io::Result<()> 
                 place.leave()?;
                 let (mailbox, place) = directory.places[agreed.export].clone();
                 let offer = directory.offers[agreed.export].clone();
+                let (socket, session) = client.hand_over()?;
                 let newcomer = Newcomer {
-                    socket: stream.hand_over()?,
+                    socket,
+                    session,
                     agreed,
                     export: place,
                     offer,
@@ -235,17 +253,18 @@ fn negotiate(mut stream: Stream, shown: &Shown, place: Place) -> io::Result<()> 
                 let gone = mailbox.post(Letter::Connection(Box::new(newcomer)));
                 return gone.map_err(io::Error::other);
             }
-            Step::StartTls => return Err(io::Error::other("TLS is not configured")),
+            Step::StartTls => {
+                let Security::Tls { certificates, .. } = &terms.security else {
+                    return Err(io::Error::other("TLS is not configured"));
+                };
+                client.secure(certificates.current(), &received)?;
+                received.clear();
+                negotiation.secured();
+            }
             Step::Closed(reason) => return Err(io::Error::other(reason.to_string())),
         }
-        let left = until.saturating_duration_since(Instant::now());
-        if left.is_zero() {
-            return Err(io::ErrorKind::TimedOut.into());
-        }
-        stream.set_patience(Some(left))?;
-        match stream.read(&mut chunk)? {
-            0 => return Ok(()),
-            count => received.extend_from_slice(&chunk[..count]),
+        if client.receive(&mut received)? == 0 {
+            return Ok(());
         }
     }
 }
@@ -271,79 +290,6 @@ impl AsFd for Door {
         match self {
             Door::Unix(listener) => listener.as_fd(),
             Door::Tcp(listener) => listener.as_fd(),
-        }
-    }
-}
-
-impl AsFd for Stream {
-    fn as_fd(&self) -> std::os::fd::BorrowedFd<'_> {
-        match self {
-            Stream::Unix(stream) => stream.as_fd(),
-            Stream::Tcp(stream) => stream.as_fd(),
-        }
-    }
-}
-
-impl Stream {
-    fn prepare(&self) -> io::Result<()> {
-        match self {
-            Stream::Unix(stream) => {
-                stream.set_nonblocking(false)?;
-                stream.set_write_timeout(Some(LONGEST))
-            }
-            Stream::Tcp(stream) => {
-                stream.set_nonblocking(false)?;
-                // Replies are sent in as few pieces as there can be: none waits for another.
-                stream.set_nodelay(true)?;
-                stream.set_write_timeout(Some(LONGEST))
-            }
-        }
-    }
-
-    fn set_patience(&self, patience: Option<Duration>) -> io::Result<()> {
-        match self {
-            Stream::Unix(stream) => stream.set_read_timeout(patience),
-            Stream::Tcp(stream) => stream.set_read_timeout(patience),
-        }
-    }
-
-    /// The socket without time-outs: the ring waits for as long as there is nothing.
-    fn hand_over(self) -> io::Result<OwnedFd> {
-        self.set_patience(None)?;
-        Ok(match self {
-            Stream::Unix(stream) => {
-                stream.set_write_timeout(None)?;
-                stream.into()
-            }
-            Stream::Tcp(stream) => {
-                stream.set_write_timeout(None)?;
-                stream.into()
-            }
-        })
-    }
-}
-
-impl Read for Stream {
-    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        match self {
-            Stream::Unix(stream) => stream.read(into),
-            Stream::Tcp(stream) => stream.read(into),
-        }
-    }
-}
-
-impl Write for Stream {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        match self {
-            Stream::Unix(stream) => stream.write(bytes),
-            Stream::Tcp(stream) => stream.write(bytes),
-        }
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        match self {
-            Stream::Unix(stream) => stream.flush(),
-            Stream::Tcp(stream) => stream.flush(),
         }
     }
 }

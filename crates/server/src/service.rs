@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use tracing::info;
 
-use crate::config::{Access, Config, ConfigError, Listen, Places};
+use crate::config::{self, Access, Config, ConfigError, Listen, Places};
 use crate::control::notify::Activated;
 use crate::control::{self, Changes, Steer};
 use crate::event_loop::EventLoop;
@@ -22,6 +22,7 @@ use crate::front_end::fuse;
 use crate::listener::{Directory, Listener, Shown};
 use crate::mailbox::Mailbox;
 use crate::status::{self, Status};
+use crate::tls::Security;
 
 mod drives;
 mod sink;
@@ -271,7 +272,7 @@ fn changes(old: &Config, new: &Config) -> Changes {
     let same_drives = old.drives.len() == new.drives.len()
         && old.drives.iter().zip(&new.drives).all(|(old, new)| {
             let exports = old.exports.clone();
-            let new = crate::config::Drive {
+            let new = config::Drive {
                 exports,
                 ..new.clone()
             };
@@ -325,17 +326,17 @@ fn listen(
 ) -> Result<Vec<Listener>, ServeError> {
     let mut listeners = Vec::new();
     for nbd in &config.nbd {
-        let shown = Arc::clone(shown);
+        let (shown, terms) = (Arc::clone(shown), secured(nbd)?);
         let (what, listener) = match &nbd.listen {
             Listen::Unix(path) => {
                 let made = path.parent().map_or(Ok(()), std::fs::create_dir_all);
-                let listener = made.and_then(|()| Listener::unix(path, shown));
+                let listener = made.and_then(|()| Listener::unix(path, shown, terms));
                 (path.display().to_string(), listener)
             }
-            Listen::Tcp(address) => (address.to_string(), Listener::tcp(*address, shown)),
+            Listen::Tcp(address) => (address.to_string(), Listener::tcp(*address, shown, terms)),
             Listen::Activated(name) => (
                 format!("socket {name} of systemd"),
-                inherited(&mut activated, name, shown),
+                inherited(&mut activated, name, shown, terms),
             ),
         };
         listeners.push(listener.map_err(|error| ServeError::Listen { what, error })?);
@@ -343,19 +344,32 @@ fn listen(
     Ok(listeners)
 }
 
-fn inherited(activated: &mut Activated, name: &str, shown: Shown) -> io::Result<Listener> {
+fn inherited(
+    activated: &mut Activated,
+    name: &str,
+    shown: Shown,
+    terms: Security,
+) -> io::Result<Listener> {
     let unix = activated.unix.iter().position(|(given, _)| given == name);
     if let Some(place) = unix {
-        return Listener::inherited(activated.unix.swap_remove(place).1.into(), shown);
+        return Listener::inherited(activated.unix.swap_remove(place).1.into(), shown, terms);
     }
     let tcp = activated.tcp.iter().position(|(given, _)| given == name);
     match tcp {
-        Some(place) => Listener::inherited(activated.tcp.swap_remove(place).1.into(), shown),
+        Some(place) => Listener::inherited(activated.tcp.swap_remove(place).1.into(), shown, terms),
         None => Err(io::Error::new(
             io::ErrorKind::NotFound,
             "systemd opened no socket of that name: expected it as FileDescriptorName=",
         )),
     }
+}
+
+/// How a listener's clients are secured.
+fn secured(nbd: &config::Nbd) -> Result<Security, ServeError> {
+    Security::load(nbd.tls.as_ref()).map_err(|unusable| ServeError::Listen {
+        what: "[nbd.tls]".to_owned(),
+        error: io::Error::other(unusable),
+    })
 }
 
 /// One mount a drive: a slow one must not hold up the others.

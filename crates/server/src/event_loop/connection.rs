@@ -20,16 +20,19 @@ use tracing::{debug, info, warn};
 use super::operations::{Bytes, From, Operation, Stalled};
 use super::outbox::Outbox;
 use super::{EventLoop, Stopping};
+use crate::arena::Memory;
 use crate::nbd::negotiation::Agreed;
 use crate::nbd::offer::Offer;
 use crate::nbd::reply::Reply;
 use crate::nbd::request::{self, Asked, Header};
 use crate::operation::{Ask, Failed};
 use crate::ring::{Owner, Ticket};
+use crate::tls::Session;
 
 mod inbox;
 mod leaving;
 mod replying;
+mod secure;
 
 use inbox::Inbox;
 pub(super) use leaving::{PATROL, SEND_PATIENCE};
@@ -38,6 +41,8 @@ pub(super) use leaving::{PATROL, SEND_PATIENCE};
 pub struct Newcomer {
     /// The way to the client.
     pub socket: OwnedFd,
+    /// TLS, if the client uses it.
+    pub session: Option<Box<Session>>,
     /// What was agreed.
     pub agreed: Agreed,
     /// The export's place in the loop.
@@ -51,6 +56,7 @@ pub struct Newcomer {
 /// One connection. It is boxed and kept until the kernel has given back all that it was told of.
 pub(super) struct Connection {
     socket: OwnedFd,
+    session: Option<Box<Session>>,
     agreed: Agreed,
     export: usize,
     offer: Offer,
@@ -127,6 +133,7 @@ impl EventLoop {
         info!(export = self.exports[newcomer.export].name, style = ?newcomer.agreed.style, "a client");
         let place = self.connections.insert(Box::new(Connection {
             socket: newcomer.socket,
+            session: newcomer.session,
             agreed: newcomer.agreed,
             export: newcomer.export,
             offer: newcomer.offer,
@@ -169,10 +176,13 @@ impl EventLoop {
                 }
                 Reading::Ready { .. } => self.begin_ready(place),
             };
+            let step = match step {
+                Step::More => self.more(place),
+                step => step,
+            };
             match step {
                 Step::On => (),
-                Step::More => return self.receive(place),
-                Step::Wait => return,
+                Step::More | Step::Wait => return,
             }
         }
     }
@@ -356,22 +366,31 @@ impl EventLoop {
         if connection.is_receiving {
             return;
         }
-        let straight = match &connection.reading {
-            Reading::Payload {
-                bytes: Some(Bytes::Own(buffer)),
-                have,
-                ..
-            } if buffer.length() - have >= STRAIGHT => {
-                let rest = buffer.length() - have;
-                Some(buffer.memory().part(*have, rest))
+        let memory = match (&mut connection.session, &connection.reading) {
+            (Some(session), _) => {
+                let free = session.space();
+                Memory {
+                    at: free.as_mut_ptr(),
+                    length: free.len(),
+                }
             }
-            _ => None,
+            (
+                None,
+                Reading::Payload {
+                    bytes: Some(Bytes::Own(buffer)),
+                    have,
+                    ..
+                },
+            ) if buffer.length() - have >= STRAIGHT => {
+                let rest = buffer.length() - have;
+                buffer.memory().part(*have, rest)
+            }
+            _ => connection.inbox.space(),
         };
-        let memory = straight.unwrap_or_else(|| connection.inbox.space());
         connection.is_receiving = true;
         let (ticket, socket) = (receiving(place), connection.raw());
-        // SAFETY: the buffer is the reading's, the inbox the connection's; both are kept until the
-        // receive has ended, and nobody looks at that part of them before.
+        // SAFETY: the buffer is the reading's, the inbox and the session are the connection's; they
+        // are kept until the receive has ended, and nobody looks at that part of them before.
         unsafe { self.ring.receive(ticket, socket, memory) };
     }
 
@@ -384,12 +403,20 @@ impl EventLoop {
             self.end(place);
             return;
         };
-        match &mut connection.reading {
-            Reading::Payload {
-                bytes: Some(Bytes::Own(buffer)),
-                have,
-                ..
-            } if buffer.length() - *have >= STRAIGHT => *have += count,
+        if connection.is_ending {
+            // It came while the connection was being ended.
+            return self.leave_if_done(place);
+        }
+        match (&mut connection.session, &mut connection.reading) {
+            (Some(session), _) => session.received(count),
+            (
+                None,
+                Reading::Payload {
+                    bytes: Some(Bytes::Own(buffer)),
+                    have,
+                    ..
+                },
+            ) if buffer.length() - *have >= STRAIGHT => *have += count,
             _ => connection.inbox.received(count),
         }
         match connection.is_ending {

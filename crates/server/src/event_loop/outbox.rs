@@ -6,26 +6,35 @@
 //!   going     | head | bytes |                         what the kernel has
 //! ```
 //!
-//! Bytes are never copied: the kernel takes them from the buffers that the back end filled.
+//! Bytes are never copied: the kernel takes them from the buffers that the back end filled. Where
+//! there is TLS, what is going is sealed slice by slice, and the kernel has the slice:
+//!
+//! ```text
+//!   going     | head | bytes | head head | bytes |
+//!             '-sent-'- sealed -'
+//! ```
 
 #![allow(
     unsafe_code,
     reason = "the kernel reads the pieces by address while they are sent"
 )]
 
+use std::io::{self, IoSlice};
 use std::os::fd::RawFd;
 
 use super::operations::Bytes;
 use crate::arena::Memory;
 use crate::ring::{Ring, Ticket};
+use crate::tls::Session;
 
 /// Both halves.
 #[derive(Default)]
 pub(super) struct Outbox {
     filling: Batch,
     going: Batch,
-    /// Pieces of `going` that were sent whole, and bytes of the next one that were.
+    /// Pieces of `going` that were sent or sealed whole, and bytes of the next one that were.
     sent: (usize, usize),
+    sealed: Sealed,
     is_sending: bool,
     list: Vec<libc::iovec>,
     message: Option<Box<libc::msghdr>>,
@@ -41,6 +50,22 @@ struct Batch {
     length: usize,
 }
 
+/// A slice of a batch as TLS has it, and how many bytes of it were sent.
+#[derive(Default)]
+struct Sealed {
+    bytes: Vec<u8>,
+    sent: usize,
+}
+
+/// The way to the client.
+pub(super) struct Way<'a> {
+    pub(super) ticket: Ticket,
+    pub(super) socket: RawFd,
+    pub(super) ring: &'a mut Ring,
+    /// With TLS, if so.
+    pub(super) session: Option<&'a mut Session>,
+}
+
 /// A piece of a batch.
 #[derive(Clone, Copy)]
 enum Piece {
@@ -51,6 +76,10 @@ enum Piece {
 
 /// The most pieces that the kernel takes in one call (`UIO_MAXIOV`).
 const MOST_PIECES: usize = 1024;
+
+/// So many bytes are sealed at once. A choice: it takes a tenth of a millisecond, for which others
+/// wait, and bounds the copy that TLS needs.
+const SLICE: usize = 256 << 10;
 
 impl Outbox {
     /// Appends a head that `write` builds.
@@ -92,7 +121,7 @@ impl Outbox {
 
     /// Bytes that were answered and have not left.
     pub(super) fn waiting(&self) -> usize {
-        self.filling.length + self.going.length
+        self.filling.length + self.going.length + self.sealed.bytes.len()
     }
 
     pub(super) fn is_sending(&self) -> bool {
@@ -100,18 +129,64 @@ impl Outbox {
     }
 
     /// Hands what has gathered to the kernel, unless it still has something.
-    pub(super) fn send(&mut self, ticket: Ticket, socket: RawFd, ring: &mut Ring) {
+    ///
+    /// # Errors
+    /// If it cannot be sealed: the session has failed.
+    pub(super) fn send(&mut self, way: &mut Way<'_>) -> io::Result<()> {
         if self.is_sending || self.filling.pieces.is_empty() {
-            return;
+            return Ok(());
         }
         std::mem::swap(&mut self.filling, &mut self.going);
         self.sent = (0, 0);
-        self.submit(ticket, socket, ring);
+        self.submit(way)
     }
 
-    fn submit(&mut self, ticket: Ticket, socket: RawFd, ring: &mut Ring) {
-        let (first, mut skip) = self.sent;
+    /// Tells the client of a session that nothing more comes; whether that is under way now.
+    ///
+    /// # Errors
+    /// If it cannot be sealed.
+    pub(super) fn say_end(&mut self, way: &mut Way<'_>) -> io::Result<bool> {
+        let Some(session) = &mut way.session else {
+            return Ok(false);
+        };
+        session.close(&mut self.sealed.bytes)?;
+        if self.sealed.bytes.is_empty() {
+            return Ok(false);
+        }
+        self.submit(way)?;
+        Ok(true)
+    }
+
+    fn submit(&mut self, way: &mut Way<'_>) -> io::Result<()> {
         self.list.clear();
+        match &mut way.session {
+            None => self.list_pieces(),
+            Some(session) => {
+                if self.sealed.bytes.is_empty() {
+                    self.seal(session)?;
+                }
+                let rest = &self.sealed.bytes[self.sealed.sent..];
+                self.list.push(libc::iovec {
+                    iov_base: rest.as_ptr().cast_mut().cast(),
+                    iov_len: rest.len(),
+                });
+            }
+        }
+        // SAFETY: a message header of zeroes names nothing.
+        let empty = || Box::new(unsafe { std::mem::zeroed::<libc::msghdr>() });
+        let message = self.message.get_or_insert_with(empty);
+        message.msg_iov = self.list.as_mut_ptr();
+        message.msg_iovlen = self.list.len();
+        self.is_sending = true;
+        let message: *const libc::msghdr = &raw const **message;
+        // SAFETY: the header is boxed, the list, `going` and `sealed` are left alone until
+        // `sent_some`, and the connection is kept until its operations have ended.
+        unsafe { way.ring.send(way.ticket, way.socket, message) };
+        Ok(())
+    }
+
+    fn list_pieces(&mut self) {
+        let (first, mut skip) = self.sent;
         for piece in self.going.pieces[first..].iter().take(MOST_PIECES) {
             let memory = self.going.memory(*piece);
             let rest = memory.part(skip, memory.length - skip);
@@ -121,28 +196,33 @@ impl Outbox {
                 iov_len: rest.length,
             });
         }
-        // SAFETY: a message header of zeroes names nothing.
-        let empty = || Box::new(unsafe { std::mem::zeroed::<libc::msghdr>() });
-        let message = self.message.get_or_insert_with(empty);
-        message.msg_iov = self.list.as_mut_ptr();
-        message.msg_iovlen = self.list.len();
-        self.is_sending = true;
-        let message: *const libc::msghdr = &raw const **message;
-        // SAFETY: the header is boxed, the list and `going` are left alone until `sent_some`, and
-        // the connection is kept until its operations have ended.
-        unsafe { ring.send(ticket, socket, message) };
     }
 
-    /// The kernel has sent so many bytes. The rest follows; what is over is in `free`.
-    pub(super) fn sent_some(
-        &mut self,
-        bytes: usize,
-        ticket: Ticket,
-        socket: RawFd,
-        ring: &mut Ring,
-        free: &mut Vec<Bytes>,
-    ) {
-        self.is_sending = false;
+    /// Seals the next slice of what is going.
+    fn seal(&mut self, session: &mut Session) -> io::Result<()> {
+        let (first, mut skip) = self.sent;
+        let mut pieces = Vec::new();
+        let mut length = 0;
+        for piece in &self.going.pieces[first..] {
+            let memory = self.going.memory(*piece);
+            let part = (memory.length - skip).min(SLICE - length);
+            let part = memory.part(skip, part);
+            skip = 0;
+            length += part.length;
+            // SAFETY: the batch keeps the memory, and nobody writes to it any more.
+            let bytes = unsafe { std::slice::from_raw_parts(part.at, part.length) };
+            pieces.push(IoSlice::new(bytes));
+            if length == SLICE {
+                break;
+            }
+        }
+        session.seal(&pieces, &mut self.sealed.bytes)?;
+        self.pass(length);
+        Ok(())
+    }
+
+    /// So many bytes of what is going need not be looked at again.
+    fn pass(&mut self, bytes: usize) {
         let mut left = bytes;
         let (mut first, mut skip) = self.sent;
         while let Some(&piece) = self.going.pieces.get(first) {
@@ -156,17 +236,47 @@ impl Outbox {
             skip = 0;
         }
         self.sent = (first, skip);
-        if first < self.going.pieces.len() {
-            return self.submit(ticket, socket, ring);
+    }
+
+    /// The kernel has sent so many bytes. The rest follows; what is over is in `free`.
+    ///
+    /// # Errors
+    /// If the rest cannot be sealed.
+    pub(super) fn sent_some(
+        &mut self,
+        bytes: usize,
+        way: &mut Way<'_>,
+        free: &mut Vec<Bytes>,
+    ) -> io::Result<()> {
+        self.is_sending = false;
+        match &way.session {
+            None => self.pass(bytes),
+            Some(_) => self.sealed.pass(bytes),
+        }
+        if self.sent.0 < self.going.pieces.len() || !self.sealed.bytes.is_empty() {
+            return self.submit(way);
         }
         self.going.clear(free);
+        Ok(())
     }
 
     /// Nothing more can be sent: the connection is broken.
     pub(super) fn give_up(&mut self, free: &mut Vec<Bytes>) {
         self.is_sending = false;
+        self.sealed = Sealed::default();
         self.going.clear(free);
         self.filling.clear(free);
+    }
+}
+
+impl Sealed {
+    /// So many more bytes were sent; when all were, it is empty.
+    fn pass(&mut self, bytes: usize) {
+        self.sent += bytes;
+        if self.sent >= self.bytes.len() {
+            self.bytes.clear();
+            self.sent = 0;
+        }
     }
 }
 

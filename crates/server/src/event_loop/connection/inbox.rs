@@ -61,15 +61,21 @@ impl Inbox {
 
     /// Where more can be received: what is there moves to the front.
     pub(super) fn space(&mut self) -> Memory {
+        let free = self.free();
+        Memory {
+            at: free.as_mut_ptr(),
+            length: free.len(),
+        }
+    }
+
+    /// The same, for bytes that are in hand already. It is never empty when more than it holds is
+    /// needed to understand what comes next.
+    pub(super) fn free(&mut self) -> &mut [u8] {
         if self.from > 0 {
             self.bytes.copy_within(self.from..self.to, 0);
             self.to -= self.from;
             self.from = 0;
         }
-        let free = &mut self.bytes[self.to..];
-        Memory {
-            at: free.as_mut_ptr(),
-            length: free.len(),
-        }
+        &mut self.bytes[self.to..]
     }
 }

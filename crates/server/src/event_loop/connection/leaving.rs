@@ -54,6 +54,14 @@ impl EventLoop {
         if !connection.outbox.is_empty() {
             return;
         }
+        if !connection.is_broken {
+            connection.moved = self.now;
+            let (outbox, mut way) = connection.way(place, &mut self.ring);
+            // If even that fails it is as good as said.
+            if outbox.say_end(&mut way).unwrap_or(false) {
+                return;
+            }
+        }
         if connection.is_receiving {
             // The receive ends when the socket does.
             let _ = shutdown(&connection.socket, Shutdown::Both);

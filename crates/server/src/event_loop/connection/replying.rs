@@ -7,7 +7,6 @@ use crate::nbd::reply::{self, Reply};
 use crate::nbd::request::Header;
 use crate::nbd::{Descriptor, HOLE, ZERO};
 use crate::operation::{Ask, Failed};
-use crate::ring::{Owner, Ticket};
 
 use super::Reading;
 
@@ -17,20 +16,21 @@ impl EventLoop {
         let now = self.now;
         let mut free = Vec::new();
         let connection = &mut self.connections[place];
-        let socket = connection.raw();
-        match usize::try_from(result) {
+        let is_on = match usize::try_from(result) {
             Ok(count @ 1..) => {
                 connection.moved = now;
-                let (ring, ticket) = (&mut self.ring, sending(place));
-                let outbox = &mut connection.outbox;
-                outbox.sent_some(count, ticket, socket, ring, &mut free);
+                let (outbox, mut way) = connection.way(place, &mut self.ring);
+                outbox.sent_some(count, &mut way, &mut free).is_ok()
             }
-            _ => connection.outbox.give_up(&mut free),
-        }
+            _ => {
+                connection.outbox.give_up(&mut free);
+                false
+            }
+        };
         for bytes in free {
             self.give_back(bytes);
         }
-        if result <= 0 {
+        if !is_on {
             return self.cut_off(place);
         }
         if self.connections[place].outbox.has_more() {
@@ -46,6 +46,13 @@ impl EventLoop {
         if is_full {
             self.read_on(place);
         }
+        let Some(connection) = self.connections.get(place) else {
+            return;
+        };
+        if !connection.outbox.is_sending() && !connection.outbox.is_empty() {
+            // It was answered while the kernel was busy with what was sent now.
+            self.note_answered(place);
+        }
         self.leave_if_done(place);
     }
 
@@ -59,11 +66,11 @@ impl EventLoop {
             if !connection.outbox.is_sending() {
                 connection.moved = self.now;
             }
-            let socket = connection.raw();
-            connection
-                .outbox
-                .send(sending(place), socket, &mut self.ring);
-            self.leave_if_done(place);
+            let (outbox, mut way) = connection.way(place, &mut self.ring);
+            match outbox.send(&mut way) {
+                Ok(()) => self.leave_if_done(place),
+                Err(_) => self.cut_off(place),
+            }
         }
     }
 
@@ -137,12 +144,5 @@ impl EventLoop {
                 _ => reply.failed(out, Failed::Invalid, "no context was agreed on"),
             });
         self.note_answered(place);
-    }
-}
-
-fn sending(place: usize) -> Ticket {
-    Ticket {
-        owner: Owner::Send,
-        key: place as u32,
     }
 }

@@ -1,0 +1,190 @@
+//! A client while it negotiates: in the clear, then perhaps inside of TLS, and never for longer
+//! than it may.
+
+use std::io::{self, IoSlice, Read, Write};
+use std::net::TcpStream;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use rustls::ServerConfig;
+
+use crate::tls::{Opened, Session};
+
+/// Either kind of connection.
+pub(super) enum Stream {
+    Unix(UnixStream),
+    Tcp(TcpStream),
+}
+
+/// The client.
+pub(super) struct Client {
+    stream: Stream,
+    session: Option<Box<Session>>,
+    /// When it has to be done.
+    until: Instant,
+}
+
+/// How much is received at once. A choice: options are short.
+const CHUNK: usize = 4096;
+
+impl Client {
+    /// One that may take so long in all.
+    pub(super) fn new(stream: Stream, longest: Duration) -> io::Result<Self> {
+        stream.prepare()?;
+        Ok(Client {
+            stream,
+            session: None,
+            until: Instant::now() + longest,
+        })
+    }
+
+    /// Sends all of it.
+    pub(super) fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
+        let Some(session) = self.session.as_mut().filter(|_| !bytes.is_empty()) else {
+            return self.write(bytes);
+        };
+        let mut sealed = Vec::new();
+        session.seal(&[IoSlice::new(bytes)], &mut sealed)?;
+        self.write(&sealed)
+    }
+
+    /// Appends what comes next to `into`; how many bytes, and none at the end.
+    pub(super) fn receive(&mut self, into: &mut Vec<u8>) -> io::Result<usize> {
+        let mut chunk = [0; CHUNK];
+        let count = loop {
+            self.hurry()?;
+            let Some(session) = &mut self.session else {
+                break self.stream.read(&mut chunk)?;
+            };
+            match session.open(&mut chunk)? {
+                Opened::Bytes(count) => break count,
+                Opened::Closed => break 0,
+                Opened::Nothing => match self.stream.read(session.space())? {
+                    0 => break 0,
+                    count => session.received(count),
+                },
+            }
+        };
+        into.extend_from_slice(&chunk[..count]);
+        Ok(count)
+    }
+
+    /// Shakes hands for TLS. `received` has come already.
+    pub(super) fn secure(&mut self, config: Arc<ServerConfig>, received: &[u8]) -> io::Result<()> {
+        let mut session = Session::new(config, received)?;
+        let mut out = Vec::new();
+        loop {
+            let result = session.advance(&mut out);
+            // Of a refusal the client is told, too.
+            let told = self.write(&out);
+            result?;
+            told?;
+            out.clear();
+            if !session.is_shaking_hands() {
+                break;
+            }
+            self.hurry()?;
+            match self.stream.read(session.space())? {
+                0 => return Err(io::ErrorKind::UnexpectedEof.into()),
+                count => session.received(count),
+            }
+        }
+        self.session = Some(Box::new(session));
+        Ok(())
+    }
+
+    /// The socket without time-outs: the ring waits for as long as there is nothing.
+    pub(super) fn hand_over(self) -> io::Result<(OwnedFd, Option<Box<Session>>)> {
+        self.stream.set_patience(None)?;
+        Ok((self.stream.into(), self.session))
+    }
+
+    fn write(&mut self, mut bytes: &[u8]) -> io::Result<()> {
+        while !bytes.is_empty() {
+            self.hurry()?;
+            let count = self.stream.write(bytes)?;
+            bytes = &bytes[count..];
+        }
+        Ok(())
+    }
+
+    /// No call takes longer than what is left.
+    fn hurry(&self) -> io::Result<()> {
+        let left = self.until.saturating_duration_since(Instant::now());
+        match left.is_zero() {
+            true => Err(io::ErrorKind::TimedOut.into()),
+            false => self.stream.set_patience(Some(left)),
+        }
+    }
+}
+
+impl Stream {
+    fn prepare(&self) -> io::Result<()> {
+        match self {
+            Stream::Unix(stream) => stream.set_nonblocking(false),
+            Stream::Tcp(stream) => {
+                stream.set_nonblocking(false)?;
+                // Replies are sent in as few pieces as there can be: none waits for another.
+                stream.set_nodelay(true)
+            }
+        }
+    }
+
+    fn set_patience(&self, patience: Option<Duration>) -> io::Result<()> {
+        match self {
+            Stream::Unix(stream) => {
+                stream.set_read_timeout(patience)?;
+                stream.set_write_timeout(patience)
+            }
+            Stream::Tcp(stream) => {
+                stream.set_read_timeout(patience)?;
+                stream.set_write_timeout(patience)
+            }
+        }
+    }
+}
+
+impl AsFd for Stream {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match self {
+            Stream::Unix(stream) => stream.as_fd(),
+            Stream::Tcp(stream) => stream.as_fd(),
+        }
+    }
+}
+
+impl From<Stream> for OwnedFd {
+    fn from(stream: Stream) -> Self {
+        match stream {
+            Stream::Unix(stream) => stream.into(),
+            Stream::Tcp(stream) => stream.into(),
+        }
+    }
+}
+
+impl Read for Stream {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Stream::Unix(stream) => stream.read(into),
+            Stream::Tcp(stream) => stream.read(into),
+        }
+    }
+}
+
+impl Write for Stream {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Stream::Unix(stream) => stream.write(bytes),
+            Stream::Tcp(stream) => stream.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match self {
+            Stream::Unix(stream) => stream.flush(),
+            Stream::Tcp(stream) => stream.flush(),
+        }
+    }
+}

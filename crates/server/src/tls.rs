@@ -1,0 +1,186 @@
+//! TLS for NBD connections: certificates from files, and sessions without sockets.
+//!
+//! ```text
+//!   negotiation's thread   NBD_OPT_STARTTLS -> Session::advance, until hands are shaken
+//!   event loop             socket -> Session::open -> inbox, or where a payload belongs
+//!                          outbox -> Session::seal -> one buffer -> socket
+//! ```
+//!
+//! TLS 1.2 and 1.3. Certificates that were revoked are not asked for: a client is locked out by
+//! another authority in `client_ca`.
+
+mod session;
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, PoisonError, RwLock};
+
+use rustls::crypto::ring;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::server::{NoServerSessionStorage, WebPkiClientVerifier};
+use rustls::{InconsistentKeys, RootCertStore, ServerConfig};
+
+pub use session::{Opened, Session};
+
+use crate::config::{Tls, TlsNeed};
+use crate::nbd::negotiation;
+
+/// Whether a listener's connections are encrypted.
+#[derive(Clone, Debug)]
+pub enum Security {
+    /// They are not.
+    Plain,
+    /// They may be, or have to be.
+    Tls {
+        /// Whether clients may go on without.
+        need: TlsNeed,
+        /// The server's, and who signs those of clients.
+        certificates: Arc<Certificates>,
+    },
+}
+
+/// Certificates that are in use. They can be exchanged: connections that are there keep theirs.
+#[derive(Debug)]
+pub struct Certificates {
+    current: RwLock<Arc<ServerConfig>>,
+}
+
+/// A file that cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{}: {problem}: expected {expected}", file.display())]
+pub struct Unusable {
+    /// Which one.
+    pub file: PathBuf,
+    /// What is wrong with it.
+    pub problem: String,
+    /// What should be there.
+    pub expected: &'static str,
+}
+
+impl Security {
+    /// As a listener's section of the configuration says.
+    ///
+    /// # Errors
+    /// As [`Certificates::load`].
+    pub fn load(tls: Option<&Tls>) -> Result<Self, Unusable> {
+        let Some(tls) = tls else {
+            return Ok(Security::Plain);
+        };
+        Ok(Security::Tls {
+            need: tls.need,
+            certificates: Arc::new(Certificates::load(tls)?),
+        })
+    }
+
+    /// As the negotiation calls it.
+    pub(crate) fn negotiated(&self) -> negotiation::Security {
+        match self {
+            Security::Plain => negotiation::Security::Plain,
+            Security::Tls { need, .. } => match need {
+                TlsNeed::Optional => negotiation::Security::Optional,
+                TlsNeed::Required => negotiation::Security::Required,
+            },
+        }
+    }
+}
+
+impl Certificates {
+    /// Reads the files.
+    ///
+    /// # Errors
+    /// If one cannot be read, is not what it should be, or the key is not that of the certificate.
+    pub fn load(files: &Tls) -> Result<Self, Unusable> {
+        Ok(Certificates {
+            current: RwLock::new(Arc::new(read(files)?)),
+        })
+    }
+
+    /// Reads the files again. Connections that begin from now on have what is in them.
+    ///
+    /// # Errors
+    /// As [`Certificates::load`]; then all stays as it was.
+    pub fn reload(&self, files: &Tls) -> Result<(), Unusable> {
+        let next = Arc::new(read(files)?);
+        *self.current.write().unwrap_or_else(PoisonError::into_inner) = next;
+        Ok(())
+    }
+
+    /// What a connection that begins now has.
+    #[must_use]
+    pub fn current(&self) -> Arc<ServerConfig> {
+        Arc::clone(&self.current.read().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+fn read(files: &Tls) -> Result<ServerConfig, Unusable> {
+    let provider = Arc::new(ring::default_provider());
+    let chain = certificates(&files.certificate)?;
+    let key = key(&files.key)?;
+    let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
+        .with_safe_default_protocol_versions()
+        .map_err(|error| unusable(&files.certificate, error, CERTIFICATE))?;
+    let builder = match &files.client_ca {
+        None => builder.with_no_client_auth(),
+        Some(file) => {
+            let verifier =
+                WebPkiClientVerifier::builder_with_provider(roots(file)?.into(), provider);
+            let verifier = verifier
+                .build()
+                .map_err(|error| unusable(file, error, AUTHORITY))?;
+            builder.with_client_cert_verifier(verifier)
+        }
+    };
+    let mut config = builder
+        .with_single_cert(chain, key)
+        .map_err(|error| match error {
+            rustls::Error::InconsistentKeys(InconsistentKeys::KeyMismatch) => {
+                let problem = format!("not the key of {}", files.certificate.display());
+                unusable(&files.key, problem, "the key of that certificate")
+            }
+            rustls::Error::InvalidCertificate(_) => {
+                unusable(&files.certificate, error, CERTIFICATE)
+            }
+            _ => unusable(&files.key, error, KEY),
+        })?;
+    // Connections last, and few begin: none is resumed, and nobody keeps secrets for that.
+    config.session_storage = Arc::new(NoServerSessionStorage {});
+    config.send_tls13_tickets = 0;
+    Ok(config)
+}
+
+/// All certificates of a file, at least one.
+fn certificates(file: &Path) -> Result<Vec<CertificateDer<'static>>, Unusable> {
+    let bytes = std::fs::read(file).map_err(|error| unusable(file, error, CERTIFICATE))?;
+    let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&bytes).collect();
+    let found = found.map_err(|error| unusable(file, error, CERTIFICATE))?;
+    match found.is_empty() {
+        true => Err(unusable(file, "no certificate in it", CERTIFICATE)),
+        false => Ok(found),
+    }
+}
+
+fn key(file: &Path) -> Result<PrivateKeyDer<'static>, Unusable> {
+    let bytes = std::fs::read(file).map_err(|error| unusable(file, error, KEY))?;
+    PrivateKeyDer::from_pem_slice(&bytes).map_err(|error| unusable(file, error, KEY))
+}
+
+fn roots(file: &Path) -> Result<RootCertStore, Unusable> {
+    let mut roots = RootCertStore::empty();
+    for certificate in certificates(file)? {
+        let added = roots.add(certificate);
+        added.map_err(|error| unusable(file, error, AUTHORITY))?;
+    }
+    Ok(roots)
+}
+
+fn unusable(file: &Path, problem: impl ToString, expected: &'static str) -> Unusable {
+    Unusable {
+        file: file.to_owned(),
+        problem: problem.to_string(),
+        expected,
+    }
+}
+
+const CERTIFICATE: &str = "certificates in PEM, the server's own first";
+const KEY: &str = "a private key in PEM (RSA, ECDSA or Ed25519) without a passphrase";
+const AUTHORITY: &str = "certificates in PEM of those who sign clients' certificates";
