@@ -149,7 +149,9 @@ impl Served {
         }));
         let socket = folder.path().join("socket");
         Served {
-            listener: Some(Listener::unix(&socket, shown).expect("a socket")),
+            listener: Some(
+                Listener::unix(&socket, shown, server::tls::Security::Plain).expect("a socket"),
+            ),
             station: Some(station),
             folder,
         }
