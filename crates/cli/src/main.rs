@@ -12,6 +12,7 @@ mod paper;
 mod profile;
 mod profiled;
 mod replay;
+mod scan;
 mod serve;
 mod shared;
 mod simulate;
@@ -55,6 +56,8 @@ enum Command {
     Profile(Box<profile::Arguments>),
     /// Replay a captured live run in virtual time, and compare every decision.
     Replay(replay::Arguments),
+    /// Read every block of a live volume in the gaps of its drive.
+    Scan(scan::Arguments),
     /// Serve drives over NBD and as files, as a configuration says.
     Serve(serve::Arguments),
     /// Run a load or a trace on a drive under one policy or several, in virtual time.
@@ -81,6 +84,7 @@ fn main() -> ExitCode {
         Command::Paper(arguments) => paper::run(&arguments),
         Command::Profile(arguments) => profile::run(&arguments),
         Command::Replay(arguments) => replay::run(&arguments),
+        Command::Scan(arguments) => scan::run(&arguments),
         Command::Serve(arguments) => serve::run(&arguments),
         Command::Simulate(arguments) => simulate::run(&arguments),
         Command::Trace(arguments) => trace::run(&arguments).map_err(Failure::from),

@@ -85,6 +85,7 @@ pub struct EventLoop {
     bell: Box<[u8; 8]>,
     tally: Tally,
     stopping: Stopping,
+    bounds: Bounds,
     /// For what commands read besides what was asked for.
     spare: Arena,
     /// Last: what is above may point into it.
@@ -113,8 +114,20 @@ enum Stopping {
 /// The bounds of a loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bounds {
-    /// Bytes of all requests together.
+    /// Bytes of all requests together. There is room for one of the longest in any case.
     pub memory: usize,
+    /// Connections at once: who comes beyond is refused.
+    pub connections: usize,
+    /// Requests of one connection at once: beyond it nothing is read from it.
+    pub requests: usize,
+}
+
+impl Bounds {
+    /// The bytes of requests and replies that one connection may hold: an eighth of all, so that
+    /// it takes many to keep everybody else waiting, but one of the longest requests.
+    fn share(&self) -> usize {
+        (self.memory / 8).max(LONGEST as usize)
+    }
 }
 
 impl Default for Bounds {
@@ -122,6 +135,9 @@ impl Default for Bounds {
         Bounds {
             // Choice: eight of the longest requests that NBD clients make.
             memory: 256 << 20,
+            // Choices: more than a machine has clients of one disk; twice the depth of a deep queue.
+            connections: 256,
+            requests: 256,
         }
     }
 }
@@ -147,7 +163,7 @@ impl EventLoop {
         mailbox: Mailbox,
         bounds: Bounds,
     ) -> io::Result<Self> {
-        let mut arena = Arena::map(bounds.memory.max(2 * ZEROES))?;
+        let mut arena = Arena::map(bounds.memory.max(ZEROES + LONGEST as usize))?;
         let ring = Ring::new(&arena)?;
         let zeroes = arena.allocate(ZEROES).ok_or(io::ErrorKind::OutOfMemory)?;
         let mut this = EventLoop {
@@ -172,6 +188,7 @@ impl EventLoop {
             bell: Box::new([0; 8]),
             tally: Tally::default(),
             stopping: Stopping::No,
+            bounds,
             spare: Arena::map(SPARE)?,
             arena,
         };

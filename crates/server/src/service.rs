@@ -19,7 +19,7 @@ use crate::control::{self, Changes, Steer};
 use crate::event_loop::EventLoop;
 use crate::event_loop::tasks::Scan;
 use crate::front_end::fuse;
-use crate::listener::{Directory, Listener, Shown};
+use crate::listener::{Directory, Listener, Shown, Terms};
 use crate::mailbox::Mailbox;
 use crate::status::{self, Status};
 use crate::tls::Security;
@@ -89,6 +89,16 @@ impl Running {
         file: Option<PathBuf>,
         activated: Activated,
     ) -> Result<Arc<Self>, ServeError> {
+        if config.ublk.is_some() {
+            return Err(ServeError::Listen {
+                what: "[ublk]".to_owned(),
+                error: io::Error::new(
+                    io::ErrorKind::Unsupported,
+                    "serve does not make ublk devices yet: expected [fuse] and `losetup \
+                     --direct-io=on`, or NBD",
+                ),
+            });
+        }
         let mut drives = Vec::new();
         for drive in &config.drives {
             let started = Drive::start(drive, &config.limits);
@@ -326,7 +336,11 @@ fn listen(
 ) -> Result<Vec<Listener>, ServeError> {
     let mut listeners = Vec::new();
     for nbd in &config.nbd {
-        let (shown, terms) = (Arc::clone(shown), secured(nbd)?);
+        let shown = Arc::clone(shown);
+        let terms = Terms {
+            security: secured(nbd)?,
+            longest: Duration::from_secs(u64::from(config.limits.handshake_s)),
+        };
         let (what, listener) = match &nbd.listen {
             Listen::Unix(path) => {
                 let made = path.parent().map_or(Ok(()), std::fs::create_dir_all);
@@ -348,7 +362,7 @@ fn inherited(
     activated: &mut Activated,
     name: &str,
     shown: Shown,
-    terms: Security,
+    terms: Terms,
 ) -> io::Result<Listener> {
     let unix = activated.unix.iter().position(|(given, _)| given == name);
     if let Some(place) = unix {

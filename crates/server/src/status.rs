@@ -322,6 +322,9 @@ pub struct Task {
     pub paid_bytes: u64,
     /// What could not be read.
     pub failed_bytes: u64,
+    /// What came of it when it and whoever took its blocks have ended: a checksum, or how the
+    /// program ended.
+    pub outcome: Option<String>,
     /// Lately.
     pub mb_per_s: f64,
     /// When it will have ended at this rate, if it has one.

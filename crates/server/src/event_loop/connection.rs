@@ -19,7 +19,7 @@ use tracing::{debug, info, warn};
 
 use super::operations::{Bytes, From, Operation, Stalled};
 use super::outbox::Outbox;
-use super::{EventLoop, Stopping};
+use super::{Bounds, EventLoop, Stopping};
 use crate::arena::Memory;
 use crate::nbd::negotiation::Agreed;
 use crate::nbd::offer::Offer;
@@ -114,18 +114,11 @@ enum Step {
 /// choice: below that another call costs more than copying.
 const STRAIGHT: usize = 16 << 10;
 
-/// The bytes of replies and operations that one connection may hold: one of the longest requests,
-/// and as much again. More waits with its client.
-const SHARE: usize = 64 << 20;
-
-/// At most so many connections on one drive. A choice.
-const MOST_CONNECTIONS: usize = 256;
-
 impl EventLoop {
     pub(super) fn welcome(&mut self, newcomer: Newcomer) {
-        if self.connections.len() >= MOST_CONNECTIONS || self.stopping != Stopping::No {
+        if self.connections.len() >= self.bounds.connections || self.stopping != Stopping::No {
             warn!(
-                most = MOST_CONNECTIONS,
+                most = self.bounds.connections,
                 "a connection is refused: too many, or going down"
             );
             return;
@@ -247,7 +240,7 @@ impl EventLoop {
         let (header, has_bytes) = (*header, bytes.is_some());
         if !has_bytes {
             let operation = connection.operation(ask, &header);
-            if connection.is_over_share(&operation) {
+            if connection.is_over_share(&operation, &self.bounds) {
                 return Step::Wait;
             }
             let Some(memory) = self.bytes_for(&operation) else {
@@ -289,7 +282,7 @@ impl EventLoop {
         else {
             unreachable!("asked for when something is ready");
         };
-        let is_over = bytes.is_none() && connection.is_over_share(&operation);
+        let is_over = bytes.is_none() && connection.is_over_share(&operation, &self.bounds);
         let bytes = match bytes {
             None if is_over => None,
             None => self.bytes_for(&operation),
@@ -398,6 +391,7 @@ impl EventLoop {
     pub(super) fn received(&mut self, place: usize, result: i32) {
         let connection = &mut self.connections[place];
         connection.is_receiving = false;
+        connection.moved = self.now;
         let Ok(count @ 1..) = usize::try_from(result) else {
             // The client has gone, or is cut off. What it asked for ends first.
             self.end(place);
@@ -450,10 +444,17 @@ impl Connection {
     }
 
     /// Whether it holds so much that this has to wait until some of it has left.
-    fn is_over_share(&mut self, operation: &Operation) -> bool {
-        let held = self.owed + self.outbox.waiting();
-        self.is_full = held > 0 && held + operation.length as usize > SHARE;
+    fn is_over_share(&mut self, operation: &Operation, bounds: &Bounds) -> bool {
+        let bytes = self.owed + self.outbox.waiting();
+        let is_large = bytes > 0 && bytes + operation.bytes() > bounds.share();
+        self.is_full = is_large || self.held >= bounds.requests;
         self.is_full
+    }
+
+    /// Whether it is in the middle of something that keeps memory: of a payload, or of replies.
+    pub(super) fn is_in_the_middle(&self) -> bool {
+        let is_in_payload = matches!(self.reading, Reading::Payload { bytes: Some(_), .. });
+        self.outbox.is_sending() || is_in_payload
     }
 
     fn took(&mut self, operation: &Operation) {

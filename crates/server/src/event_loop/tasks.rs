@@ -10,12 +10,12 @@
     reason = "copies blocks from the memory into which a command has read them"
 )]
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::SyncSender;
+use std::sync::{Arc, OnceLock};
 
 use block::{Extent, Instant, Lba, Sectors};
-use scheduler::background::{Order, State, TaskId};
+use scheduler::background::{Order, Progress, State, TaskId};
 use scheduler::freeblock::Wanted;
 
 use super::EventLoop;
@@ -39,6 +39,8 @@ pub struct Sink {
     pub portions: SyncSender<Portion>,
     /// How many of them it has not dealt with yet; it counts down.
     pub outstanding: Arc<AtomicUsize>,
+    /// What came of it, once it has had everything.
+    pub outcome: Arc<OnceLock<String>>,
 }
 
 /// What is to be read in the background.
@@ -70,9 +72,12 @@ pub(super) struct Ongoing {
     missing: Wanted,
     asked: u64,
     sink: Option<Sink>,
+    outcome: Arc<OnceLock<String>>,
     /// Suspended until the sink has caught up.
     is_held: bool,
     is_suspended: bool,
+    /// How far it was when that was asked last: the engine forgets those that have ended.
+    last: Option<Progress>,
     /// What was read and when, when the rate was last worked out, and the rate.
     pace: (Instant, u64, f64),
 }
@@ -80,6 +85,9 @@ pub(super) struct Ongoing {
 /// With so many portions that a sink has not dealt with its task is held. A choice: a second or two
 /// of free blocks.
 pub const HOLD: usize = 64;
+
+/// So many tasks are shown, those that have ended, too; the oldest of these go first. A choice.
+const MOST_SHOWN: usize = 64;
 
 /// How many portions a sink's channel has to have room for: those at which its task is held, and
 /// what the commands at the drive may still bring.
@@ -104,6 +112,13 @@ impl EventLoop {
         let mut wanted = Wanted::none(&self.engine.belief().geometry);
         wanted.add(extent).map_err(|error| error.to_string())?;
         let deadline = scan.deadline.map(|length| self.now + length);
+        while self.tasks.len() >= MOST_SHOWN {
+            let ended = self.tasks.iter().position(|task| task.sink.is_none());
+            match ended {
+                Some(place) => drop(self.tasks.remove(place)),
+                None => break,
+            }
+        }
         let order = Order {
             wanted: wanted.clone(),
             priority: scan.priority,
@@ -121,9 +136,11 @@ impl EventLoop {
             deadline,
             asked: wanted.left(),
             missing: wanted,
+            outcome: Arc::clone(&scan.sink.outcome),
             sink: Some(scan.sink),
             is_held: false,
             is_suspended: false,
+            last: None,
             pace: (self.now, 0, 0.0),
         });
         Ok(())
@@ -181,7 +198,8 @@ impl EventLoop {
         let (now, engine) = (self.now, &self.engine);
         let block = u64::from(self.shape.block_bytes);
         let each = self.tasks.iter_mut().filter_map(|task| {
-            let progress = engine.task(task.id)?;
+            let progress = engine.task(task.id).or(task.last)?;
+            task.last = Some(progress);
             let done = task.asked - task.missing.left();
             let passed = now.since(task.pace.0).as_secs_f64();
             if passed >= 1.0 {
@@ -206,6 +224,7 @@ impl EventLoop {
                 idle_bytes: progress.account.idle.blocks.0 * block,
                 paid_bytes: progress.account.paid.blocks.0 * block,
                 failed_bytes: progress.failed.0 * block,
+                outcome: task.outcome.get().cloned(),
                 mb_per_s: rate * block as f64 / 1e6,
                 eta_s: (rate > 0.0).then(|| task.missing.left() as f64 / rate),
             })

@@ -231,6 +231,8 @@ fn station(
     };
     let bounds = Bounds {
         memory: usize::try_from(limits.buffer_bytes).unwrap_or(usize::MAX),
+        connections: limits.connections as usize,
+        requests: limits.requests_per_connection as usize,
     };
     let name = format!("drive {}", config.name);
     let (scale, make) = (parts.scale, parts.back_end);

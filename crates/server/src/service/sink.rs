@@ -77,7 +77,9 @@ pub(super) fn begin(
     let sink = Sink {
         portions,
         outstanding: Arc::clone(&outstanding),
+        outcome: Arc::default(),
     };
+    let outcome = Arc::clone(&sink.outcome);
     let volume = order.volume.clone();
     let thread = thread::Builder::new().name(format!("scan {number}"));
     let taking = Taking {
@@ -87,9 +89,14 @@ pub(super) fn begin(
         outstanding,
         received,
     };
-    let spawned = thread.spawn(move || match child {
-        Some(child) => taking.feed(child, &volume),
-        None => taking.sum(&volume),
+    let spawned = thread.spawn(move || {
+        let ended = match child {
+            Some(child) => taking.feed(child),
+            None => taking.sum(),
+        };
+        info!(task = number, volume, ended, "a scan has ended");
+        // It is set once: here.
+        let _ = outcome.set(ended);
     });
     spawned.map_err(|error| format!("no thread for the scan: {error}"))?;
     Ok(sink)
@@ -116,17 +123,17 @@ struct Taking {
 }
 
 impl Taking {
-    fn sum(self, volume: &str) {
+    fn sum(self) -> String {
         let mut sum = SetSum::default();
         for portion in &self.received {
             sum.add(portion.offset - self.base, &portion.bytes);
             self.done_one();
         }
-        info!(task = self.number, volume, %sum, "a scan has ended");
+        format!("checksum {sum}")
     }
 
     /// Each portion is a line with its offset in the volume and its length, and then its bytes.
-    fn feed(self, mut child: Child, volume: &str) {
+    fn feed(self, mut child: Child) -> String {
         let mut pipe = child.stdin.take();
         for portion in &self.received {
             let offset = portion.offset - self.base;
@@ -142,8 +149,8 @@ impl Taking {
         }
         drop(pipe);
         match child.wait() {
-            Ok(status) => info!(task = self.number, volume, %status, "a scan's program has ended"),
-            Err(error) => warn!(task = self.number, %error, "a scan's program was lost"),
+            Ok(status) => format!("the program ended with {status}"),
+            Err(error) => format!("the program was lost: {error}"),
         }
     }
 

@@ -138,6 +138,7 @@ fn drive() -> Drive {
                 idle_bytes: 408_000_000,
                 paid_bytes: 100_000_000,
                 failed_bytes: 4096,
+                outcome: None,
                 mb_per_s: 2.31,
                 eta_s: Some(1988.0),
             },

@@ -210,7 +210,10 @@ fn event_loop(
         length,
         class: Class::default(),
     };
-    let bounds = Bounds { memory: MEMORY };
+    let bounds = Bounds {
+        memory: MEMORY,
+        ..Bounds::default()
+    };
     let clock = Clock::start(scale);
     EventLoop::new(clock, engine, back_end, vec![export], mailbox, bounds)
 }

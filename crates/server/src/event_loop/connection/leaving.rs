@@ -75,19 +75,21 @@ impl EventLoop {
         info!("a client has left");
     }
 
-    /// Cuts those off that take none of their replies; when to look again.
+    /// Cuts those off that take none of their replies, or stop in the middle of a payload.
     pub(in crate::event_loop) fn patrol(&mut self, patience: Duration) {
         let now = self.now;
         let slow: Vec<usize> = self
             .connections
             .iter()
             .filter(|(_, connection)| {
-                connection.outbox.is_sending() && now.since(connection.moved) > patience
+                connection.is_in_the_middle() && now.since(connection.moved) > patience
             })
             .map(|(place, _)| place)
             .collect();
         for place in slow {
-            warn!("a client takes none of its replies and is cut off");
+            warn!(
+                "a client has stopped in the middle of a request or of its replies and is cut off"
+            );
             self.cut_off(place);
         }
     }
