@@ -28,7 +28,12 @@ fuzz_target!(|text: &str| {
         ends.sort_unstable();
         assert!(ends.windows(2).all(|two| two[0].1 <= two[1].0), "{ends:?}");
         for export in &drive.exports {
-            assert!(drive.volumes.iter().any(|volume| volume.name == export.volume));
+            assert!(
+                drive
+                    .volumes
+                    .iter()
+                    .any(|volume| volume.name == export.volume)
+            );
         }
     }
 });

@@ -287,7 +287,7 @@ impl Engine {
         }
         let background = self.background.as_ref();
         let from = background.and_then(|background| background.idle_from(self.busy));
-        if from.is_some_and(|from| from <= now) && self.mode() == Mode::Positioning {
+        if from.is_some_and(|from| from <= now) {
             let leaves = self.head.view(&self.belief, now).start(Direction::Read);
             let head = self.head;
             let background = self.background.as_mut();

@@ -10,7 +10,7 @@
 //! machine that it is on.
 //!
 //! The drive's power can be cut. Then what its buffer held is taken out of the image again, as the
-//! model says: see [`volatile`]. Sectors that were being written are unreadable until they are
+//! model says: see `volatile`. Sectors that were being written are unreadable until they are
 //! written again. That is remembered in memory: a service that begins anew finds old or new bytes
 //! in them.
 
