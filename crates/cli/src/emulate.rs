@@ -14,6 +14,7 @@ use server::back_end::emulated::Emulated;
 use server::back_end::file::Image;
 use server::capture::{Belief, Recorder, Setting};
 use server::clock::{Clock, TimeScale};
+use server::config::{Log, LogFormat};
 use server::event_loop::{Bounds, EventLoop, Export, LONGEST};
 use server::listener::{Directory, Listener};
 use server::nbd::Context;
@@ -22,8 +23,10 @@ use server::station::Station;
 use server::tls::Security;
 use signal_hook::consts::{SIGINT, SIGTERM, SIGUSR1};
 use signal_hook::iterator::Signals;
+use tracing::Level;
 
 use crate::output::{Failure, print};
+use crate::serve;
 use crate::simulate::truth::{Truth, TruthArguments};
 use crate::simulate::{policy, profile, profile_text};
 
@@ -64,6 +67,10 @@ pub struct Arguments {
 /// # Errors
 /// If the drive, the image or the socket cannot be had.
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
+    serve::log_as(&Log {
+        level: Level::WARN,
+        format: LogFormat::Text,
+    });
     let truth = arguments
         .truth
         .truth(arguments.seed)

@@ -151,7 +151,8 @@ fn listen_to_signals(running: &Arc<Running>) -> Result<(), Failure> {
     Ok(())
 }
 
-fn log_as(log: &config::Log) {
+/// From now on what happens is written to standard error.
+pub(crate) fn log_as(log: &config::Log) {
     let to = tracing_subscriber::fmt()
         .with_max_level(log.level)
         .with_writer(std::io::stderr);

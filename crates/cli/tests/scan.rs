@@ -79,6 +79,31 @@ fn in_firmware_a_scan_is_free() {
     }
 }
 
+/// A belief that was profiled from timings alone: the scan goes on, and costs what its guard may cost.
+#[test]
+fn with_a_profiled_belief_a_scan_is_external_and_costs_no_more_than_its_budget() {
+    let scene = Scene::with(&[]);
+    scene.prints("profile --drive seagate-cheetah-18lp --seed 3 -o found.toml");
+    let load = "simulate --drive seagate-cheetah-18lp --write-cache off --look-ahead off --bus-mb-s 80 \
+                --seek-noise-us 60 --workload oltp --think-ms 0 --policy sptf-sw60 \
+                --scan --scan-until 10 --guard learned --belief found.toml";
+    let json = scene.json(load);
+    assert_eq!(json["mode"], "external");
+    assert_eq!(json["truth"]["belief"], "found.toml");
+    check_promised(&json);
+    let loss =
+        number(&json, "foreground_mean_ms") / number(&json["baseline"], "foreground_mean_ms") - 1.0;
+    // The guard's budget is 1 %; over the first hundredth, while it learns, it may be a little more.
+    assert!(loss < 0.01, "{loss}");
+    assert!(number(&json, "free_mb_s") > 1.5, "{json}");
+    let (wanted, left) = (number(&json, "wanted_blocks"), number(&json, "left_blocks"));
+    assert!((wanted - left) / wanted >= 0.1, "{left} of {wanted} left");
+    assert_eq!(json["results"][0]["tracking"]["mode"], "positioning");
+    // Of another drive it is no belief.
+    let other = scene.run("simulate --drive dec-rz26 --workload oltp --scan --belief found.toml");
+    assert_eq!(other.status.code(), Some(2), "{other:?}");
+}
+
 #[test]
 fn a_load_that_pauses_leaves_idle_time_and_a_set_of_several_ranges_is_all_read() {
     let scene = Scene::with(&[]);

@@ -68,7 +68,8 @@ impl Scene {
             given.push(command.id);
         }
         for id in given {
-            self.now = self.now + self.some();
+            let later = self.some();
+            self.now += later;
             let outcome = Outcome {
                 id,
                 at: self.now,
@@ -120,7 +121,7 @@ fn a_task_gets_idle_time_and_no_gaps() {
     while scene.engine.task(scene.task).expect("a task").state == State::Active {
         turns += 1;
         assert!(turns < 10_000, "{:?} left", left(&scene));
-        scene.now = scene.now + Duration::from_millis(20);
+        scene.now += Duration::from_millis(20);
         scene.serve();
     }
     assert_eq!(left(&scene), Sectors(0));
