@@ -15,7 +15,7 @@ GUEST := $(CURDIR)/target/guest
 
 # Suites that others wrote and what they need: NBD clients, loads, file systems over FUSE and loop,
 # a browser for the status page.
-SUITE_PACKAGES := fio qemu-utils libnbd-bin e2fsprogs xfsprogs btrfs-progs fuse3 chromium
+SUITE_PACKAGES := procps mount fio qemu-utils libnbd-bin e2fsprogs xfsprogs btrfs-progs fuse3 chromium
 
 # Built once and kept beside what is built from here: 2 minutes on 2 cores.
 TOOLS := $(CURDIR)/target/tools
