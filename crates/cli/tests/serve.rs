@@ -104,6 +104,9 @@ write_cache = false
 name = "small"
 offset = 0
 size = {BYTES}
+[[drive.volume]]
+name = "all"
+offset = {BYTES}
 [[drive.export]]
 name = "small"
 volume = "small"
@@ -168,12 +171,32 @@ fn a_scan_hands_over_every_block_once_and_its_checksum_tells_them_apart() {
 }
 
 #[test]
+fn a_service_comes_to_rest_while_it_is_scanned() {
+    let service = Service::start(&[], "");
+    // A gigabyte: it takes seconds even a hundred times as fast as the drive was.
+    let words = [
+        "scan",
+        "--detach",
+        "all",
+        "--command",
+        "sh",
+        "-c",
+        "cat >/dev/null",
+    ];
+    let (is_good, text) = service.run(&words);
+    assert!(is_good, "{text}");
+    let status = service.json(&["ctl", "--json", "tasks"]);
+    assert_eq!(status[0]["tasks"][0]["state"], "active", "{status}");
+    service.end();
+}
+
+#[test]
 fn what_cannot_be_scanned_or_served_is_refused_with_what_was_expected() {
     let service = Service::start(&[], "");
     let (is_good, text) = service.run(&["scan", "large"]);
     assert!(!is_good);
     assert!(
-        text.contains("no volume large: expected one of small"),
+        text.contains("no volume large: expected one of small, all"),
         "{text}"
     );
     let (is_good, text) = service.run(&["ctl", "suspend", "7"]);

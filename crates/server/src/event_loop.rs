@@ -228,6 +228,7 @@ impl EventLoop {
                 (posted.reply)(Err(Failed::ShuttingDown));
             }
         }
+        self.leave_tasks();
         let places: Vec<usize> = self.connections.iter().map(|(place, _)| place).collect();
         for place in places {
             self.end(place);

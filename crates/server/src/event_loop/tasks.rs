@@ -232,6 +232,15 @@ impl EventLoop {
         each.collect()
     }
 
+    /// Nothing more is read for tasks: the drive would never come to rest.
+    pub(super) fn leave_tasks(&mut self) {
+        for task in &mut self.tasks {
+            task.sink = None;
+            // Those that have ended are not under way.
+            let _ = self.engine.abort_task(self.now, task.id);
+        }
+    }
+
     /// Whether there is a task under way.
     pub(super) fn has_tasks(&self) -> bool {
         let mut ids = self.tasks.iter().map(|task| task.id);
