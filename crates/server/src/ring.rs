@@ -8,7 +8,8 @@
 
 use std::io;
 use std::os::fd::RawFd;
-use std::time::Duration;
+use std::time::{Duration, Instant};
+use std::{hint, thread};
 
 use io_uring::types::{Fd, SubmitArgs, Timespec};
 use io_uring::{IoUring, opcode, squeue};
@@ -60,11 +61,19 @@ pub struct Ring {
     ring: IoUring,
     /// Whether the arena is registered, so that the kernel need not look its pages up each time.
     fixed: Option<(usize, usize)>,
+    /// Receives, which are handed over when everything else was.
+    receives: Vec<squeue::Entry>,
+    /// The last wait was so short that sleeping was not worth it.
+    is_brisk: bool,
 }
 
 /// How many operations may be handed to the kernel at once; more are handed over in turns. A
 /// choice: above any depth that clients use.
 const ENTRIES: u32 = 1024;
+
+/// For how long it is looked for an end before the thread sleeps, if the last wait was short. A
+/// choice: about what falling asleep and being woken take, so that at most as much is lost as is won.
+const SPIN: Duration = Duration::from_micros(10);
 
 impl Ring {
     /// A ring, with `arena` registered if the limits on locked memory allow it.
@@ -75,6 +84,8 @@ impl Ring {
         let mut builder = IoUring::builder();
         // One thread submits, and the kernel's part of the work is done when that thread waits.
         builder.setup_single_issuer().setup_defer_taskrun();
+        // It can be seen without a call whether there is such work.
+        builder.setup_taskrun_flag();
         let ring = builder.build(ENTRIES).or_else(|_| IoUring::new(ENTRIES))?;
         let region = arena.region();
         // SAFETY: the arena outlives the ring in the event loop that owns both.
@@ -83,6 +94,8 @@ impl Ring {
         Ok(Ring {
             ring,
             fixed: registered.is_ok().then_some(whole),
+            receives: Vec::new(),
+            is_brisk: false,
         })
     }
 
@@ -146,13 +159,13 @@ impl Ring {
         self.push(entry, ticket);
     }
 
-    /// Receives what is there, at most all of `memory`.
+    /// Receives what is there, at most all of `memory`. It begins when everything else has begun.
     ///
     /// # Safety
     /// As for [`Ring::read`].
     pub unsafe fn receive(&mut self, ticket: Ticket, socket: RawFd, memory: Memory) {
         let entry = opcode::Recv::new(Fd(socket), memory.at, memory.length as u32).build();
-        self.push(entry, ticket);
+        self.receives.push(entry.user_data(ticket.number()));
     }
 
     /// Sends the pieces that `message` names.
@@ -167,11 +180,23 @@ impl Ring {
         self.push(entry, ticket);
     }
 
-    /// Hands everything over, and waits until something has ended or `longest` is over.
+    /// Hands everything over, and waits until something has ended or `longest` is over. Before it
+    /// receives anything it rests: nobody can wake it in that time.
     ///
     /// # Errors
     /// If the kernel refuses the queues as a whole, which is a bug.
-    pub fn submit_and_wait(&mut self, longest: Option<Duration>) -> io::Result<()> {
+    pub fn submit_and_wait(&mut self, rest: Duration, longest: Option<Duration>) -> io::Result<()> {
+        if !rest.is_zero() {
+            self.ring.submit()?;
+            thread::sleep(rest);
+        }
+        while let Some(entry) = self.receives.pop() {
+            self.enqueue(&entry);
+        }
+        let begun = Instant::now();
+        if self.is_brisk && !self.spin(begun, longest)? {
+            self.is_brisk = false;
+        }
         let result = match longest {
             Some(longest) => {
                 let wait = Timespec::from(longest);
@@ -180,12 +205,28 @@ impl Ring {
             }
             None => self.ring.submit_and_wait(1),
         };
+        self.is_brisk |= begun.elapsed() < SPIN + SPIN;
         match result {
             Ok(_) => Ok(()),
             Err(error) => match error.raw_os_error() {
                 Some(libc::ETIME | libc::EINTR | libc::EBUSY | libc::EAGAIN) => Ok(()),
                 _ => Err(error),
             },
+        }
+    }
+
+    /// Looks whether something ends for a moment; whether something has.
+    fn spin(&mut self, begun: Instant, longest: Option<Duration>) -> io::Result<bool> {
+        self.ring.submit()?;
+        let longest = longest.map_or(SPIN, |longest| longest.min(SPIN));
+        loop {
+            if self.ring.submission().taskrun() || !self.ring.completion().is_empty() {
+                return Ok(true);
+            }
+            if begun.elapsed() >= longest {
+                return Ok(false);
+            }
+            hint::spin_loop();
         }
     }
 
@@ -203,9 +244,12 @@ impl Ring {
     }
 
     fn push(&mut self, entry: squeue::Entry, ticket: Ticket) {
-        let entry = entry.user_data(ticket.number());
+        self.enqueue(&entry.user_data(ticket.number()));
+    }
+
+    fn enqueue(&mut self, entry: &squeue::Entry) {
         // SAFETY: what the entry names stays, as the callers of the functions above promise.
-        while unsafe { self.ring.submission().push(&entry) }.is_err() {
+        while unsafe { self.ring.submission().push(entry) }.is_err() {
             // The queue is full: the kernel takes what is there.
             let _ = self.ring.submit();
         }

@@ -48,6 +48,8 @@ struct Batch {
     /// Buffers that are given back when the batch has been sent.
     buffers: Vec<Bytes>,
     length: usize,
+    /// How many heads.
+    replies: usize,
 }
 
 /// A slice of a batch as TLS has it, and how many bytes of it were sent.
@@ -88,8 +90,10 @@ impl Outbox {
             heads,
             pieces,
             length,
+            replies,
             ..
         } = &mut self.filling;
+        *replies += 1;
         let from = heads.len();
         write(heads);
         let to = heads.len();
@@ -107,6 +111,11 @@ impl Outbox {
             self.filling.pieces.push(Piece::Memory(memory));
         }
         self.filling.buffers.push(bytes);
+    }
+
+    /// Replies that have gathered.
+    pub(super) fn replies(&self) -> usize {
+        self.filling.replies
     }
 
     /// Whether there is nothing to send, and nothing being sent.
@@ -295,6 +304,7 @@ impl Batch {
         self.heads.clear();
         self.pieces.clear();
         self.length = 0;
+        self.replies = 0;
         free.append(&mut self.buffers);
     }
 }

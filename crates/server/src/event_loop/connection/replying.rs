@@ -56,8 +56,9 @@ impl EventLoop {
         self.leave_if_done(place);
     }
 
-    /// Hands all replies to the kernel.
-    pub(in crate::event_loop) fn send_all(&mut self) {
+    /// Hands all replies to the kernel: how many the client gets that gets fewest of them.
+    pub(in crate::event_loop) fn send_all(&mut self) -> Option<usize> {
+        let mut fewest = None;
         while let Some(place) = self.answered.pop() {
             let Some(connection) = self.connections.get_mut(place) else {
                 continue;
@@ -66,12 +67,15 @@ impl EventLoop {
             if !connection.outbox.is_sending() {
                 connection.moved = self.now;
             }
+            let replies = connection.outbox.replies();
+            fewest = Some(fewest.map_or(replies, |fewest: usize| fewest.min(replies)));
             let (outbox, mut way) = connection.way(place, &mut self.ring);
             match outbox.send(&mut way) {
                 Ok(()) => self.leave_if_done(place),
                 Err(_) => self.cut_off(place),
             }
         }
+        fewest
     }
 
     /// Tells a client how its operation ended.
