@@ -20,7 +20,7 @@ use simulator::workload::{Overrides, Synthetic};
 use super::finding::{Finding, Measured, Shape};
 use super::scene::{HeadSwitch, Model, Scene, load};
 use super::{Bench, Found, Measurement, prediction};
-use crate::bench::cpu_time;
+use crate::bench::simulate::cpu_time;
 use crate::output::Failure;
 
 /// The measurement.

@@ -1,0 +1,283 @@
+//! What benchmarks of the service are made of: servers as processes of their own, and fio as their
+//! client.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+use std::{env, thread};
+
+use server::control;
+use server::control::protocol::Ask;
+use server::status::Status;
+
+use crate::output::Failure;
+
+/// A program that has to be installed.
+pub struct Needed {
+    pub program: &'static str,
+    /// Debian's package.
+    pub package: &'static str,
+}
+
+/// fio, the client of all of them.
+pub const FIO: Needed = Needed {
+    program: "fio",
+    package: "fio",
+};
+
+/// Refuses to begin without one of them.
+pub fn need(all: &[Needed]) -> Result<(), Failure> {
+    let path = env::var_os("PATH").unwrap_or_default();
+    let is_there =
+        |program: &str| env::split_paths(&path).any(|folder| folder.join(program).is_file());
+    for Needed { program, package } in all {
+        if !is_there(program) {
+            return Err(Failure::input(format!(
+                "{program} is not installed: expected it in PATH (apt-get install {package})"
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// Which core a process is kept on, so that client and server do not take it from each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Core {
+    Client,
+    Server,
+}
+
+/// A command that runs on one core: the first is the client's, the last the server's. With one core
+/// there is nothing to choose.
+pub fn on(core: Core, program: impl AsRef<std::ffi::OsStr>) -> Command {
+    let cores = thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    if cores == 1 {
+        return Command::new(program);
+    }
+    let place = match core {
+        Core::Client => 0,
+        Core::Server => cores - 1,
+    };
+    let mut command = Command::new("taskset");
+    command
+        .args(["--cpu-list", &place.to_string()])
+        .arg(program);
+    command
+}
+
+/// A server that runs beside this process. It is ended when it is dropped.
+pub struct Server {
+    child: Child,
+    log: PathBuf,
+}
+
+impl Server {
+    /// Starts it; what it says goes to `NAME.log` in the folder.
+    pub fn start(name: &str, mut command: Command, folder: &Path) -> Result<Self, Failure> {
+        let log = folder.join(format!("{name}.log"));
+        let begun = File::create(&log).and_then(|file| {
+            let also = file.try_clone()?;
+            command
+                .stdin(Stdio::null())
+                .stdout(file)
+                .stderr(also)
+                .spawn()
+        });
+        let child = begun.map_err(|error| Failure::failed(format!("{name}: {error}")))?;
+        Ok(Server { child, log })
+    }
+
+    /// Waits until something is there, or the server has ended.
+    pub fn wait_until(&mut self, mut is_there: impl FnMut() -> bool) -> Result<(), Failure> {
+        for _ in 0..LONGEST_START.as_millis() / LOOK_AGAIN.as_millis() {
+            if is_there() {
+                return Ok(());
+            }
+            let ended = self.child.try_wait().map_err(Failure::failed)?;
+            if ended.is_some() {
+                break;
+            }
+            thread::sleep(LOOK_AGAIN);
+        }
+        let said = fs::read_to_string(&self.log).unwrap_or_default();
+        let last = said.lines().next_back().unwrap_or("nothing");
+        Err(Failure::failed(format!(
+            "a server did not begin; it said: {last}"
+        )))
+    }
+
+    /// The CPU time of all its threads so far.
+    pub fn cpu_time(&self) -> Result<Duration, Failure> {
+        let path = format!("/proc/{}/stat", self.child.id());
+        let text = fs::read_to_string(&path).map_err(Failure::failed)?;
+        cpu_time(&text).ok_or_else(|| Failure::failed(format!("{path}: expected times (proc(5))")))
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let terminate = rustix::process::Pid::from_child(&self.child);
+        let _ = rustix::process::kill_process(terminate, rustix::process::Signal::TERM);
+        let _ = self.child.wait();
+    }
+}
+
+/// The times of `/proc/PID/stat`, in its hundredths of a second (proc(5): fields 14 and 15, after a
+/// name in brackets that may have anything in it).
+fn cpu_time(text: &str) -> Option<Duration> {
+    let (_, rest) = text.rsplit_once(')')?;
+    let mut fields = rest.split_whitespace().skip(11);
+    let mut next = || fields.next()?.parse::<u64>().ok();
+    Some(Duration::from_millis((next()? + next()?) * 10))
+}
+
+/// `headtime serve` of a configuration.
+pub struct Service {
+    pub server: Server,
+    control: PathBuf,
+}
+
+impl Service {
+    /// Starts one on a core of its own and waits until it answers. Its control socket is
+    /// `NAME.control` in the folder, as its configuration has to say.
+    pub fn start(name: &str, config: &str, folder: &Path) -> Result<Self, Failure> {
+        let file = folder.join(format!("{name}.toml"));
+        fs::write(&file, config).map_err(Failure::failed)?;
+        let mut command = on(Core::Server, env::current_exe().map_err(Failure::failed)?);
+        command.arg("serve").arg(&file);
+        let mut server = Server::start(name, command, folder)?;
+        let control = folder.join(format!("{name}.control"));
+        server.wait_until(|| control::ask(&control, &Ask::Status).is_ok())?;
+        Ok(Service { server, control })
+    }
+
+    pub fn ask(&self, ask: &Ask) -> Result<serde_json::Value, Failure> {
+        control::ask(&self.control, ask).map_err(Failure::failed)
+    }
+
+    pub fn status(&self) -> Result<Status, Failure> {
+        serde_json::from_value(self.ask(&Ask::Status)?).map_err(Failure::failed)
+    }
+}
+
+/// What fio says of a job's requests.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Load {
+    pub iops: f64,
+    /// How many requests there were.
+    pub requests: u64,
+    pub mean_ms: f64,
+    pub p99_ms: f64,
+    pub mb_per_s: f64,
+}
+
+/// Runs fio with these arguments, on the client's core; its jobs by their names.
+pub fn fio(arguments: &[String], folder: &Path) -> Result<Vec<(String, Load)>, Failure> {
+    let output = folder.join("fio.json");
+    let mut command = on(Core::Client, FIO.program);
+    command.args(arguments).arg("--output-format=json");
+    command.arg(format!("--output={}", output.display()));
+    let ran = command
+        .current_dir(folder)
+        .output()
+        .map_err(Failure::failed)?;
+    let text = fs::read_to_string(&output).unwrap_or_default();
+    let jobs = loads(&text).filter(|_| ran.status.success());
+    jobs.ok_or_else(|| {
+        let said = String::from_utf8_lossy(&ran.stderr);
+        let line = said
+            .lines()
+            .next_back()
+            .unwrap_or("nothing on standard error");
+        Failure::failed(format!("fio has failed: {line}"))
+    })
+}
+
+/// The jobs of fio's JSON. There may be notes before it.
+fn loads(text: &str) -> Option<Vec<(String, Load)>> {
+    let json: serde_json::Value = serde_json::from_str(&text[text.find('{')?..]).ok()?;
+    json["jobs"].as_array()?.iter().map(load).collect()
+}
+
+fn load(job: &serde_json::Value) -> Option<(String, Load)> {
+    let name = job["jobname"].as_str()?.to_owned();
+    let (read, write) = (&job["read"], &job["write"]);
+    let sum = |key: &str| Some(read[key].as_f64()? + write[key].as_f64()?);
+    let requests = sum("total_ios")?;
+    let weighed =
+        |of: &serde_json::Value| Some(of["clat_ns"]["mean"].as_f64()? * of["total_ios"].as_f64()?);
+    // Reads are what somebody waits for; a mixed load's 99th percentile is theirs.
+    let p99 = &read["clat_ns"]["percentile"]["99.000000"];
+    let load = Load {
+        iops: sum("iops")?,
+        requests: requests as u64,
+        mean_ms: (weighed(read)? + weighed(write)?) / requests.max(1.0) / 1e6,
+        p99_ms: p99.as_f64().unwrap_or(0.0) / 1e6,
+        mb_per_s: sum("bw_bytes")? / 1e6,
+    };
+    Some((name, load))
+}
+
+/// The middle one.
+pub fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    match values.len() {
+        0 => f64::NAN,
+        count => values[count / 2],
+    }
+}
+
+/// A choice: reading a profile and making an image take a moment on a busy machine.
+const LONGEST_START: Duration = Duration::from_secs(20);
+/// A choice.
+const LOOK_AGAIN: Duration = Duration::from_millis(20);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cpu_time_is_read_behind_any_name() {
+        let text = "12 (a) b (c)) S 1 2 3 4 5 6 7 8 9 10 150 25 0 0 20";
+        assert_eq!(cpu_time(text), Some(Duration::from_millis(1750)));
+        assert_eq!(cpu_time("12 (a) S 1"), None);
+    }
+
+    #[test]
+    fn a_job_of_fio_has_reads_and_writes() {
+        let text = r#"note: {"jobs":[{"jobname":"x",
+            "read":{"iops":10.0,"total_ios":30,"bw_bytes":1000000,
+                    "clat_ns":{"mean":2000000.0,"percentile":{"99.000000":5000000}}},
+            "write":{"iops":5.0,"total_ios":10,"bw_bytes":500000,"clat_ns":{"mean":6000000.0}}}]}"#;
+        let text = text.trim_start_matches("note: ");
+        let jobs = loads(text).expect("it is fio's");
+        let expected = Load {
+            iops: 15.0,
+            requests: 40,
+            mean_ms: 3.0,
+            p99_ms: 5.0,
+            mb_per_s: 1.5,
+        };
+        assert_eq!(jobs, [("x".to_owned(), expected)]);
+        assert_eq!(loads("nothing"), None);
+    }
+
+    #[test]
+    fn what_is_not_installed_is_named_with_its_package() {
+        let missing = Needed {
+            program: "no-such-program-as-this",
+            package: "its-package",
+        };
+        let Err(Failure::Input(problem)) = need(&[missing]) else {
+            panic!("it is not there");
+        };
+        assert!(problem.contains("apt-get install its-package"), "{problem}");
+    }
+
+    #[test]
+    fn the_median_is_not_moved_by_one() {
+        assert_eq!(median(vec![5.0, 1.0, 900.0]), 5.0);
+        assert!(median(Vec::new()).is_nan());
+    }
+}
