@@ -60,7 +60,7 @@ buffer_size = "64 MiB"
 END
 }
 serve() {
-    rm -f log
+    : >log
     headtime serve c.toml >log 2>&1 &
     server=$!
     until grep -q 'control socket' log; do pause $server; done
