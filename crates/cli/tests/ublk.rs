@@ -148,11 +148,16 @@ nodes
 ctl stop
 wait $server
 nodes
+chmod 666 image
+mkdir /etc
+echo user:x:1000:1000::/tmp:/bin/sh >/etc/passwd
+su user -c 'headtime serve c.toml' >user 2>&1 && exit 1
+grep error user
 rm /dev/ublk-control
 refused
 "#;
 
-const EXPECTED: [&str; 25] = [
+const EXPECTED: [&str; 26] = [
     "devices /dev/ublkb0 /dev/ublkb1 /dev/ublkb2",
     "read-only 0 1 bytes 98304",
     "killed 137",
@@ -183,6 +188,8 @@ const EXPECTED: [&str; 25] = [
     "nodes ublkb0",
     "stopping",
     "nodes",
+    "error: [ublk]: /dev/ublk-control: Permission denied (os error 13): ublk devices are made by \
+     root: begin the service as root",
     "error: [ublk]: /dev/ublk-control: No such file or directory (os error 2): the kernel's \
      module ublk_drv is not loaded: `modprobe ublk_drv`, from Linux 6.0 on",
 ];

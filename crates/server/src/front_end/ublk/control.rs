@@ -76,8 +76,8 @@ impl Control {
         let file = File::options().read(true).write(true).open(PATH);
         let file = file.map_err(|error| Failed::NoDriver {
             advice: match error.kind() {
-                io::ErrorKind::NotFound => NOT_LOADED,
-                _ => NOT_ALLOWED,
+                io::ErrorKind::PermissionDenied => NOT_ALLOWED,
+                _ => NOT_LOADED,
             },
             error,
         })?;
