@@ -58,6 +58,7 @@ guest-setup: setup
 
 guest: guest-setup ## Only the tests in a kernel of their own: ublk, SCSI (3 s a boot)
 	cargo test --locked --package guest --package server --test guest --lib
+	cargo test --locked --package headtime --test ublk
 
 suites-setup: setup
 	@.ci/packages $(SUITE_PACKAGES)

@@ -12,6 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use rustix::event::{EventfdFlags, eventfd};
 
+use crate::arena::Memory;
 use crate::event_loop::EventLoop;
 use crate::event_loop::connection::Newcomer;
 use crate::operation::{Ask, Failed};
@@ -36,13 +37,50 @@ pub struct Posted {
     pub offset: u64,
     /// How many bytes.
     pub length: u64,
-    /// The bytes of a write.
-    pub bytes: Vec<u8>,
+    /// Where its bytes are.
+    pub contents: Contents,
     /// Called on the loop's thread, with what was read: it must not take long.
     pub reply: Reply,
 }
 
-/// What is called when an operation has ended; of a read with the bytes.
+/// Where the bytes of a posted operation are.
+pub enum Contents {
+    /// Those of a write, which the loop copies into its own memory; of others there are none.
+    Owned(Vec<u8>),
+    /// The loop uses the memory of whoever has posted: nothing is copied.
+    Lent(Lent),
+}
+
+/// Memory from which a write is carried out, or into which a read is.
+pub struct Lent(Memory);
+
+impl Lent {
+    /// Lends it.
+    ///
+    /// # Safety
+    /// Until the operation's reply has been called or dropped, the memory must be there, and nobody
+    /// else may use it.
+    #[allow(unsafe_code, reason = "whoever lends has to promise something")]
+    pub unsafe fn new(memory: Memory) -> Self {
+        Lent(memory)
+    }
+
+    pub(crate) fn memory(&self) -> Memory {
+        self.0
+    }
+}
+
+impl Contents {
+    /// How many bytes there are.
+    pub(crate) fn length(&self) -> u64 {
+        match self {
+            Contents::Owned(bytes) => bytes.len() as u64,
+            Contents::Lent(lent) => lent.0.length as u64,
+        }
+    }
+}
+
+/// What is called when an operation has ended; of a read with the bytes, unless they were lent.
 pub type Reply = Box<dyn FnOnce(Result<&[u8], Failed>) + Send>;
 
 /// The mailbox of one loop.

@@ -24,9 +24,11 @@ use crate::mailbox::Mailbox;
 use crate::status::{self, Status};
 use crate::tls::Security;
 
+mod devices;
 mod drives;
 mod sink;
 
+use devices::Devices;
 use drives::Drive;
 
 /// Why a service could not begin.
@@ -74,6 +76,7 @@ pub struct Running {
 struct Doors {
     listeners: Vec<Listener>,
     mounts: Vec<fuse::Mount>,
+    devices: Devices,
 }
 
 /// How long a loop may take to say how it is. It never takes that long unless it is stuck.
@@ -89,16 +92,6 @@ impl Running {
         file: Option<PathBuf>,
         activated: Activated,
     ) -> Result<Arc<Self>, ServeError> {
-        if config.ublk.is_some() {
-            return Err(ServeError::Listen {
-                what: "[ublk]".to_owned(),
-                error: io::Error::new(
-                    io::ErrorKind::Unsupported,
-                    "serve does not make ublk devices yet: expected [fuse] and `losetup \
-                     --direct-io=on`, or NBD",
-                ),
-            });
-        }
         let mut drives = Vec::new();
         for drive in &config.drives {
             let started = Drive::start(drive, &config.limits);
@@ -111,6 +104,7 @@ impl Running {
         let doors = Doors {
             listeners: listen(&config, &shown, activated)?,
             mounts: mount(&config, &drives)?,
+            devices: Devices::begin(&config, &drives)?,
         };
         Ok(Arc::new(Running {
             file,
@@ -143,9 +137,10 @@ impl Running {
     }
 
     fn close_doors(&self) {
-        let Doors { listeners, mounts } = std::mem::take(&mut *locked(&self.doors));
-        drop(listeners);
-        drop(mounts);
+        let doors = std::mem::take(&mut *locked(&self.doors));
+        drop(doors.listeners);
+        drop(doors.mounts);
+        doors.devices.stop();
     }
 
     fn turn(&self, to: status::State) {
@@ -182,6 +177,7 @@ impl control::Service for Running {
             connections.extend(clients);
             drives.push(drive.described(picture));
         }
+        connections.extend(locked(&self.doors).devices.connections());
         Status {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             uptime_s: self.began.elapsed().as_secs_f64(),

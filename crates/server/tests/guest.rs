@@ -3,29 +3,12 @@
 
 use std::os::unix::fs::FileExt;
 
-use guest::{Failed, Guest, Output};
+use guest::Guest;
 
-/// Runs the script and answers with what it printed. None if something is not installed, which is
-/// said, and is a failure in CI.
-#[allow(clippy::print_stdout, reason = "what was skipped is said in the log")]
-fn run(guest: Result<Guest, Failed>, script: &str) -> Option<String> {
-    match guest.and_then(|guest| guest.run(script)) {
-        Ok(Output {
-            status: 0, text, ..
-        }) => Some(text),
-        Ok(Output {
-            status,
-            text,
-            kernel,
-        }) => panic!("the script ended with {status}:\n{text}\nits kernel:\n{kernel}"),
-        Err(missing @ Failed::Missing { .. }) => {
-            assert_ne!(std::env::var("CI").as_deref(), Ok("true"), "{missing}");
-            println!("skipped: {missing}");
-            None
-        }
-        Err(other) => panic!("{other}"),
-    }
-}
+#[path = "guest/run.rs"]
+mod run;
+
+use run::run;
 
 #[test]
 fn a_kernel_boots_loads_modules_and_formats_a_disk() {

@@ -14,7 +14,7 @@ use block::{
 use super::{EventLoop, Stopping};
 use crate::arena::{Buffer, Memory};
 use crate::back_end::{Punch, Span};
-use crate::mailbox::{Posted, Reply};
+use crate::mailbox::{Contents, Posted, Reply};
 use crate::nbd::request::Header;
 use crate::operation::{Ask, Failed, Pace, Space};
 
@@ -53,6 +53,8 @@ pub(super) enum Bytes {
     Own(Buffer),
     /// Those of the device, where the back end has them in memory.
     Mapped(Memory),
+    /// Those of whoever has posted the operation.
+    Lent(Memory),
 }
 
 impl Bytes {
@@ -60,7 +62,7 @@ impl Bytes {
         match self {
             Bytes::None => None,
             Bytes::Own(buffer) => Some(buffer.memory()),
-            Bytes::Mapped(memory) => Some(*memory),
+            Bytes::Mapped(memory) | Bytes::Lent(memory) => Some(*memory),
         }
     }
 }
@@ -385,16 +387,13 @@ impl EventLoop {
             offset: posted.offset,
             length: posted.length,
         };
-        if let Err(failed) = self.check(&operation, &posted.bytes) {
+        if let Err(failed) = self.check(&operation, &posted.contents) {
             (posted.reply)(Err(failed));
             return Ok(());
         }
-        let Some(mut bytes) = self.bytes_for(&operation) else {
+        let Some(bytes) = self.bytes_of_post(&operation, &posted.contents) else {
             return Err(posted);
         };
-        if let (Bytes::Own(buffer), Ask::Write { .. }) = (&mut bytes, posted.ask) {
-            buffer.bytes_mut().copy_from_slice(&posted.bytes);
-        }
         let from = From::Posted(posted.reply);
         match self.begin(from, operation, bytes) {
             Ok(()) => Ok(()),
@@ -408,8 +407,24 @@ impl EventLoop {
         }
     }
 
+    /// Memory for a posted operation's bytes, with those of a write in it; nothing if there is none
+    /// now.
+    fn bytes_of_post(&mut self, operation: &Operation, contents: &Contents) -> Option<Bytes> {
+        match (contents, operation.ask) {
+            (Contents::Lent(lent), Ask::Read | Ask::Write { .. }) => {
+                Some(Bytes::Lent(lent.memory()))
+            }
+            (Contents::Owned(given), Ask::Write { .. }) => {
+                let mut buffer = self.arena.allocate(given.len())?;
+                buffer.bytes_mut().copy_from_slice(given);
+                Some(Bytes::Own(buffer))
+            }
+            _ => self.bytes_for(operation),
+        }
+    }
+
     /// Whether a posted operation makes sense. Those of connections were checked by the protocol.
-    fn check(&self, operation: &Operation, bytes: &[u8]) -> Result<(), Failed> {
+    fn check(&self, operation: &Operation, contents: &Contents) -> Result<(), Failed> {
         let Some(export) = self.exports.get(operation.export) else {
             return Err(Failed::Invalid);
         };
@@ -421,8 +436,10 @@ impl EventLoop {
         let is_inside = end.is_some_and(|end| end <= export.length);
         let is_aligned =
             operation.offset.is_multiple_of(block) && operation.length.is_multiple_of(block);
-        let carries = match operation.ask {
-            Ask::Write { .. } => bytes.len() as u64 == operation.length,
+        let carries = match (operation.ask, contents) {
+            (Ask::Write { .. }, _) | (Ask::Read, Contents::Lent(_)) => {
+                contents.length() == operation.length
+            }
             _ => true,
         };
         if !carries || !is_aligned || !is_inside {

@@ -18,6 +18,7 @@
 
 mod buffer;
 mod control;
+mod exported;
 mod pending;
 mod queue;
 mod wire;
@@ -26,7 +27,8 @@ use std::io;
 use std::thread::JoinHandle;
 
 pub use buffer::Buffer;
-pub use control::{Control, State};
+pub use control::{Control, Found, State};
+pub use exported::{Exported, Tally};
 pub use pending::Pending;
 
 use pending::Ends;
@@ -54,6 +56,28 @@ pub struct Shape {
     pub access: Access,
     /// Whether space can be given back.
     pub space: Trims,
+}
+
+/// What of a device its clients rely on, so that no other server may change it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Face {
+    /// Its length in bytes.
+    pub bytes: u64,
+    /// Bytes of a logical block.
+    pub logical_block: u32,
+    /// Whether they may write.
+    pub access: Access,
+}
+
+impl Shape {
+    /// What of it clients rely on.
+    pub fn face(&self) -> Face {
+        Face {
+            bytes: self.bytes,
+            logical_block: self.logical_block,
+            access: self.access,
+        }
+    }
 }
 
 /// What the volume is on.
@@ -90,6 +114,20 @@ pub struct Service {
     pub depth: u16,
     /// Bytes of the longest request: larger ones come in pieces. At most 32 MiB.
     pub longest: u32,
+    /// What the driver keeps with the device, by which servers know their own. It means nothing to
+    /// the driver.
+    pub mark: u64,
+    /// What becomes of requests when the server dies.
+    pub orphans: Orphans,
+}
+
+/// What becomes of requests to a device whose server has died.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Orphans {
+    /// They wait until another server recovers the device.
+    Wait,
+    /// They fail, and the device with them: what it held is gone, too.
+    Fail,
 }
 
 impl Default for Service {
@@ -98,6 +136,8 @@ impl Default for Service {
         Service {
             depth: 128,
             longest: 512 << 10,
+            mark: 0,
+            orphans: Orphans::Wait,
         }
     }
 }
@@ -106,12 +146,36 @@ impl Default for Service {
 #[derive(Debug, thiserror::Error)]
 pub enum Failed {
     /// No `/dev/ublk-control`, or it does not open.
+    #[error("/dev/ublk-control: {error}: {advice}")]
+    NoDriver {
+        /// Why not.
+        error: io::Error,
+        /// What to do about it.
+        advice: &'static str,
+    },
+    /// The driver takes its commands through io_uring.
     #[error(
-        "/dev/ublk-control: {0} (is the kernel's module ublk_drv loaded, and may this user open it?)"
+        "no io_uring: {0}: expected a kernel with it, and 0 in /proc/sys/kernel/io_uring_disabled"
     )]
-    NoDriver(io::Error),
+    NoRing(io::Error),
+    /// Nobody knows which devices there are.
+    #[error("/sys/class/ublk-char: {source}: expected sysfs to be mounted")]
+    List {
+        /// Why not.
+        source: io::Error,
+    },
+    /// Another process serves it.
+    #[error(
+        "/dev/ublkb{device} is served by process {process}, which is alive: expected it to have ended"
+    )]
+    Alive {
+        /// The device's number.
+        device: u32,
+        /// Its server.
+        process: i32,
+    },
     /// The driver refused.
-    #[error("ublk device {device}: {what}: {source}")]
+    #[error("ublk device {device}: {what}: {source}{}", advice(source))]
     Refused {
         /// The device's number.
         device: u32,
@@ -199,11 +263,16 @@ impl Device {
         self.number
     }
 
-    /// Waits for the requests under way, and removes the device. The volume must still serve.
+    /// Has what is in the kernel's memory written, waits for the requests under way, and removes the
+    /// device. The volume must still serve. Whoever has the device open gets errors from then on.
     ///
     /// # Errors
     /// If the driver refuses, or the queue had failed.
     pub fn stop(mut self) -> Result<(), Failed> {
+        if let Err(error) = Control::write_back(self.number) {
+            let device = self.number;
+            tracing::warn!(device, %error, "not all that was written to a ublk device is on its volume");
+        }
         self.control.stop(self.number)?;
         let device = self.number;
         let ended = self.queue.join().unwrap_or_else(|_| {
@@ -212,5 +281,13 @@ impl Device {
         });
         self.control.delete(device)?;
         ended.map_err(|source| Failed::Queue { device, source })
+    }
+}
+
+/// What to do about an answer of the driver, where that is known.
+fn advice(answer: &io::Error) -> &'static str {
+    match answer.raw_os_error() {
+        Some(libc::EPERM | libc::EACCES) => ": expected to run as root",
+        _ => "",
     }
 }

@@ -17,7 +17,7 @@ use crate::clock::{Clock, TimeScale};
 use crate::config::{self, Belief, DriveModel};
 use crate::event_loop::{Bounds, EventLoop, Export};
 use crate::featureless;
-use crate::front_end::fuse;
+use crate::front_end::{fuse, ublk};
 use crate::mailbox::Mailbox;
 use crate::nbd::Context;
 use crate::nbd::offer::{BlockSizes, Features, Offer, Text};
@@ -178,6 +178,35 @@ impl Drive {
             })
         })
         .collect()
+    }
+
+    /// An export as a block device of this kernel: what serves it, and what the kernel is told.
+    pub(super) fn device(&self, name: &str) -> Option<(ublk::Exported, ublk::Shape)> {
+        let exports = self.exports.lock().unwrap_or_else(PoisonError::into_inner);
+        let (export, place) = exports.iter().find(|(export, _)| export.name == name)?;
+        let (volume, bytes) = self.found(&export.volume)?;
+        let access = match is_read_only(volume.access, export.access) {
+            true => ublk::Access::ReadOnly,
+            false => ublk::Access::ReadWrite,
+        };
+        let exported = ublk::Exported {
+            mailbox: self.mailbox.clone(),
+            export: *place,
+            access,
+            tally: Arc::default(),
+        };
+        let shape = ublk::Shape {
+            bytes,
+            logical_block: self.block_bytes,
+            physical_block: self.block_bytes.max(PREFERRED),
+            medium: match self.is_rotational {
+                true => ublk::Medium::Rotational,
+                false => ublk::Medium::Solid,
+            },
+            access,
+            space: ublk::Trims::Passed,
+        };
+        Some((exported, shape))
     }
 
     /// The loop's picture, with what the configuration says.

@@ -58,6 +58,7 @@ fn add(number: &str, block: &str, image: &str, stop: &str, hold: &str) -> Ended 
     let service = Service {
         depth: 32,
         longest: 128 << 10,
+        ..Service::default()
     };
     let device = Device::start(Some(number.parse()?), &shape, service, volume)?;
     until_stopped(device, stop, &counts)

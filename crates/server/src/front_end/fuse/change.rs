@@ -19,7 +19,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use block::Durability;
 
-use crate::mailbox::{Letter, Mailbox, Posted, Reply};
+use crate::mailbox::{Contents, Letter, Mailbox, Posted, Reply};
 use crate::operation::{Ask, Failed, Pace, Space};
 
 /// Who is told how a change ended.
@@ -153,7 +153,7 @@ impl Volume {
             ask,
             offset: bytes.start,
             length: bytes.end - bytes.start,
-            bytes: contents,
+            contents: Contents::Owned(contents),
             reply,
         }));
     }
@@ -449,7 +449,10 @@ mod tests {
             let read = match posted.ask {
                 Ask::Read => here.to_vec(),
                 Ask::Write { durability } => {
-                    here.copy_from_slice(&posted.bytes);
+                    let Contents::Owned(bytes) = &posted.contents else {
+                        panic!("nothing is lent");
+                    };
+                    here.copy_from_slice(bytes);
                     self.durable += usize::from(durability == Durability::Durable);
                     Vec::new()
                 }

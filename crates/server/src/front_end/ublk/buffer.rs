@@ -1,45 +1,88 @@
 //! The memory of one request.
 
-/// Bytes that lie at a multiple of [`Buffer::ALIGNMENT`], so that they can go to a drive without
-/// being copied. They stay where they are when the buffer is moved.
+#![allow(
+    unsafe_code,
+    reason = "the driver and the drive's loop use a buffer by address while its owner is moved about"
+)]
+
+use std::io;
+use std::ptr::NonNull;
+
+use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
+
+use crate::arena::{Memory, PAGE};
+
+/// Bytes that lie at a multiple of [`PAGE`], so that they can go to a drive without being copied.
+/// They stay where they are when the buffer is moved.
 #[derive(Debug)]
 pub struct Buffer {
-    bytes: Box<[u8]>,
-    start: usize,
+    base: NonNull<u8>,
     length: usize,
 }
 
 impl Buffer {
-    /// Direct input and output needs no more on any drive.
-    pub const ALIGNMENT: usize = 4096;
-
     /// Zeroes. The kernel gives pages only when they are used.
-    pub fn new(length: usize) -> Self {
-        let bytes = vec![0; length + Self::ALIGNMENT].into_boxed_slice();
-        let start = bytes.as_ptr().align_offset(Self::ALIGNMENT);
-        assert!(start <= Self::ALIGNMENT, "bytes can be aligned");
-        Buffer {
-            bytes,
-            start,
-            length,
+    ///
+    /// # Errors
+    /// If the kernel has no such memory.
+    pub fn new(length: usize) -> io::Result<Self> {
+        let length = length.max(1).next_multiple_of(PAGE);
+        // SAFETY: a new private mapping touches no memory that anybody has.
+        let base = unsafe {
+            mmap_anonymous(
+                std::ptr::null_mut(),
+                length,
+                ProtFlags::READ | ProtFlags::WRITE,
+                MapFlags::PRIVATE,
+            )?
+        };
+        let base = NonNull::new(base.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
+        Ok(Buffer { base, length })
+    }
+
+    /// The first bytes.
+    ///
+    /// # Panics
+    /// If there are not so many.
+    pub fn bytes(&self, length: usize) -> &[u8] {
+        // SAFETY: the mapping is this buffer's alone, and `&self` says that nobody writes to it.
+        unsafe { self.whole().part(0, length).bytes() }
+    }
+
+    /// The first bytes, to be written.
+    ///
+    /// # Panics
+    /// If there are not so many.
+    pub fn bytes_mut(&mut self, length: usize) -> &mut [u8] {
+        // SAFETY: the mapping is this buffer's alone, and `&mut self` says that nobody else looks.
+        unsafe { self.whole().part(0, length).bytes_mut() }
+    }
+
+    /// All of it, by address.
+    pub(super) fn whole(&self) -> Memory {
+        Memory {
+            at: self.base.as_ptr(),
+            length: self.length,
         }
     }
 
-    /// All of it.
-    pub fn bytes(&self) -> &[u8] {
-        &self.bytes[self.start..self.start + self.length]
-    }
-
-    /// All of it, to be written.
-    pub fn bytes_mut(&mut self) -> &mut [u8] {
-        &mut self.bytes[self.start..self.start + self.length]
-    }
-
     /// Where it begins, for the kernel.
-    pub(super) fn address(&mut self) -> u64 {
-        self.bytes_mut().as_mut_ptr().expose_provenance() as u64
+    pub(super) fn address(&self) -> u64 {
+        self.base.as_ptr().expose_provenance() as u64
     }
 }
+
+impl Drop for Buffer {
+    fn drop(&mut self) {
+        // SAFETY: mapped by `new`. Who was given the address has ended: a buffer is with its request
+        // until that has ended, and then with the queue, whose ring is dropped before it.
+        let unmapped = unsafe { munmap(self.base.as_ptr().cast(), self.length) };
+        debug_assert!(unmapped.is_ok());
+    }
+}
+
+// SAFETY: the mapping belongs to the buffer alone, wherever that is.
+unsafe impl Send for Buffer {}
 
 #[cfg(test)]
 mod tests {
@@ -48,13 +91,14 @@ mod tests {
     #[test]
     fn buffers_are_aligned_and_stay_where_they_are() {
         for length in [0, 1, 512, 4096, 524_288] {
-            let mut buffer = Buffer::new(length);
+            let mut buffer = Buffer::new(length).expect("memory");
             let address = buffer.address();
-            assert_eq!(address % Buffer::ALIGNMENT as u64, 0);
-            assert_eq!(buffer.bytes().len(), length);
-            let mut moved = Some(buffer);
-            let address_after = moved.as_mut().map(Buffer::address);
-            assert_eq!(address_after, Some(address));
+            assert_eq!(address % PAGE as u64, 0);
+            assert!(buffer.bytes(length).iter().all(|&byte| byte == 0));
+            buffer.bytes_mut(length).fill(7);
+            let moved = Box::new(buffer);
+            assert_eq!(moved.address(), address);
+            assert!(moved.bytes(length).iter().all(|&byte| byte == 7));
         }
     }
 }

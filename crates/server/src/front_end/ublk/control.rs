@@ -15,7 +15,7 @@ use io_uring::types::Fd;
 use io_uring::{IoUring, cqueue, opcode, squeue};
 
 use super::wire::{self, Parameters, STANDING_BYTES, Standing};
-use super::{Failed, Service};
+use super::{Face, Failed, Orphans, Service};
 
 /// The control device, open.
 pub struct Control {
@@ -37,7 +37,30 @@ pub enum State {
     Failing,
 }
 
+/// A device of the driver's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Found {
+    /// It is `/dev/ublkbN`.
+    pub number: u32,
+    /// What its server has left on it: see [`Service::mark`].
+    pub mark: u64,
+    /// What becomes of requests.
+    pub state: State,
+    /// What its clients rely on.
+    pub face: Face,
+}
+
 const PATH: &str = "/dev/ublk-control";
+
+const NOT_LOADED: &str =
+    "the kernel's module ublk_drv is not loaded: `modprobe ublk_drv`, from Linux 6.0 on";
+const NOT_ALLOWED: &str = "ublk devices are made by root: begin the service as root";
+
+/// `BLKFLSBUF` of the kernel's `linux/fs.h`: `_IO(0x12, 97)`.
+const WRITE_BACK: libc::Ioctl = 0x1261;
+
+/// Where the kernel lists devices, as `ublkcN`.
+const LIST: &str = "/sys/class/ublk-char";
 
 /// How often, and how long apart, the driver is asked whether a dead server has been cleared away:
 /// 10 s together. A choice, far above the milliseconds that it takes.
@@ -51,22 +74,77 @@ impl Control {
     /// If there is no driver, or this user may not use it, or there is no io_uring.
     pub fn open() -> Result<Self, Failed> {
         let file = File::options().read(true).write(true).open(PATH);
-        let file = file.map_err(Failed::NoDriver)?;
+        let file = file.map_err(|error| Failed::NoDriver {
+            advice: match error.kind() {
+                io::ErrorKind::PermissionDenied => NOT_ALLOWED,
+                _ => NOT_LOADED,
+            },
+            error,
+        })?;
         // One command at a time.
-        let ring = IoUring::builder().build(2).map_err(Failed::NoDriver)?;
+        let ring = IoUring::builder().build(2).map_err(Failed::NoRing)?;
         Ok(Control { ring, file })
     }
 
-    /// What becomes of requests to the device.
+    /// All devices that there are, whoever has added them.
     ///
     /// # Errors
-    /// If there is no such device.
-    pub fn state(&mut self, device: u32) -> Result<State, Failed> {
-        Ok(match self.standing(device)?.state {
-            1 => State::Live,
-            2 => State::Waiting,
-            3 => State::Failing,
-            _ => State::Dead,
+    /// If the driver does not say what one of them is.
+    pub fn devices(&mut self) -> Result<Vec<Found>, Failed> {
+        let mut found = Vec::new();
+        for number in numbers()? {
+            match self.found(number) {
+                Ok(device) => found.push(device),
+                // It went meanwhile, or is one of other users, of which only they are told.
+                Err(Failed::Refused { source, .. })
+                    if matches!(source.raw_os_error(), Some(libc::ENODEV | libc::EINVAL)) => {}
+                Err(failed) => return Err(failed),
+            }
+        }
+        Ok(found)
+    }
+
+    /// What a device is, once its server has died. A server that has only just been killed is waited
+    /// for.
+    ///
+    /// # Errors
+    /// If its server is alive, or the device is gone.
+    pub fn orphan(&mut self, device: u32) -> Result<Found, Failed> {
+        for _ in 0..RECOVERY_TRIES {
+            let found = self.found(device)?;
+            if found.state != State::Live {
+                return Ok(found);
+            }
+            thread::sleep(RECOVERY_PAUSE);
+        }
+        let process = self.standing(device)?.process;
+        Err(Failed::Alive { device, process })
+    }
+
+    /// Ends a device that no process serves: its requests fail.
+    ///
+    /// # Errors
+    /// If the driver refuses.
+    pub fn remove(&mut self, device: u32) -> Result<(), Failed> {
+        self.stop(device)?;
+        self.delete(device)
+    }
+
+    fn found(&mut self, device: u32) -> Result<Found, Failed> {
+        let standing = self.standing(device)?;
+        let mut parameters = Parameters::unknown();
+        let bytes = parameters.bytes_mut();
+        self.exchange(wire::GET_PARAMETERS, "its parameters", device, bytes)?;
+        Ok(Found {
+            number: device,
+            mark: standing.mark,
+            state: match standing.state {
+                1 => State::Live,
+                2 => State::Waiting,
+                3 => State::Failing,
+                _ => State::Dead,
+            },
+            face: parameters.face(),
         })
     }
 
@@ -89,13 +167,15 @@ impl Control {
     pub(super) fn service(&mut self, device: u32) -> Result<Service, Failed> {
         let standing = self.standing(device)?;
         if !standing.comes_again() {
-            let source = io::Error::other("it was added without user recovery");
+            let source = io::Error::other("it was added to end with its server");
             let what = "to recover it";
             return Err(refused(device, what)(source));
         }
         Ok(Service {
             depth: standing.depth,
             longest: standing.longest,
+            mark: standing.mark,
+            orphans: Orphans::Wait,
         })
     }
 
@@ -120,9 +200,28 @@ impl Control {
         self.tell(wire::STOP_DEVICE, "to stop it", device, 0)
     }
 
-    /// Waits until nobody has it open.
+    /// It goes when nobody has it open any more. Drivers before Linux 6.9 wait for that.
     pub(super) fn delete(&mut self, device: u32) -> Result<(), Failed> {
-        self.tell(wire::DELETE_DEVICE, "to delete it", device, 0)
+        let what = "to delete it";
+        match self.tell(wire::DELETE_SOON, what, device, 0) {
+            Err(Failed::Refused { source, .. })
+                if matches!(source.raw_os_error(), Some(libc::EOPNOTSUPP | libc::EINVAL)) =>
+            {
+                self.tell(wire::DELETE_DEVICE, what, device, 0)
+            }
+            other => other,
+        }
+    }
+
+    /// Has the kernel write what it keeps of the device in memory, and the file system on it.
+    pub(super) fn write_back(device: u32) -> io::Result<()> {
+        let file = File::open(format!("/dev/ublkb{device}"))?;
+        // SAFETY: this request has no argument.
+        let result = unsafe { libc::ioctl(file.as_raw_fd(), WRITE_BACK) };
+        match result {
+            0 => Ok(()),
+            _ => Err(io::Error::last_os_error()),
+        }
     }
 
     /// The driver says "busy" until all that the dead server had is cleared away.
@@ -212,6 +311,19 @@ impl std::fmt::Debug for Control {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter.debug_tuple("Control").field(&self.file).finish()
     }
+}
+
+/// The numbers of the devices that there are, in order.
+fn numbers() -> Result<Vec<u32>, Failed> {
+    let listed = |source| Failed::List { source };
+    let mut numbers = Vec::new();
+    for entry in std::fs::read_dir(LIST).map_err(listed)? {
+        let name = entry.map_err(listed)?.file_name();
+        let number = name.to_str().and_then(|name| name.strip_prefix("ublkc"));
+        numbers.extend(number.and_then(|number| number.parse::<u32>().ok()));
+    }
+    numbers.sort_unstable();
+    Ok(numbers)
 }
 
 fn refused(device: u32, what: &'static str) -> impl FnOnce(io::Error) -> Failed {

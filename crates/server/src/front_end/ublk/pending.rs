@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use rustix::event::{EventfdFlags, eventfd};
 
 use super::buffer::Buffer;
+use crate::arena::Memory;
 use crate::operation::{Ask, Failed};
 
 /// A request that a volume has. It ends exactly once: one that is dropped without
@@ -71,14 +72,20 @@ impl Pending {
     /// The bytes of a write.
     pub fn bytes(&self) -> &[u8] {
         let buffer = self.buffer.as_ref();
-        &buffer.expect("it has not ended").bytes()[..self.buffered()]
+        buffer.expect("it has not ended").bytes(self.buffered())
     }
 
     /// The bytes of a read, to be filled.
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         let length = self.buffered();
         let buffer = self.buffer.as_mut();
-        &mut buffer.expect("it has not ended").bytes_mut()[..length]
+        buffer.expect("it has not ended").bytes_mut(length)
+    }
+
+    /// The bytes of a read or a write, by address: there until it ends, wherever it is moved.
+    pub(super) fn memory(&self) -> Memory {
+        let buffer = self.buffer.as_ref().expect("it has not ended");
+        buffer.whole().part(0, self.buffered())
     }
 
     /// It has ended: of a read the bytes are there, all of them.
@@ -163,7 +170,7 @@ mod tests {
             offset: 0,
             length: 512,
         };
-        Pending::new(request, Buffer::new(4096), ends)
+        Pending::new(request, Buffer::new(4096).expect("memory"), ends)
     }
 
     #[test]

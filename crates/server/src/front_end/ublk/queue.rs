@@ -94,12 +94,12 @@ impl Queue {
         builder.setup_single_issuer().setup_defer_taskrun();
         let ring = builder.build(entries).or_else(|_| IoUring::new(entries))?;
         let longest = service.longest as usize;
-        let buffers = (0..service.depth).map(|_| Some(Buffer::new(longest)));
+        let buffers = (0..service.depth).map(|_| Buffer::new(longest).map(Some));
         Ok(Queue {
             ring,
             descriptions,
             file,
-            buffers: buffers.collect(),
+            buffers: buffers.collect::<io::Result<_>>()?,
             ends: Arc::new(Ends::new()?),
             volume,
             gone: 0,
@@ -210,7 +210,7 @@ impl Queue {
 
     /// A command for the tag, whose buffer is here.
     fn command(&mut self, command: u32, tag: u16, result: i32) {
-        let buffer = self.buffers[usize::from(tag)].as_mut();
+        let buffer = self.buffers[usize::from(tag)].as_ref();
         let address = buffer.expect("the tag's buffer is here").address();
         let entry = opcode::UringCmd16::new(Fd(self.file.as_raw_fd()), command)
             .cmd(wire::queue(tag, result, address))

@@ -1,7 +1,7 @@
 //! What is exchanged with the driver, byte by byte, as the kernel documents it
 //! (`include/uapi/linux/ublk_cmd.h`). Numbers are in the machine's own order.
 
-use super::{Access, Failed, Medium, Service, Shape, Trims};
+use super::{Access, Face, Failed, Medium, Orphans, Service, Shape, Trims};
 use crate::operation::{Ask, Pace, Space};
 use block::Durability;
 
@@ -32,8 +32,10 @@ pub const DELETE_DEVICE: u32 = ioctl(3, CONTROL_BYTES, 0x05);
 pub const START_DEVICE: u32 = ioctl(3, CONTROL_BYTES, 0x06);
 pub const STOP_DEVICE: u32 = ioctl(3, CONTROL_BYTES, 0x07);
 pub const SET_PARAMETERS: u32 = ioctl(3, CONTROL_BYTES, 0x08);
+pub const GET_PARAMETERS: u32 = ioctl(2, CONTROL_BYTES, 0x09);
 pub const BEGIN_RECOVERY: u32 = ioctl(3, CONTROL_BYTES, 0x10);
 pub const END_RECOVERY: u32 = ioctl(3, CONTROL_BYTES, 0x11);
+pub const DELETE_SOON: u32 = ioctl(2, CONTROL_BYTES, 0x14);
 
 /// The commands of a queue.
 pub const FETCH: u32 = ioctl(3, QUEUE_BYTES, 0x20);
@@ -97,18 +99,28 @@ pub struct Standing {
     pub state: u16,
     pub longest: u32,
     pub device: u32,
+    /// The server's, once it has begun.
+    pub process: i32,
     pub flags: u64,
+    /// The server's own, which means nothing to the driver.
+    pub mark: u64,
 }
 
 impl Standing {
     /// A device to be added. The number `u32::MAX` is any.
     pub fn new(device: u32, service: Service) -> Self {
+        let recovery = match service.orphans {
+            Orphans::Wait => USER_RECOVERY | USER_RECOVERY_REISSUE,
+            Orphans::Fail => 0,
+        };
         Standing {
             depth: service.depth,
             state: 0,
             longest: service.longest,
             device,
-            flags: USER_RECOVERY | USER_RECOVERY_REISSUE | IOCTL_ENCODE,
+            process: 0,
+            flags: recovery | IOCTL_ENCODE,
+            mark: service.mark,
         }
     }
 
@@ -124,7 +136,9 @@ impl Standing {
         bytes[4..6].copy_from_slice(&self.state.to_ne_bytes());
         bytes[8..12].copy_from_slice(&self.longest.to_ne_bytes());
         bytes[12..16].copy_from_slice(&self.device.to_ne_bytes());
+        bytes[16..20].copy_from_slice(&self.process.to_ne_bytes());
         bytes[24..32].copy_from_slice(&self.flags.to_ne_bytes());
+        bytes[32..40].copy_from_slice(&self.mark.to_ne_bytes());
         bytes
     }
 
@@ -134,7 +148,9 @@ impl Standing {
             state: number(bytes, 4, u16::from_ne_bytes),
             longest: number(bytes, 8, u32::from_ne_bytes),
             device: number(bytes, 12, u32::from_ne_bytes),
+            process: number(bytes, 16, i32::from_ne_bytes),
             flags: number(bytes, 24, u64::from_ne_bytes),
+            mark: number(bytes, 32, u64::from_ne_bytes),
         }
     }
 }
@@ -195,8 +211,34 @@ impl Parameters {
         Ok(Parameters(bytes))
     }
 
+    /// What a device is to be asked with: how many bytes there is room for.
+    pub fn unknown() -> Self {
+        let mut bytes = [0; PARAMETER_BYTES];
+        bytes[0..4].copy_from_slice(&(PARAMETER_BYTES as u32).to_ne_bytes());
+        Parameters(bytes)
+    }
+
+    /// What of them the device's clients rely on.
+    pub fn face(&self) -> Face {
+        let attributes = number(&self.0, 8, u32::from_ne_bytes);
+        let sectors = number(&self.0, 24, u64::from_ne_bytes);
+        Face {
+            bytes: sectors.saturating_mul(SECTOR),
+            // Shifts of more than 31 are none that the driver takes.
+            logical_block: 1u32.checked_shl(u32::from(self.0[12])).unwrap_or(0),
+            access: match attributes & READ_ONLY {
+                0 => Access::ReadWrite,
+                _ => Access::ReadOnly,
+            },
+        }
+    }
+
     pub fn bytes(&self) -> &[u8; PARAMETER_BYTES] {
         &self.0
+    }
+
+    pub fn bytes_mut(&mut self) -> &mut [u8; PARAMETER_BYTES] {
+        &mut self.0
     }
 }
 
@@ -259,6 +301,8 @@ mod tests {
         assert_eq!(ADD_DEVICE, 0xc020_7504);
         assert_eq!(GET_DEVICE, 0x8020_7502);
         assert_eq!(END_RECOVERY, 0xc020_7511);
+        assert_eq!(GET_PARAMETERS, 0x8020_7509);
+        assert_eq!(DELETE_SOON, 0x8020_7514);
         assert_eq!(FETCH, 0xc010_7520);
         assert_eq!(COMMIT_AND_FETCH, 0xc010_7521);
     }
@@ -351,8 +395,37 @@ mod tests {
 
     #[test]
     fn a_standing_is_what_was_written() {
-        let standing = Standing::new(7, Service::default());
+        let service = Service {
+            mark: 0x0123_4567_89ab_cdef,
+            ..Service::default()
+        };
+        let standing = Standing {
+            process: 77,
+            ..Standing::new(7, service)
+        };
         assert_eq!(Standing::parse(&standing.bytes()), standing);
         assert!(standing.comes_again());
+        let service = Service {
+            orphans: Orphans::Fail,
+            ..service
+        };
+        assert!(!Standing::new(7, service).comes_again());
+    }
+
+    #[test]
+    fn the_face_of_a_device_is_what_it_was_added_with() {
+        for shape in [
+            SHAPE,
+            Shape {
+                bytes: 12 << 20,
+                logical_block: 4096,
+                access: Access::ReadOnly,
+                ..SHAPE
+            },
+        ] {
+            let parameters = Parameters::of(&shape, 512 << 10).expect("a shape");
+            assert_eq!(parameters.face(), shape.face());
+        }
+        assert_eq!(Parameters::unknown().bytes()[..4], 60u32.to_ne_bytes());
     }
 }

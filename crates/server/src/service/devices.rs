@@ -1,0 +1,527 @@
+//! Exports as block devices of this kernel: those of `[ublk]`, and those that a killed predecessor
+//! has left.
+//!
+//! ```text
+//!   the driver's devices with our mark      [ublk]        becomes
+//!     waits, the same face             <->  db        ->  taken over: its clients go on
+//!     waits, another size or drive     <->  db        ->  refused
+//!     waits                                 -         ->  removed: its clients get errors
+//!     -                                     db        ->  added
+//! ```
+//!
+//! The driver keeps a number of ours with each device: which service it is of, which export, and on
+//! what that is. So a device is known as long as it is there, and no file of ours can be lost, or
+//! outlive it.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, absolute};
+use std::sync::Arc;
+use std::time::Instant;
+
+use tracing::{info, warn};
+
+use super::ServeError;
+use super::drives::Drive;
+use crate::config::{BackEnd, Config};
+use crate::event_loop::picture::shown;
+use crate::front_end::ublk::{
+    Control, Device, Exported, Face, Failed, Found, Orphans, Service, Shape, State, Tally,
+};
+use crate::status;
+
+/// The devices of a service. Dropped without being stopped, those of a predecessor are left to the
+/// next service, and the others go.
+#[derive(Default)]
+pub(super) struct Devices {
+    served: Vec<Served>,
+}
+
+struct Served {
+    device: Device,
+    export: String,
+    class: status::Class,
+    tally: Arc<Tally>,
+    since: Instant,
+    origin: Origin,
+}
+
+/// Where a device comes from.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Origin {
+    /// It is new.
+    Added,
+    /// A predecessor's.
+    TakenOver,
+}
+
+/// What is to be a device.
+struct Wanted {
+    name: String,
+    class: status::Class,
+    exported: Exported,
+    shape: Shape,
+    service: Service,
+}
+
+/// By what a device is known. Two exports whose hashes are the same (1 in a million) are not mixed up
+/// unless they are on the same bytes; one of them is refused when it is to be taken over.
+///
+/// ```text
+///   63           40 39           20 19            0
+///   |   service    |    export     |   contents   |      hashes
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Mark(u64);
+
+/// Bits of what a device is on, and of the export: the rest is the service's.
+const CONTENTS_BITS: u32 = 20;
+const EXPORT_BITS: u32 = 20;
+
+impl Devices {
+    /// Takes over what a predecessor has left, and adds the rest.
+    ///
+    /// # Errors
+    /// The first device that cannot be had; then none is new, and none that waits is disturbed.
+    pub(super) fn begin(config: &Config, drives: &[Drive]) -> Result<Self, ServeError> {
+        let Some(ublk) = &config.ublk else {
+            return Ok(Devices::default());
+        };
+        let all = |failed| failure("[ublk]", failed);
+        let mut control = Control::open().map_err(all)?;
+        let wanted = ublk.exports.iter().map(|name| wanted(config, drives, name));
+        let wanted: Vec<Wanted> = wanted.collect::<Result<_, _>>()?;
+        let left = left_behind(&mut control, Mark::of_service(config)).map_err(all)?;
+        // Everything is looked at before anything is done.
+        let mut predecessors = Vec::new();
+        for export in &wanted {
+            let refused = |problem| failure(&format!("[ublk] export {}", export.name), problem);
+            predecessors.push(predecessor(export, &left).map_err(refused)?);
+        }
+        for found in &left {
+            if !predecessors.contains(&Some(found.number)) {
+                remove(&mut control, found).map_err(all)?;
+            }
+        }
+        let mut devices = Devices::default();
+        for (export, predecessor) in wanted.into_iter().zip(predecessors) {
+            devices.served.push(export.begin(predecessor)?);
+        }
+        Ok(devices)
+    }
+
+    /// Ends all of them. The drives must still serve.
+    pub(super) fn stop(mut self) {
+        for served in std::mem::take(&mut self.served) {
+            served.stop();
+        }
+    }
+
+    /// As clients that are connected.
+    pub(super) fn connections(&self) -> Vec<status::Connection> {
+        let each = self.served.iter();
+        each.map(|served| status::Connection {
+            id: u64::from(served.device.number()),
+            front: "ublk".to_owned(),
+            peer: path(served.device.number()),
+            export: served.export.clone(),
+            class: served.class,
+            connected_s: served.since.elapsed().as_secs_f64(),
+            in_flight: served.tally.in_flight(),
+            requests_total: served.tally.requests(),
+            bytes_total: served.tally.bytes(),
+            ..status::Connection::default()
+        })
+        .collect()
+    }
+}
+
+impl Drop for Devices {
+    fn drop(&mut self) {
+        for served in std::mem::take(&mut self.served) {
+            match served.origin {
+                Origin::Added => served.stop(),
+                // It waits when this process has ended.
+                Origin::TakenOver => drop(served.device),
+            }
+        }
+    }
+}
+
+impl Served {
+    fn stop(self) {
+        let device = path(self.device.number());
+        let claimed = is_claimed(&device);
+        match self.device.stop() {
+            Ok(()) => info!(device, export = self.export, "the device has ended"),
+            Err(error) => {
+                warn!(device, export = self.export, %error, "the device may still be there")
+            }
+        }
+        if claimed {
+            warn!(
+                device,
+                "it was mounted or part of another device: what had been written is on the drive, \
+                 and whoever uses it gets errors; `umount` gives it up"
+            );
+        }
+    }
+}
+
+impl Wanted {
+    fn begin(self, predecessor: Option<u32>) -> Result<Served, ServeError> {
+        let what = format!("[ublk] export {}", self.name);
+        let tally = Arc::clone(&self.exported.tally);
+        let (begun, origin) = match predecessor {
+            Some(number) => (Device::recover(number, self.exported), Origin::TakenOver),
+            None => (
+                Device::start(None, &self.shape, self.service, self.exported),
+                Origin::Added,
+            ),
+        };
+        let device = begun.map_err(|failed| failure(&what, failed))?;
+        let place = path(device.number());
+        let export = &self.name;
+        match origin {
+            Origin::Added => info!(device = place, export, "an export is a block device"),
+            Origin::TakenOver => info!(
+                device = place,
+                export, "taken over from a server that was killed: its requests go on"
+            ),
+        }
+        Ok(Served {
+            device,
+            export: self.name,
+            class: self.class,
+            tally,
+            since: Instant::now(),
+            origin,
+        })
+    }
+}
+
+impl Mark {
+    /// The service's part: there is one service to a control socket.
+    fn of_service(config: &Config) -> Mark {
+        let socket = in_full(&config.control.socket);
+        let bits = CONTENTS_BITS + EXPORT_BITS;
+        Mark(hash(&[b"headtime", &socket]) >> bits << bits)
+    }
+
+    /// Of an export that is on this.
+    fn with(self, export: &str, on: &BackEnd, offset: u64) -> Mark {
+        let (kind, place) = match on {
+            BackEnd::Memory { .. } => ("memory", Vec::new()),
+            BackEnd::File { path, .. } => ("file", in_full(path)),
+            BackEnd::Device { path, .. } => ("device", in_full(path)),
+            BackEnd::Emulated(emulated) => ("emulated", in_full(&emulated.image)),
+            BackEnd::Nbd { uri, .. } => ("nbd", uri.clone().into_bytes()),
+        };
+        let contents = hash(&[kind.as_bytes(), &place, &offset.to_le_bytes()]);
+        let export = hash(&[export.as_bytes()]) >> (64 - EXPORT_BITS);
+        Mark(self.0 | export << CONTENTS_BITS | contents >> (64 - CONTENTS_BITS))
+    }
+
+    fn is_of(self, service: Mark) -> bool {
+        self.0 >> (CONTENTS_BITS + EXPORT_BITS) == service.0 >> (CONTENTS_BITS + EXPORT_BITS)
+    }
+
+    fn is_same_export(self, other: Mark) -> bool {
+        self.0 >> CONTENTS_BITS == other.0 >> CONTENTS_BITS
+    }
+}
+
+/// The export of that name, which the configuration has.
+fn wanted(config: &Config, drives: &[Drive], name: &str) -> Result<Wanted, ServeError> {
+    let refused = |problem: String| failure(&format!("[ublk] export {name}"), problem);
+    let mut both = config.drives.iter().zip(drives);
+    let found = both.find_map(|(config, drive)| {
+        let mut exports = config.exports.iter();
+        let export = exports.find(|export| export.name == name)?;
+        Some((config, export, drive.device(name)?))
+    });
+    let Some((drive, export, (exported, shape))) = found else {
+        return Err(refused("expected an export of a drive".to_owned()));
+    };
+    let volume = drive.volumes.iter().find(|v| v.name == export.volume);
+    let offset = volume.map_or(0, |volume| volume.offset);
+    Ok(Wanted {
+        name: name.to_owned(),
+        class: shown(export.class.of_requests()),
+        exported,
+        shape,
+        service: Service {
+            mark: Mark::of_service(config)
+                .with(name, &drive.back_end, offset)
+                .0,
+            orphans: orphans(&drive.back_end),
+            ..Service::default()
+        },
+    })
+}
+
+/// Whether what a device held is there when its server has died.
+fn orphans(on: &BackEnd) -> Orphans {
+    match on {
+        BackEnd::Memory { .. } => Orphans::Fail,
+        BackEnd::File { .. }
+        | BackEnd::Device { .. }
+        | BackEnd::Emulated(_)
+        | BackEnd::Nbd { .. } => Orphans::Wait,
+    }
+}
+
+/// The devices of predecessors, none of which is served.
+fn left_behind(control: &mut Control, service: Mark) -> Result<Vec<Found>, Failed> {
+    let mut left = Vec::new();
+    for found in control.devices()? {
+        if Mark(found.mark).is_of(service) {
+            left.push(control.orphan(found.number)?);
+        }
+    }
+    Ok(left)
+}
+
+/// The device that an export had, if that waits for it.
+fn predecessor(export: &Wanted, left: &[Found]) -> Result<Option<u32>, String> {
+    let mark = Mark(export.service.mark);
+    let mut left = left.iter();
+    let Some(found) =
+        left.find(|found| found.state != State::Dead && Mark(found.mark).is_same_export(mark))
+    else {
+        return Ok(None);
+    };
+    let differs = match Mark(found.mark) == mark {
+        true => difference(found.face, export.shape.face()),
+        false => Some("was on another drive, or elsewhere on it".to_owned()),
+    };
+    match differs {
+        None => Ok(Some(found.number)),
+        Some(differs) => Err(format!(
+            "{} waits for its server, and {differs}: expected the export as it was; to give the \
+             device up, so that its clients get errors, begin once without the export in [ublk]",
+            path(found.number)
+        )),
+    }
+}
+
+/// What clients of a device would find changed.
+fn difference(was: Face, is: Face) -> Option<String> {
+    if was.bytes != is.bytes {
+        let (was, is) = (was.bytes, is.bytes);
+        return Some(format!("has {was} bytes where the export has {is}"));
+    }
+    if was.logical_block != is.logical_block {
+        let (was, is) = (was.logical_block, is.logical_block);
+        return Some(format!(
+            "has blocks of {was} bytes where the export has {is}"
+        ));
+    }
+    (was.access != is.access).then(|| {
+        let (was, is) = (was.access, is.access);
+        format!("is {was:?} where the export is {is:?}")
+    })
+}
+
+/// Removes a device that nobody is going to serve.
+fn remove(control: &mut Control, found: &Found) -> Result<(), Failed> {
+    let device = path(found.number);
+    control.remove(found.number)?;
+    match found.state {
+        // Its contents went with its server, or it had never begun.
+        State::Dead => info!(device, "what was left of a device is removed"),
+        _ => warn!(
+            device,
+            "a device of a server that was killed, of no export in [ublk], is removed: whoever \
+             uses it gets errors"
+        ),
+    }
+    Ok(())
+}
+
+/// Whether a file system or another device is on it.
+fn is_claimed(device: &str) -> bool {
+    // Devices that are claimed cannot be opened exclusively (open(2), O_EXCL without O_CREAT).
+    let opened = File::options()
+        .read(true)
+        .custom_flags(libc::O_EXCL)
+        .open(device);
+    opened.is_err_and(|error| error.kind() == io::ErrorKind::ResourceBusy)
+}
+
+fn path(number: u32) -> String {
+    format!("/dev/ublkb{number}")
+}
+
+/// The same, however the configuration was named.
+fn in_full(path: &Path) -> Vec<u8> {
+    let full = absolute(path).unwrap_or_else(|_| path.to_owned());
+    full.into_os_string().into_encoded_bytes()
+}
+
+/// FNV-1a of 64 bits (Fowler, Noll, Vo; RFC 9923) of each part's length and bytes: the same in every
+/// version of this program, which the library's hashes do not promise. The last bytes hardly reach
+/// its upper bits, so that it is mixed by the end of MurmurHash3 (Appleby).
+fn hash(parts: &[&[u8]]) -> u64 {
+    let mut hash: u64 = 0xcbf2_9ce4_8422_2325;
+    for part in parts {
+        let length = (part.len() as u64).to_le_bytes();
+        for &byte in length.iter().chain(*part) {
+            hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+        }
+    }
+    for factor in [0xff51_afd7_ed55_8ccd, 0xc4ce_b9fe_1a85_ec53] {
+        hash = (hash ^ hash >> 33).wrapping_mul(factor);
+    }
+    hash ^ hash >> 33
+}
+
+fn failure(what: &str, problem: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> ServeError {
+    ServeError::Listen {
+        what: what.to_owned(),
+        error: io::Error::other(problem),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+    use std::path::PathBuf;
+
+    use super::*;
+    use crate::front_end::ublk::{Access, Medium, Trims};
+    use crate::mailbox::Mailbox;
+
+    const SERVICE: Mark = Mark(0xabcd_ef00_0000_0000);
+
+    fn file(path: &str) -> BackEnd {
+        BackEnd::File {
+            path: PathBuf::from(path),
+            size: None,
+            direct: block::Switch::Off,
+        }
+    }
+
+    #[test]
+    fn marks_tell_services_exports_and_what_they_are_on_apart() {
+        let marks: BTreeSet<u64> = (0..100)
+            .map(|number| SERVICE.with(&format!("db{number}"), &file("/a"), 0))
+            .inspect(|mark| assert!(mark.is_of(SERVICE)))
+            .map(|mark| mark.0 >> CONTENTS_BITS)
+            .collect();
+        assert_eq!(marks.len(), 100);
+        let db = SERVICE.with("db", &file("/a"), 0);
+        assert_eq!(db, SERVICE.with("db", &file("/a"), 0));
+        for other in [
+            SERVICE.with("db", &file("/b"), 0),
+            SERVICE.with("db", &file("/a"), 4096),
+            SERVICE.with("db", &BackEnd::Memory { size: 4096 }, 0),
+        ] {
+            assert_ne!(db, other);
+            assert!(db.is_same_export(other));
+        }
+        let stranger = Mark(SERVICE.0 ^ 1 << 63);
+        assert!(!stranger.with("db", &file("/a"), 0).is_of(SERVICE));
+        assert!(!Mark(0).is_of(SERVICE), "what others leave at zero");
+    }
+
+    /// An export of 8 KiB.
+    fn wanted() -> Wanted {
+        Wanted {
+            name: "db".to_owned(),
+            class: status::Class::Foreground,
+            exported: Exported {
+                mailbox: Mailbox::new().expect("a mailbox"),
+                export: 0,
+                access: Access::ReadWrite,
+                tally: Arc::default(),
+            },
+            shape: Shape {
+                bytes: 8192,
+                logical_block: 512,
+                physical_block: 4096,
+                medium: Medium::Solid,
+                access: Access::ReadWrite,
+                space: Trims::Passed,
+            },
+            service: Service {
+                mark: SERVICE.with("db", &file("/a"), 0).0,
+                ..Service::default()
+            },
+        }
+    }
+
+    fn left() -> Found {
+        let wanted = wanted();
+        Found {
+            number: 3,
+            mark: wanted.service.mark,
+            state: State::Waiting,
+            face: wanted.shape.face(),
+        }
+    }
+
+    #[test]
+    fn only_the_device_that_an_export_had_is_taken_over() {
+        let export = wanted();
+        assert_eq!(predecessor(&export, &[]), Ok(None));
+        let other = Found {
+            number: 1,
+            mark: SERVICE.with("log", &file("/a"), 0).0,
+            ..left()
+        };
+        assert_eq!(predecessor(&export, &[other, left()]), Ok(Some(3)));
+        assert_eq!(predecessor(&export, &[other]), Ok(None));
+        let dead = Found {
+            state: State::Dead,
+            ..left()
+        };
+        assert_eq!(predecessor(&export, &[dead]), Ok(None));
+    }
+
+    #[test]
+    fn a_device_that_would_change_under_its_clients_is_refused() {
+        let was = left();
+        let face = was.face;
+        let with = |face| Found { face, ..was };
+        let elsewhere = Found {
+            mark: SERVICE.with("db", &file("/b"), 0).0,
+            ..was
+        };
+        for (found, reason) in [
+            (
+                with(Face {
+                    bytes: 4096,
+                    ..face
+                }),
+                "has 4096 bytes where the export has 8192",
+            ),
+            (
+                with(Face {
+                    logical_block: 4096,
+                    ..face
+                }),
+                "has blocks of 4096 bytes where the export has 512",
+            ),
+            (
+                with(Face {
+                    access: Access::ReadOnly,
+                    ..face
+                }),
+                "is ReadOnly where the export is ReadWrite",
+            ),
+            (elsewhere, "was on another drive, or elsewhere on it"),
+        ] {
+            let problem = predecessor(&wanted(), &[found]).expect_err("it changed");
+            let expected = format!("/dev/ublkb3 waits for its server, and {reason}: expected");
+            assert!(problem.starts_with(&expected), "{problem}");
+        }
+    }
+
+    #[test]
+    fn only_memory_goes_with_its_server() {
+        assert_eq!(orphans(&BackEnd::Memory { size: 1 }), Orphans::Fail);
+        assert_eq!(orphans(&file("/a")), Orphans::Wait);
+    }
+}
