@@ -70,11 +70,14 @@ serve() {
         usleep 10000
     done
 }
-# Tries to, and says why not.
+# Tries to, and says why not; what begins to serve all the same is stopped.
+refusal() {
+    timeout 20 headtime serve /tmp/c.toml >/tmp/said 2>/tmp/log && exit 1
+    grep 'drive raw' /tmp/log || { cat /tmp/said /tmp/log; exit 1; }
+}
 refused() {
     config "$1" "$2" "$3"
-    headtime serve /tmp/c.toml >/tmp/said 2>/tmp/log && exit 1
-    grep 'drive raw' /tmp/log
+    refusal
 }
 drain() {
     headtime ctl drain --socket /tmp/control.sock >/dev/null
@@ -149,8 +152,7 @@ refused /dev/sg0 ', passthrough = true' ''
 umount /mnt
 config /dev/sda '' ''
 sed -i 's/^volume/belief = "quantum-atlas-10k"\nvolume/' /tmp/c.toml
-headtime serve /tmp/c.toml >/tmp/said 2>/tmp/log && exit 1
-grep 'drive raw' /tmp/log
+refusal
 blockdev --setro /dev/sda
 refused /dev/sda '' ''
 rmmod scsi_debug
