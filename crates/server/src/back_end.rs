@@ -15,6 +15,7 @@ use crate::arena::Memory;
 use crate::operation::Failed;
 use crate::ring::Ring;
 
+pub mod disk;
 pub mod emulated;
 pub mod file;
 pub mod memory;

@@ -87,16 +87,35 @@ pub enum BackEnd {
     },
     /// A file that takes as long as a disk.
     Emulated(Emulated),
-    /// A block device of this kernel. Everything on it may be overwritten.
-    Device {
-        /// Where it is.
-        path: PathBuf,
-    },
+    /// A disk of this machine. Everything on it may be overwritten.
+    Device(Device),
     /// An export of another NBD server.
     Nbd {
         /// `nbd://HOST[:PORT]/NAME`, `nbd+unix:///NAME?socket=PATH`.
         uri: String,
     },
+}
+
+/// A disk of this machine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Device {
+    /// Where it is: a block device, or a SCSI generic one.
+    pub path: PathBuf,
+    /// Who carries commands out.
+    pub way: Way,
+    /// Off: writes end on the medium. As it was before when the service ends.
+    pub write_cache: Switch,
+    /// Whether the drive reads on after a read. As it was before when the service ends.
+    pub look_ahead: Switch,
+}
+
+/// How commands reach a disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// Through the kernel's block layer, by io_uring.
+    Kernel,
+    /// Past it, as SCSI commands.
+    Scsi,
 }
 
 /// A file that takes as long as a disk.

@@ -180,6 +180,12 @@ impl Ring {
         self.push(entry, ticket);
     }
 
+    /// Ends once when there is something to be read from `file`.
+    pub fn poll_readable(&mut self, ticket: Ticket, file: RawFd) {
+        let entry = opcode::PollAdd::new(Fd(file), libc::POLLIN as u32).build();
+        self.push(entry, ticket);
+    }
+
     /// Hands everything over, and waits until something has ended or `longest` is over. Before it
     /// receives anything it rests: nobody can wake it in that time.
     ///

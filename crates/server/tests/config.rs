@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use block::Switch;
 use proptest::prelude::*;
 use server::config::{
-    Access, Actions, BackEnd, Belief, Class, Config, ConfigError, DEFAULT, DriveModel, Listen,
-    LogFormat, Places, TlsNeed,
+    Access, Actions, BackEnd, Belief, Class, Config, ConfigError, DEFAULT, Device, DriveModel,
+    Listen, LogFormat, Places, TlsNeed, Way,
 };
 
 fn parse(text: &str) -> Result<Config, ConfigError> {
@@ -102,7 +102,7 @@ export = [{ name = "c", volume = "a", read_only = true }]
 [[drive]]
 name = "raw"
 belief = "quantum-atlas-10k"
-back_end = { kind = "device", path = "/dev/sdb", confirm = "/dev/sdb" }
+back_end = { kind = "device", path = "/dev/sdb", confirm = "/dev/sdb", passthrough = true, write_cache = true, look_ahead = false }
 volume = [{ name = "a" }]
 export = [{ name = "d", volume = "a" }]
 
@@ -149,12 +149,14 @@ fn everything_that_can_be_said_is_understood() {
         size: Some(2 << 30),
         direct: Switch::Off,
     };
-    let path = PathBuf::from("/dev/sdb");
+    let device = BackEnd::Device(Device {
+        path: PathBuf::from("/dev/sdb"),
+        way: Way::Scsi,
+        write_cache: Switch::On,
+        look_ahead: Switch::Off,
+    });
     let uri = String::from("nbd://host/x");
-    assert_eq!(
-        ends,
-        [memory, file, BackEnd::Device { path }, BackEnd::Nbd { uri }]
-    );
+    assert_eq!(ends, [memory, file, device, BackEnd::Nbd { uri }]);
     let volumes = config.drives[0].volumes.iter().map(|v| (v.offset, v.size));
     assert_eq!(
         volumes.collect::<Vec<_>>(),
@@ -192,6 +194,20 @@ fn everything_that_can_be_said_is_understood() {
     assert_eq!(config.log.format, LogFormat::Json);
     assert_eq!(config.fuse.unwrap().mount, Path::new("/mnt/headtime"));
     assert_eq!(config.ublk.unwrap().exports, ["d", "e"]);
+}
+
+#[test]
+fn a_device_goes_through_the_kernel_without_write_cache_unless_told() {
+    let more = ", passthrough = true, write_cache = true, look_ahead = false";
+    assert!(FULL.contains(more));
+    let config = parse(&FULL.replacen(more, "", 1)).unwrap();
+    let expected = Device {
+        path: PathBuf::from("/dev/sdb"),
+        way: Way::Kernel,
+        write_cache: Switch::Off,
+        look_ahead: Switch::On,
+    };
+    assert_eq!(config.drives[2].back_end, BackEnd::Device(expected));
 }
 
 /// What is replaced in [`FULL`], with what, and which complaint that earns.

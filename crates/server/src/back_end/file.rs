@@ -46,6 +46,32 @@ pub struct Image {
     operations: Slab<Operation>,
     ended: VecDeque<Ended>,
     punched: VecDeque<(u32, Result<(), Failed>)>,
+    errors: Errors,
+    doubts: Vec<Doubt>,
+}
+
+/// What becomes of a piece that the kernel says has failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Errors {
+    /// The command fails.
+    Final,
+    /// Somebody looks into it: see [`Image::take_doubt`].
+    Doubted,
+}
+
+/// A piece that has failed, of a command that waits for [`Image::settle`].
+#[derive(Clone, Copy)]
+pub(super) struct Doubt {
+    /// Whose piece.
+    pub job: usize,
+    /// Its memory, which the command still has.
+    pub memory: Memory,
+    /// Where it is, in bytes.
+    pub offset: u64,
+    /// Whether it is read or written.
+    pub way: Way,
+    /// The error's number.
+    pub number: i32,
 }
 
 /// A command under way.
@@ -75,9 +101,12 @@ enum Operation {
     },
 }
 
+/// What is done with a piece.
 #[derive(Clone, Copy)]
-enum Way {
+pub(super) enum Way {
+    /// It is read.
     Read,
+    /// It is written.
     Write(Durability),
 }
 
@@ -101,21 +130,39 @@ impl Image {
                 format!("{bytes} bytes: expected at least one block of {block_bytes}"),
             ));
         }
-        Ok(Image {
+        let shape = Shape {
+            block_bytes,
+            blocks,
+            trims: true,
+            zeroes_fast: true,
+            rotational: false,
+        };
+        Ok(Image::of(file, path, shape, Errors::Final))
+    }
+
+    /// What is open already.
+    pub(super) fn of(file: File, path: &Path, shape: Shape, errors: Errors) -> Self {
+        Image {
             file,
             path: path.to_owned(),
-            shape: Shape {
-                block_bytes,
-                blocks,
-                trims: true,
-                zeroes_fast: true,
-                rotational: false,
-            },
+            shape,
             jobs: Slab::new(),
             operations: Slab::new(),
             ended: VecDeque::new(),
             punched: VecDeque::new(),
-        })
+            errors,
+            doubts: Vec::new(),
+        }
+    }
+
+    /// A piece that has failed and that nobody has looked into.
+    pub(super) fn take_doubt(&mut self) -> Option<Doubt> {
+        self.doubts.pop()
+    }
+
+    /// Somebody has looked into it.
+    pub(super) fn settle(&mut self, doubt: &Doubt, result: Result<(), Failed>) {
+        self.ended(doubt.job, result);
     }
 
     /// Opens a file, and makes it (without taking its space) if it is not there.
@@ -245,6 +292,13 @@ impl Image {
                 // SAFETY: the rest of the memory that the command still has.
                 unsafe { self.submit(rest, ring) };
             }
+            Err(_) if self.errors == Errors::Doubted => self.doubts.push(Doubt {
+                job,
+                memory,
+                offset,
+                way,
+                number: -result,
+            }),
             Err(_) => {
                 let failed = self.failed(-result, offset);
                 self.ended(job, Err(failed));
@@ -350,9 +404,13 @@ impl BackEnd for Image {
         let mut runs = Vec::new();
         let (mut at, end) = (span.offset, span.offset + span.length);
         while at < end && runs.len() < MOST_RUNS {
-            // Past the last bytes there is no data any more; a file system that knows no holes
-            // says that all is data.
-            let data = rustix::fs::seek(&self.file, SeekFrom::Data(at)).unwrap_or(end);
+            let data = match rustix::fs::seek(&self.file, SeekFrom::Data(at)) {
+                Ok(data) => data,
+                // Past the last bytes there is no data any more.
+                Err(rustix::io::Errno::NXIO) => end,
+                // What knows no holes, such as a block device, has none.
+                Err(_) => at,
+            };
             let (until, holds) = match data > at {
                 true => (data, Holds::Hole),
                 false => {
@@ -378,3 +436,34 @@ fn ticket(key: u32) -> Ticket {
 
 /// At most so many runs are looked for at once: each takes two calls. A choice.
 const MOST_RUNS: usize = 256;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::fd::OwnedFd;
+    use std::os::unix::net::UnixStream;
+
+    /// A block device answers like this socket, which cannot seek: with an error.
+    #[test]
+    fn what_knows_no_holes_is_all_bytes() {
+        let (socket, _other) = UnixStream::pair().expect("sockets");
+        let shape = Shape {
+            block_bytes: 512,
+            blocks: 8,
+            trims: false,
+            zeroes_fast: false,
+            rotational: true,
+        };
+        let file = File::from(OwnedFd::from(socket));
+        let mut image = Image::of(file, Path::new("socket"), shape, Errors::Final);
+        let span = Span {
+            offset: 512,
+            length: 1024,
+        };
+        let run = Run {
+            length: 1024,
+            holds: Holds::Bytes,
+        };
+        assert_eq!(image.runs(span), [run]);
+    }
+}

@@ -12,7 +12,10 @@
 mod answer;
 mod command;
 mod generic;
+pub mod passthrough;
+pub mod pool;
 mod sense;
+pub mod switched;
 
 use std::fs::File;
 use std::io;
@@ -20,8 +23,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use block::Durability;
+pub use block::Switch;
 
-pub use answer::{Caching, Capacity, Identity, Kind, Rotation, Switch, serial};
+pub use answer::{Caching, Capacity, Identity, Kind, Rotation, Zones, serial};
 pub use command::{CACHING_PAGE, Command, Lasting, Page, Values};
 pub use sense::Sense;
 
@@ -117,9 +121,9 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// Writing a whole cache at random places takes longer. A choice.
 const FLUSH_PATIENCE: Duration = Duration::from_secs(300);
 
-/// Events that a drive may tell of, one by one, before it takes a first command. A choice: more
-/// than two were never seen.
-const ATTENTIONS: usize = 8;
+/// Events that a drive may tell of, one by one, before it takes a command. A choice: more than two
+/// were never seen.
+const REPEATS: usize = 8;
 
 /// Room for answers: as long as any page that we ask for.
 const ROOM: usize = 512;
@@ -187,6 +191,20 @@ impl Drive {
     pub fn rotation(&self) -> Result<Rotation, Failed> {
         let command = Command::inquiry(Page::Characteristics, ROOM as u16);
         Rotation::parse(&self.ask(command)?)
+    }
+
+    /// What it says of zones.
+    ///
+    /// # Errors
+    /// If the command fails, as it does on drives that are older than the page.
+    pub fn zones(&self) -> Result<Zones, Failed> {
+        let command = Command::inquiry(Page::Characteristics, ROOM as u16);
+        Zones::parse(&self.ask(command)?)
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
     }
 
     /// Reads whole blocks. A drive that does not know FUA may answer durable reads from its cache.
@@ -278,7 +296,7 @@ impl Drive {
         let mut told = 0;
         loop {
             match self.carry_out(Command::test_unit_ready(), Transfer::None, PATIENCE) {
-                Err(Failed::Sense(sense)) if sense.is_unit_attention() && told < ATTENTIONS => {
+                Err(Failed::Sense(sense)) if sense.is_unit_attention() && told < REPEATS => {
                     tracing::info!(drive = %self.path.display(), %sense, "the drive says");
                     told += 1;
                 }

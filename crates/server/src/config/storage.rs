@@ -7,8 +7,8 @@ use scheduler::policy::{self, NamedPolicy};
 
 use super::reader::{ConfigError, Table, Value, nearest};
 use super::{
-    ALIGN_BYTES, Access, BackEnd, Belief, Class, Drive, DriveModel, Emulated, Export, Places,
-    Volume,
+    ALIGN_BYTES, Access, BackEnd, Belief, Class, Device, Drive, DriveModel, Emulated, Export,
+    Places, Volume, Way,
 };
 
 /// All drives of the file.
@@ -86,9 +86,7 @@ fn back_end(drive: &Table<'_>, field: &Value<'_>, places: &Places) -> Result<Bac
             direct: switch(&table, "direct", Switch::On)?,
         },
         Kind::Emulated => BackEnd::Emulated(emulated(&table, places)?),
-        Kind::Device => BackEnd::Device {
-            path: device(&table)?,
-        },
+        Kind::Device => BackEnd::Device(device(&table)?),
         Kind::Nbd => BackEnd::Nbd { uri: uri(&table)? },
     })
 }
@@ -117,14 +115,21 @@ impl Kind {
                 "seek_noise_us",
                 "seed",
             ],
-            Kind::Device => &["kind", "path", "confirm"],
+            Kind::Device => &[
+                "kind",
+                "path",
+                "confirm",
+                "passthrough",
+                "write_cache",
+                "look_ahead",
+            ],
             Kind::Nbd => &["kind", "uri"],
         }
     }
 }
 
 /// The keys of all kinds: a mistyped key is found before the kind is known.
-const KEYS: [&str; 13] = [
+const KEYS: [&str; 14] = [
     "kind",
     "size",
     "path",
@@ -137,6 +142,7 @@ const KEYS: [&str; 13] = [
     "seek_noise_us",
     "seed",
     "confirm",
+    "passthrough",
     "uri",
 ];
 
@@ -168,7 +174,7 @@ fn emulated(table: &Table<'_>, places: &Places) -> Result<Emulated, ConfigError>
 }
 
 /// A device, named twice: everything on it may be overwritten.
-fn device(table: &Table<'_>) -> Result<PathBuf, ConfigError> {
+fn device(table: &Table<'_>) -> Result<Device, ConfigError> {
     let field = table.need("path", "the path of a block device")?;
     let path = field.text("the path of a block device")?;
     if !path.starts_with('/') {
@@ -176,10 +182,19 @@ fn device(table: &Table<'_>) -> Result<PathBuf, ConfigError> {
     }
     let again = format!("\"{path}\" once more, because all that is on it may be overwritten");
     let confirm = table.need("confirm", &again)?;
-    match confirm.text(&again)? == path {
-        true => Ok(PathBuf::from(path)),
-        false => Err(confirm.mismatch(&again)),
+    if confirm.text(&again)? != path {
+        return Err(confirm.mismatch(&again));
     }
+    Ok(Device {
+        path: PathBuf::from(path),
+        way: match switch(table, "passthrough", Switch::Off)? {
+            Switch::On => Way::Scsi,
+            Switch::Off => Way::Kernel,
+        },
+        // A drive that writes when it likes is not where the belief has its head.
+        write_cache: switch(table, "write_cache", Switch::Off)?,
+        look_ahead: switch(table, "look_ahead", Switch::On)?,
+    })
 }
 
 fn uri(table: &Table<'_>) -> Result<String, ConfigError> {

@@ -24,6 +24,8 @@ use crate::nbd::offer::{BlockSizes, Features, Offer, Text};
 use crate::station::Station;
 use crate::status;
 
+mod device;
+
 /// A drive in service.
 pub(super) struct Drive {
     name: String,
@@ -326,10 +328,7 @@ fn parts(config: &config::Drive) -> Result<Parts, String> {
             };
             of_image(image, path, belief, "file")
         }
-        config::BackEnd::Device { path } => {
-            let image = Image::open(path, DIRECT_BLOCK, Caching::Direct);
-            of_image(image, path, belief, "device")
-        }
+        config::BackEnd::Device(device) => device::parts(device, belief),
         config::BackEnd::Emulated(emulated) => emulation(emulated, belief),
         config::BackEnd::Nbd { uri } => Err(format!(
             "{uri}: another NBD server as a back end is not there yet: expected memory, file, \

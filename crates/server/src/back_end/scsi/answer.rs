@@ -1,5 +1,7 @@
 //! What drives answer: parsers that take any bytes.
 
+use block::Switch;
+
 use super::Failed;
 use super::command::CACHING_PAGE;
 
@@ -40,6 +42,17 @@ pub enum Rotation {
     PerMinute(u16),
 }
 
+/// What a disk that takes writes anywhere says of its zones (SBC-4 6.6.2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Zones {
+    /// Nothing: it has none.
+    None,
+    /// It would like writes in the order of its zones.
+    HostAware,
+    /// It keeps them to itself: writes are moved later, at times of its own.
+    DriveManaged,
+}
+
 /// How large a drive is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Capacity {
@@ -49,15 +62,6 @@ pub struct Capacity {
     pub block_bytes: u32,
     /// Bytes in a block of the medium, a multiple of the former.
     pub physical_bytes: u64,
-}
-
-/// A switch of a drive.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Switch {
-    /// On.
-    On,
-    /// Off.
-    Off,
 }
 
 /// The mode page of caches, as the drive gave it.
@@ -137,6 +141,21 @@ impl Rotation {
             // Below 0x0401 and 0xffff are reserved.
             rate @ 0x0401..=0xfffe => Rotation::PerMinute(rate),
             _ => Rotation::Unknown,
+        })
+    }
+}
+
+impl Zones {
+    /// Of the inquiry page of characteristics. Older drives have a shorter page, and no zones.
+    ///
+    /// # Errors
+    /// If it is another page.
+    pub fn parse(bytes: &[u8]) -> Result<Self, Failed> {
+        let page = vital(bytes, "characteristics", 0xb1)?;
+        Ok(match page.get(4).map_or(0, |byte| byte >> 4 & 0b11) {
+            0b01 => Zones::HostAware,
+            0b10 => Zones::DriveManaged,
+            _ => Zones::None,
         })
     }
 }
@@ -346,6 +365,12 @@ mod tests {
         assert_eq!(rotation(0), Some(Rotation::Unknown));
         assert_eq!(rotation(0xffff), Some(Rotation::Unknown));
         assert!(Rotation::parse(&page).is_err());
+        let zones = |byte: u8| Zones::parse(&[0, 0xb1, 0, 5, 0, 0, 0, 0, byte]).ok();
+        assert_eq!(zones(0x0f), Some(Zones::None));
+        assert_eq!(zones(0x12), Some(Zones::HostAware));
+        assert_eq!(zones(0x20), Some(Zones::DriveManaged));
+        assert_eq!(Zones::parse(&[0, 0xb1, 0, 2, 0, 0]).ok(), Some(Zones::None));
+        assert!(Zones::parse(&page).is_err());
     }
 
     #[test]
@@ -405,6 +430,7 @@ mod tests {
         #[test]
         fn any_bytes_are_parsed_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..64)) {
             let _ = (Identity::parse(&bytes), serial(&bytes), Rotation::parse(&bytes));
+            let _ = Zones::parse(&bytes);
             if let Ok(capacity) = Capacity::parse(&bytes) {
                 let whole = capacity.blocks.checked_mul(u64::from(capacity.block_bytes));
                 prop_assert!(whole.is_some_and(|bytes| bytes > 0));

@@ -57,6 +57,12 @@ impl Sense {
         self.key == UNIT_ATTENTION
     }
 
+    /// Whether the same command may succeed if it is given again at once: something happened before
+    /// it, or the drive gave it up.
+    pub fn asks_to_repeat(&self) -> bool {
+        matches!(self.key, UNIT_ATTENTION | ABORTED)
+    }
+
     /// Whether the command was carried out all the same.
     pub fn is_recovered(&self) -> bool {
         self.key == RECOVERED

@@ -1,0 +1,208 @@
+//! A disk of this machine: the kernel reads and writes it past its page cache; what has to be on the
+//! medium, and what has failed, is the drive's own business.
+//!
+//! ```text
+//!   reads, writes ------> io_uring, O_DIRECT --good--> Ended
+//!                                  '--failed--> the same piece as SCSI commands --> Ended, with the
+//!   durable writes, flushes ------------------> SCSI commands -----------^          reason
+//! ```
+//!
+//! The kernel sends no flushes and no FUA to a drive whose write cache it takes for off, and does not
+//! learn when a reset has switched that on again. So these go past it.
+//!
+//! When the kernel says that something has failed, the drive gets the piece a second time, and that
+//! answer counts: what succeeds then has succeeded. This is more than a reason for the log: the kernel
+//! makes one command of neighbours, and all of them fail with the one bad block.
+//!
+//! A disk that takes no SCSI commands (virtual ones, NVMe) is the kernel's alone.
+
+#![allow(
+    unsafe_code,
+    reason = "hands the memory of commands on while these are under way"
+)]
+
+use std::fs::File;
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+use block::{Action, Command, Durability, Instant};
+use tracing::{error, warn};
+
+use super::file::{Doubt, Errors, Image, Way};
+use super::scsi::passthrough::Passthrough;
+use super::scsi::pool::{BELL, Work};
+use super::scsi::switched::Switched;
+use super::{BackEnd, Ended, Punch, Shape, Span};
+use crate::arena::Memory;
+use crate::operation::Failed;
+use crate::ring::Ring;
+
+pub mod claim;
+pub mod sysfs;
+
+/// The disk.
+pub struct Disk {
+    /// If the disk takes SCSI commands. Before the image: the claim on the disk is given up when its
+    /// caches are switched back.
+    scsi: Option<Passthrough>,
+    image: Image,
+    name: String,
+    block_bytes: u64,
+    /// Pieces that the drive has been given again, each with its key there.
+    doubts: Vec<(u32, Doubt)>,
+}
+
+impl Disk {
+    /// A disk that nobody else uses as long as `file` is open. No SCSI command has more than
+    /// `most_bytes`.
+    ///
+    /// # Errors
+    /// If there are no more threads or file descriptors.
+    pub fn new(
+        file: File,
+        path: &Path,
+        shape: Shape,
+        drive: Option<Arc<Switched>>,
+        most_bytes: usize,
+    ) -> io::Result<Self> {
+        let scsi = drive.map(|drive| Passthrough::new(drive, shape, most_bytes, None));
+        Ok(Disk {
+            scsi: scsi.transpose()?,
+            image: Image::of(file, path, shape, Errors::Doubted),
+            name: path.display().to_string(),
+            block_bytes: u64::from(shape.block_bytes),
+            doubts: Vec::new(),
+        })
+    }
+
+    /// Gives the drive a piece again, if it may say more than the kernel did.
+    fn ask(&mut self, doubt: Doubt, ring: &mut Ring) {
+        let Some(scsi) = self.scsi.as_mut().filter(|_| is_the_drives(doubt.number)) else {
+            let result = Err(self.failed(&doubt));
+            self.image.settle(&doubt, result);
+            return;
+        };
+        let (first, memory) = (doubt.offset / self.block_bytes, doubt.memory);
+        let work = match doubt.way {
+            Way::Read => Work::Read {
+                first,
+                memory,
+                durability: Durability::Volatile,
+            },
+            Way::Write(durability) => Work::Write {
+                first,
+                memory,
+                durability,
+            },
+        };
+        // SAFETY: the command has its memory until its pieces are settled.
+        let key = unsafe { scsi.piece(work, ring) };
+        self.doubts.push((key, doubt));
+    }
+
+    fn next_piece(&mut self) -> Option<(u32, Result<(), Failed>)> {
+        self.scsi.as_mut()?.poll_piece()
+    }
+
+    fn answered(&mut self, key: u32, result: Result<(), Failed>) {
+        let Some(place) = self.doubts.iter().position(|(other, _)| *other == key) else {
+            return;
+        };
+        let (_, doubt) = self.doubts.swap_remove(place);
+        if result.is_ok() {
+            let reason = io::Error::from_raw_os_error(doubt.number);
+            warn!(
+                device = self.name,
+                offset = doubt.offset,
+                "{reason}, and the second time it succeeded: see what the kernel says (dmesg)"
+            );
+        }
+        self.image.settle(&doubt, result);
+    }
+
+    fn failed(&self, doubt: &Doubt) -> Failed {
+        let reason = io::Error::from_raw_os_error(doubt.number);
+        let (device, offset) = (&self.name, doubt.offset);
+        match doubt.number {
+            libc::ENODEV | libc::ENXIO | libc::ENOLINK | libc::ETIMEDOUT => error!(
+                device,
+                offset, "{reason}: is the drive still there? look at its power and its cable"
+            ),
+            _ => error!(
+                device,
+                offset, "{reason}: see what the kernel says of the disk (dmesg)"
+            ),
+        }
+        match doubt.number {
+            libc::ENOSPC => Failed::NoSpace,
+            libc::EOPNOTSUPP => Failed::Unsupported,
+            libc::EPERM | libc::EROFS => Failed::NotPermitted,
+            _ => Failed::Io,
+        }
+    }
+}
+
+/// Whether an error is something that the drive said: the numbers for the statuses of blocks in the
+/// kernel's `block/blk-core.c`. The others are about the way to it, where nobody would answer.
+fn is_the_drives(number: i32) -> bool {
+    matches!(
+        number,
+        libc::EIO | libc::ENODATA | libc::EREMOTEIO | libc::EILSEQ | libc::ENOSPC | libc::EBADE
+    )
+}
+
+impl BackEnd for Disk {
+    fn shape(&self) -> Shape {
+        self.image.shape()
+    }
+
+    unsafe fn start(
+        &mut self,
+        now: Instant,
+        command: &Command,
+        memory: &[Memory],
+        ring: &mut Ring,
+    ) {
+        let is_durable = match command.action {
+            Action::Write { durability, .. } => durability == Durability::Durable,
+            action => action == Action::Flush,
+        };
+        // SAFETY: the caller's promise.
+        unsafe {
+            match self.scsi.as_mut().filter(|_| is_durable) {
+                Some(scsi) => scsi.start(now, command, memory, ring),
+                None => self.image.start(now, command, memory, ring),
+            }
+        }
+    }
+
+    fn ring_ended(&mut self, now: Instant, key: u32, result: i32, ring: &mut Ring) {
+        match self.scsi.as_mut().filter(|_| key == BELL) {
+            Some(scsi) => {
+                scsi.ring_ended(now, key, result, ring);
+                while let Some((key, result)) = self.next_piece() {
+                    self.answered(key, result);
+                }
+            }
+            None => self.image.ring_ended(now, key, result, ring),
+        }
+        while let Some(doubt) = self.image.take_doubt() {
+            self.ask(doubt, ring);
+        }
+    }
+
+    fn poll(&mut self, now: Instant) -> Option<Ended> {
+        let scsi = self.scsi.as_mut();
+        let ended = scsi.and_then(|scsi| scsi.poll(now));
+        ended.or_else(|| self.image.poll(now))
+    }
+
+    fn punch(&mut self, key: u32, what: Punch, span: Span, ring: &mut Ring) {
+        self.image.punch(key, what, span, ring);
+    }
+
+    fn poll_punched(&mut self) -> Option<(u32, Result<(), Failed>)> {
+        self.image.poll_punched()
+    }
+}

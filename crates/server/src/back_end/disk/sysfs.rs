@@ -1,0 +1,311 @@
+//! What the kernel says of a disk (the kernel's documentation, ABI/stable/sysfs-block), and which
+//! disks are refused because of it.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// What it says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Said {
+    /// How many bytes it has.
+    pub bytes: u64,
+    /// Bytes in a block: 512 or 4096.
+    pub block_bytes: u32,
+    /// Whether it turns.
+    pub rotational: bool,
+    /// Whether space can be given back.
+    pub trims: bool,
+    /// Whether the drive writes zeroes by itself.
+    pub zeroes_fast: bool,
+    /// How many arms reach blocks of their own; 1 if nothing is said of several.
+    pub actuators: usize,
+    /// Bytes of the longest command that is sure to be taken.
+    pub most_bytes: usize,
+    /// Whether the kernel writes to it.
+    pub access: Writes,
+}
+
+/// Whether something may be written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Writes {
+    /// It may.
+    Allowed,
+    /// It may not.
+    Forbidden,
+}
+
+/// Why a disk is not served.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Refused {
+    /// A part of a disk.
+    #[error(
+        "a partition of {of}: expected the whole drive, because whoever uses its other parts moves \
+         the same head; volumes can be parts of it (offset, size)"
+    )]
+    Partition {
+        /// The disk.
+        of: String,
+    },
+    /// Its blocks cannot be written in any order.
+    #[error("a zoned drive ({model}): expected one whose blocks can be written in any order")]
+    Zoned {
+        /// `host-managed` or `host-aware`.
+        model: String,
+    },
+    /// There is nothing in it.
+    #[error("no medium is in it: expected a drive with blocks")]
+    Empty,
+    /// Blocks of another size.
+    #[error("blocks of {bytes} bytes: expected 512 or 4096")]
+    BlockSize {
+        /// The size.
+        bytes: u64,
+    },
+    /// It is protected.
+    #[error(
+        "the kernel does not write to it: expected a drive that can be written (is there a switch \
+         on it? `blockdev --setrw` undoes `--setro`)"
+    )]
+    ReadOnly,
+    /// Others use it.
+    #[error(
+        "in use ({by}): expected a drive that nobody else has open; unmount it, or stop what uses it \
+         (`lsblk` and `fuser -v` show what that is)"
+    )]
+    InUse {
+        /// Who, as far as it is known.
+        by: String,
+    },
+    /// This user may not.
+    #[error(
+        "this user may not open it: expected a member of its group (`ls -l` shows it, mostly \
+         `disk`), or a udev rule that gives it to this user"
+    )]
+    Forbidden,
+    /// It is not there.
+    #[error("it is not there: expected a block device (`lsblk` lists them)")]
+    Missing,
+    /// Something else.
+    #[error("{0}")]
+    Other(String),
+}
+
+/// A file of sysfs says nothing of such a thing on older kernels; this much a command may have then.
+/// A choice: SATA took 128 KiB when commands had 28 bits.
+pub const MOST_BYTES: u64 = 128 << 10;
+
+/// A page of memory, of which a command has at most `max_segments`.
+const PAGE_BYTES: u64 = 4096;
+
+impl Said {
+    /// Of the disk whose folder it is, `/sys/class/block/sda` or a link to it.
+    ///
+    /// # Errors
+    /// If the disk is one that is not served.
+    pub fn read(folder: &Path) -> Result<Self, Refused> {
+        if folder.join("partition").exists() {
+            let of = fs::canonicalize(folder).ok();
+            let disk = of
+                .as_deref()
+                .and_then(Path::parent)
+                .and_then(Path::file_name);
+            let of = disk.map_or_else(
+                || "a disk".into(),
+                |name| format!("/dev/{}", name.display()),
+            );
+            return Err(Refused::Partition { of });
+        }
+        if !folder.join("size").exists() {
+            return Err(Refused::Missing);
+        }
+        let number = |name: &str| number(&folder.join(name));
+        // The kernel's sectors are 512 bytes whatever the drive's blocks are.
+        let bytes = number("size").unwrap_or(0) * 512;
+        if bytes == 0 {
+            return Err(Refused::Empty);
+        }
+        let model = text(&folder.join("queue/zoned"));
+        if let Some(model) = model.filter(|model| model != "none") {
+            return Err(Refused::Zoned { model });
+        }
+        let block_bytes = match number("queue/logical_block_size") {
+            Some(512) => 512,
+            Some(4096) => 4096,
+            other => {
+                let bytes = other.unwrap_or(0);
+                return Err(Refused::BlockSize { bytes });
+            }
+        };
+        let kib = number("queue/max_sectors_kb").map_or(MOST_BYTES, |kib| kib << 10);
+        // What does not begin with a page lies on one page more.
+        let pages = number("queue/max_segments").map_or(u64::MAX, |pages| pages.max(2) - 1);
+        let segments = pages.saturating_mul(PAGE_BYTES);
+        let is_some = |name: &str| number(name).unwrap_or(0) > 0;
+        Ok(Said {
+            bytes,
+            block_bytes,
+            rotational: is_some("queue/rotational"),
+            trims: is_some("queue/discard_max_bytes"),
+            zeroes_fast: is_some("queue/write_zeroes_max_bytes"),
+            actuators: actuators(folder),
+            most_bytes: usize::try_from(kib.min(segments)).unwrap_or(usize::MAX),
+            access: match number("ro") {
+                Some(1) => Writes::Forbidden,
+                _ => Writes::Allowed,
+            },
+        })
+    }
+}
+
+/// Who uses the disk, as far as the kernel tells: what is made of it or of its partitions, and where
+/// they are mounted. `mounts` is the text of `/proc/self/mountinfo`.
+pub fn users(folder: &Path, mounts: &str) -> Vec<String> {
+    let mut users = Vec::new();
+    let parts = entries(folder).into_iter();
+    let parts = parts.filter(|entry| entry.join("partition").exists());
+    for place in std::iter::once(folder.to_path_buf()).chain(parts) {
+        for holder in entries(&place.join("holders")) {
+            users.extend(holder.file_name().map(|name| format!("{}", name.display())));
+        }
+        let Some(device) = text(&place.join("dev")) else {
+            continue;
+        };
+        for line in mounts.lines() {
+            // proc_pid_mountinfo(5): the third field is the device, the fifth the place.
+            let fields: Vec<&str> = line.split(' ').collect();
+            if fields.get(2) == Some(&device.as_str())
+                && let Some(place) = fields.get(4)
+            {
+                users.push(format!("mounted on {place}"));
+            }
+        }
+    }
+    users
+}
+
+/// One for each range of blocks that has an arm of its own.
+fn actuators(folder: &Path) -> usize {
+    let ranges = entries(&folder.join("queue/independent_access_ranges"));
+    ranges.len().max(1)
+}
+
+fn entries(folder: &Path) -> Vec<PathBuf> {
+    let Ok(entries) = fs::read_dir(folder) else {
+        return Vec::new();
+    };
+    let mut paths: Vec<PathBuf> = entries
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .collect();
+    paths.sort();
+    paths
+}
+
+fn number(path: &Path) -> Option<u64> {
+    text(path)?.parse().ok()
+}
+
+fn text(path: &Path) -> Option<String> {
+    let text = fs::read_to_string(path).ok()?;
+    Some(text.trim().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A folder as sysfs has it for a disk, with some files otherwise.
+    fn disk(files: &[(&str, &str)]) -> tempfile::TempDir {
+        let folder = tempfile::tempdir().expect("a folder");
+        let usual = [
+            ("size", "131072\n"),
+            ("ro", "0\n"),
+            ("dev", "8:0\n"),
+            ("queue/zoned", "none\n"),
+            ("queue/logical_block_size", "512\n"),
+            ("queue/rotational", "1\n"),
+            ("queue/discard_max_bytes", "0\n"),
+            ("queue/write_zeroes_max_bytes", "0\n"),
+            ("queue/max_sectors_kb", "1280\n"),
+            ("queue/max_segments", "168\n"),
+        ];
+        for (name, contents) in usual.iter().chain(files) {
+            let path = folder.path().join(name);
+            fs::create_dir_all(path.parent().expect("a folder above")).expect("a folder");
+            fs::write(path, contents).expect("a file");
+        }
+        folder
+    }
+
+    fn refused(files: &[(&str, &str)]) -> String {
+        let refused = Said::read(disk(files).path()).expect_err("a refusal");
+        refused.to_string()
+    }
+
+    #[test]
+    fn a_disk_is_what_the_kernel_says() {
+        let expected = Said {
+            bytes: 64 << 20,
+            block_bytes: 512,
+            rotational: true,
+            trims: false,
+            zeroes_fast: false,
+            actuators: 1,
+            most_bytes: 167 * 4096,
+            access: Writes::Allowed,
+        };
+        assert_eq!(Said::read(disk(&[]).path()), Ok(expected.clone()));
+        let other = [
+            ("ro", "1\n"),
+            ("queue/logical_block_size", "4096\n"),
+            ("queue/independent_access_ranges/0/sector", "0\n"),
+            ("queue/independent_access_ranges/1/sector", "65536\n"),
+            ("queue/max_sectors_kb", "64\n"),
+            ("queue/discard_max_bytes", "4096\n"),
+        ];
+        let other_than = Said {
+            block_bytes: 4096,
+            actuators: 2,
+            most_bytes: 64 << 10,
+            trims: true,
+            access: Writes::Forbidden,
+            ..expected
+        };
+        assert_eq!(Said::read(disk(&other).path()), Ok(other_than));
+    }
+
+    #[test]
+    fn disks_that_are_not_served_are_refused_with_what_was_expected() {
+        for (file, contents, complaint) in [
+            ("partition", "1\n", "a partition of /dev/"),
+            ("size", "0\n", "no medium is in it"),
+            (
+                "queue/zoned",
+                "host-managed\n",
+                "a zoned drive (host-managed)",
+            ),
+            ("queue/zoned", "host-aware\n", "a zoned drive (host-aware)"),
+            ("queue/logical_block_size", "520\n", "blocks of 520 bytes"),
+        ] {
+            let text = refused(&[(file, contents)]);
+            assert!(text.starts_with(complaint), "{text}");
+            assert!(text.contains(": expected "), "{text}");
+        }
+        let nothing = tempfile::tempdir().expect("a folder");
+        assert_eq!(Said::read(nothing.path()), Err(Refused::Missing));
+    }
+
+    #[test]
+    fn who_uses_a_disk_or_its_partitions_is_named() {
+        let folder = disk(&[
+            ("holders/md0", ""),
+            ("sda1/partition", "1\n"),
+            ("sda1/dev", "8:1\n"),
+            ("sda1/holders/dm-3", ""),
+            ("queue/dev", "8:2\n"),
+        ]);
+        let mounts = "22 1 8:1 / /srv rw - ext4 /dev/sda1 rw\n23 1 8:2 / /other rw - ext4 x rw\n";
+        let expected = ["md0", "dm-3", "mounted on /srv"];
+        assert_eq!(users(folder.path(), mounts), expected);
+        assert!(users(disk(&[]).path(), mounts).is_empty());
+    }
+}

@@ -1,0 +1,151 @@
+//! A drive whose cache switches are as somebody wants them, and as they were before when it is let
+//! go.
+//!
+//! ```text
+//!   former: write cache on --set, verified--> off .... service .... --dropped--> on again
+//! ```
+
+use std::sync::Arc;
+
+use tracing::{error, info, warn};
+
+use super::{Caching, Drive, Failed, Lasting, Switch};
+
+/// How the switches are to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Wanted {
+    /// Whether writes may end before they are on the medium.
+    pub write_cache: Switch,
+    /// Whether the drive reads on after a read.
+    pub look_ahead: Switch,
+}
+
+/// The drive. Its switches go back when it is dropped.
+#[derive(Debug)]
+pub struct Switched {
+    drive: Drive,
+    /// Those that were switched, and how they were.
+    former: Vec<(Knob, Switch)>,
+    wanted: Wanted,
+}
+
+/// One of the switches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Knob {
+    WriteCache,
+    LookAhead,
+}
+
+impl Switched {
+    /// Switches what is not as it is wanted, each on its own. What cannot be switched is warned of
+    /// and stays: flushes and durable writes are right all the same.
+    pub fn begin(drive: Drive, wanted: Wanted) -> Arc<Self> {
+        let mut this = Switched {
+            drive,
+            former: Vec::new(),
+            wanted,
+        };
+        for knob in Knob::ALL {
+            let drive = this.drive.path().display().to_string();
+            match this.turn(knob, knob.in_wanted(wanted)) {
+                Ok(None) => (),
+                Ok(Some(before)) => {
+                    let (from, to) = (word(before), word(knob.in_wanted(wanted)));
+                    info!(drive, switch = knob.name(), from, to, "switched");
+                    this.former.push((knob, before));
+                }
+                Err(failed) => warn!(
+                    drive,
+                    switch = knob.name(),
+                    wanted = word(knob.in_wanted(wanted)),
+                    "the {} stays as it is: {failed}; flushes and durable writes reach the medium \
+                     all the same, but the drive's times are not those of its profile",
+                    knob.name()
+                ),
+            }
+        }
+        Arc::new(this)
+    }
+
+    /// The drive.
+    pub fn drive(&self) -> &Drive {
+        &self.drive
+    }
+
+    /// Something happened to the drive: a reset may have put the switches back.
+    pub fn again(&self) {
+        for (knob, _) in &self.former {
+            let to = knob.in_wanted(self.wanted);
+            let drive = self.drive.path().display();
+            match self.turn(*knob, to) {
+                Ok(None) => (),
+                Ok(Some(_)) => {
+                    warn!(%drive, switch = knob.name(), to = word(to), "switched again: the drive was reset");
+                }
+                Err(failed) => error!(%drive, switch = knob.name(), "{failed}"),
+            }
+        }
+    }
+
+    /// How it was before, if it was otherwise.
+    fn turn(&self, knob: Knob, to: Switch) -> Result<Option<Switch>, Failed> {
+        let page = self.drive.caching()?;
+        let before = knob.of(&page);
+        if before == to {
+            return Ok(None);
+        }
+        let page = match knob {
+            Knob::WriteCache => page.with_write_cache(to),
+            Knob::LookAhead => page.with_look_ahead(to),
+        };
+        self.drive.set_caching(&page, Lasting::UntilReset)?;
+        Ok(Some(before))
+    }
+}
+
+impl Drop for Switched {
+    fn drop(&mut self) {
+        for (knob, before) in std::mem::take(&mut self.former) {
+            let drive = self.drive.path().display();
+            match self.turn(knob, before) {
+                Ok(_) => info!(%drive, switch = knob.name(), to = word(before), "switched back"),
+                Err(failed) => error!(
+                    %drive, switch = knob.name(), "it was {} before, and is not switched back: \
+                     {failed}", word(before)
+                ),
+            }
+        }
+    }
+}
+
+impl Knob {
+    const ALL: [Knob; 2] = [Knob::WriteCache, Knob::LookAhead];
+
+    fn name(self) -> &'static str {
+        match self {
+            Knob::WriteCache => "write cache",
+            Knob::LookAhead => "look-ahead",
+        }
+    }
+
+    fn of(self, page: &Caching) -> Switch {
+        match self {
+            Knob::WriteCache => page.write_cache(),
+            Knob::LookAhead => page.look_ahead(),
+        }
+    }
+
+    fn in_wanted(self, wanted: Wanted) -> Switch {
+        match self {
+            Knob::WriteCache => wanted.write_cache,
+            Knob::LookAhead => wanted.look_ahead,
+        }
+    }
+}
+
+fn word(switch: Switch) -> &'static str {
+    match switch {
+        Switch::On => "on",
+        Switch::Off => "off",
+    }
+}

@@ -1,0 +1,258 @@
+//! A disk of this machine, from its configuration to what carries its commands out.
+//!
+//! ```text
+//!   path -> node -> what the kernel says -> claim -> who the drive is -> its switches -> back end
+//! ```
+
+use std::fmt::Display;
+use std::fs::File;
+use std::path::Path;
+use std::sync::Arc;
+
+use drive::Profile;
+use tracing::{info, warn};
+
+use super::Parts;
+use crate::back_end::disk::Disk;
+use crate::back_end::disk::claim::{Node, claim, node};
+use crate::back_end::disk::sysfs::{MOST_BYTES, Refused, Said, Writes};
+use crate::back_end::scsi::passthrough::Passthrough;
+use crate::back_end::scsi::switched::{Switched, Wanted};
+use crate::back_end::scsi::{Drive, Kind, Rotation, Zones};
+use crate::back_end::{BackEnd, Shape};
+use crate::clock::TimeScale;
+use crate::config::{self, Way};
+
+/// A disk that nobody else uses.
+struct Claimed {
+    said: Said,
+    file: Option<File>,
+    /// None if it takes no SCSI commands.
+    drive: Option<Drive>,
+}
+
+/// Where the kernel's file systems of devices are.
+const SYSTEM: &str = "/sys";
+
+/// What is served, ready to begin.
+///
+/// # Errors
+/// Why the disk is refused, and what was expected.
+pub(super) fn parts(
+    config: &config::Device,
+    belief: Option<Arc<Profile>>,
+) -> Result<Parts, String> {
+    let named = |why: &dyn Display| format!("{}: {why}", config.path.display());
+    let claimed = claimed(config).map_err(|refused| named(&refused))?;
+    if let Some(belief) = &belief {
+        fits(belief, &claimed.said).map_err(|why| named(&why))?;
+    }
+    tell(config, &claimed);
+    let wanted = Wanted {
+        write_cache: config.write_cache,
+        look_ahead: config.look_ahead,
+    };
+    let Claimed { said, file, drive } = claimed;
+    let drive = drive.map(|drive| Switched::begin(drive, wanted));
+    let belief = belief.map(|belief| match &drive {
+        Some(drive) => Arc::new(as_switched(&belief, drive)),
+        None => belief,
+    });
+    let shape = shape(&said, config.way, belief.is_some());
+    let made = back_end(config, shape, said.most_bytes, file, drive);
+    let back_end = made.map_err(|error| named(&error))?;
+    Ok(Parts {
+        back_end: Box::new(move || Ok(back_end)),
+        belief,
+        blocks: shape.blocks,
+        block_bytes: shape.block_bytes,
+        scale: TimeScale::REAL,
+        kind: "device",
+        is_rotational: said.rotational || shape.rotational,
+    })
+}
+
+fn back_end(
+    config: &config::Device,
+    shape: Shape,
+    most_bytes: usize,
+    file: Option<File>,
+    drive: Option<Arc<Switched>>,
+) -> std::io::Result<Box<dyn BackEnd + Send>> {
+    match (config.way, drive, file) {
+        (Way::Scsi, Some(drive), file) => {
+            let drive = Passthrough::new(drive, shape, most_bytes, file)?;
+            Ok(Box::new(drive))
+        }
+        (_, drive, Some(file)) => {
+            let disk = Disk::new(file, &config.path, shape, drive, most_bytes)?;
+            Ok(Box::new(disk))
+        }
+        (_, _, None) => Err(std::io::ErrorKind::Unsupported.into()),
+    }
+}
+
+/// Looks at the disk and claims it.
+fn claimed(config: &config::Device) -> Result<Claimed, Refused> {
+    let system = Path::new(SYSTEM);
+    let (disk, folder) = match (node(&config.path, system)?, config.way) {
+        (Node::Disk(folder), _) => (Some(config.path.clone()), Some(folder)),
+        (Node::Generic(Some(name)), Way::Scsi) => (
+            Some(Path::new("/dev").join(&name)),
+            Some(system.join("class/block").join(name)),
+        ),
+        (Node::Generic(None), Way::Scsi) => (None, None),
+        (Node::Generic(name), Way::Kernel) => {
+            let disk = name.map_or_else(String::new, |name| format!(", or its disk /dev/{name}"));
+            return Err(Refused::Other(format!(
+                "it takes SCSI commands only: expected passthrough = true{disk}"
+            )));
+        }
+    };
+    let said = folder.as_deref().map(Said::read).transpose()?;
+    let file = match (&disk, &folder, &said) {
+        (Some(disk), Some(folder), Some(said)) => Some(claim(disk, folder, said)?),
+        _ => None,
+    };
+    let drive = match (Drive::open(&config.path), config.way) {
+        (Ok(drive), _) => Some(drive),
+        (Err(failed), Way::Scsi) => return Err(Refused::Other(failed.to_string())),
+        (Err(failed), Way::Kernel) => {
+            warn!(
+                "{failed}; its caches stay as they are, and its errors come without their reasons"
+            );
+            None
+        }
+    };
+    if let Some(drive) = &drive {
+        is_plain(drive)?;
+    }
+    let said = match (said, &drive) {
+        (Some(said), _) => said,
+        (None, Some(drive)) => of_drive(drive)?,
+        (None, None) => return Err(Refused::Missing),
+    };
+    Ok(Claimed { said, file, drive })
+}
+
+/// Whether the drive says that its blocks can be written in any order.
+fn is_plain(drive: &Drive) -> Result<(), Refused> {
+    let model = match (drive.identity().kind, drive.zones()) {
+        (Kind::Zoned, _) => "host-managed",
+        (Kind::Other(kind), _) => {
+            let problem = format!("a SCSI device of kind {kind:#04x}: expected a disk");
+            return Err(Refused::Other(problem));
+        }
+        (Kind::Nothing, _) => return Err(Refused::Missing),
+        (Kind::Blocks, Ok(Zones::HostAware)) => "host-aware",
+        (Kind::Blocks, Ok(Zones::DriveManaged)) => {
+            warn!(
+                drive = %drive.path().display(),
+                "the drive has zones of its own (shingled): it moves what was written at times of \
+                 its own, which nobody can predict"
+            );
+            return Ok(());
+        }
+        (Kind::Blocks, _) => return Ok(()),
+    };
+    let model = model.to_owned();
+    Err(Refused::Zoned { model })
+}
+
+/// What there is if the kernel has made the drive no disk.
+fn of_drive(drive: &Drive) -> Result<Said, Refused> {
+    let capacity = drive.capacity();
+    let block_bytes = capacity.block_bytes;
+    if ![512, 4096].contains(&block_bytes) {
+        let bytes = u64::from(block_bytes);
+        return Err(Refused::BlockSize { bytes });
+    }
+    if drive.caching().is_ok_and(|page| page.is_read_only) {
+        return Err(Refused::ReadOnly);
+    }
+    Ok(Said {
+        bytes: capacity.blocks * u64::from(block_bytes),
+        block_bytes,
+        rotational: !matches!(drive.rotation(), Ok(Rotation::Solid)),
+        trims: false,
+        zeroes_fast: false,
+        actuators: 1,
+        most_bytes: MOST_BYTES as usize,
+        access: Writes::Allowed,
+    })
+}
+
+/// Whether it is the drive that is believed in.
+fn fits(belief: &Profile, said: &Said) -> Result<(), String> {
+    let blocks = said.bytes / u64::from(said.block_bytes);
+    let believed = belief.geometry.sectors().0;
+    if (belief.block_bytes, believed) == (said.block_bytes, blocks) {
+        return Ok(());
+    }
+    Err(format!(
+        "{blocks} blocks of {} bytes, and its profile {} has {believed} of {}: expected the drive's \
+         own profile (`headtime profile --device` finds it)",
+        said.block_bytes, belief.model, belief.block_bytes
+    ))
+}
+
+/// Says what is about to be served.
+fn tell(config: &config::Device, claimed: &Claimed) {
+    let device = config.path.display();
+    let Said {
+        bytes,
+        block_bytes,
+        rotational,
+        actuators,
+        ..
+    } = claimed.said;
+    if actuators > 1 {
+        warn!(
+            %device, actuators,
+            "the drive has several arms, each for blocks of its own, and is served as if it had \
+             one: they take turns (`queue/independent_access_ranges` says which blocks)"
+        );
+    }
+    let Some(drive) = &claimed.drive else {
+        info!(%device, bytes, block_bytes, rotational, "the kernel's disk");
+        return;
+    };
+    let (identity, capacity) = (drive.identity(), drive.capacity());
+    let rotation = drive.rotation().unwrap_or(Rotation::Unknown);
+    let page = drive.caching().ok();
+    info!(
+        %device,
+        vendor = identity.vendor,
+        product = identity.product,
+        revision = identity.revision,
+        serial = drive.serial().unwrap_or_default(),
+        bytes,
+        block_bytes,
+        physical_bytes = capacity.physical_bytes,
+        ?rotation,
+        write_cache = ?page.as_ref().map(|page| page.write_cache()),
+        look_ahead = ?page.as_ref().map(|page| page.look_ahead()),
+        fua = ?page.as_ref().map(|page| page.knows_fua),
+        "the drive"
+    );
+}
+
+/// The drive as it is with its switches as they are now.
+fn as_switched(belief: &Profile, drive: &Switched) -> Profile {
+    match drive.drive().caching() {
+        Ok(page) => belief.switched(page.look_ahead(), page.write_cache()),
+        Err(_) => belief.clone(),
+    }
+}
+
+fn shape(said: &Said, way: Way, is_known: bool) -> Shape {
+    let is_kernels = way == Way::Kernel;
+    Shape {
+        block_bytes: said.block_bytes,
+        blocks: said.bytes / u64::from(said.block_bytes),
+        trims: said.trims && is_kernels,
+        zeroes_fast: said.zeroes_fast && is_kernels,
+        // Where the head is, is only known by a profile.
+        rotational: is_known,
+    }
+}
