@@ -214,7 +214,7 @@ impl Mark {
         let (kind, place) = match on {
             BackEnd::Memory { .. } => ("memory", Vec::new()),
             BackEnd::File { path, .. } => ("file", in_full(path)),
-            BackEnd::Device { path, .. } => ("device", in_full(path)),
+            BackEnd::Device(device) => ("device", in_full(&device.path)),
             BackEnd::Emulated(emulated) => ("emulated", in_full(&emulated.image)),
             BackEnd::Nbd { uri, .. } => ("nbd", uri.clone().into_bytes()),
         };
