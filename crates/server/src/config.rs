@@ -14,6 +14,7 @@
 mod front;
 mod places;
 mod reader;
+mod remote;
 mod storage;
 
 use std::net::SocketAddr;
@@ -24,6 +25,7 @@ use scheduler::policy::NamedPolicy;
 
 pub use places::Places;
 pub use reader::ConfigError;
+pub use remote::{Address, Remote, RemoteTls};
 
 use reader::{Source, Table};
 
@@ -93,10 +95,7 @@ pub enum BackEnd {
         path: PathBuf,
     },
     /// An export of another NBD server.
-    Nbd {
-        /// `nbd://HOST[:PORT]/NAME`, `nbd+unix:///NAME?socket=PATH`.
-        uri: String,
-    },
+    Nbd(Remote),
 }
 
 /// A file that takes as long as a disk.

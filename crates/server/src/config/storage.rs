@@ -6,6 +6,7 @@ use block::Switch;
 use scheduler::policy::{self, NamedPolicy};
 
 use super::reader::{ConfigError, Table, Value, nearest};
+use super::remote;
 use super::{
     ALIGN_BYTES, Access, BackEnd, Belief, Class, Drive, DriveModel, Emulated, Export, Places,
     Volume,
@@ -89,7 +90,7 @@ fn back_end(drive: &Table<'_>, field: &Value<'_>, places: &Places) -> Result<Bac
         Kind::Device => BackEnd::Device {
             path: device(&table)?,
         },
-        Kind::Nbd => BackEnd::Nbd { uri: uri(&table)? },
+        Kind::Nbd => BackEnd::Nbd(remote::remote(&table, places)?),
     })
 }
 
@@ -118,13 +119,13 @@ impl Kind {
                 "seed",
             ],
             Kind::Device => &["kind", "path", "confirm"],
-            Kind::Nbd => &["kind", "uri"],
+            Kind::Nbd => &remote::KEYS,
         }
     }
 }
 
 /// The keys of all kinds: a mistyped key is found before the kind is known.
-const KEYS: [&str; 13] = [
+const KEYS: [&str; 17] = [
     "kind",
     "size",
     "path",
@@ -138,6 +139,10 @@ const KEYS: [&str; 13] = [
     "seed",
     "confirm",
     "uri",
+    "ca",
+    "certificate",
+    "key",
+    "patience_s",
 ];
 
 const KINDS: &str = "\"memory\", \"file\", \"emulated\", \"device\" or \"nbd\"";
@@ -179,19 +184,6 @@ fn device(table: &Table<'_>) -> Result<PathBuf, ConfigError> {
     match confirm.text(&again)? == path {
         true => Ok(PathBuf::from(path)),
         false => Err(confirm.mismatch(&again)),
-    }
-}
-
-fn uri(table: &Table<'_>) -> Result<String, ConfigError> {
-    let expected = "\"nbd://HOST[:PORT]/NAME\" or \"nbd+unix:///NAME?socket=PATH\"";
-    let field = table.need("uri", expected)?;
-    let uri = field.text(expected)?;
-    let schemes = ["nbd://", "nbds://", "nbd+unix://", "nbds+unix://"];
-    let rest = schemes.iter().find_map(|scheme| uri.strip_prefix(scheme));
-    let unix = uri.contains("+unix:");
-    match rest {
-        Some(rest) if !rest.is_empty() && unix == rest.contains("?socket=/") => Ok(uri.to_owned()),
-        _ => Err(field.mismatch(expected)),
     }
 }
 

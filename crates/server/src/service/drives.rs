@@ -13,6 +13,7 @@ use crate::back_end::BackEnd;
 use crate::back_end::emulated::Emulated;
 use crate::back_end::file::{Caching, Image};
 use crate::back_end::memory::Ram;
+use crate::back_end::nbd::Found;
 use crate::clock::{Clock, TimeScale};
 use crate::config::{self, Belief, DriveModel};
 use crate::event_loop::{Bounds, EventLoop, Export};
@@ -302,10 +303,7 @@ fn parts(config: &config::Drive) -> Result<Parts, String> {
             of_image(image, path, belief, "device")
         }
         config::BackEnd::Emulated(emulated) => emulation(emulated, belief),
-        config::BackEnd::Nbd { uri } => Err(format!(
-            "{uri}: another NBD server as a back end is not there yet: expected memory, file, \
-             emulated or device"
-        )),
+        config::BackEnd::Nbd(remote) => behind(remote, belief, config),
     }
 }
 
@@ -338,6 +336,45 @@ fn of_image(
         belief,
         scale: TimeScale::REAL,
         kind,
+    })
+}
+
+/// An export of another server.
+fn behind(
+    remote: &config::Remote,
+    belief: Option<Arc<Profile>>,
+    drive: &config::Drive,
+) -> Result<Parts, String> {
+    let block_bytes = belief.as_ref().map(|belief| belief.block_bytes);
+    let export = Found::connect(remote, block_bytes)?;
+    let (shape, features) = (export.shape(), export.offer().features);
+    let mut volumes = drive.volumes.iter();
+    if let Some(volume) = volumes.find(|volume| volume.access == config::Access::ReadWrite)
+        && features.read_only
+    {
+        return Err(format!(
+            "{}: it may only be read: expected read_only = true of volume {}",
+            remote.uri, volume.name
+        ));
+    }
+    if let Some(belief) = &belief
+        && belief.geometry.sectors().0 < shape.blocks
+    {
+        return Err(format!(
+            "{}: {} blocks, and its profile has {}: expected the disk's own profile",
+            remote.uri,
+            shape.blocks,
+            belief.geometry.sectors().0
+        ));
+    }
+    Ok(Parts {
+        blocks: shape.blocks,
+        block_bytes: shape.block_bytes,
+        back_end: Box::new(move || Ok(Box::new(export.take_up()?) as Box<dyn BackEnd>)),
+        is_rotational: belief.is_some() || features.rotational,
+        belief,
+        scale: TimeScale::REAL,
+        kind: "nbd",
     })
 }
 
