@@ -64,6 +64,8 @@ pub struct Drive {
     pub policy: NamedPolicy,
     /// By how much background tasks may lengthen foreground requests, in parts per million.
     pub impact_ppm: u32,
+    /// Where every input and decision of its engine is written, if it is: for `headtime replay`.
+    pub capture: Option<PathBuf>,
     /// At least one. None has a byte in common with another.
     pub volumes: Vec<Volume>,
     /// At least one.

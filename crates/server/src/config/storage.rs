@@ -34,6 +34,7 @@ fn drive(table: &Table<'_>, before: &[Drive], places: &Places) -> Result<Drive, 
         "belief",
         "policy",
         "impact_percent",
+        "capture",
         "volume",
         "export",
     ])?;
@@ -47,6 +48,7 @@ fn drive(table: &Table<'_>, before: &[Drive], places: &Places) -> Result<Drive, 
         let percent = value.number(0.0..=100.0, "a number of percent from 0 to 100")?;
         Ok((percent * 1e4).round() as u32)
     });
+    let capture = table.get("capture").map(|value| path(&value, places));
     let volumes = volumes(table, &back_end)?;
     let taken = before.iter().flat_map(|drive| &drive.exports);
     let taken: Vec<&str> = taken.map(|export| export.name.as_str()).collect();
@@ -57,6 +59,7 @@ fn drive(table: &Table<'_>, before: &[Drive], places: &Places) -> Result<Drive, 
         belief,
         policy,
         impact_ppm: impact.transpose()?.unwrap_or(DEFAULT_IMPACT_PPM),
+        capture: capture.transpose()?,
         volumes,
     })
 }

@@ -14,6 +14,7 @@ use crate::back_end::emulated::Emulated;
 use crate::back_end::file::{Caching, Image};
 use crate::back_end::memory::Ram;
 use crate::back_end::nbd::Found;
+use crate::capture::Tasks;
 use crate::clock::{Clock, TimeScale};
 use crate::config::{self, Belief, DriveModel};
 use crate::event_loop::{Bounds, EventLoop, Export};
@@ -24,6 +25,8 @@ use crate::nbd::Context;
 use crate::nbd::offer::{BlockSizes, Features, Offer, Text};
 use crate::station::Station;
 use crate::status;
+
+mod recording;
 
 /// A drive in service.
 pub(super) struct Drive {
@@ -235,27 +238,30 @@ fn station(
         connections: limits.connections as usize,
         requests: limits.requests_per_connection as usize,
     };
+    let mut limits = Limits::suited_to(policy, &belief);
+    if !is_known {
+        // Nobody predicts anything: the kernel or the memory may have as much as it takes.
+        limits.commands_at_drive = limits.commands_at_drive.max(UNKNOWN_DEPTH);
+    }
+    let is_followed = is_known && policy.depth() == Depth::JustInTime;
+    let tasks = match is_followed {
+        true => Tasks::By(rules),
+        false => Tasks::None,
+    };
+    let recorder = recording::begin(config, (parts.blocks, parts.block_bytes), limits, tasks)?;
     let name = format!("drive {}", config.name);
     let (scale, make) = (parts.scale, parts.back_end);
     Station::start(&name, move |mailbox| {
-        let mut limits = Limits::suited_to(policy, &belief);
-        if !is_known {
-            // Nobody predicts anything: the kernel or the memory may have as much as it takes.
-            limits.commands_at_drive = limits.commands_at_drive.max(UNKNOWN_DEPTH);
-        }
         let mut engine = Engine::new(belief, &|| policy.make(), limits);
-        if is_known && policy.depth() == Depth::JustInTime {
+        if is_followed {
             engine = engine.with_background(rules).with_tracking(policy);
         }
-        let back_end = make()?;
-        EventLoop::new(
-            Clock::start(scale),
-            engine,
-            back_end,
-            exports,
-            mailbox,
-            bounds,
-        )
+        let (clock, back_end) = (Clock::start(scale), make()?);
+        let event_loop = EventLoop::new(clock, engine, back_end, exports, mailbox, bounds)?;
+        Ok(match recorder {
+            Some(recorder) => event_loop.captured(recorder),
+            None => event_loop,
+        })
     })
     .map_err(|error| error.to_string())
 }
