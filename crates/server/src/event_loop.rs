@@ -33,6 +33,7 @@ pub mod connection;
 mod operations;
 pub(crate) mod outbox;
 pub mod picture;
+pub mod resize;
 pub mod tally;
 pub mod tasks;
 

@@ -140,18 +140,9 @@ level = "debug"
 format = "json"
 "#;
 
-#[test]
-fn everything_that_can_be_said_is_understood() {
-    let config = parse(FULL).unwrap();
-    let ends: Vec<_> = config.drives.iter().map(|d| d.back_end.clone()).collect();
-    let memory = BackEnd::Memory { size: 1 << 30 };
-    let file = BackEnd::File {
-        path: PathBuf::from("/etc/h/disk.img"),
-        size: Some(2 << 30),
-        direct: Switch::Off,
-    };
-    let path = PathBuf::from("/dev/sdb");
-    let far = Remote {
+/// What [`FULL`] says of the server behind.
+fn far() -> Remote {
+    Remote {
         uri: String::from("nbds://[::1]:2345/a%20b"),
         address: Address::Tcp {
             host: String::from("::1"),
@@ -166,10 +157,23 @@ fn everything_that_can_be_said_is_understood() {
             )),
         }),
         patience_s: 7,
+    }
+}
+
+#[test]
+fn everything_that_can_be_said_is_understood() {
+    let config = parse(FULL).unwrap();
+    let ends: Vec<_> = config.drives.iter().map(|d| d.back_end.clone()).collect();
+    let memory = BackEnd::Memory { size: 1 << 30 };
+    let file = BackEnd::File {
+        path: PathBuf::from("/etc/h/disk.img"),
+        size: Some(2 << 30),
+        direct: Switch::Off,
     };
+    let path = PathBuf::from("/dev/sdb");
     assert_eq!(
         ends,
-        [memory, file, BackEnd::Device { path }, BackEnd::Nbd(far)]
+        [memory, file, BackEnd::Device { path }, BackEnd::Nbd(far())]
     );
     let capture = Path::new("/etc/h/far.capture");
     assert_eq!(config.drives[3].capture.as_deref(), Some(capture));

@@ -1,7 +1,7 @@
 //! From a drive's configuration to its running loop.
 
 use std::io;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use drive::{Imperfections, Profile, VirtualDrive, catalog};
 use engine::{Engine, Limits, Rules};
@@ -13,7 +13,6 @@ use crate::back_end::BackEnd;
 use crate::back_end::emulated::Emulated;
 use crate::back_end::file::{Caching, Image};
 use crate::back_end::memory::Ram;
-use crate::back_end::nbd::Found;
 use crate::capture::Tasks;
 use crate::clock::{Clock, TimeScale};
 use crate::config::{self, Belief, DriveModel};
@@ -26,7 +25,11 @@ use crate::nbd::offer::{BlockSizes, Features, Offer, Text};
 use crate::station::Station;
 use crate::status;
 
+mod behind;
 mod recording;
+mod sizes;
+
+use sizes::volumes;
 
 /// A drive in service.
 pub(super) struct Drive {
@@ -41,7 +44,7 @@ pub(super) struct Drive {
     is_rotational: bool,
     /// The longest request.
     longest: u32,
-    volumes: Vec<(config::Volume, u64)>,
+    volumes: Mutex<Vec<(config::Volume, u64)>>,
     /// As clients that come now are told, and the places of the exports in the loop.
     exports: Mutex<Vec<(config::Export, usize)>>,
     mailbox: Mailbox,
@@ -86,7 +89,7 @@ impl Drive {
             block_bytes,
             is_rotational,
             longest: limits.request_bytes,
-            volumes,
+            volumes: Mutex::new(volumes),
             exports: Mutex::new(places),
             mailbox: station.mailbox().clone(),
             station: Mutex::new(Some(station)),
@@ -101,8 +104,14 @@ impl Drive {
         &self.mailbox
     }
 
-    pub(super) fn volumes(&self) -> impl Iterator<Item = &str> {
-        self.volumes.iter().map(|(volume, _)| volume.name.as_str())
+    pub(super) fn volumes(&self) -> Vec<String> {
+        let volumes = self.all_volumes();
+        let each = volumes.iter();
+        each.map(|(volume, _)| volume.name.clone()).collect()
+    }
+
+    fn all_volumes(&self) -> MutexGuard<'_, Vec<(config::Volume, u64)>> {
+        self.volumes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Where a volume begins, and how many bytes it has.
@@ -111,15 +120,17 @@ impl Drive {
         Some((volume.offset, length))
     }
 
-    fn found(&self, name: &str) -> Option<(&config::Volume, u64)> {
-        let mut volumes = self.volumes.iter();
-        let (volume, length) = volumes.find(|(volume, _)| volume.name == name)?;
-        Some((volume, *length))
+    fn found(&self, name: &str) -> Option<(config::Volume, u64)> {
+        let volumes = self.all_volumes();
+        volumes
+            .iter()
+            .find(|(volume, _)| volume.name == name)
+            .cloned()
     }
 
     /// From now on clients are told of these exports. The loop learns of those that are new.
     pub(super) fn show(&self, config: &config::Drive) {
-        let new = exports(config, &self.volumes);
+        let new = exports(config, &self.all_volumes());
         let (tell, told) = std::sync::mpsc::channel();
         let asked = self.mailbox.call(move |event_loop| {
             let places: Vec<usize> = new
@@ -309,7 +320,7 @@ fn parts(config: &config::Drive) -> Result<Parts, String> {
             of_image(image, path, belief, "device")
         }
         config::BackEnd::Emulated(emulated) => emulation(emulated, belief),
-        config::BackEnd::Nbd(remote) => behind(remote, belief, config),
+        config::BackEnd::Nbd(remote) => behind::parts(remote, belief, config),
     }
 }
 
@@ -342,45 +353,6 @@ fn of_image(
         belief,
         scale: TimeScale::REAL,
         kind,
-    })
-}
-
-/// An export of another server.
-fn behind(
-    remote: &config::Remote,
-    belief: Option<Arc<Profile>>,
-    drive: &config::Drive,
-) -> Result<Parts, String> {
-    let block_bytes = belief.as_ref().map(|belief| belief.block_bytes);
-    let export = Found::connect(remote, block_bytes)?;
-    let (shape, features) = (export.shape(), export.offer().features);
-    let mut volumes = drive.volumes.iter();
-    if let Some(volume) = volumes.find(|volume| volume.access == config::Access::ReadWrite)
-        && features.read_only
-    {
-        return Err(format!(
-            "{}: it may only be read: expected read_only = true of volume {}",
-            remote.uri, volume.name
-        ));
-    }
-    if let Some(belief) = &belief
-        && belief.geometry.sectors().0 < shape.blocks
-    {
-        return Err(format!(
-            "{}: {} blocks, and its profile has {}: expected the disk's own profile",
-            remote.uri,
-            shape.blocks,
-            belief.geometry.sectors().0
-        ));
-    }
-    Ok(Parts {
-        blocks: shape.blocks,
-        block_bytes: shape.block_bytes,
-        back_end: Box::new(move || Ok(Box::new(export.take_up()?) as Box<dyn BackEnd>)),
-        is_rotational: belief.is_some() || features.rotational,
-        belief,
-        scale: TimeScale::REAL,
-        kind: "nbd",
     })
 }
 
@@ -423,24 +395,6 @@ fn profile(model: &DriveModel) -> Result<Profile, String> {
             Profile::parse(&text, &name).map_err(|error| error.to_string())
         }
     }
-}
-
-/// The volumes with their lengths.
-fn volumes(config: &config::Drive, bytes: u64) -> Result<Vec<(config::Volume, u64)>, String> {
-    let each = config.volumes.iter().map(|volume| {
-        let there = bytes.saturating_sub(volume.offset);
-        let whole = there / config::ALIGN_BYTES * config::ALIGN_BYTES;
-        let length = volume.size.unwrap_or(whole);
-        match length {
-            1.. if length <= there => Ok((volume.clone(), length)),
-            _ => Err(format!(
-                "volume {} has {length} bytes from byte {} on, and the drive has {bytes}: expected \
-                 it to end on the drive",
-                volume.name, volume.offset
-            )),
-        }
-    });
-    each.collect()
 }
 
 fn exports(config: &config::Drive, volumes: &[(config::Volume, u64)]) -> Vec<Export> {

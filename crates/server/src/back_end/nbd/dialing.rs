@@ -95,6 +95,15 @@ impl Target {
             },
         });
         let mut received = Vec::new();
+        let mut is_secure = false;
+        // A server says only after the handshake that it does not take a client's certificate.
+        let refused = |error: io::Error, is_secure: bool| match is_secure {
+            false => error,
+            true => io::Error::other(format!(
+                "{error}: expected a server that takes our certificate, or wants none \
+                 (certificate, key)"
+            )),
+        };
         loop {
             while !received.is_empty() {
                 match negotiation.receive(&received) {
@@ -102,18 +111,22 @@ impl Target {
                     taken => drop(received.drain(..taken)),
                 }
             }
-            peer.send(negotiation.output())?;
+            let sent = peer.send(negotiation.output());
+            sent.map_err(|error| refused(error, is_secure))?;
             negotiation.output().clear();
             match (negotiation.step(), &self.tls) {
                 (Step::More, _) => {
-                    if peer.receive(&mut received)? == 0 {
-                        return Err(io::Error::other("the server hangs up"));
+                    let count = peer.receive(&mut received);
+                    if count.map_err(|error| refused(error, is_secure))? == 0 {
+                        let gone = io::Error::other("the server hangs up");
+                        return Err(refused(gone, is_secure));
                     }
                 }
                 (Step::StartTls, Some((ours, name))) => {
                     let session = Session::towards(Arc::clone(ours), name.clone(), &received)?;
                     received.clear();
                     peer.secure(session)?;
+                    is_secure = true;
                     negotiation.secured();
                 }
                 (Step::StartTls, None) => return Err(io::Error::other("TLS was not asked for")),
