@@ -12,13 +12,14 @@ use drive::Lost;
 use hdrhistogram::Histogram;
 
 use crate::arena::Memory;
-use crate::operation::Failed;
+use crate::operation::{Failed, Pace};
 use crate::ring::Ring;
 
 pub mod disk;
 pub mod emulated;
 pub mod file;
 pub mod memory;
+pub mod nbd;
 pub mod scsi;
 
 /// What there is.
@@ -69,9 +70,9 @@ pub enum Punch {
     /// It is of no use any more.
     Trim,
     /// It becomes zeroes, and may be given back.
-    Free,
+    Free(Pace),
     /// It becomes zeroes, and stays reserved.
-    Zero,
+    Zero(Pace),
 }
 
 /// A run of a device's bytes of which it is known whether they take space.
@@ -132,6 +133,17 @@ pub trait BackEnd {
             length: span.length,
             holds: Holds::Bytes,
         }]
+    }
+
+    /// Begins to find out the same where it has to be asked of somebody else: the answer comes by
+    /// [`BackEnd::poll_runs`] under `key`. Otherwise it is here at once.
+    fn ask_runs(&mut self, _key: u32, span: Span, _ring: &mut Ring) -> Option<Vec<Run>> {
+        Some(self.runs(span))
+    }
+
+    /// The next answer to those.
+    fn poll_runs(&mut self) -> Option<(u32, Vec<Run>)> {
+        None
     }
 
     /// How much later than a model says commands ended, in nanoseconds of the drive's time, if the

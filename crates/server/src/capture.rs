@@ -20,6 +20,7 @@ mod numbers;
 mod reader;
 mod recorder;
 mod replay;
+mod rules;
 mod setting;
 
 pub use event::Event;

@@ -14,6 +14,7 @@
 mod front;
 mod places;
 mod reader;
+mod remote;
 mod storage;
 
 use std::net::SocketAddr;
@@ -24,6 +25,7 @@ use scheduler::policy::NamedPolicy;
 
 pub use places::Places;
 pub use reader::ConfigError;
+pub use remote::{Address, Remote, RemoteTls};
 
 use reader::{Source, Table};
 
@@ -62,6 +64,8 @@ pub struct Drive {
     pub policy: NamedPolicy,
     /// By how much background tasks may lengthen foreground requests, in parts per million.
     pub impact_ppm: u32,
+    /// Where every input and decision of its engine is written, if it is: for `headtime replay`.
+    pub capture: Option<PathBuf>,
     /// At least one. None has a byte in common with another.
     pub volumes: Vec<Volume>,
     /// At least one.
@@ -90,10 +94,7 @@ pub enum BackEnd {
     /// A disk of this machine. Everything on it may be overwritten.
     Device(Device),
     /// An export of another NBD server.
-    Nbd {
-        /// `nbd://HOST[:PORT]/NAME`, `nbd+unix:///NAME?socket=PATH`.
-        uri: String,
-    },
+    Nbd(Remote),
 }
 
 /// A disk of this machine.

@@ -24,14 +24,16 @@ use crate::back_end::{BackEnd, Run, Shape, Span};
 use crate::capture::{LiveEngine, Recorder};
 use crate::clock::Clock;
 use crate::mailbox::{Letter, Mailbox, Posted};
+use crate::nbd::request::Header;
 use crate::operation::Failed;
 use crate::ring::{Owner, Ring, Ticket};
 
 mod commands;
 pub mod connection;
 mod operations;
-mod outbox;
+pub(crate) mod outbox;
 pub mod picture;
+pub mod resize;
 pub mod tally;
 pub mod tasks;
 
@@ -70,6 +72,8 @@ pub struct EventLoop {
     /// Commands at the back end, when they were given, and what they do.
     given: Vec<(CommandId, Instant, Action)>,
     connections: Slab<Box<Connection>>,
+    /// What connections asked about their blocks that the back end has to ask somebody else.
+    questions: Slab<(usize, Header)>,
     /// Connections whose next operation waits for room, in the order in which they began to.
     stalled: VecDeque<usize>,
     /// Connections with something to send.
@@ -201,6 +205,7 @@ impl EventLoop {
             scratch: Vec::new(),
             given: Vec::new(),
             connections: Slab::new(),
+            questions: Slab::new(),
             stalled: VecDeque::new(),
             answered: Vec::new(),
             posted: VecDeque::new(),

@@ -11,6 +11,11 @@ use drive::profile::ProfileError;
 /// # Errors
 /// If there can be no such device: too large, or blocks that are neither 512 nor 4096 bytes.
 pub fn profile(name: &str, blocks: u64, block_bytes: u32) -> Result<Profile, ProfileError> {
+    Profile::parse(&text(name, blocks, block_bytes), "the featureless profile")
+}
+
+/// The same as it would be written.
+pub fn text(name: &str, blocks: u64, block_bytes: u32) -> String {
     let cylinders = blocks.div_ceil(TRACK).max(1);
     let mut text = TEMPLATE
         .replace("{name}", name)
@@ -25,7 +30,7 @@ pub fn profile(name: &str, blocks: u64, block_bytes: u32) -> Result<Profile, Pro
             .replace("{track}", &TRACK.to_string());
         text.push_str(&zone);
     }
-    Profile::parse(&text, "the featureless profile")
+    text
 }
 
 /// Blocks of what stands for a track. A choice without meaning.

@@ -26,11 +26,11 @@ use crate::listener::negotiating::{Negotiating, Place};
 use crate::mailbox::{Letter, Mailbox};
 use crate::nbd::negotiation::{Negotiation, Step};
 use crate::nbd::offer::Offer;
-use crate::tls::Security;
+use crate::tls::{Security, Session};
 
-mod stream;
+pub(crate) mod stream;
 
-use stream::{Client, Stream};
+use stream::{Peer, Stream};
 
 mod negotiating;
 
@@ -221,7 +221,7 @@ fn negotiate(stream: Stream, shown: &Shown, terms: &Terms, place: Place) -> io::
         Ok(directory) => directory.clone(),
         Err(poisoned) => poisoned.into_inner().clone(),
     };
-    let mut client = Client::new(stream, terms.longest)?;
+    let mut client = Peer::new(stream, terms.longest)?;
     let offers = Arc::clone(&directory.offers);
     let mut negotiation = Negotiation::new(offers, terms.security.negotiated());
     let mut received = Vec::new();
@@ -257,7 +257,7 @@ fn negotiate(stream: Stream, shown: &Shown, terms: &Terms, place: Place) -> io::
                 let Security::Tls { certificates, .. } = &terms.security else {
                     return Err(io::Error::other("TLS is not configured"));
                 };
-                client.secure(certificates.current(), &received)?;
+                client.secure(Session::new(certificates.current(), &received)?)?;
                 received.clear();
                 negotiation.secured();
             }

@@ -136,6 +136,55 @@ impl Running {
         info!("all drives have stopped");
     }
 
+    /// Gives the volumes their lengths of the new configuration: all of them, or none. What was done,
+    /// for people.
+    fn resize(&self, old: &Config, new: &Config) -> Result<Vec<String>, String> {
+        let mut all = Vec::new();
+        for (drive, new) in self.drives.iter().zip(&new.drives) {
+            let resizes = drive.resizes(new)?;
+            let files = drive.files();
+            for resize in resizes.iter().filter(|resize| resize.to < resize.from) {
+                let exports = new.exports.iter();
+                let mut names = exports.filter(|export| export.volume == resize.volume);
+                let is_file = !locked(&self.doors).mounts.is_empty()
+                    && names.any(|export| files.iter().any(|file| file.name == export.name));
+                if is_file || old.ublk.is_some() {
+                    return Err(format!(
+                        "volume {} would have {} bytes instead of {}, and is a file or a block \
+                         device: make what is on it smaller, then restart the service",
+                        resize.volume, resize.to, resize.from
+                    ));
+                }
+            }
+            let asked = resizes.clone();
+            let may = Self::asked(drive.mailbox(), move |event_loop| {
+                let mut each = asked.iter();
+                each.try_for_each(|resize| event_loop.may_resize(resize))
+            });
+            may.unwrap_or_else(|| Err("the drive does not answer".to_owned()))?;
+            all.push((drive, new, resizes));
+        }
+        let mut done = Vec::new();
+        for (drive, new, resizes) in all.into_iter().filter(|(_, _, all)| !all.is_empty()) {
+            done.extend(resizes.iter().map(|resize| {
+                format!(
+                    "volume {} of drive {} has {} bytes instead of {}, for clients that come from \
+                     now on",
+                    resize.volume,
+                    drive.name(),
+                    resize.to,
+                    resize.from
+                )
+            }));
+            let begun = Self::asked(drive.mailbox(), move |event_loop| {
+                event_loop.resize(&resizes)
+            });
+            begun.unwrap_or_else(|| Err("the drive does not answer".to_owned()))?;
+            drive.resized(new)?;
+        }
+        Ok(done)
+    }
+
     fn close_doors(&self) {
         let doors = std::mem::take(&mut *locked(&self.doors));
         drop(doors.listeners);
@@ -196,7 +245,7 @@ impl control::Service for Running {
         });
         let Some((drive, (offset, length))) = found else {
             let volumes = self.drives.iter().flat_map(Drive::volumes);
-            let volumes: Vec<&str> = volumes.collect();
+            let volumes: Vec<String> = volumes.collect();
             return Err(format!(
                 "no volume {}: expected one of {}",
                 order.volume,
@@ -246,16 +295,25 @@ impl control::Service for Running {
         let places = Places::of_this_user(&base);
         let new = Config::parse(&name, &text, &places).map_err(|error| error.to_string())?;
         let mut config = locked(&self.config);
-        let changes = changes(&config, &new);
+        let mut changes = changes(&config, &new);
+        if same_but_for_names_and_sizes(&config, &new) {
+            changes.applied.extend(self.resize(&config, &new)?);
+        }
         self.reloads.fetch_add(1, Ordering::Relaxed);
         if changes.applied.is_empty() {
             return Ok(changes);
         }
         for (old, new) in config.drives.iter_mut().zip(new.drives) {
+            old.volumes = new.volumes;
             old.exports = new.exports;
         }
         for (drive, config) in self.drives.iter().zip(&config.drives) {
             drive.show(config);
+        }
+        for mount in &locked(&self.doors).mounts {
+            for file in self.drives.iter().flat_map(Drive::files) {
+                mount.resize(&file.name, file.bytes);
+            }
         }
         let shown = directory(&self.drives);
         *self.shown.write().unwrap_or_else(PoisonError::into_inner) = shown;
@@ -271,19 +329,27 @@ impl control::Service for Running {
     }
 }
 
+/// Whether the drives differ in exports and in lengths of volumes at most.
+fn same_but_for_names_and_sizes(old: &Config, new: &Config) -> bool {
+    let fixed = |drive: &config::Drive| {
+        let mut drive = drive.clone();
+        drive.exports.clear();
+        for volume in &mut drive.volumes {
+            volume.size = None;
+        }
+        drive
+    };
+    old.drives
+        .iter()
+        .map(fixed)
+        .eq(new.drives.iter().map(fixed))
+}
+
 /// What a new configuration changes, and what it would.
 fn changes(old: &Config, new: &Config) -> Changes {
     let mut changes = Changes::default();
     let later = |what: &str| format!("{what} differs from what is in force");
-    let same_drives = old.drives.len() == new.drives.len()
-        && old.drives.iter().zip(&new.drives).all(|(old, new)| {
-            let exports = old.exports.clone();
-            let new = config::Drive {
-                exports,
-                ..new.clone()
-            };
-            *old == new
-        });
+    let same_drives = same_but_for_names_and_sizes(old, new);
     if !same_drives {
         changes.after_restart.push(later("[[drive]]"));
     }

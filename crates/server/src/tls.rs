@@ -10,6 +10,7 @@
 //! another authority in `client_ca`.
 
 mod session;
+mod towards;
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
@@ -21,6 +22,7 @@ use rustls::server::{NoServerSessionStorage, WebPkiClientVerifier};
 use rustls::{InconsistentKeys, RootCertStore, ServerConfig};
 
 pub use session::{Opened, Session};
+pub use towards::towards;
 
 use crate::config::{Tls, TlsNeed};
 use crate::nbd::negotiation;
@@ -181,6 +183,6 @@ fn unusable(file: &Path, problem: impl ToString, expected: &'static str) -> Unus
     }
 }
 
-const CERTIFICATE: &str = "certificates in PEM, the server's own first";
+const CERTIFICATE: &str = "certificates in PEM, its own first";
 const KEY: &str = "a private key in PEM (RSA, ECDSA or Ed25519) without a passphrase";
-const AUTHORITY: &str = "certificates in PEM of those who sign clients' certificates";
+const AUTHORITY: &str = "certificates in PEM of those who sign the other side's certificates";

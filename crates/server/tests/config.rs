@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use block::Switch;
 use proptest::prelude::*;
 use server::config::{
-    Access, Actions, BackEnd, Belief, Class, Config, ConfigError, DEFAULT, Device, DriveModel,
-    Listen, LogFormat, Places, TlsNeed, Way,
+    Access, Actions, Address, BackEnd, Belief, Class, Config, ConfigError, DEFAULT, Device,
+    DriveModel, Listen, LogFormat, Places, Remote, RemoteTls, TlsNeed, Way,
 };
 
 fn parse(text: &str) -> Result<Config, ConfigError> {
@@ -108,7 +108,8 @@ export = [{ name = "d", volume = "a" }]
 
 [[drive]]
 name = "far"
-back_end = { kind = "nbd", uri = "nbd://host/x" }
+capture = "far.capture"
+back_end = { kind = "nbd", uri = "nbds://[::1]:2345/a%20b", ca = "ca.pem", certificate = "own.pem", key = "own-key.pem", patience_s = 7 }
 volume = [{ name = "a" }]
 export = [{ name = "e", volume = "a" }]
 
@@ -139,6 +140,26 @@ level = "debug"
 format = "json"
 "#;
 
+/// What [`FULL`] says of the server behind.
+fn far() -> Remote {
+    Remote {
+        uri: String::from("nbds://[::1]:2345/a%20b"),
+        address: Address::Tcp {
+            host: String::from("::1"),
+            port: 2345,
+        },
+        export: String::from("a b"),
+        tls: Some(RemoteTls {
+            ca: PathBuf::from("/etc/h/ca.pem"),
+            own: Some((
+                PathBuf::from("/etc/h/own.pem"),
+                PathBuf::from("/etc/h/own-key.pem"),
+            )),
+        }),
+        patience_s: 7,
+    }
+}
+
 #[test]
 fn everything_that_can_be_said_is_understood() {
     let config = parse(FULL).unwrap();
@@ -155,8 +176,10 @@ fn everything_that_can_be_said_is_understood() {
         write_cache: Switch::On,
         look_ahead: Switch::Off,
     });
-    let uri = String::from("nbd://host/x");
-    assert_eq!(ends, [memory, file, device, BackEnd::Nbd { uri }]);
+    assert_eq!(ends, [memory, file, device, BackEnd::Nbd(far())]);
+    let capture = Path::new("/etc/h/far.capture");
+    assert_eq!(config.drives[3].capture.as_deref(), Some(capture));
+    assert_eq!(config.drives[0].capture, None);
     let volumes = config.drives[0].volumes.iter().map(|v| (v.offset, v.size));
     assert_eq!(
         volumes.collect::<Vec<_>>(),
@@ -208,6 +231,43 @@ fn a_device_goes_through_the_kernel_without_write_cache_unless_told() {
         look_ahead: Switch::On,
     };
     assert_eq!(config.drives[2].back_end, BackEnd::Device(expected));
+}
+
+/// URIs of `doc/uri.md` of NetworkBlockDevice/nbd, with where they lead.
+#[test]
+fn uris_of_other_servers_are_taken_apart() {
+    let tcp = |host: &str, port| Address::Tcp {
+        host: host.to_owned(),
+        port,
+    };
+    let unix = |path: &str| Address::Unix(PathBuf::from(path));
+    for (uri, address, export) in [
+        ("nbd://host", tcp("host", 10809), ""),
+        ("nbd://host/", tcp("host", 10809), ""),
+        ("nbd://10.0.0.1:99/a/b", tcp("10.0.0.1", 99), "a/b"),
+        ("nbd://[fe80::1]/x", tcp("fe80::1", 10809), "x"),
+        ("nbd://host//x", tcp("host", 10809), "/x"),
+        ("nbd+unix:///?socket=/s", unix("/s"), ""),
+        ("nbd+unix:///x?socket=/a%3Fb", unix("/a?b"), "x"),
+        ("nbd+unix://?socket=/s", unix("/s"), ""),
+    ] {
+        let text = FULL.replacen("nbds://[::1]:2345/a%20b", uri, 1);
+        let text = text.replacen(
+            ", ca = \"ca.pem\", certificate = \"own.pem\", key = \"own-key.pem\"",
+            "",
+            1,
+        );
+        let config = parse(&text).unwrap();
+        let BackEnd::Nbd(far) = &config.drives[3].back_end else {
+            panic!("{uri}");
+        };
+        assert_eq!(
+            (&far.address, far.export.as_str()),
+            (&address, export),
+            "{uri}"
+        );
+        assert_eq!((far.tls.as_ref(), far.uri.as_str()), (None, uri));
+    }
 }
 
 /// What is replaced in [`FULL`], with what, and which complaint that earns.

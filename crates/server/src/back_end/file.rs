@@ -383,8 +383,8 @@ impl BackEnd for Image {
 
     fn punch(&mut self, key: u32, what: Punch, span: Span, ring: &mut Ring) {
         let mode = match what {
-            Punch::Trim | Punch::Free => libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE,
-            Punch::Zero => libc::FALLOC_FL_ZERO_RANGE | libc::FALLOC_FL_KEEP_SIZE,
+            Punch::Trim | Punch::Free(_) => libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE,
+            Punch::Zero(_) => libc::FALLOC_FL_ZERO_RANGE | libc::FALLOC_FL_KEEP_SIZE,
         };
         let operation = self.operations.insert(Operation::Punch { key, what, span }) as u32;
         ring.allocate(

@@ -10,6 +10,7 @@ use scheduler::ordering::Phases;
 use scheduler::policy::{NamedPolicy, find};
 
 use super::numbers::{In, Out, Wrong};
+use super::rules;
 
 /// What an engine is made of.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -53,8 +54,8 @@ pub enum Tracking {
 pub enum Tasks {
     /// It does not.
     None,
-    /// It does, under [`Rules::default`].
-    ByDefaultRules,
+    /// It does, under these rules.
+    By(Rules),
 }
 
 /// Why no engine can be made of a setting.
@@ -126,8 +127,8 @@ impl Setting {
         if self.tracking == Tracking::On {
             engine = engine.with_tracking(policy);
         }
-        if self.tasks == Tasks::ByDefaultRules {
-            engine = engine.with_background(Rules::default());
+        if let Tasks::By(rules) = self.tasks {
+            engine = engine.with_background(rules);
         }
         Ok(engine)
     }
@@ -146,7 +147,14 @@ impl Setting {
         out.option(*bus_block, Out::duration);
         out.bytes(self.policy.as_bytes());
         out.number(u64::from(self.tracking == Tracking::On));
-        out.number(u64::from(self.tasks == Tasks::ByDefaultRules));
+        match self.tasks {
+            Tasks::None => out.number(0),
+            Tasks::By(by) if by == Rules::default() => out.number(1),
+            Tasks::By(by) => {
+                out.number(2);
+                rules::encode(&by, out);
+            }
+        }
         let Limits {
             requests,
             reserved_for_real_time,
@@ -186,9 +194,10 @@ impl Setting {
             true => Tracking::On,
             false => Tracking::Off,
         };
-        let tasks = match from.flag()? {
-            true => Tasks::ByDefaultRules,
-            false => Tasks::None,
+        let tasks = match from.up_to(2, "no tasks, the default rules, or rules")? {
+            0 => Tasks::None,
+            1 => Tasks::By(Rules::default()),
+            _ => Tasks::By(rules::decode(from)?),
         };
         let at = from.at();
         let mut number = || from.up_to(MOST_REQUESTS, "a limit of at most 2^20");
@@ -196,7 +205,7 @@ impl Setting {
         let least = match tasks {
             Tasks::None => 1,
             // Free reads are given while the command before them is in service.
-            Tasks::ByDefaultRules => 2,
+            Tasks::By(_) => 2,
         };
         if reserved >= requests || commands < least {
             return from.wrong(at, "limits under which something can be served");

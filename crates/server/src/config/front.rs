@@ -55,10 +55,10 @@ fn socket(value: &Value<'_>, places: &Places) -> Result<std::path::PathBuf, Conf
 }
 
 /// `sun_path` of unix(7) has 108 bytes with the zero at its end.
-const SOCKET_PATH_BYTES: usize = 107;
+pub(super) const SOCKET_PATH_BYTES: usize = 107;
 
 /// The port that IANA gave to NBD.
-const NBD_PORT: u16 = 10809;
+pub(super) const NBD_PORT: u16 = 10809;
 
 /// A port, an address, or both. Without an address it is this machine's own.
 fn address(value: &Value<'_>, port: u16) -> Result<SocketAddr, ConfigError> {

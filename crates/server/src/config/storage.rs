@@ -6,6 +6,7 @@ use block::Switch;
 use scheduler::policy::{self, NamedPolicy};
 
 use super::reader::{ConfigError, Table, Value, nearest};
+use super::remote;
 use super::{
     ALIGN_BYTES, Access, BackEnd, Belief, Class, Device, Drive, DriveModel, Emulated, Export,
     Places, Volume, Way,
@@ -33,6 +34,7 @@ fn drive(table: &Table<'_>, before: &[Drive], places: &Places) -> Result<Drive, 
         "belief",
         "policy",
         "impact_percent",
+        "capture",
         "volume",
         "export",
     ])?;
@@ -46,6 +48,7 @@ fn drive(table: &Table<'_>, before: &[Drive], places: &Places) -> Result<Drive, 
         let percent = value.number(0.0..=100.0, "a number of percent from 0 to 100")?;
         Ok((percent * 1e4).round() as u32)
     });
+    let capture = table.get("capture").map(|value| path(&value, places));
     let volumes = volumes(table, &back_end)?;
     let taken = before.iter().flat_map(|drive| &drive.exports);
     let taken: Vec<&str> = taken.map(|export| export.name.as_str()).collect();
@@ -56,6 +59,7 @@ fn drive(table: &Table<'_>, before: &[Drive], places: &Places) -> Result<Drive, 
         belief,
         policy,
         impact_ppm: impact.transpose()?.unwrap_or(DEFAULT_IMPACT_PPM),
+        capture: capture.transpose()?,
         volumes,
     })
 }
@@ -87,7 +91,7 @@ fn back_end(drive: &Table<'_>, field: &Value<'_>, places: &Places) -> Result<Bac
         },
         Kind::Emulated => BackEnd::Emulated(emulated(&table, places)?),
         Kind::Device => BackEnd::Device(device(&table)?),
-        Kind::Nbd => BackEnd::Nbd { uri: uri(&table)? },
+        Kind::Nbd => BackEnd::Nbd(remote::remote(&table, places)?),
     })
 }
 
@@ -123,13 +127,13 @@ impl Kind {
                 "write_cache",
                 "look_ahead",
             ],
-            Kind::Nbd => &["kind", "uri"],
+            Kind::Nbd => &remote::KEYS,
         }
     }
 }
 
 /// The keys of all kinds: a mistyped key is found before the kind is known.
-const KEYS: [&str; 14] = [
+const KEYS: [&str; 18] = [
     "kind",
     "size",
     "path",
@@ -144,6 +148,10 @@ const KEYS: [&str; 14] = [
     "confirm",
     "passthrough",
     "uri",
+    "ca",
+    "certificate",
+    "key",
+    "patience_s",
 ];
 
 const KINDS: &str = "\"memory\", \"file\", \"emulated\", \"device\" or \"nbd\"";
@@ -195,19 +203,6 @@ fn device(table: &Table<'_>) -> Result<Device, ConfigError> {
         write_cache: switch(table, "write_cache", Switch::Off)?,
         look_ahead: switch(table, "look_ahead", Switch::On)?,
     })
-}
-
-fn uri(table: &Table<'_>) -> Result<String, ConfigError> {
-    let expected = "\"nbd://HOST[:PORT]/NAME\" or \"nbd+unix:///NAME?socket=PATH\"";
-    let field = table.need("uri", expected)?;
-    let uri = field.text(expected)?;
-    let schemes = ["nbd://", "nbds://", "nbd+unix://", "nbds+unix://"];
-    let rest = schemes.iter().find_map(|scheme| uri.strip_prefix(scheme));
-    let unix = uri.contains("+unix:");
-    match rest {
-        Some(rest) if !rest.is_empty() && unix == rest.contains("?socket=/") => Ok(uri.to_owned()),
-        _ => Err(field.mismatch(expected)),
-    }
 }
 
 fn belief(table: &Table<'_>, back_end: &BackEnd, places: &Places) -> Result<Belief, ConfigError> {

@@ -123,6 +123,10 @@ impl EventLoop {
             );
             return;
         }
+        if newcomer.offer.size > self.exports[newcomer.export].length {
+            warn!("a connection is refused: its volume has become smaller since it was told of it");
+            return;
+        }
         info!(export = self.exports[newcomer.export].name, style = ?newcomer.agreed.style, "a client");
         let place = self.connections.insert(Box::new(Connection {
             socket: newcomer.socket,

@@ -47,11 +47,11 @@ pub(super) enum From {
 
 /// The bytes of an operation.
 #[derive(Default)]
-pub(super) enum Bytes {
+pub(crate) enum Bytes {
     #[default]
     None,
     Own(Buffer),
-    /// Those of the device, where the back end has them in memory.
+    /// Those that somebody else keeps: of the device, where the back end has them in memory.
     Mapped(Memory),
     /// Those of whoever has posted the operation.
     Lent(Memory),
@@ -213,8 +213,8 @@ impl EventLoop {
 
     fn zero(&mut self, key: usize, space: Space, pace: Pace) {
         match (self.shape.zeroes_fast, pace, space) {
-            (true, _, Space::MayBeFreed) => self.punch(key, Punch::Free),
-            (true, _, Space::Kept) => self.punch(key, Punch::Zero),
+            (true, _, Space::MayBeFreed) => self.punch(key, Punch::Free(pace)),
+            (true, _, Space::Kept) => self.punch(key, Punch::Zero(pace)),
             (false, Pace::Fast, _) => self.fail(key, Failed::Unsupported),
             (false, Pace::Any, _) => {
                 self.pending[key].rest = Some(self.extent(&self.pending[key].operation));
@@ -297,6 +297,10 @@ impl EventLoop {
         while let Some((key, result)) = self.back_end.poll_punched() {
             is_any = true;
             self.punched(key as usize, result);
+        }
+        while let Some((key, runs)) = self.back_end.poll_runs() {
+            is_any = true;
+            self.tell_question(key as usize, &runs);
         }
         is_any
     }

@@ -22,14 +22,14 @@
 use std::io::{self, IoSlice};
 use std::os::fd::RawFd;
 
-use super::operations::Bytes;
+pub(crate) use super::operations::Bytes;
 use crate::arena::Memory;
 use crate::ring::{Ring, Ticket};
 use crate::tls::Session;
 
 /// Both halves.
 #[derive(Default)]
-pub(super) struct Outbox {
+pub(crate) struct Outbox {
     filling: Batch,
     going: Batch,
     /// Pieces of `going` that were sent or sealed whole, and bytes of the next one that were.
@@ -60,12 +60,12 @@ struct Sealed {
 }
 
 /// The way to the client.
-pub(super) struct Way<'a> {
-    pub(super) ticket: Ticket,
-    pub(super) socket: RawFd,
-    pub(super) ring: &'a mut Ring,
+pub(crate) struct Way<'a> {
+    pub(crate) ticket: Ticket,
+    pub(crate) socket: RawFd,
+    pub(crate) ring: &'a mut Ring,
     /// With TLS, if so.
-    pub(super) session: Option<&'a mut Session>,
+    pub(crate) session: Option<&'a mut Session>,
 }
 
 /// A piece of a batch.
@@ -85,7 +85,7 @@ const SLICE: usize = 256 << 10;
 
 impl Outbox {
     /// Appends a head that `write` builds.
-    pub(super) fn head(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
+    pub(crate) fn head(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
         let Batch {
             heads,
             pieces,
@@ -105,7 +105,7 @@ impl Outbox {
     }
 
     /// Appends bytes, and keeps them until they have been sent.
-    pub(super) fn bytes(&mut self, bytes: Bytes) {
+    pub(crate) fn bytes(&mut self, bytes: Bytes) {
         if let Some(memory) = bytes.memory() {
             self.filling.length += memory.length;
             self.filling.pieces.push(Piece::Memory(memory));
@@ -119,21 +119,21 @@ impl Outbox {
     }
 
     /// Whether there is nothing to send, and nothing being sent.
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         !self.is_sending && self.filling.pieces.is_empty()
     }
 
     /// Whether there is something that could be sent now.
-    pub(super) fn has_more(&self) -> bool {
+    pub(crate) fn has_more(&self) -> bool {
         !self.is_sending && !self.filling.pieces.is_empty()
     }
 
     /// Bytes that were answered and have not left.
-    pub(super) fn waiting(&self) -> usize {
+    pub(crate) fn waiting(&self) -> usize {
         self.filling.length + self.going.length + self.sealed.bytes.len()
     }
 
-    pub(super) fn is_sending(&self) -> bool {
+    pub(crate) fn is_sending(&self) -> bool {
         self.is_sending
     }
 
@@ -141,7 +141,7 @@ impl Outbox {
     ///
     /// # Errors
     /// If it cannot be sealed: the session has failed.
-    pub(super) fn send(&mut self, way: &mut Way<'_>) -> io::Result<()> {
+    pub(crate) fn send(&mut self, way: &mut Way<'_>) -> io::Result<()> {
         if self.is_sending || self.filling.pieces.is_empty() {
             return Ok(());
         }
@@ -154,7 +154,7 @@ impl Outbox {
     ///
     /// # Errors
     /// If it cannot be sealed.
-    pub(super) fn say_end(&mut self, way: &mut Way<'_>) -> io::Result<bool> {
+    pub(crate) fn say_end(&mut self, way: &mut Way<'_>) -> io::Result<bool> {
         let Some(session) = &mut way.session else {
             return Ok(false);
         };
@@ -251,7 +251,7 @@ impl Outbox {
     ///
     /// # Errors
     /// If the rest cannot be sealed.
-    pub(super) fn sent_some(
+    pub(crate) fn sent_some(
         &mut self,
         bytes: usize,
         way: &mut Way<'_>,
@@ -270,7 +270,7 @@ impl Outbox {
     }
 
     /// Nothing more can be sent: the connection is broken.
-    pub(super) fn give_up(&mut self, free: &mut Vec<Bytes>) {
+    pub(crate) fn give_up(&mut self, free: &mut Vec<Bytes>) {
         self.is_sending = false;
         self.sealed = Sealed::default();
         self.going.clear(free);

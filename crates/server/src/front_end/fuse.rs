@@ -18,6 +18,8 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use fuser::{BackgroundSession, Config, MountOption, Session, SessionACL};
 use rustix::mount::{UnmountFlags, unmount};
@@ -51,7 +53,23 @@ pub struct File {
 /// A folder with volumes in it. Dropping it unmounts.
 pub struct Mount {
     place: PathBuf,
+    /// The files in the order of their inodes.
+    files: Vec<(String, Size)>,
     session: Option<BackgroundSession>,
+}
+
+/// How many bytes a file has: it may become longer.
+#[derive(Clone, Default)]
+struct Size(Arc<AtomicU64>);
+
+impl Size {
+    fn of(bytes: u64) -> Self {
+        Size(Arc::new(AtomicU64::new(bytes)))
+    }
+
+    fn get(&self) -> u64 {
+        self.0.load(Ordering::Acquire)
+    }
 }
 
 impl Mount {
@@ -74,14 +92,39 @@ impl Mount {
             MountOption::NoExec,
         ];
         config.acl = SessionACL::Owner;
-        let session = Session::new(folder::Folder::new(files), &place, &config)
+        let folder = folder::Folder::new(files);
+        let files = folder.sizes();
+        let session = Session::new(folder, &place, &config)
             .and_then(Session::spawn)
             .map_err(|error| at(&place, &error))?;
         info!(folder = %place.display(), "volumes are files");
         Ok(Mount {
             place,
+            files,
             session: Some(session),
         })
+    }
+
+    /// A file has so many bytes now, and its export had them before; the kernel is told to ask
+    /// again. `losetup --set-capacity` tells a loop device of it.
+    pub fn resize(&self, name: &str, bytes: u64) {
+        let mut places = 0..self.files.len();
+        let Some(place) = places.find(|&place| self.files[place].0 == name) else {
+            return;
+        };
+        if self.files[place].1.0.swap(bytes, Ordering::AcqRel) == bytes {
+            return;
+        }
+        let Some(session) = &self.session else { return };
+        // An offset below zero means the attributes alone.
+        let told = session
+            .notifier()
+            .inval_inode(folder::inode_of(place), -1, 0);
+        if let Err(error) = told
+            && error.kind() != io::ErrorKind::NotFound
+        {
+            warn!(name, %error, "the kernel does not hear that a file has become longer");
+        }
     }
 
     /// Where the files are.

@@ -1,25 +1,22 @@
-//! A client while it negotiates: in the clear, then perhaps inside of TLS, and never for longer
-//! than it may.
+//! The other side while it negotiates: in the clear, then perhaps inside of TLS, and never for
+//! longer than it may. It is a client, or the server behind a back end.
 
 use std::io::{self, IoSlice, Read, Write};
 use std::net::TcpStream;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
-
-use rustls::ServerConfig;
 
 use crate::tls::{Opened, Session};
 
 /// Either kind of connection.
-pub(super) enum Stream {
+pub(crate) enum Stream {
     Unix(UnixStream),
     Tcp(TcpStream),
 }
 
-/// The client.
-pub(super) struct Client {
+/// The other side.
+pub(crate) struct Peer {
     stream: Stream,
     session: Option<Box<Session>>,
     /// When it has to be done.
@@ -29,11 +26,11 @@ pub(super) struct Client {
 /// How much is received at once. A choice: options are short.
 const CHUNK: usize = 4096;
 
-impl Client {
+impl Peer {
     /// One that may take so long in all.
-    pub(super) fn new(stream: Stream, longest: Duration) -> io::Result<Self> {
+    pub(crate) fn new(stream: Stream, longest: Duration) -> io::Result<Self> {
         stream.prepare()?;
-        Ok(Client {
+        Ok(Peer {
             stream,
             session: None,
             until: Instant::now() + longest,
@@ -41,7 +38,7 @@ impl Client {
     }
 
     /// Sends all of it.
-    pub(super) fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
+    pub(crate) fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
         let Some(session) = self.session.as_mut().filter(|_| !bytes.is_empty()) else {
             return self.write(bytes);
         };
@@ -51,7 +48,7 @@ impl Client {
     }
 
     /// Appends what comes next to `into`; how many bytes, and none at the end.
-    pub(super) fn receive(&mut self, into: &mut Vec<u8>) -> io::Result<usize> {
+    pub(crate) fn receive(&mut self, into: &mut Vec<u8>) -> io::Result<usize> {
         let mut chunk = [0; CHUNK];
         let count = loop {
             self.hurry()?;
@@ -71,9 +68,8 @@ impl Client {
         Ok(count)
     }
 
-    /// Shakes hands for TLS. `received` has come already.
-    pub(super) fn secure(&mut self, config: Arc<ServerConfig>, received: &[u8]) -> io::Result<()> {
-        let mut session = Session::new(config, received)?;
+    /// Shakes hands for TLS.
+    pub(crate) fn secure(&mut self, mut session: Session) -> io::Result<()> {
         let mut out = Vec::new();
         loop {
             let result = session.advance(&mut out);
@@ -96,7 +92,7 @@ impl Client {
     }
 
     /// The socket without time-outs: the ring waits for as long as there is nothing.
-    pub(super) fn hand_over(self) -> io::Result<(OwnedFd, Option<Box<Session>>)> {
+    pub(crate) fn hand_over(self) -> io::Result<(OwnedFd, Option<Box<Session>>)> {
         self.stream.set_patience(None)?;
         Ok((self.stream.into(), self.session))
     }

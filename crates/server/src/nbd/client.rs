@@ -16,4 +16,4 @@ mod replies;
 
 pub use events::{Event, Hostile, Refused};
 pub use negotiation::{ANSWER, Negotiation, REPLIES, Reason, Security, Session, Step, Wish};
-pub use replies::{BUFFER, Requests};
+pub use replies::{BUFFER, Requests, place};

@@ -216,7 +216,7 @@ impl Mark {
             BackEnd::File { path, .. } => ("file", in_full(path)),
             BackEnd::Device(device) => ("device", in_full(&device.path)),
             BackEnd::Emulated(emulated) => ("emulated", in_full(&emulated.image)),
-            BackEnd::Nbd { uri, .. } => ("nbd", uri.clone().into_bytes()),
+            BackEnd::Nbd(remote) => ("nbd", remote.uri.clone().into_bytes()),
         };
         let contents = hash(&[kind.as_bytes(), &place, &offset.to_le_bytes()]);
         let export = hash(&[export.as_bytes()]) >> (64 - EXPORT_BITS);

@@ -1,7 +1,7 @@
 //! From a drive's configuration to its running loop.
 
 use std::io;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use drive::{Imperfections, Profile, VirtualDrive, catalog};
 use engine::{Engine, Limits, Rules};
@@ -13,6 +13,7 @@ use crate::back_end::BackEnd;
 use crate::back_end::emulated::Emulated;
 use crate::back_end::file::{Caching, Image};
 use crate::back_end::memory::Ram;
+use crate::capture::Tasks;
 use crate::clock::{Clock, TimeScale};
 use crate::config::{self, Belief, DriveModel};
 use crate::event_loop::{Bounds, EventLoop, Export};
@@ -24,7 +25,12 @@ use crate::nbd::offer::{BlockSizes, Features, Offer, Text};
 use crate::station::Station;
 use crate::status;
 
+mod behind;
 mod device;
+mod recording;
+mod sizes;
+
+use sizes::volumes;
 
 /// A drive in service.
 pub(super) struct Drive {
@@ -39,7 +45,7 @@ pub(super) struct Drive {
     is_rotational: bool,
     /// The longest request.
     longest: u32,
-    volumes: Vec<(config::Volume, u64)>,
+    volumes: Mutex<Vec<(config::Volume, u64)>>,
     /// As clients that come now are told, and the places of the exports in the loop.
     exports: Mutex<Vec<(config::Export, usize)>>,
     mailbox: Mailbox,
@@ -84,7 +90,7 @@ impl Drive {
             block_bytes,
             is_rotational,
             longest: limits.request_bytes,
-            volumes,
+            volumes: Mutex::new(volumes),
             exports: Mutex::new(places),
             mailbox: station.mailbox().clone(),
             station: Mutex::new(Some(station)),
@@ -99,8 +105,14 @@ impl Drive {
         &self.mailbox
     }
 
-    pub(super) fn volumes(&self) -> impl Iterator<Item = &str> {
-        self.volumes.iter().map(|(volume, _)| volume.name.as_str())
+    pub(super) fn volumes(&self) -> Vec<String> {
+        let volumes = self.all_volumes();
+        let each = volumes.iter();
+        each.map(|(volume, _)| volume.name.clone()).collect()
+    }
+
+    fn all_volumes(&self) -> MutexGuard<'_, Vec<(config::Volume, u64)>> {
+        self.volumes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Where a volume begins, and how many bytes it has.
@@ -109,15 +121,17 @@ impl Drive {
         Some((volume.offset, length))
     }
 
-    fn found(&self, name: &str) -> Option<(&config::Volume, u64)> {
-        let mut volumes = self.volumes.iter();
-        let (volume, length) = volumes.find(|(volume, _)| volume.name == name)?;
-        Some((volume, *length))
+    fn found(&self, name: &str) -> Option<(config::Volume, u64)> {
+        let volumes = self.all_volumes();
+        volumes
+            .iter()
+            .find(|(volume, _)| volume.name == name)
+            .cloned()
     }
 
     /// From now on clients are told of these exports. The loop learns of those that are new.
     pub(super) fn show(&self, config: &config::Drive) {
-        let new = exports(config, &self.volumes);
+        let new = exports(config, &self.all_volumes());
         let (tell, told) = std::sync::mpsc::channel();
         let asked = self.mailbox.call(move |event_loop| {
             let places: Vec<usize> = new
@@ -265,27 +279,30 @@ fn station(
         connections: limits.connections as usize,
         requests: limits.requests_per_connection as usize,
     };
+    let mut limits = Limits::suited_to(policy, &belief);
+    if !is_known {
+        // Nobody predicts anything: the kernel or the memory may have as much as it takes.
+        limits.commands_at_drive = limits.commands_at_drive.max(UNKNOWN_DEPTH);
+    }
+    let is_followed = is_known && policy.depth() == Depth::JustInTime;
+    let tasks = match is_followed {
+        true => Tasks::By(rules),
+        false => Tasks::None,
+    };
+    let recorder = recording::begin(config, (parts.blocks, parts.block_bytes), limits, tasks)?;
     let name = format!("drive {}", config.name);
     let (scale, make) = (parts.scale, parts.back_end);
     Station::start(&name, move |mailbox| {
-        let mut limits = Limits::suited_to(policy, &belief);
-        if !is_known {
-            // Nobody predicts anything: the kernel or the memory may have as much as it takes.
-            limits.commands_at_drive = limits.commands_at_drive.max(UNKNOWN_DEPTH);
-        }
         let mut engine = Engine::new(belief, &|| policy.make(), limits);
-        if is_known && policy.depth() == Depth::JustInTime {
+        if is_followed {
             engine = engine.with_background(rules).with_tracking(policy);
         }
-        let back_end = make()?;
-        EventLoop::new(
-            Clock::start(scale),
-            engine,
-            back_end,
-            exports,
-            mailbox,
-            bounds,
-        )
+        let (clock, back_end) = (Clock::start(scale), make()?);
+        let event_loop = EventLoop::new(clock, engine, back_end, exports, mailbox, bounds)?;
+        Ok(match recorder {
+            Some(recorder) => event_loop.captured(recorder),
+            None => event_loop,
+        })
     })
     .map_err(|error| error.to_string())
 }
@@ -330,10 +347,7 @@ fn parts(config: &config::Drive) -> Result<Parts, String> {
         }
         config::BackEnd::Device(device) => device::parts(device, belief),
         config::BackEnd::Emulated(emulated) => emulation(emulated, belief),
-        config::BackEnd::Nbd { uri } => Err(format!(
-            "{uri}: another NBD server as a back end is not there yet: expected memory, file, \
-             emulated or device"
-        )),
+        config::BackEnd::Nbd(remote) => behind::parts(remote, belief, config),
     }
 }
 
@@ -408,24 +422,6 @@ fn profile(model: &DriveModel) -> Result<Profile, String> {
             Profile::parse(&text, &name).map_err(|error| error.to_string())
         }
     }
-}
-
-/// The volumes with their lengths.
-fn volumes(config: &config::Drive, bytes: u64) -> Result<Vec<(config::Volume, u64)>, String> {
-    let each = config.volumes.iter().map(|volume| {
-        let there = bytes.saturating_sub(volume.offset);
-        let whole = there / config::ALIGN_BYTES * config::ALIGN_BYTES;
-        let length = volume.size.unwrap_or(whole);
-        match length {
-            1.. if length <= there => Ok((volume.clone(), length)),
-            _ => Err(format!(
-                "volume {} has {length} bytes from byte {} on, and the drive has {bytes}: expected \
-                 it to end on the drive",
-                volume.name, volume.offset
-            )),
-        }
-    });
-    each.collect()
 }
 
 fn exports(config: &config::Drive, volumes: &[(config::Volume, u64)]) -> Vec<Export> {

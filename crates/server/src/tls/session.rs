@@ -8,11 +8,12 @@
 use std::io::{self, IoSlice, Read, Write};
 use std::sync::Arc;
 
-use rustls::{ServerConfig, ServerConnection};
+use rustls::pki_types::ServerName;
+use rustls::{ClientConfig, ClientConnection, Connection, ServerConfig, ServerConnection};
 
-/// The server's side of a connection.
+/// One side of a connection: a server's, or a client's of another server.
 pub struct Session {
-    tls: ServerConnection,
+    tls: Connection,
     received: Box<[u8]>,
     from: usize,
     to: usize,
@@ -39,17 +40,35 @@ impl Session {
     /// # Errors
     /// If the configuration cannot be used, which is a bug.
     pub fn new(config: Arc<ServerConfig>, received: &[u8]) -> io::Result<Self> {
-        let mut tls = ServerConnection::new(config).map_err(io::Error::other)?;
+        let tls = ServerConnection::new(config).map_err(io::Error::other)?;
+        Ok(Session::of(tls.into(), received))
+    }
+
+    /// A session with a server that has to show a certificate for `name`, and has sent `received`
+    /// so far.
+    ///
+    /// # Errors
+    /// If the configuration cannot be used, which is a bug.
+    pub fn towards(
+        config: Arc<ClientConfig>,
+        name: ServerName<'static>,
+        received: &[u8],
+    ) -> io::Result<Self> {
+        let tls = ClientConnection::new(config, name).map_err(io::Error::other)?;
+        Ok(Session::of(tls.into(), received))
+    }
+
+    fn of(mut tls: Connection, received: &[u8]) -> Self {
         // What is sealed is taken out at once, and the caller bounds it.
         tls.set_buffer_limit(None);
         let mut bytes: Box<[u8]> = vec![0; RECEIVED.max(received.len())].into();
         bytes[..received.len()].copy_from_slice(received);
-        Ok(Session {
+        Session {
             tls,
             received: bytes,
             from: 0,
             to: received.len(),
-        })
+        }
     }
 
     /// Whether hands are not shaken yet.

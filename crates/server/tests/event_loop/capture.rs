@@ -1,11 +1,11 @@
 //! Captured live runs, replayed in virtual time: the same decisions, byte for byte.
 
-use block::Durability;
+use block::{Durability, Duration};
 use drive::catalog::find;
-use engine::Limits;
+use engine::{Limits, Rules};
 use proptest::prelude::*;
 use scheduler::background::Order;
-use scheduler::freeblock::Wanted;
+use scheduler::freeblock::{Caution, Goal, Ranges, SameTrack, Wanted};
 use server::capture::{
     Belief, FIRST, Problem, Reader, Replayed, Setting, Tasks, Tracking, frame, replay,
 };
@@ -66,7 +66,7 @@ fn load(served: &Served, requests: u64) {
 fn capture(setting: &Setting, requests: u64) -> Vec<u8> {
     let folder = tempfile::tempdir().expect("a folder");
     let served = Served::captured(folder, setting.clone(), 0.1, BYTES);
-    if setting.tasks == Tasks::ByDefaultRules {
+    if setting.tasks != Tasks::None {
         served.ask(|event_loop| {
             let now = event_loop.now();
             let engine = event_loop.engine();
@@ -127,10 +127,48 @@ fn a_captured_run_replays_to_the_same_decisions() {
 
 #[test]
 fn background_tasks_are_captured_too() {
-    let setting = setting(Tasks::ByDefaultRules);
+    let setting = setting(Tasks::By(Rules::default()));
     let capture = capture(&setting, 200);
     let replayed = again(&setting, &capture).expect("the same decisions");
     assert!(replayed.commands > replayed.finished + 20, "{replayed:?}");
+}
+
+/// Rules of which none is the default.
+fn other_rules(caution: Caution) -> Rules {
+    Rules {
+        caution,
+        same_track: SameTrack::Allowed,
+        ranges: Ranges::Two,
+        goal: Goal::Even,
+        stops: 2,
+        tracks: 77,
+        idle_after: None,
+        idle_blocks: 99,
+        paid_ppm: 1234,
+    }
+}
+
+#[test]
+fn the_rules_of_background_tasks_are_captured_too() {
+    let fixed = Caution::Fixed {
+        guard: Duration::from_nanos(300_000),
+        near_miss: Duration::from_nanos(50_000),
+    };
+    let learned = Caution::Learned { impact_ppm: 20_000 };
+    for caution in [fixed, learned] {
+        let setting = setting(Tasks::By(other_rules(caution)));
+        let capture = capture(&setting, 60);
+        let reader = Reader::open(&capture[..]).expect("a capture");
+        assert_eq!(reader.setting(), &setting);
+        let replayed = again(reader.setting(), &capture).expect("the same decisions");
+        assert!(replayed.commands > replayed.finished, "{replayed:?}");
+        let other = Setting {
+            tasks: Tasks::By(Rules::default()),
+            ..setting
+        };
+        let difference = again(&other, &capture).expect_err("other rules");
+        assert!(matches!(difference, Problem::Difference(_)), "{difference}");
+    }
 }
 
 #[test]
@@ -175,7 +213,8 @@ proptest! {
     ) {
         // A setting that can be: no text, no policy, the least limits.
         let least = [0, 1, 1, 0, 0, 0, 0, 1, 0, 1, 0, 0];
-        for header in [&header[..], &least] {
+        let with_rules = [0, 1, 1, 0, 0, 0, 2, 1, 0, 0, 0, 0, 1, 1, 0, 1, 0, 1, 0, 2, 0, 0];
+        for header in [&header[..], &least, &with_rules] {
             let file = file(&[header, &events]);
             let Ok(mut reader) = Reader::open(&file[..]) else {
                 continue;
@@ -196,7 +235,7 @@ proptest! {
             payload.push(*kind);
             payload.extend_from_slice(numbers);
         }
-        let setting = setting(Tasks::ByDefaultRules);
+        let setting = setting(Tasks::By(Rules::default()));
         let file = file(&[&[0, 1, 1, 0, 0, 0, 0, 1, 0, 1, 0, 0], &payload]);
         let mut reader = Reader::open(&file[..]).expect("a setting");
         let _ = replay(&mut reader, setting.engine().expect("an engine"));

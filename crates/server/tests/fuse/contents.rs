@@ -10,7 +10,7 @@ use proptest::test_runner::{Config, TestCaseError, TestRunner};
 use rustix::fs::{FallocateFlags, SeekFrom, fallocate, seek};
 use rustix::io::{ReadWriteFlags, pwritev2};
 
-use crate::scene::{Medium, Scene};
+use crate::scene::{Medium, NAME, Scene};
 
 /// A multiple of both media's blocks.
 const BYTES: u64 = 64 * 4096;
@@ -286,4 +286,27 @@ fn parts_of_blocks_do_not_undo_whole_blocks_nor_holes() {
             "round {round}"
         );
     }
+}
+
+#[test]
+fn a_file_becomes_longer_while_it_is_open() {
+    let Some(scene) = Scene::new(Medium::Ram, 1 << 20) else {
+        return;
+    };
+    let file = scene.open();
+    assert_eq!(file.metadata().expect("attributes").len(), 1 << 20);
+    let refused = file.write_all_at(&[1; 512], 1 << 20);
+    assert!(refused.is_err(), "past its end");
+    // The drive has 2 MiB, of which the volume has the second half but for the last 4 KiB.
+    let mount = scene.mount.as_ref().expect("mounted");
+    let (shorter, longer) = ((1 << 20) - 4096, 1 << 20);
+    mount.resize(NAME, shorter);
+    assert_eq!(file.metadata().expect("attributes").len(), shorter);
+    let refused = file.write_all_at(&[1; 512], shorter);
+    assert!(refused.is_err(), "past its new end");
+    mount.resize(NAME, longer);
+    assert_eq!(file.metadata().expect("attributes").len(), longer);
+    file.write_all_at(&[1; 512], shorter).expect("inside again");
+    mount.resize("another", 0);
+    assert_eq!(file.metadata().expect("attributes").len(), longer);
 }

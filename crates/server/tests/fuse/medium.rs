@@ -12,7 +12,7 @@ use rustix::fs::{FallocateFlags, fallocate};
 use rustix::io::{Errno, ReadWriteFlags, pwritev2};
 use server::arena::Memory;
 use server::back_end::{BackEnd, Ended, Punch, Shape, Span};
-use server::operation::Failed;
+use server::operation::{Failed, Pace};
 use server::ring::Ring;
 
 use crate::scene::{Medium, Scene};
@@ -133,9 +133,9 @@ fn a_hole_is_freed_and_a_zeroed_range_is_kept() {
     let volume = scene.open();
     let hole = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
     fallocate(&volume, hole, 0, 8192).expect("a hole");
-    assert_eq!(told(), [Told::Punch(Punch::Free)]);
+    assert_eq!(told(), [Told::Punch(Punch::Free(Pace::Fast))]);
     fallocate(&volume, FallocateFlags::ZERO_RANGE, 0, 8192).expect("zeroes");
-    assert_eq!(told(), [Told::Punch(Punch::Zero)]);
+    assert_eq!(told(), [Told::Punch(Punch::Zero(Pace::Any))]);
 }
 
 /// On a disk zeroes are written, which a hole is not worth: it is refused, and nothing changes.

@@ -31,7 +31,7 @@ fn each_file_that_cannot_be_used_is_named_with_what_was_expected() {
     );
     let good = papers.strict();
     assert!(Certificates::load(&good).is_ok());
-    let certificate = "expected certificates in PEM, the server's own first";
+    let certificate = "expected certificates in PEM, its own first";
     let key = "expected a private key in PEM";
     let authority = "expected certificates in PEM of those who sign";
     for name in [

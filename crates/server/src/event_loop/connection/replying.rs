@@ -1,6 +1,6 @@
 //! Replies on their way to a client.
 
-use crate::back_end::{Holds, Span};
+use crate::back_end::{Holds, Run, Span};
 use crate::event_loop::EventLoop;
 use crate::event_loop::operations::{Bytes, Operation};
 use crate::nbd::reply::{self, Reply};
@@ -116,14 +116,28 @@ impl EventLoop {
         }
     }
 
+    /// Tells a client what its blocks hold: at once, or when the back end has found out.
     pub(super) fn reply_status(&mut self, place: usize, header: &Header) {
         let connection = &mut self.connections[place];
         connection.reading = Reading::Header;
         let start = self.exports[connection.export].offset;
-        let runs = self.back_end.runs(Span {
+        let span = Span {
             offset: start + header.offset,
             length: header.length,
-        });
+        };
+        let key = self.questions.insert((place, *header));
+        // It is kept until it was told.
+        connection.held += 1;
+        if let Some(runs) = self.back_end.ask_runs(key as u32, span, &mut self.ring) {
+            self.tell_question(key, &runs);
+        }
+    }
+
+    /// The back end has found out.
+    pub(in crate::event_loop) fn tell_question(&mut self, key: usize, runs: &[Run]) {
+        let (place, header) = self.questions.remove(key);
+        let connection = &mut self.connections[place];
+        connection.held -= 1;
         let descriptors = runs.iter().map(|run| Descriptor {
             length: run.length,
             state: match run.holds {
@@ -131,7 +145,7 @@ impl EventLoop {
                 Holds::Hole => HOLE | ZERO,
             },
         });
-        let reply = Reply::to(header, connection.agreed.style);
+        let reply = Reply::to(&header, connection.agreed.style);
         let block = connection.offer.block.min();
         let context = connection.agreed.contexts.first();
         connection

@@ -14,10 +14,10 @@ use fuser::{
 };
 use tracing::warn;
 
-use super::File;
 use super::change::{Volume, ceiling, floor};
 use super::gate::Gate;
 use super::search::Search;
+use super::{File, Size};
 use crate::operation::{Ask, Failed, Pace, Space};
 
 /// The folder.
@@ -31,6 +31,7 @@ pub(super) struct Folder {
 /// A file of it.
 struct Open {
     file: File,
+    size: Size,
     volume: Arc<Volume>,
 }
 
@@ -39,7 +40,8 @@ impl Folder {
         let open = |file: File| {
             let block = u64::from(file.block_bytes);
             let volume = Arc::new(Volume::new(file.mailbox.clone(), file.export, block));
-            Open { file, volume }
+            let size = Size::of(file.bytes);
+            Open { file, size, volume }
         };
         let (user, group) = (rustix::process::geteuid(), rustix::process::getegid());
         Folder {
@@ -48,6 +50,13 @@ impl Folder {
             since: SystemTime::now(),
             owner: (user.as_raw(), group.as_raw()),
         }
+    }
+
+    /// The files' sizes, which may be changed.
+    pub(super) fn sizes(&self) -> Vec<(String, Size)> {
+        let each = self.files.iter();
+        each.map(|open| (open.file.name.clone(), open.size.clone()))
+            .collect()
     }
 
     fn open_file(&self, inode: INodeNo) -> Result<&Open, Errno> {
@@ -60,9 +69,9 @@ impl Folder {
         let (bytes, kind, perm) = if inode == INodeNo::ROOT {
             (0, FileType::Directory, 0o500)
         } else {
-            let file = &self.open_file(inode)?.file;
-            let perm = if file.read_only { 0o400 } else { 0o600 };
-            (file.bytes, FileType::RegularFile, perm)
+            let open = self.open_file(inode)?;
+            let perm = if open.file.read_only { 0o400 } else { 0o600 };
+            (open.size.get(), FileType::RegularFile, perm)
         };
         Ok(FileAttr {
             ino: inode,
@@ -84,8 +93,8 @@ impl Folder {
     }
 
     /// How many of `length` bytes from `offset` on there are.
-    fn inside(file: &File, offset: u64, length: u64) -> u64 {
-        length.min(file.bytes.saturating_sub(offset))
+    fn inside(open: &Open, offset: u64, length: u64) -> u64 {
+        length.min(open.size.get().saturating_sub(offset))
     }
 }
 
@@ -109,8 +118,8 @@ impl Filesystem for Folder {
     fn lookup(&self, _: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
         let mut places = 0..self.files.len();
         let found = places.find(|&place| name == self.files[place].file.name.as_str());
-        let inode = found.filter(|_| parent == INodeNo::ROOT);
-        let inode = inode.map(|place| INodeNo(FIRST + place as u64));
+        let found = found.filter(|_| parent == INodeNo::ROOT);
+        let inode = found.map(inode_of);
         match inode
             .ok_or(Errno::ENOENT)
             .and_then(|inode| self.attributes(inode))
@@ -171,8 +180,11 @@ impl Filesystem for Folder {
         }
         let dots = [".", ".."].map(|name| (INodeNo::ROOT, FileType::Directory, name));
         let files = self.files.iter().enumerate().map(|(place, open)| {
-            let inode = INodeNo(FIRST + place as u64);
-            (inode, FileType::RegularFile, open.file.name.as_str())
+            (
+                inode_of(place),
+                FileType::RegularFile,
+                open.file.name.as_str(),
+            )
         });
         let entries = dots.into_iter().chain(files).enumerate();
         for (place, (inode, kind, name)) in entries.skip(offset as usize) {
@@ -184,7 +196,7 @@ impl Filesystem for Folder {
     }
 
     fn statfs(&self, _: &Request, _: INodeNo, reply: ReplyStatfs) {
-        let bytes: u64 = self.files.iter().map(|open| open.file.bytes).sum();
+        let bytes: u64 = self.files.iter().map(|open| open.size.get()).sum();
         let files = self.files.len() as u64;
         // Loop devices take the block for what space is given back in.
         let (blocks, page) = (bytes / u64::from(PAGE), PAGE);
@@ -231,7 +243,7 @@ impl Filesystem for Folder {
             Ok(open) => open,
             Err(error) => return reply.error(error),
         };
-        let length = Self::inside(&open.file, offset, u64::from(length));
+        let length = Self::inside(open, offset, u64::from(length));
         if length == 0 {
             return reply.data(&[]);
         }
@@ -270,7 +282,7 @@ impl Filesystem for Folder {
             Err(error) => return reply.error(error),
         };
         // As of a block device: what there is room for, and nothing at the end.
-        let length = Self::inside(&open.file, offset, bytes.len() as u64) as usize;
+        let length = Self::inside(open, offset, bytes.len() as u64) as usize;
         if length == 0 {
             let is_nothing = bytes.is_empty();
             return match is_nothing {
@@ -326,7 +338,7 @@ impl Filesystem for Folder {
             Ok(open) => open,
             Err(error) => return reply.error(error),
         };
-        let inside = Self::inside(&open.file, offset, length);
+        let inside = Self::inside(open, offset, length);
         let how = match mode & !libc::FALLOC_FL_KEEP_SIZE {
             libc::FALLOC_FL_PUNCH_HOLE => (Space::MayBeFreed, Pace::Fast),
             libc::FALLOC_FL_ZERO_RANGE => (Space::Kept, Pace::Any),
@@ -364,10 +376,13 @@ impl Filesystem for Folder {
             Ok(open) => open,
             Err(error) => return reply.error(error),
         };
-        let file = &open.file;
-        match (u64::try_from(offset), Search::new(file, whence)) {
+        let bytes = open.size.get();
+        match (
+            u64::try_from(offset),
+            Search::new(&open.file, bytes, whence),
+        ) {
             (_, None) => reply.error(Errno::EINVAL),
-            (Ok(offset), Some(search)) if offset < file.bytes => {
+            (Ok(offset), Some(search)) if offset < bytes => {
                 search.begin(offset, (reply, self.gate.enter(0)));
             }
             _ => reply.error(Errno::ENXIO),
@@ -407,6 +422,11 @@ pub(super) fn number(failed: Failed) -> Errno {
         Failed::Unsupported => Errno::EOPNOTSUPP,
         Failed::ShuttingDown => Errno::ESHUTDOWN,
     }
+}
+
+/// The inode of a file.
+pub(super) const fn inode_of(place: usize) -> INodeNo {
+    INodeNo(FIRST + place as u64)
 }
 
 /// The inode of the first file.

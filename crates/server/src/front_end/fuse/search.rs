@@ -19,7 +19,7 @@ pub(super) struct Search {
 
 impl Search {
     /// `None` for any other way of seeking: the kernel does those itself.
-    pub(super) fn new(file: &File, whence: i32) -> Option<Self> {
+    pub(super) fn new(file: &File, bytes: u64, whence: i32) -> Option<Self> {
         let wanted = match whence {
             libc::SEEK_DATA => Holds::Bytes,
             libc::SEEK_HOLE => Holds::Hole,
@@ -28,7 +28,7 @@ impl Search {
         Some(Search {
             mailbox: file.mailbox.clone(),
             export: file.export,
-            bytes: file.bytes,
+            bytes,
             wanted,
         })
     }

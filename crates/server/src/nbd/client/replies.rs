@@ -455,8 +455,10 @@ fn header(bytes: &[u8], style: Style) -> Option<(Chunk, Option<u64>)> {
     Some((chunk, offset))
 }
 
-/// The place of a cookie among the requests.
-const fn place(cookie: u64) -> usize {
+/// The place of a cookie among the requests: below their limit, and no two that are under way have
+/// the same.
+#[must_use]
+pub const fn place(cookie: u64) -> usize {
     (cookie & 0xffff_ffff) as usize
 }
 

@@ -1,0 +1,142 @@
+//! A drive of `headtime serve` whose run is written down: with a foreground load and a live scan it
+//! replays to the same decisions.
+
+use std::io::{BufRead as _, BufReader};
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+use assert_cmd::cargo::cargo_bin;
+use server::capture::{Reader, Tasks, Tracking};
+use server::nbd::Style;
+
+#[allow(
+    dead_code,
+    reason = "shared with the tests of the server, which need more of it"
+)]
+#[path = "../../server/tests/event_loop/client.rs"]
+mod client;
+#[allow(
+    dead_code,
+    reason = "shared with the tests of the server, which need more of it"
+)]
+#[path = "../../server/tests/event_loop/ledger.rs"]
+mod ledger;
+
+use client::Client;
+use ledger::Ledger;
+
+fn config(back_end: &str, policy: &str) -> String {
+    format!(
+        r#"
+[[drive]]
+name = "d"
+{policy}
+capture = "run"
+back_end = {back_end}
+[[drive.volume]]
+name = "v"
+[[drive.export]]
+name = "v"
+volume = "v"
+[[nbd]]
+unix = "nbd.sock"
+[control]
+socket = "control.sock"
+"#
+    )
+}
+
+fn headtime(folder: &Path, words: &[&str]) -> Output {
+    let mut program = Command::new(cargo_bin("headtime"));
+    program.args(words).current_dir(folder);
+    program.output().expect("it runs")
+}
+
+/// Serves as `config` says, does `work` with it, and drains it: what `headtime replay` says then.
+fn recorded(folder: &Path, config: &str, work: impl FnOnce()) -> (Option<i32>, String) {
+    std::fs::write(folder.join("c.toml"), config).expect("a configuration");
+    let mut child = Command::new(cargo_bin("headtime"))
+        .args(["serve", "c.toml"])
+        .current_dir(folder)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("a service");
+    let said = BufReader::new(child.stdout.take().expect("a pipe"));
+    let mut lines = said.lines().map_while(Result::ok);
+    assert!(lines.any(|line| line.contains("control socket")));
+    work();
+    let drained = headtime(folder, &["ctl", "--socket", "control.sock", "drain"]);
+    assert!(drained.status.success());
+    assert!(child.wait().expect("its end").success());
+    replay(folder, &[])
+}
+
+fn replay(folder: &Path, more: &[&str]) -> (Option<i32>, String) {
+    let output = headtime(folder, &[&["replay", "run"], more].concat());
+    let said = [output.stdout, output.stderr].concat();
+    let said = String::from_utf8(said).expect("text");
+    (output.status.code(), said)
+}
+
+fn load(folder: &Path, ends: u64) {
+    let mut client = Client::connect(&folder.join("nbd.sock"), Style::Structured);
+    let mut ledger = Ledger::new(31);
+    for _ in 0..ends {
+        while client.under_way() < 8 {
+            let (rule, unit) = ledger.next();
+            ledger.submit(&mut client, rule, unit);
+        }
+        let end = client.end().expect("the service answers");
+        assert_eq!(end.result, Ok(()));
+        ledger.ended(&end);
+    }
+}
+
+#[test]
+fn a_served_run_replays_to_the_same_decisions_with_its_load_and_its_scan() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    let back_end = "{ kind = \"emulated\", drive = \"dec-rz26\", image = \"disk.img\", \
+                    time_scale = 0.01, look_ahead = false, write_cache = false }";
+    let config = config(back_end, "policy = \"sptf-sw60\"\nimpact_percent = 3");
+    let (code, said) = recorded(folder, &config, || {
+        let scan = ["scan", "--socket", "control.sock", "--detach", "v"];
+        let scan = headtime(folder, &scan);
+        assert!(scan.status.success(), "{scan:?}");
+        load(folder, 400);
+    });
+    assert!(said.ends_with("all as captured\n"), "{said}");
+    assert_eq!(code, Some(0));
+    let mut words = said.split_whitespace().rev();
+    let mut number = |unit: &str| -> u64 {
+        words.find(|word| *word == unit);
+        words.next().and_then(|word| word.parse().ok()).expect(unit)
+    };
+    let (ends, commands) = (number("ends"), number("commands"));
+    assert!(
+        commands > ends + 20,
+        "the scan has commands of its own: {said}"
+    );
+    let file = std::fs::File::open(folder.join("run")).expect("a capture");
+    let setting = Reader::open(file).expect("a capture").setting().clone();
+    let Tasks::By(rules) = setting.tasks else {
+        panic!("{setting:?}");
+    };
+    let learned = scheduler::freeblock::Caution::Learned { impact_ppm: 30_000 };
+    assert_eq!((rules.caution, setting.tracking), (learned, Tracking::On));
+    let (code, said) = replay(folder, &["--policy", "c-look"]);
+    assert!(said.starts_with("error: run: event "), "{said}");
+    assert_eq!(code, Some(1));
+}
+
+/// A drive of which nothing is known replays, too.
+#[test]
+fn a_served_run_of_memory_replays_to_the_same_decisions() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    let config = config("{ kind = \"memory\", size = \"128 MiB\" }", "");
+    let (code, said) = recorded(folder, &config, || load(folder, 300));
+    assert!(said.ends_with("all as captured\n"), "{said}");
+    assert_eq!(code, Some(0));
+}

@@ -1,0 +1,191 @@
+//! An export of another NBD server: where it is, and how it is reached.
+//!
+//! ```text
+//!   nbd://HOST[:PORT]/NAME          nbds://...        over TCP, inside of TLS
+//!   nbd+unix:///NAME?socket=PATH    nbds+unix://...   over a unix socket
+//! ```
+//!
+//! These are the URIs of `doc/uri.md` of NetworkBlockDevice/nbd, without users.
+
+use std::path::PathBuf;
+
+use super::Places;
+use super::front::{NBD_PORT, SOCKET_PATH_BYTES};
+use super::reader::{ConfigError, Table};
+use super::storage::path;
+
+/// An export of another NBD server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Remote {
+    /// As it was written, for the log.
+    pub uri: String,
+    /// Where the server is.
+    pub address: Address,
+    /// The export; without a name, the default one.
+    pub export: String,
+    /// With TLS, if so.
+    pub tls: Option<RemoteTls>,
+    /// For how long requests wait for a server that has gone, in seconds. Then they fail.
+    pub patience_s: u32,
+}
+
+/// Where a server is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Address {
+    /// A unix socket.
+    Unix(PathBuf),
+    /// TCP.
+    Tcp {
+        /// A name or an address.
+        host: String,
+        /// The port.
+        port: u16,
+    },
+}
+
+/// Certificates towards a server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RemoteTls {
+    /// Who has to have signed the server's certificate, PEM.
+    pub ca: PathBuf,
+    /// Our own certificate, PEM, and its private key, PEM.
+    pub own: Option<(PathBuf, PathBuf)>,
+}
+
+/// The keys of a back end of this kind.
+pub(super) const KEYS: [&str; 6] = ["kind", "uri", "ca", "certificate", "key", "patience_s"];
+
+/// A choice: what Linux gives a disk for one command.
+const DEFAULT_PATIENCE_S: u64 = 30;
+
+const EXPECTED: &str = "\"nbd://HOST[:PORT]/NAME\" or \"nbd+unix:///NAME?socket=PATH\"";
+
+/// The back end of `table`.
+pub(super) fn remote(table: &Table<'_>, places: &Places) -> Result<Remote, ConfigError> {
+    let field = table.need("uri", EXPECTED)?;
+    let uri = field.text(EXPECTED)?;
+    let Some((address, export, is_secure)) = parts(uri) else {
+        return Err(field.mismatch(EXPECTED));
+    };
+    if let Address::Unix(path) = &address
+        && path.as_os_str().len() > SOCKET_PATH_BYTES
+    {
+        return Err(field.error(format!(
+            "a socket's path of {} bytes: expected at most {SOCKET_PATH_BYTES}",
+            path.as_os_str().len()
+        )));
+    }
+    let patience = table
+        .get("patience_s")
+        .map(|value| value.whole(1..=3600, "a whole number of seconds from 1 to 3600"));
+    Ok(Remote {
+        uri: uri.to_owned(),
+        address,
+        export,
+        tls: tls(table, is_secure, places)?,
+        patience_s: patience.transpose()?.unwrap_or(DEFAULT_PATIENCE_S) as u32,
+    })
+}
+
+fn tls(
+    table: &Table<'_>,
+    is_secure: Secure,
+    places: &Places,
+) -> Result<Option<RemoteTls>, ConfigError> {
+    if is_secure == Secure::No {
+        let key = ["ca", "certificate", "key"]
+            .into_iter()
+            .find_map(|key| table.get(key));
+        return match key {
+            Some(value) => Err(value.mismatch("it only with a URI that begins with nbds")),
+            None => Ok(None),
+        };
+    }
+    let file = "the path of a PEM file";
+    let authority = "the path of a PEM file: who signs the server's certificate";
+    let ca = path(&table.need("ca", authority)?, places)?;
+    let own = match (table.get("certificate"), table.get("key")) {
+        (None, None) => None,
+        _ => Some((
+            path(&table.need("certificate", file)?, places)?,
+            path(&table.need("key", file)?, places)?,
+        )),
+    };
+    Ok(Some(RemoteTls { ca, own }))
+}
+
+/// Whether a URI asks for TLS.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Secure {
+    No,
+    Yes,
+}
+
+fn parts(uri: &str) -> Option<(Address, String, Secure)> {
+    let schemes = [
+        ("nbd://", Secure::No),
+        ("nbds://", Secure::Yes),
+        ("nbd+unix://", Secure::No),
+        ("nbds+unix://", Secure::Yes),
+    ];
+    let (scheme, secure) = schemes
+        .into_iter()
+        .find(|(scheme, _)| uri.starts_with(scheme))?;
+    let rest = &uri[scheme.len()..];
+    let (address, name) = match scheme.contains("+unix") {
+        true => unix(rest)?,
+        false => tcp(rest)?,
+    };
+    Some((address, decoded(name)?, secure))
+}
+
+/// `/NAME?socket=PATH`
+fn unix(rest: &str) -> Option<(Address, &str)> {
+    let (name, query) = rest.split_once('?')?;
+    let socket = decoded(query.strip_prefix("socket=")?)?;
+    let name = name.strip_prefix('/').unwrap_or(name);
+    let is_one = !query.contains(['&', '#']) && socket.starts_with('/');
+    is_one.then(|| (Address::Unix(PathBuf::from(socket)), name))
+}
+
+/// `HOST[:PORT]/NAME`, `[ADDRESS]:PORT`
+fn tcp(rest: &str) -> Option<(Address, &str)> {
+    let (place, name) = rest.split_once('/').unwrap_or((rest, ""));
+    let (host, port) = match place.strip_prefix('[') {
+        Some(inside) => {
+            let (host, after) = inside.split_once(']')?;
+            host.parse::<std::net::Ipv6Addr>().ok()?;
+            (host, after)
+        }
+        None => place.split_at(place.find(':').unwrap_or(place.len())),
+    };
+    let port = match port.strip_prefix(':') {
+        Some(digits) if digits.bytes().all(|byte| byte.is_ascii_digit()) => digits.parse().ok()?,
+        Some(_) => return None,
+        None if port.is_empty() => NBD_PORT,
+        None => return None,
+    };
+    let known = |byte: u8| byte.is_ascii_alphanumeric() || b"-._:".contains(&byte);
+    let is_host = !host.is_empty() && host.bytes().all(known);
+    let host = host.to_owned();
+    (is_host && port != 0 && !name.contains(['?', '#']))
+        .then_some((Address::Tcp { host, port }, name))
+}
+
+/// Without its percent signs; nothing that has a NUL or is no text.
+fn decoded(text: &str) -> Option<String> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.bytes();
+    while let Some(byte) = rest.next() {
+        bytes.push(match byte {
+            b'%' => {
+                let mut digit = || char::from(rest.next()?).to_digit(16);
+                let (high, low) = (digit()?, digit()?);
+                (high << 4 | low) as u8
+            }
+            byte => byte,
+        });
+    }
+    let text = String::from_utf8(bytes).ok()?;
+    (!text.contains('\0')).then_some(text)
+}
