@@ -233,6 +233,7 @@ fn station(
         memory: usize::try_from(limits.buffer_bytes).unwrap_or(usize::MAX),
         connections: limits.connections as usize,
         requests: limits.requests_per_connection as usize,
+        longest: limits.request_bytes as usize,
     };
     let name = format!("drive {}", config.name);
     let (scale, make) = (parts.scale, parts.back_end);
