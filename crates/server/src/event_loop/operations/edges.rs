@@ -305,16 +305,17 @@ impl EventLoop {
 
     /// Of what a read has brought, what was asked for.
     pub(super) fn asked_for(&self, operation: &Operation, bytes: Bytes) -> Bytes {
-        let lead = (operation.offset % self.block()) as usize;
+        let lead = || (operation.offset % self.block()) as usize;
         let length = operation.length as usize;
         match bytes {
             Bytes::Own(mut buffer) if buffer.length() != length => {
+                let lead = lead();
                 buffer.bytes_mut().copy_within(lead..lead + length, 0);
                 buffer.show(length);
                 Bytes::Own(buffer)
             }
             Bytes::Mapped(memory) if memory.length != length => {
-                Bytes::Mapped(memory.part(lead, length))
+                Bytes::Mapped(memory.part(lead(), length))
             }
             bytes => bytes,
         }
