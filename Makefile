@@ -37,7 +37,7 @@ SECONDS_PER_TARGET ?= 60
 	bench fuzz
 
 help: ## This list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: ## Install what building needs: Debian packages, the toolchain's format and lint tools
 	@.ci/packages $(PACKAGES)
@@ -77,7 +77,7 @@ $(FSX):
 suites: suites-setup ## Only other people's NBD suites against the binary, and hostile clients (15 s)
 	PATH="$(TOOLS)/bin:$$PATH" cargo test --locked --package headtime --test suites
 
-suites-long: suites-setup ## The same with more of fsx, and more kills under a load (20 min)
+suites-long: suites-setup ## The same with more of fsx, and more kills under a load (half an hour)
 	PATH="$(TOOLS)/bin:$$PATH" FSX=$(FSX_OPERATIONS) \
 	  cargo test --locked --package headtime --test suites
 	KILLS=$(KILLS) cargo test --locked --package headtime --test killed
