@@ -23,14 +23,21 @@ DENY := $(TOOLS)/bin/cargo-deny
 DENY_VERSION := 0.20.2
 FUZZ := $(TOOLS)/bin/cargo-fuzz
 FUZZ_VERSION := 0.13.2
+FSX := $(TOOLS)/bin/fsx
+FSX_VERSION := 0.3.2
+
+# How much `make suites-long` does: kills under a load, operations of fsx on each file system.
+KILLS ?= 2000
+FSX_OPERATIONS ?= 50000
 
 # How long `make fuzz` looks at each target.
 SECONDS_PER_TARGET ?= 60
 
-.PHONY: help setup tools guest-setup suites-setup demo test guest suites tidy bench fuzz
+.PHONY: help setup tools guest-setup suites-setup demo test guest suites suites-long suites-of xfstests tidy \
+	bench fuzz
 
 help: ## This list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: ## Install what building needs: Debian packages, the toolchain's format and lint tools
 	@.ci/packages $(PACKAGES)
@@ -50,7 +57,7 @@ demo: setup ## A load on a validated drive under three policies: report and plot
 	cargo run --release --locked --package headtime -- demo
 
 test: tools guest-setup suites-setup ## Everything that CI runs
-	cargo xtask check
+	PATH="$(TOOLS)/bin:$$PATH" cargo xtask check
 
 guest-setup: setup
 	@.ci/packages $(GUEST_PACKAGES)
@@ -60,11 +67,29 @@ guest: guest-setup ## Only the tests in a kernel of their own: ublk, SCSI (3 s a
 	cargo test --locked --package guest --package server --test guest --lib
 	cargo test --locked --package headtime --test ublk
 
-suites-setup: setup
+suites-setup: setup $(FSX)
 	@.ci/packages $(SUITE_PACKAGES)
 
-suites: suites-setup ## Only other people's NBD suites against the binary, and hostile clients (10 s)
-	cargo test --locked --package headtime --test suites
+$(FSX):
+	cargo install fsx --version $(FSX_VERSION) --locked --root $(TOOLS) \
+	  --target-dir $(TOOLS)/build
+	rm -rf $(TOOLS)/build
+
+suites: suites-setup ## Only other people's NBD suites against the binary, and hostile clients (15 s)
+	PATH="$(TOOLS)/bin:$$PATH" cargo test --locked --package headtime --test suites
+
+suites-long: suites-setup ## The same with more of fsx, and more kills under a load (half an hour)
+	PATH="$(TOOLS)/bin:$$PATH" FSX=$(FSX_OPERATIONS) \
+	  cargo test --locked --package headtime --test suites
+	KILLS=$(KILLS) cargo test --locked --package headtime --test killed
+
+suites-of: setup ## Programs of libnbd's and nbd's tests, that were built elsewhere (PROGRAMS=dir)
+	cargo build --locked --package headtime
+	.ci/suites-of "$(PROGRAMS)" target/debug/headtime
+
+xfstests: suites-setup ## xfstests' generic tests over FUSE and loop (XFSTESTS=dir, built; GROUP)
+	cargo build --locked --package headtime
+	.ci/xfstests "$(XFSTESTS)" target/debug/headtime "$(or $(GROUP),generic/quick)"
 
 tidy: setup ## Only the rules of STYLE that a program can check
 	cargo xtask tidy

@@ -1,4 +1,5 @@
-//! `headtime emulate`, killed within a load and begun again, and its drive's power cut by a signal.
+//! `headtime emulate` and `headtime serve`, killed within a load and begun again, and a drive's power
+//! cut by a signal.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -22,6 +23,58 @@ mod ledger;
 
 use client::Client;
 use ledger::Ledger;
+
+/// A file, opened past the page cache and not.
+const SERVED: &str = r#"
+[[drive]]
+name = "file"
+policy = "c-look"
+belief = "nothing"
+[drive.back_end]
+kind = "file"
+path = "image"
+size = "1 GiB"
+direct = DIRECT
+[[drive.volume]]
+name = "all"
+offset = 0
+[[drive.export]]
+name = "all"
+volume = "all"
+class = "foreground"
+[[nbd]]
+unix = "socket"
+[control]
+socket = "control"
+"#;
+
+/// What is begun and killed.
+#[derive(Clone, Copy)]
+enum What {
+    Emulate,
+    /// `headtime serve` with a file, and whether that is opened with `O_DIRECT`.
+    Serve {
+        direct: &'static str,
+    },
+}
+
+impl What {
+    fn begin(self, folder: &Path) -> Service {
+        match self {
+            What::Emulate => Service::begin(folder),
+            What::Serve { direct } => Service::serve(folder, direct),
+        }
+    }
+
+    /// A client whose writes are half a block of a file past the page cache.
+    fn connect(self, folder: &Path) -> Client {
+        let socket = folder.join("socket");
+        match self {
+            What::Emulate => Client::connect(&socket, Style::Structured),
+            What::Serve { .. } => Client::connect_unaware(&socket, Style::Structured),
+        }
+    }
+}
 
 /// A running service. Killed when it is dropped.
 struct Service {
@@ -51,6 +104,22 @@ impl Service {
         let said = BufReader::new(child.stdout.take().expect("a pipe"));
         let mut service = Service { child, said };
         assert!(service.line().starts_with("nbd+unix:"));
+        service
+    }
+
+    fn serve(folder: &Path, direct: &str) -> Service {
+        let config = SERVED.replace("DIRECT", direct);
+        std::fs::write(folder.join("c.toml"), config).expect("a configuration");
+        let mut child = Command::new(env!("CARGO_BIN_EXE_headtime"))
+            .args(["serve", "c.toml"])
+            .current_dir(folder)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("it begins");
+        let said = BufReader::new(child.stdout.take().expect("a pipe"));
+        let mut service = Service { child, said };
+        assert!(service.line().starts_with("control socket"));
         service
     }
 
@@ -107,16 +176,21 @@ fn take_the_rest(client: &mut Client, ledger: &mut Ledger) {
 }
 
 /// Kills it so often; what is broken in the end.
-fn kill_and_begin_again(folder: &TempDir, ledger: &mut Ledger, rounds: u64) -> Vec<String> {
+fn kill_and_begin_again(
+    what: What,
+    folder: &TempDir,
+    ledger: &mut Ledger,
+    rounds: u64,
+) -> Vec<String> {
     let mut broken = Vec::new();
-    let mut service = Service::begin(folder.path());
+    let mut service = what.begin(folder.path());
     for round in 0..rounds {
-        let mut client = Client::connect(&folder.path().join("socket"), Style::Structured);
+        let mut client = what.connect(folder.path());
         load(&mut client, ledger, 5 + round % 60);
         service.kill();
         take_the_rest(&mut client, ledger);
-        service = Service::begin(folder.path());
-        let mut client = Client::connect(&folder.path().join("socket"), Style::Structured);
+        service = what.begin(folder.path());
+        let mut client = what.connect(folder.path());
         broken.extend(ledger.verify(&mut client).0);
     }
     broken
@@ -127,18 +201,33 @@ fn folder() -> TempDir {
 }
 
 /// `KILLS=n` for more or fewer.
+fn survives_kills(what: What, seed: u64) {
+    let rounds = std::env::var("KILLS").map_or(200, |n| n.parse().expect("a number of kills"));
+    let broken = kill_and_begin_again(what, &folder(), &mut Ledger::new(seed), rounds);
+    assert_eq!(broken, [""; 0]);
+}
+
 #[test]
 fn what_was_flushed_survives_200_kills() {
-    let rounds = std::env::var("KILLS").map_or(200, |n| n.parse().expect("a number of kills"));
-    let broken = kill_and_begin_again(&folder(), &mut Ledger::new(2), rounds);
-    assert_eq!(broken, [""; 0]);
+    survives_kills(What::Emulate, 2);
+}
+
+#[test]
+fn what_was_flushed_to_a_served_file_survives_200_kills() {
+    survives_kills(What::Serve { direct: "false" }, 6);
+}
+
+#[test]
+fn what_was_flushed_past_the_page_cache_survives_200_kills() {
+    survives_kills(What::Serve { direct: "true" }, 7);
 }
 
 #[test]
 fn an_image_that_lost_everything_is_found_out() {
     let folder = folder();
     let mut ledger = Ledger::new(3);
-    assert_eq!(kill_and_begin_again(&folder, &mut ledger, 5), [""; 0]);
+    let broken = kill_and_begin_again(What::Emulate, &folder, &mut ledger, 5);
+    assert_eq!(broken, [""; 0]);
     let image = folder.path().join("image");
     let length = image.metadata().expect("it is there").len();
     let file = std::fs::File::create(&image).expect("it is cut");

@@ -26,7 +26,9 @@ pub struct Arena {
 #[must_use = "a buffer that is dropped is lost to the arena"]
 pub struct Buffer {
     at: NonNull<u8>,
+    /// How many of its bytes are looked at.
     length: usize,
+    capacity: usize,
     place: Place,
 }
 
@@ -71,7 +73,12 @@ impl Arena {
         if length == 0 {
             let at = self.base;
             let place = Place::Empty;
-            return Some(Buffer { at, length, place });
+            return Some(Buffer {
+                at,
+                length,
+                capacity: 0,
+                place,
+            });
         }
         let pages = u32::try_from(length.div_ceil(PAGE)).ok()?;
         let allocation = self.pages.allocate(pages)?;
@@ -81,6 +88,7 @@ impl Arena {
         Some(Buffer {
             at,
             length,
+            capacity: pages as usize * PAGE,
             place: Place::Pages(allocation),
         })
     }
@@ -191,6 +199,21 @@ impl Buffer {
         self.length
     }
 
+    /// How many bytes of the arena it takes up.
+    pub fn capacity(&self) -> usize {
+        self.capacity
+    }
+
+    /// From now on it has so many bytes, from the same first one on: what is behind them stays as
+    /// it is, and can be shown again.
+    ///
+    /// # Panics
+    /// If it never had so many.
+    pub fn show(&mut self, length: usize) {
+        assert!(length <= self.capacity, "past the end of a buffer");
+        self.length = length;
+    }
+
     /// The bytes. While the kernel or a back end writes to them, nobody may look: the event loop
     /// hands out a buffer's bytes before its command is given and after it has ended only.
     pub fn bytes(&self) -> &[u8] {
@@ -231,6 +254,12 @@ mod tests {
             .allocate(64 * PAGE)
             .expect("all of it in one piece again");
         assert!(arena.allocate(1).is_none());
+        let mut all = all;
+        all.bytes_mut()[PAGE] = 7;
+        all.show(PAGE);
+        assert_eq!((all.bytes().len(), all.capacity()), (PAGE, 64 * PAGE));
+        all.show(PAGE + 1);
+        assert_eq!(all.bytes().last(), Some(&7));
         let none = arena.allocate(0).expect("a request without bytes");
         arena.free(none);
         arena.free(all);

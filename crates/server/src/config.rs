@@ -317,7 +317,7 @@ pub enum LogFormat {
 /// What clients may take up. Beyond it a listener stops accepting, and a connection stops reading.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Connections to each drive.
+    /// Connections at once, to all drives together.
     pub connections: u32,
     /// Requests of one connection at once.
     pub requests_per_connection: u32,

@@ -13,7 +13,7 @@
 use std::collections::VecDeque;
 use std::{io, time};
 
-use block::{Action, Class, CommandId, Instant, Lba};
+use block::{Action, Class, CommandId, Extent, Instant, Lba};
 use drive::Lost;
 use engine::Engine;
 use hdrhistogram::Histogram;
@@ -74,8 +74,17 @@ pub struct EventLoop {
     connections: Slab<Box<Connection>>,
     /// What connections asked about their blocks that the back end has to ask somebody else.
     questions: Slab<(usize, Header)>,
-    /// Connections whose next operation waits for room, in the order in which they began to.
-    stalled: VecDeque<usize>,
+    /// Connections whose next operation waits for room of a kind, in the order in which they began
+    /// to.
+    stalled: [VecDeque<usize>; 2],
+    /// The connection that is the next to have common memory.
+    first_in_line: Option<usize>,
+    /// Bytes that connections hold beyond their own.
+    common: usize,
+    /// Blocks of which a pending operation changes a part, and its key.
+    edges: Vec<(usize, Extent)>,
+    /// Pending operations that wait for others on those blocks.
+    waiting: Vec<usize>,
     /// Connections with something to send.
     answered: Vec<usize>,
     /// Posted operations that wait for room.
@@ -124,13 +133,25 @@ pub struct Bounds {
     pub connections: usize,
     /// Requests of one connection at once: beyond it nothing is read from it.
     pub requests: usize,
+    /// Bytes of the longest read or write.
+    pub longest: usize,
 }
 
 impl Bounds {
     /// The bytes of requests and replies that one connection may hold: an eighth of all, so that
     /// it takes many to keep everybody else waiting, but one of the longest requests.
     fn share(&self) -> usize {
-        (self.memory / 8).max(LONGEST as usize)
+        (self.memory / 8).max(self.longest)
+    }
+
+    /// The bytes that are there for each connection, whatever the others hold.
+    fn own(&self) -> usize {
+        self.memory / 2 / self.connections.max(1)
+    }
+
+    /// The bytes for which all compete.
+    fn common(&self) -> usize {
+        (self.memory / 2).max(self.longest)
     }
 }
 
@@ -142,6 +163,7 @@ impl Default for Bounds {
             // Choices: more than a machine has clients of one disk; twice the depth of a deep queue.
             connections: 256,
             requests: 256,
+            longest: LONGEST as usize,
         }
     }
 }
@@ -190,7 +212,7 @@ impl EventLoop {
         mailbox: Mailbox,
         bounds: Bounds,
     ) -> io::Result<Self> {
-        let mut arena = Arena::map(bounds.memory.max(ZEROES + LONGEST as usize))?;
+        let mut arena = Arena::map(ZEROES + bounds.memory / 2 + bounds.common())?;
         let ring = Ring::new(&arena)?;
         let zeroes = arena.allocate(ZEROES).ok_or(io::ErrorKind::OutOfMemory)?;
         let mut this = EventLoop {
@@ -206,7 +228,11 @@ impl EventLoop {
             given: Vec::new(),
             connections: Slab::new(),
             questions: Slab::new(),
-            stalled: VecDeque::new(),
+            stalled: [VecDeque::new(), VecDeque::new()],
+            first_in_line: None,
+            common: 0,
+            edges: Vec::new(),
+            waiting: Vec::new(),
             answered: Vec::new(),
             posted: VecDeque::new(),
             tasks: Vec::new(),
@@ -360,8 +386,7 @@ impl EventLoop {
             return Ok(());
         }
         if self.now >= self.patrol {
-            let patience = self.clock.scale().model(connection::SEND_PATIENCE);
-            self.patrol(patience);
+            self.patrol();
             self.patrol = self.now + self.clock.scale().model(connection::PATROL);
         }
         let patrol = (!self.connections.is_empty()).then_some(self.patrol);

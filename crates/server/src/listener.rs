@@ -28,8 +28,10 @@ use crate::nbd::negotiation::{Negotiation, Step};
 use crate::nbd::offer::Offer;
 use crate::tls::{Security, Session};
 
+mod seats;
 pub(crate) mod stream;
 
+pub use seats::{Seat, Seats};
 use stream::{Peer, Stream};
 
 mod negotiating;
@@ -68,6 +70,8 @@ pub struct Terms {
     pub security: Security,
     /// How long one may negotiate in all.
     pub longest: Duration,
+    /// How many may be served at once, here and elsewhere.
+    pub seats: Seats,
 }
 
 /// How long a negotiation may take in all: what nobody needs. A choice.
@@ -78,6 +82,7 @@ impl From<Security> for Terms {
         Terms {
             security,
             longest: LONGEST,
+            seats: Seats::default(),
         }
     }
 }
@@ -225,6 +230,7 @@ fn negotiate(stream: Stream, shown: &Shown, terms: &Terms, place: Place) -> io::
     let offers = Arc::clone(&directory.offers);
     let mut negotiation = Negotiation::new(offers, terms.security.negotiated());
     let mut received = Vec::new();
+    let mut place = Some(place);
     loop {
         loop {
             let taken = negotiation.receive(&received);
@@ -233,12 +239,18 @@ fn negotiate(stream: Stream, shown: &Shown, terms: &Terms, place: Place) -> io::
                 break;
             }
         }
+        let step = negotiation.step();
+        let seat = match step {
+            // Before it is told: who is told is served.
+            Step::Agreed(_) => Some(seated(place.take(), &terms.seats)?),
+            _ => None,
+        };
         client.send(negotiation.output())?;
         negotiation.output().clear();
-        match negotiation.step() {
+        match step {
             Step::More => (),
             Step::Agreed(agreed) => {
-                place.leave()?;
+                let seat = seat.ok_or(io::ErrorKind::ConnectionRefused)?;
                 let (mailbox, place) = directory.places[agreed.export].clone();
                 let offer = directory.offers[agreed.export].clone();
                 let (socket, session) = client.hand_over()?;
@@ -249,6 +261,7 @@ fn negotiate(stream: Stream, shown: &Shown, terms: &Terms, place: Place) -> io::
                     export: place,
                     offer,
                     received,
+                    seat,
                 };
                 let gone = mailbox.post(Letter::Connection(Box::new(newcomer)));
                 return gone.map_err(io::Error::other);
@@ -267,6 +280,21 @@ fn negotiate(stream: Stream, shown: &Shown, terms: &Terms, place: Place) -> io::
             return Ok(());
         }
     }
+}
+
+/// From the place of one who negotiates to the seat of one who is served.
+fn seated(place: Option<Place>, seats: &Seats) -> io::Result<Seat> {
+    if let Some(place) = place {
+        place.leave()?;
+    }
+    seats.take().ok_or_else(|| {
+        let most = seats.most();
+        warn!(
+            most,
+            "a client is refused: as many are served as connections in [limits] allows"
+        );
+        io::ErrorKind::ConnectionRefused.into()
+    })
 }
 
 impl Door {

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock, mpsc};
 use std::time::{Duration, Instant};
 
-use tracing::info;
+use tracing::{info, warn};
 
 use crate::config::{self, Access, Config, ConfigError, Listen, Places};
 use crate::control::notify::Activated;
@@ -19,7 +19,7 @@ use crate::control::{self, Changes, Steer};
 use crate::event_loop::EventLoop;
 use crate::event_loop::tasks::Scan;
 use crate::front_end::fuse;
-use crate::listener::{Directory, Listener, Shown, Terms};
+use crate::listener::{Directory, Listener, Seats, Shown, Terms};
 use crate::mailbox::Mailbox;
 use crate::status::{self, Status};
 use crate::tls::Security;
@@ -69,6 +69,7 @@ pub struct Running {
     began: Instant,
     tasks: AtomicU64,
     reloads: AtomicU64,
+    seats: Seats,
 }
 
 /// The ways in.
@@ -101,8 +102,9 @@ impl Running {
             })?);
         }
         let shown = Arc::new(RwLock::new(directory(&drives)));
+        let seats = Seats::new(config.limits.connections as usize);
         let doors = Doors {
-            listeners: listen(&config, &shown, activated)?,
+            listeners: listen(&config, &shown, activated, &seats)?,
             mounts: mount(&config, &drives)?,
             devices: Devices::begin(&config, &drives)?,
         };
@@ -117,6 +119,7 @@ impl Running {
             began: Instant::now(),
             tasks: AtomicU64::new(1),
             reloads: AtomicU64::new(0),
+            seats,
         }))
     }
 
@@ -233,8 +236,9 @@ impl control::Service for Running {
             state: *locked(&self.state),
             drives,
             connections,
+            connections_total: self.seats.ever(),
+            connections_refused_total: self.seats.refused(),
             reloads_total: self.reloads.load(Ordering::Relaxed),
-            ..Status::default()
         }
     }
 
@@ -395,6 +399,7 @@ fn listen(
     config: &Config,
     shown: &Shown,
     mut activated: Activated,
+    seats: &Seats,
 ) -> Result<Vec<Listener>, ServeError> {
     let mut listeners = Vec::new();
     for nbd in &config.nbd {
@@ -402,6 +407,7 @@ fn listen(
         let terms = Terms {
             security: secured(nbd)?,
             longest: Duration::from_secs(u64::from(config.limits.handshake_s)),
+            seats: seats.clone(),
         };
         let (what, listener) = match &nbd.listen {
             Listen::Unix(path) => {
@@ -417,6 +423,12 @@ fn listen(
         };
         listeners.push(listener.map_err(|error| ServeError::Listen { what, error })?);
     }
+    for name in activated.names() {
+        warn!(
+            name,
+            "a socket of systemd is not used: expected [[nbd]] with activated = its name"
+        );
+    }
     Ok(listeners)
 }
 
@@ -426,13 +438,8 @@ fn inherited(
     shown: Shown,
     terms: Terms,
 ) -> io::Result<Listener> {
-    let unix = activated.unix.iter().position(|(given, _)| given == name);
-    if let Some(place) = unix {
-        return Listener::inherited(activated.unix.swap_remove(place).1.into(), shown, terms);
-    }
-    let tcp = activated.tcp.iter().position(|(given, _)| given == name);
-    match tcp {
-        Some(place) => Listener::inherited(activated.tcp.swap_remove(place).1.into(), shown, terms),
+    match activated.take_named(name) {
+        Some(socket) => Listener::inherited(socket, shown, terms),
         None => Err(io::Error::new(
             io::ErrorKind::NotFound,
             "systemd opened no socket of that name: expected it as FileDescriptorName=",

@@ -107,6 +107,60 @@ fn a_client_that_takes_no_replies_waits_alone() {
     served.stop();
 }
 
+/// They use up all memory that is common. What is there for each client they do not have; they are
+/// slow, not wrong, and none of them is cut off for it.
+fn greedy_clients_leave_room_for_another(count: usize) {
+    let served = Served::start();
+    let mut all: Vec<Wire> = (0..count).map(|_| Wire::agree(&served.socket())).collect();
+    for greedy in &mut all {
+        for n in 0..100u64 {
+            greedy.ask(READ, n % 16 * u64::from(LONG), LONG);
+        }
+    }
+    let mut old = Wire::agree(&served.socket());
+    works(&mut old, 1);
+    let mut new = Wire::agree(&served.socket());
+    works(&mut new, 2);
+    // The first one has something to take. When it is gone, the others have its memory.
+    let mut first = all.remove(0);
+    assert_eq!(first.reply().0, 0);
+    first.hear(LONG as usize);
+    drop(first);
+    works(&mut old, 3);
+    drop(all);
+    served.stop();
+}
+
+#[test]
+fn eight_greedy_clients_leave_room_for_a_ninth() {
+    greedy_clients_leave_room_for_another(8);
+}
+
+#[test]
+fn thirty_greedy_clients_leave_room_for_another() {
+    greedy_clients_leave_room_for_another(30);
+}
+
+/// Payloads that never come keep as much memory as replies that nobody takes.
+#[test]
+fn payloads_that_never_come_leave_room_for_another() {
+    let served = Served::start();
+    let mut all: Vec<Wire> = (0..30).map(|_| Wire::agree(&served.socket())).collect();
+    for greedy in &mut all {
+        greedy.ask(WRITE, 0, 32 << 20);
+        greedy.say(&[0x55; 4096]);
+    }
+    let mut good = Wire::agree(&served.socket());
+    works(&mut good, 1);
+    assert_eq!(good.read(0, 512), [1; 512], "nothing of those was written");
+    for greedy in &mut all {
+        // It was not cut off.
+        greedy.say(&[0x55; 4096]);
+    }
+    drop(all);
+    served.stop();
+}
+
 /// `nbdcopy --allocated` hung on this: what was answered while a long reply was on its way stayed
 /// until the next answer, which never came.
 #[test]
@@ -136,8 +190,8 @@ fn what_is_too_long_or_past_the_end_is_refused_and_the_client_goes_on() {
         (READ, end, 512, INVALID),
         (READ, end - 512, 1024, INVALID),
         (READ, u64::MAX - 511, 512, INVALID),
-        (READ, 0, 100, INVALID),
-        (READ, 1, 512, INVALID),
+        (READ, end - 100, 101, INVALID),
+        (READ, 0, 0, INVALID),
         (99, 0, 512, INVALID),
     ] {
         let cookie = client.ask(command, offset, length);
@@ -147,6 +201,9 @@ fn what_is_too_long_or_past_the_end_is_refused_and_the_client_goes_on() {
             "{command} {offset} {length}"
         );
     }
+    // Who did not ask for block sizes may address bytes.
+    client.write(1001, &[0x33; 99]);
+    assert_eq!(client.read(1000, 101)[..2], [0, 0x33]);
     works(&mut client, 1);
     // Their payloads are passed over.
     for (offset, length, expected) in [(end, 4096, NO_SPACE), (0, (32 << 20) + 512, INVALID)] {

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use tempfile::TempDir;
 
 /// The drive: one of 64 MiB, so that copies of all of it take a moment.
-const DRIVE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/suites/small.toml");
+pub const DRIVE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/suites/small.toml");
 
 /// Its bytes.
 pub const SIZE: usize = 64 << 20;
@@ -130,15 +130,20 @@ pub fn succeeds(words: &str, output: &Output) -> String {
 
 /// Whether a program is here; if not, that is said and counted, and is an error in CI.
 pub fn has(program: &str) -> bool {
-    static SKIPPED: AtomicUsize = AtomicUsize::new(0);
     let path = std::env::var_os("PATH").unwrap_or_default();
     if std::env::split_paths(&path).any(|folder| folder.join(program).is_file()) {
         return true;
     }
+    skipped(&format!("no {program}"))
+}
+
+/// Says and counts that something is missing, which is an error in CI; always false.
+pub fn skipped(why: &str) -> bool {
+    static SKIPPED: AtomicUsize = AtomicUsize::new(0);
     let is_ci = std::env::var_os("CI").is_some_and(|ci| ci == "true");
-    assert!(!is_ci, "CI needs what is missing here: {program}");
+    assert!(!is_ci, "CI needs what is missing here: {why}");
     let count = SKIPPED.fetch_add(1, Ordering::Relaxed) + 1;
-    let line = format!("skipped, number {count}: no {program}\n");
+    let line = format!("skipped, number {count}: {why}\n");
     std::io::Write::write_all(&mut std::io::stderr(), line.as_bytes()).expect("standard error");
     false
 }

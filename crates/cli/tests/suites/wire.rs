@@ -72,6 +72,13 @@ impl Wire {
         }
     }
 
+    /// Whether the server hangs up behind its greeting, instead of agreeing.
+    pub fn is_hung_up_after_greeting(&mut self) -> bool {
+        self.hear(GREETING);
+        let mut export = [0; EXPORT];
+        self.socket.read_exact(&mut export).is_err()
+    }
+
     /// Sends a request's header; its cookie.
     pub fn ask(&mut self, command: u16, offset: u64, length: u32) -> u64 {
         self.cookie += 1;

@@ -8,6 +8,7 @@
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::net::TcpListener;
+use std::os::fd::OwnedFd;
 use std::os::linux::net::SocketAddrExt as _;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::net::{SocketAddr, UnixDatagram, UnixListener};
@@ -128,7 +129,7 @@ impl Activated {
         let mut sockets = listenfd::ListenFd::from_env();
         let mut activated = Activated::default();
         for index in 0..sockets.len() {
-            let name = names.get(index).copied().unwrap_or("unknown").to_owned();
+            let name = names.get(index).copied().unwrap_or(UNNAMED).to_owned();
             // A unix socket is no TCP socket, which the first attempt says and changes nothing.
             if let Ok(Some(socket)) = sockets.take_tcp_listener(index) {
                 activated.tcp.push((name, socket));
@@ -138,7 +139,31 @@ impl Activated {
         }
         Ok(activated)
     }
+
+    /// The socket of this name. If there is one socket and nobody named it, it is that one: who
+    /// starts us with a socket of its own, as libnbd does, names none.
+    pub fn take_named(&mut self, name: &str) -> Option<OwnedFd> {
+        let only = match self.names().collect::<Vec<_>>()[..] {
+            [UNNAMED] => UNNAMED,
+            _ => name,
+        };
+        let is_it = |given: &str| given == name || given == only;
+        if let Some(at) = self.unix.iter().position(|(given, _)| is_it(given)) {
+            return Some(self.unix.remove(at).1.into());
+        }
+        let at = self.tcp.iter().position(|(given, _)| is_it(given))?;
+        Some(self.tcp.remove(at).1.into())
+    }
+
+    /// The names of those that nobody took.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        let unix = self.unix.iter().map(|(name, _)| name.as_str());
+        unix.chain(self.tcp.iter().map(|(name, _)| name.as_str()))
+    }
 }
+
+/// What sd_listen_fds_with_names(3) calls a socket without a name.
+const UNNAMED: &str = "unknown";
 
 #[cfg(test)]
 mod tests {
@@ -174,6 +199,22 @@ mod tests {
         }
         drop(systemd);
         assert!(notifier.say(&Message::Ready).is_err(), "nobody listens");
+    }
+
+    #[test]
+    fn sockets_are_taken_by_name_and_the_only_one_without_a_name_by_any() {
+        let tcp = || TcpListener::bind("127.0.0.1:0").unwrap();
+        let of = |names: &[&str]| Activated {
+            unix: Vec::new(),
+            tcp: names.iter().map(|&name| (name.into(), tcp())).collect(),
+        };
+        assert!(of(&["a", "b"]).take_named("b").is_some());
+        assert!(of(&["unknown"]).take_named("db").is_some());
+        assert!(of(&["a"]).take_named("db").is_none());
+        assert!(of(&["unknown", "unknown"]).take_named("db").is_none());
+        let mut two = of(&["a", "b"]);
+        assert!(two.take_named("a").is_some());
+        assert_eq!(two.names().collect::<Vec<_>>(), ["b"]);
     }
 
     #[test]

@@ -19,8 +19,9 @@ use tracing::{debug, info, warn};
 
 use super::operations::{Bytes, From, Operation, Stalled};
 use super::outbox::Outbox;
-use super::{Bounds, EventLoop, Stopping};
+use super::{EventLoop, Stopping};
 use crate::arena::Memory;
+use crate::listener::Seat;
 use crate::nbd::negotiation::Agreed;
 use crate::nbd::offer::Offer;
 use crate::nbd::reply::Reply;
@@ -32,10 +33,12 @@ use crate::tls::Session;
 mod inbox;
 mod leaving;
 mod replying;
+mod room;
 mod secure;
 
 use inbox::Inbox;
-pub(super) use leaving::{PATROL, SEND_PATIENCE};
+pub(super) use leaving::PATROL;
+use room::For;
 
 /// A connection whose client has agreed on an export.
 pub struct Newcomer {
@@ -51,10 +54,13 @@ pub struct Newcomer {
     pub offer: Offer,
     /// What was received behind the agreement.
     pub received: Vec<u8>,
+    /// That it may be here, until it leaves.
+    pub seat: Seat,
 }
 
 /// One connection. It is boxed and kept until the kernel has given back all that it was told of.
 pub(super) struct Connection {
+    _seat: Seat,
     socket: OwnedFd,
     session: Option<Box<Session>>,
     agreed: Agreed,
@@ -77,6 +83,8 @@ pub(super) struct Connection {
     /// Operations that have begun and were not answered, and their bytes.
     held: usize,
     owed: usize,
+    /// Bytes of the loop's memory: of payloads, operations and replies.
+    memory: usize,
     /// When something was sent last, or it began to wait for that.
     moved: Instant,
 }
@@ -129,6 +137,7 @@ impl EventLoop {
         }
         info!(export = self.exports[newcomer.export].name, style = ?newcomer.agreed.style, "a client");
         let place = self.connections.insert(Box::new(Connection {
+            _seat: newcomer.seat,
             socket: newcomer.socket,
             session: newcomer.session,
             agreed: newcomer.agreed,
@@ -145,6 +154,7 @@ impl EventLoop {
             is_answered: false,
             held: 0,
             owed: 0,
+            memory: 0,
             moved: self.now,
         }));
         self.read_on(place);
@@ -247,8 +257,8 @@ impl EventLoop {
             if connection.is_over_share(&operation, &self.bounds) {
                 return Step::Wait;
             }
-            let Some(memory) = self.bytes_for(&operation) else {
-                return self.stall(place);
+            let Some(memory) = self.bytes_of(place, &operation) else {
+                return self.stall(place, For::Memory);
             };
             let connection = &mut self.connections[place];
             if let Reading::Payload { bytes, .. } = &mut connection.reading {
@@ -289,7 +299,7 @@ impl EventLoop {
         let is_over = bytes.is_none() && connection.is_over_share(&operation, &self.bounds);
         let bytes = match bytes {
             None if is_over => None,
-            None => self.bytes_for(&operation),
+            None => self.bytes_of(place, &operation),
             bytes => bytes,
         };
         let Some(bytes) = bytes else {
@@ -300,7 +310,7 @@ impl EventLoop {
             };
             return match is_over {
                 true => Step::Wait,
-                false => self.stall(place),
+                false => self.stall(place, For::Memory),
             };
         };
         // Counted before: an operation may be answered at once.
@@ -317,44 +327,9 @@ impl EventLoop {
                     operation,
                     bytes,
                 };
-                self.stall(place)
+                self.stall(place, For::Turn)
             }
         }
-    }
-
-    fn stall(&mut self, place: usize) -> Step {
-        let connection = &mut self.connections[place];
-        if !connection.is_stalled {
-            connection.is_stalled = true;
-            self.stalled.push_back(place);
-        }
-        Step::Wait
-    }
-
-    /// Lets those go on that wait for room, in their order, until there is none; whether any did.
-    pub(super) fn resume_stalled(&mut self) -> bool {
-        let mut is_any = self.begin_posted();
-        for _ in 0..self.stalled.len() {
-            let Some(place) = self.stalled.pop_front() else {
-                break;
-            };
-            let Some(connection) = self.connections.get_mut(place) else {
-                continue;
-            };
-            connection.is_stalled = false;
-            let held = connection.held;
-            self.read_on(place);
-            let connection = self.connections.get(place);
-            let is_still = connection.is_some_and(|c| c.is_stalled && c.held == held);
-            if is_still {
-                // It is still the first: who is behind it must not take what it waits for.
-                self.stalled.pop_back();
-                self.stalled.push_front(place);
-                break;
-            }
-            is_any = true;
-        }
-        is_any
     }
 
     /// Receives more: where a long payload belongs, or into the inbox.
@@ -445,20 +420,6 @@ impl Connection {
             offset: header.offset,
             length: header.length,
         }
-    }
-
-    /// Whether it holds so much that this has to wait until some of it has left.
-    fn is_over_share(&mut self, operation: &Operation, bounds: &Bounds) -> bool {
-        let bytes = self.owed + self.outbox.waiting();
-        let is_large = bytes > 0 && bytes + operation.bytes() > bounds.share();
-        self.is_full = is_large || self.held >= bounds.requests;
-        self.is_full
-    }
-
-    /// Whether it is in the middle of something that keeps memory: of a payload, or of replies.
-    pub(super) fn is_in_the_middle(&self) -> bool {
-        let is_in_payload = matches!(self.reading, Reading::Payload { bytes: Some(_), .. });
-        self.outbox.is_sending() || is_in_payload
     }
 
     fn took(&mut self, operation: &Operation) {

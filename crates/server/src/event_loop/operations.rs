@@ -6,10 +6,10 @@
 //!   trim, zero ----> back end's space ---[if durable: flush]----> answer
 //!   flush ---------> engine's flushes --------------------------> answer
 //! ```
+//!
+//! What begins or ends within a block is in `edges`.
 
-use block::{
-    Class, Direction, Durability, Extent, Finished, Lba, Request, RequestId, Sectors, Status,
-};
+use block::{Class, Direction, Durability, Extent, Finished, Request, RequestId, Sectors, Status};
 
 use super::{EventLoop, Stopping};
 use crate::arena::{Buffer, Memory};
@@ -17,6 +17,10 @@ use crate::back_end::{Punch, Span};
 use crate::mailbox::{Contents, Posted, Reply};
 use crate::nbd::request::Header;
 use crate::operation::{Ask, Failed, Pace, Space};
+
+mod edges;
+
+use edges::Edges;
 
 /// What an operation is, once it is known to make sense.
 #[derive(Clone, Copy, Debug)]
@@ -58,6 +62,14 @@ pub(crate) enum Bytes {
 }
 
 impl Bytes {
+    /// How much of the loop's memory they take up.
+    pub(super) fn capacity(&self) -> usize {
+        match self {
+            Bytes::Own(buffer) => buffer.capacity(),
+            Bytes::None | Bytes::Mapped(_) | Bytes::Lent(_) => 0,
+        }
+    }
+
     pub(super) fn memory(&self) -> Option<Memory> {
         match self {
             Bytes::None => None,
@@ -77,6 +89,8 @@ pub(super) struct Pending {
     noted: Option<Failed>,
     /// Zeroes that are still to be written, of those that are written as bytes.
     rest: Option<Extent>,
+    /// The blocks of which it changes a part, if there are such.
+    edges: Option<Edges>,
 }
 
 /// An operation that cannot begin yet; it comes back whole.
@@ -86,20 +100,27 @@ pub(super) struct Stalled {
 }
 
 impl EventLoop {
+    /// Whether the back end has the bytes of an operation in memory.
+    pub(super) fn is_mapped(&self, operation: &Operation) -> bool {
+        operation.ask == Ask::Read && self.back_end.mapped().is_some()
+    }
+
     /// Memory for an operation's bytes: nothing if there is none now.
     pub(super) fn bytes_for(&mut self, operation: &Operation) -> Option<Bytes> {
-        let length = operation.length as usize;
-        match operation.ask {
-            Ask::Read => {
-                if let Some(device) = self.back_end.mapped() {
-                    let start = self.exports[operation.export].offset + operation.offset;
-                    return Some(Bytes::Mapped(device.part(start as usize, length)));
-                }
-                self.arena.allocate(length).map(Bytes::Own)
+        let (length, shown) = self.memory_for(operation);
+        match (operation.ask, self.back_end.mapped()) {
+            (Ask::Read, Some(device)) if length > 0 => {
+                let start = self.around(operation).start().0 * u64::from(self.shape.block_bytes);
+                return Some(Bytes::Mapped(device.part(start as usize, length)));
             }
-            Ask::Write { .. } | Ask::Cache => self.arena.allocate(length).map(Bytes::Own),
-            Ask::Zero { .. } | Ask::Trim { .. } | Ask::Flush => Some(Bytes::None),
+            (Ask::Zero { .. } | Ask::Trim { .. } | Ask::Flush, _) if length == 0 => {
+                return Some(Bytes::None);
+            }
+            _ => (),
         }
+        let mut buffer = self.arena.allocate(length)?;
+        buffer.show(shown);
+        Some(Bytes::Own(buffer))
     }
 
     /// Begins an operation whose offset and length were checked against the export.
@@ -117,7 +138,7 @@ impl EventLoop {
             Ask::Cache => self.engine.has_room(Class::Background),
             _ => self.engine.has_room(class),
         };
-        if !room {
+        if !room || self.has_to_wait(&operation) {
             return Err(Stalled { from, bytes });
         }
         let is_empty = operation.length == 0 && operation.ask != Ask::Flush;
@@ -128,33 +149,48 @@ impl EventLoop {
             result: Ok(()),
             noted: None,
             rest: None,
+            edges: None,
         });
         if is_empty {
             self.answer(key);
             return Ok(());
         }
+        self.hold_edges(key);
+        let has_edges = self.pending[key].edges.is_some();
+        let (read, volatile) = (Direction::Read, Durability::Volatile);
         match operation.ask {
-            Ask::Read => self.submit(key, Direction::Read, class, Durability::Volatile),
+            Ask::Read => self.submit(key, self.around(&operation), read, class, volatile),
             Ask::Cache => {
-                self.submit(
-                    key,
-                    Direction::Read,
-                    Class::Background,
-                    Durability::Volatile,
-                );
+                let around = self.around(&operation);
+                self.submit(key, around, read, Class::Background, volatile);
             }
-            Ask::Write { durability } => self.submit(key, Direction::Write, class, durability),
+            Ask::Zero { pace, .. } if pace == Pace::Fast && !self.shape.zeroes_fast => {
+                self.fail(key, Failed::Unsupported);
+            }
+            Ask::Write { .. } | Ask::Zero { .. } if has_edges => self.begin_edges(key),
+            Ask::Write { durability } => {
+                let around = self.around(&operation);
+                self.submit(key, around, Direction::Write, class, durability);
+            }
             Ask::Flush => self.flush(key),
-            Ask::Trim { .. } if !self.shape.trims => self.answer(key),
-            Ask::Trim { .. } => self.punch(key, Punch::Trim),
-            Ask::Zero { space, pace, .. } => self.zero(key, space, pace),
+            Ask::Trim { .. } => match self.within(&operation) {
+                Some(within) if self.shape.trims => self.punch(key, Punch::Trim, within),
+                _ => self.answer(key),
+            },
+            Ask::Zero { space, pace, .. } => self.zero(key, self.around(&operation), space, pace),
         }
         Ok(())
     }
 
     /// The engine has room for a request, as was asked before.
-    fn submit(&mut self, key: usize, direction: Direction, class: Class, durability: Durability) {
-        let extent = self.extent(&self.pending[key].operation);
+    fn submit(
+        &mut self,
+        key: usize,
+        extent: Extent,
+        direction: Direction,
+        class: Class,
+        durability: Durability,
+    ) {
         let request = Request {
             id: RequestId(key as u64),
             direction,
@@ -165,14 +201,6 @@ impl EventLoop {
         if self.engine.submit(self.now, request).is_err() {
             self.fail(key, Failed::Invalid);
         }
-    }
-
-    /// The blocks of the drive that an operation is about.
-    fn extent(&self, operation: &Operation) -> Extent {
-        let span = self.span(operation);
-        let block = u64::from(self.shape.block_bytes);
-        Extent::new(Lba(span.offset / block), Sectors(span.length / block))
-            .expect("whole blocks of the drive, at least one")
     }
 
     fn span(&self, operation: &Operation) -> Span {
@@ -206,19 +234,24 @@ impl EventLoop {
         }
     }
 
-    fn punch(&mut self, key: usize, what: Punch) {
-        let span = self.span(&self.pending[key].operation);
+    fn punch(&mut self, key: usize, what: Punch, blocks: Extent) {
+        let block = u64::from(self.shape.block_bytes);
+        let span = Span {
+            offset: blocks.start().0 * block,
+            length: blocks.length().0 * block,
+        };
         self.back_end.punch(key as u32, what, span, &mut self.ring);
     }
 
-    fn zero(&mut self, key: usize, space: Space, pace: Pace) {
-        match (self.shape.zeroes_fast, pace, space) {
-            (true, _, Space::MayBeFreed) => self.punch(key, Punch::Free(pace)),
-            (true, _, Space::Kept) => self.punch(key, Punch::Zero(pace)),
-            (false, Pace::Fast, _) => self.fail(key, Failed::Unsupported),
-            (false, Pace::Any, _) => {
-                self.pending[key].rest = Some(self.extent(&self.pending[key].operation));
-                self.write_zeroes(key);
+    fn zero(&mut self, key: usize, blocks: Extent, space: Space, pace: Pace) {
+        match (self.shape.zeroes_fast, space) {
+            (true, Space::MayBeFreed) => self.punch(key, Punch::Free(pace), blocks),
+            (true, Space::Kept) => self.punch(key, Punch::Zero(pace), blocks),
+            (false, _) => {
+                self.pending[key].rest = Some(blocks);
+                if !self.write_zeroes(key) {
+                    self.answer(key);
+                }
             }
         }
     }
@@ -261,10 +294,9 @@ impl EventLoop {
 
     /// Where the bytes of some blocks of a request lie.
     pub(super) fn memory_of(&self, request: &Request, part: Extent) -> Memory {
-        let pending = &self.pending[request.id.0 as usize];
         let block = self.shape.block_bytes as usize;
         let length = part.length().0 as usize * block;
-        match pending.bytes.memory() {
+        match self.memory_of_request(request.id.0 as usize) {
             Some(memory) => {
                 let before = (part.start().0 - request.extent.start().0) as usize;
                 memory.part(before * block, length)
@@ -313,7 +345,9 @@ impl EventLoop {
             let failed = pending.noted.unwrap_or(Failed::Io);
             pending.result = pending.result.and(Err(failed));
         }
-        if !self.write_zeroes(key) {
+        if self.pending[key].edges.is_some() {
+            self.edges_ended(key);
+        } else if !self.write_zeroes(key) {
             self.answer(key);
         }
     }
@@ -343,8 +377,16 @@ impl EventLoop {
             operation,
             bytes,
             result,
+            edges,
             ..
         } = self.pending.remove(key);
+        if edges.is_some() {
+            self.release_edges(key);
+        }
+        let bytes = match operation.ask {
+            Ask::Read => self.asked_for(&operation, bytes),
+            _ => bytes,
+        };
         match from {
             From::Connection { place, header } => {
                 self.reply(place, &header, &operation, result, bytes);
@@ -419,9 +461,11 @@ impl EventLoop {
                 Some(Bytes::Lent(lent.memory()))
             }
             (Contents::Owned(given), Ask::Write { .. }) => {
-                let mut buffer = self.arena.allocate(given.len())?;
-                buffer.bytes_mut().copy_from_slice(given);
-                Some(Bytes::Own(buffer))
+                let mut bytes = self.bytes_for(operation)?;
+                if let Bytes::Own(buffer) = &mut bytes {
+                    buffer.bytes_mut().copy_from_slice(given);
+                }
+                Some(bytes)
             }
             _ => self.bytes_for(operation),
         }
@@ -435,21 +479,23 @@ impl EventLoop {
         if self.stopping != Stopping::No {
             return Err(Failed::ShuttingDown);
         }
-        let block = u64::from(self.shape.block_bytes);
         let end = operation.offset.checked_add(operation.length);
         let is_inside = end.is_some_and(|end| end <= export.length);
-        let is_aligned =
-            operation.offset.is_multiple_of(block) && operation.length.is_multiple_of(block);
         let carries = match (operation.ask, contents) {
             (Ask::Write { .. }, _) | (Ask::Read, Contents::Lent(_)) => {
                 contents.length() == operation.length
             }
             _ => true,
         };
-        if !carries || !is_aligned || !is_inside {
+        // What is lent has no room for the rest of a block.
+        let block = u64::from(self.shape.block_bytes);
+        let is_whole = operation.offset.is_multiple_of(block)
+            && operation.length.is_multiple_of(block)
+            || matches!(contents, Contents::Owned(_));
+        if !carries || !is_inside || !is_whole {
             return Err(Failed::Invalid);
         }
-        let is_long = operation.length > LONGEST;
+        let is_long = operation.length > self.bounds.longest as u64;
         match operation.ask {
             Ask::Read | Ask::Write { .. } | Ask::Cache if is_long => Err(Failed::TooLong),
             _ => Ok(()),
@@ -464,5 +510,6 @@ fn mapped(memory: &Memory) -> &[u8] {
     unsafe { memory.bytes() }
 }
 
-/// The longest read or write, in bytes: what NBD clients may assume without asking.
+/// The longest read or write unless something else is configured, in bytes: what NBD clients may
+/// assume without asking.
 pub const LONGEST: u64 = 32 << 20;

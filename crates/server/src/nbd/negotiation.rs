@@ -37,7 +37,7 @@ pub struct Agreed {
 pub enum Sizes {
     /// It asked for them: it has to keep to them.
     Asked,
-    /// It did not: it may be refused what is not in whole blocks.
+    /// It did not: it may address single bytes (the protocol's section "Size constraints").
     NotAsked,
 }
 

@@ -3,7 +3,7 @@
 use block::Durability;
 
 use super::Style;
-use super::negotiation::Agreed;
+use super::negotiation::{Agreed, Sizes};
 use super::offer::Offer;
 use super::wire::{self, command, flag};
 use crate::operation::{Ask, Failed, Pace, Space};
@@ -252,7 +252,8 @@ const fn kind(ask: Asked) -> u16 {
 /// # Errors
 /// What the client is to be told (the protocol's section "Error values"). The first of these:
 /// unknown, not offered or with flags that do not belong to it; writing what is read-only; longer
-/// than the longest; without length or not in whole blocks; past the end.
+/// than the longest; without length, or not in whole blocks from a client that knows them; past the
+/// end.
 pub fn check(header: &Header, agreed: &Agreed, offer: &Offer) -> Result<(), Failed> {
     let features = offer.features;
     let allowed = match header.ask {
@@ -301,7 +302,11 @@ fn extent(header: &Header, agreed: &Agreed, offer: &Offer) -> Result<(), Failed>
             _ => {}
         }
     }
-    let block = u64::from(offer.block.min());
+    // Who did not ask for the block sizes may not know that there are any.
+    let block = match agreed.sizes {
+        Sizes::Asked => u64::from(offer.block.min()),
+        Sizes::NotAsked => 1,
+    };
     if header.length == 0 || (header.offset | header.length) & (block - 1) != 0 {
         return Err(Failed::Invalid);
     }

@@ -278,6 +278,7 @@ fn station(
         memory: usize::try_from(limits.buffer_bytes).unwrap_or(usize::MAX),
         connections: limits.connections as usize,
         requests: limits.requests_per_connection as usize,
+        longest: limits.request_bytes as usize,
     };
     let mut limits = Limits::suited_to(policy, &belief);
     if !is_known {

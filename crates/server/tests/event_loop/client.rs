@@ -7,6 +7,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use server::nbd::client::{Event, Negotiation, Requests, Security, Step, Wish};
+use server::nbd::negotiation::Sizes;
 use server::nbd::offer::Text;
 use server::nbd::request::Asked;
 use server::nbd::{Context, Descriptor, Style};
@@ -49,6 +50,15 @@ const HANGS: Duration = Duration::from_secs(120);
 impl Client {
     /// Agrees on the default export.
     pub fn connect(socket: &Path, style: Style) -> Client {
+        Client::agree(socket, style, Sizes::Asked)
+    }
+
+    /// The same without asking for block sizes, so that any bytes can be asked for.
+    pub fn connect_unaware(socket: &Path, style: Style) -> Client {
+        Client::agree(socket, style, Sizes::NotAsked)
+    }
+
+    fn agree(socket: &Path, style: Style, sizes: Sizes) -> Client {
         let stream = UnixStream::connect(socket).expect("somebody listens");
         stream.set_read_timeout(Some(HANGS)).expect("a socket");
         stream.set_write_timeout(Some(HANGS)).expect("a socket");
@@ -69,13 +79,17 @@ impl Client {
                     taken => drop(received.drain(..taken)),
                 }
             }
+            if sizes == Sizes::NotAsked {
+                ask_for_no_sizes(negotiation.output());
+            }
             (&stream)
                 .write_all(negotiation.output())
                 .expect("the server listens");
             negotiation.output().clear();
             match negotiation.step() {
                 Step::More => more(&stream, &mut received).expect("the server answers"),
-                Step::Agreed(session) => {
+                Step::Agreed(mut session) => {
+                    session.agreed.sizes = sizes;
                     return Client {
                         stream,
                         requests: Requests::new(session, LIMIT),
@@ -210,6 +224,16 @@ impl Client {
                 Err(error) => return error.kind() == std::io::ErrorKind::ConnectionReset,
             }
         }
+    }
+}
+
+/// Our client asks for block sizes last of all; now it asks for the name instead (`NBD_INFO_NAME`).
+fn ask_for_no_sizes(out: &mut [u8]) {
+    const GO: &[u8] = b"IHAVEOPT\0\0\0\x07";
+    if out.windows(GO.len()).any(|option| option == GO)
+        && let [.., 0, number @ 3] = out
+    {
+        *number = 1;
     }
 }
 

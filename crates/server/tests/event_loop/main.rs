@@ -1,5 +1,6 @@
 //! A drive in service, in this process: clients over real sockets against naive models.
 
+mod bytes;
 mod capture;
 mod client;
 mod hostile;

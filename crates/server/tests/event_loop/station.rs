@@ -38,6 +38,22 @@ pub enum Medium {
     File,
     /// A drive of 2.1 million blocks of which the first ones are offered, a thousand times as fast.
     Emulated,
+    /// A file with blocks of eight of the model's.
+    CoarseFile,
+    /// The same of a drive.
+    CoarseDrive,
+}
+
+impl Medium {
+    /// Whether zeroes take as long as other bytes.
+    pub fn is_drive(self) -> bool {
+        matches!(self, Medium::Emulated | Medium::CoarseDrive)
+    }
+
+    /// Whether clients are not to know its blocks.
+    pub fn is_coarse(self) -> bool {
+        matches!(self, Medium::CoarseFile | Medium::CoarseDrive)
+    }
 }
 
 /// The smallest time scale.
@@ -54,12 +70,22 @@ impl Served {
     pub fn plain(medium: Medium, bytes: u64) -> Served {
         let folder = tempfile::tempdir().expect("a folder");
         let image = folder.path().join("image");
-        if let Medium::Emulated = medium {
-            let truth = find_drive("dec-rz26").map(|entry| entry.profile());
-            let truth = Arc::new(truth.expect("it is shipped").expect("a profile"));
+        if medium.is_drive() {
+            let truth = match medium.is_coarse() {
+                true => coarse_drive(),
+                false => {
+                    let entry = find_drive("dec-rz26").expect("it is shipped");
+                    entry.profile().expect("a profile")
+                }
+            };
+            let truth = Arc::new(truth);
             return Served::emulated(folder, truth, "sptf", FASTEST, bytes, 0);
         }
-        let belief = server::featureless::profile("a-test", bytes / BLOCK, BLOCK as u32);
+        let block = match medium.is_coarse() {
+            true => 8 * BLOCK,
+            false => BLOCK,
+        };
+        let belief = server::featureless::profile("a-test", bytes / block, block as u32);
         let belief = Arc::new(belief.expect("a profile"));
         Served::start(
             folder,
@@ -69,11 +95,11 @@ impl Served {
             bytes,
             move || match medium {
                 Medium::Memory => Box::new(Ram::new(bytes).expect("memory")),
-                Medium::File | Medium::Emulated => {
+                _ => {
                     std::fs::File::create(&image)
                         .and_then(|file| file.set_len(bytes))
                         .expect("an image");
-                    let image = Image::open(&image, BLOCK as u32, Caching::Cached);
+                    let image = Image::open(&image, block as u32, Caching::Cached);
                     Box::new(image.expect("an image"))
                 }
             },
@@ -195,6 +221,13 @@ impl Served {
         self.station.take().expect("it runs").stop();
         self.folder
     }
+}
+
+/// A small drive with blocks of 4096 bytes.
+fn coarse_drive() -> Profile {
+    let fine = include_str!("../../../cli/tests/suites/small.toml");
+    let coarse = fine.replace("block_bytes = 512", "block_bytes = 4096");
+    Profile::parse(&coarse, "coarse.toml").expect("a profile")
 }
 
 fn event_loop(

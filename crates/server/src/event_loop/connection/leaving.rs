@@ -2,15 +2,18 @@
 
 use std::time;
 
-use block::Duration;
 use rustix::net::{Shutdown, shutdown};
 use tracing::{info, warn};
 
+use super::Connection;
 use crate::event_loop::EventLoop;
 
 /// For how long a client may take nothing of its replies. A choice: what Linux's NBD client gives a
 /// server by default.
-pub(in crate::event_loop) const SEND_PATIENCE: time::Duration = time::Duration::from_secs(30);
+const SEND_PATIENCE: time::Duration = time::Duration::from_secs(30);
+
+/// The same, while others wait for memory that it holds. A choice: a pause that is no accident.
+const SHORT_PATIENCE: time::Duration = time::Duration::from_secs(10);
 
 /// How often clients are looked at. A choice.
 pub(in crate::event_loop) const PATROL: time::Duration = time::Duration::from_secs(5);
@@ -32,7 +35,7 @@ impl EventLoop {
             let mut free = Vec::new();
             connection.outbox.give_up(&mut free);
             for bytes in free {
-                self.give_back(bytes);
+                self.take_back(place, bytes);
             }
         }
         self.leave_if_done(place);
@@ -47,7 +50,7 @@ impl EventLoop {
             let mut free = Vec::new();
             connection.outbox.give_up(&mut free);
             for bytes in free {
-                self.give_back(bytes);
+                self.take_back(place, bytes);
             }
         }
         let connection = &mut self.connections[place];
@@ -67,22 +70,31 @@ impl EventLoop {
             let _ = shutdown(&connection.socket, Shutdown::Both);
             return;
         }
-        let mut connection = self.connections.remove(place);
-        self.stalled.retain(|&other| other != place);
-        if let Some(bytes) = connection.unread() {
-            self.give_back(bytes);
+        if let Some(bytes) = self.connections[place].unread() {
+            self.take_back(place, bytes);
         }
+        self.connections.remove(place);
+        self.forget(place);
         info!("a client has left");
     }
 
     /// Cuts those off that take none of their replies, or stop in the middle of a payload.
-    pub(in crate::event_loop) fn patrol(&mut self, patience: Duration) {
+    pub(in crate::event_loop) fn patrol(&mut self) {
         let now = self.now;
+        let scale = self.clock.scale();
+        let (patience, short) = (scale.model(SEND_PATIENCE), scale.model(SHORT_PATIENCE));
+        let is_short = self.is_short_of_memory();
+        let bounds = self.bounds;
+        let patience_with = |connection: &Connection| match connection.charged(&bounds) {
+            1.. if is_short => short,
+            _ => patience,
+        };
         let slow: Vec<usize> = self
             .connections
             .iter()
             .filter(|(_, connection)| {
-                connection.is_in_the_middle() && now.since(connection.moved) > patience
+                let is_waited_for = connection.is_in_the_middle();
+                is_waited_for && now.since(connection.moved) > patience_with(connection)
             })
             .map(|(place, _)| place)
             .collect();

@@ -28,7 +28,7 @@ impl EventLoop {
             }
         };
         for bytes in free {
-            self.give_back(bytes);
+            self.take_back(place, bytes);
         }
         if !is_on {
             return self.cut_off(place);
@@ -98,11 +98,11 @@ impl EventLoop {
             }
             (_, Ok(())) => {
                 outbox.head(|out| reply.done(out));
-                self.give_back(bytes);
+                self.take_back(place, bytes);
             }
             (_, Err(failed)) => {
                 outbox.head(|out| reply.failed(out, failed, &failed.to_string()));
-                self.give_back(bytes);
+                self.take_back(place, bytes);
             }
         }
         self.note_answered(place);

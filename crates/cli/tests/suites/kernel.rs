@@ -1,0 +1,181 @@
+//! Volumes of `headtime serve` as files, over loop devices of this kernel: file systems, fsx and
+//! fio.
+//!
+//! `FSX=n` for more operations of fsx, which `make suites-long` wants.
+
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use super::served::{has, skipped};
+use super::service::{DOORS, Service, WHOLE, emulated, file};
+
+/// The least that `mkfs.xfs` takes.
+const BYTES: u64 = 320 << 20;
+
+/// A service, and its volume as a block device.
+struct Device {
+    /// `/dev/loopN`.
+    name: String,
+    /// There until it is stopped.
+    service: Option<Service>,
+}
+
+/// Whether this machine has what is needed.
+fn can(programs: &[&str]) -> bool {
+    let me = std::fs::metadata("/proc/self").expect("this process");
+    let is_root = me.uid() == 0;
+    let is_here = Path::new("/dev/fuse").exists() && Path::new("/dev/loop-control").exists();
+    if !is_root || !is_here {
+        return skipped("no root, /dev/fuse or loop devices");
+    }
+    ["losetup", "mount", "umount"]
+        .iter()
+        .chain(programs)
+        .all(|program| has(program))
+}
+
+fn operations() -> u64 {
+    // A choice: a second or two of each.
+    std::env::var("FSX").map_or(2000, |n| n.parse().expect("a number of operations"))
+}
+
+impl Device {
+    fn of(drive: &str) -> Device {
+        let folder = tempfile::tempdir().expect("a folder");
+        std::fs::create_dir(folder.path().join("volumes")).expect("a folder");
+        let config = format!("{drive}{DOORS}[fuse]\nmount = \"volumes\"\n");
+        let service = Service::start_in(folder, &config).expect("it serves");
+        let shown = service.prints("losetup --find --show --direct-io=on volumes/disk");
+        let name = shown.trim().to_owned();
+        let service = Some(service);
+        Device { name, service }
+    }
+
+    fn service(&self) -> &Service {
+        self.service.as_ref().expect("it was not stopped")
+    }
+
+    /// What a program prints that has to succeed, with the device where `DEV` stands.
+    fn prints(&self, words: &str) -> String {
+        self.service().prints(&words.replace("DEV", &self.name))
+    }
+
+    fn mount(&self) -> Mounted {
+        let at = self.service().path("mounted");
+        std::fs::create_dir_all(&at).expect("a folder");
+        self.prints("mount DEV mounted");
+        Mounted { at }
+    }
+
+    fn fsx(&self, what: &str, config: &str) {
+        let count = operations();
+        std::fs::write(self.service().path("fsx.toml"), config).expect("a configuration");
+        let said = self.prints(&format!("fsx -S 7 -N {count} -P . -f fsx.toml {what}"));
+        assert!(said.contains("A-OK"), "{said}");
+    }
+
+    fn stop(mut self) {
+        self.prints("losetup --detach DEV");
+        if let Some(service) = self.service.take() {
+            service.stop();
+        }
+    }
+}
+
+impl Drop for Device {
+    fn drop(&mut self) {
+        // It is gone already if all went well.
+        if let Some(service) = &self.service {
+            let mut detach = Command::new("losetup");
+            let _ = detach.args(["--detach", &self.name]).status();
+            let volumes = service.path("volumes");
+            let _ = Command::new("umount").arg(volumes).status();
+        }
+    }
+}
+
+/// A mounted file system.
+struct Mounted {
+    at: PathBuf,
+}
+
+impl Drop for Mounted {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg(&self.at).output();
+    }
+}
+
+#[test]
+fn fsx_finds_on_the_block_device_what_it_wrote() {
+    if !can(&["fsx"]) {
+        return;
+    }
+    // Where the drive turns, zeroes take as long as other bytes, and the kernel's holes are refused.
+    for (drive, holes) in [(emulated(WHOLE), 0), (file(64 << 20, WHOLE), 1)] {
+        let device = Device::of(&drive);
+        let config = "blockmode = true\n[opsize]\nalign = 4096\n[weights]\ntruncate = 0\n\
+                      invalidate = 1\nfsync = 0.2\n";
+        device.fsx("DEV", &format!("{config}punch_hole = {holes}\n"));
+        device.stop();
+    }
+}
+
+#[test]
+fn fio_finds_on_the_block_device_what_it_wrote() {
+    if !can(&["fio"]) {
+        return;
+    }
+    let device = Device::of(&emulated(WHOLE));
+    let said = device.prints(
+        "fio --name=verify --filename=DEV --ioengine=libaio --direct=1 --rw=randrw \
+         --bsrange=4k-64k --iodepth=32 --numjobs=4 --size=8M --offset_increment=8M \
+         --verify=crc32c --verify_fatal=1 --do_verify=1 --randseed=7 --fsync=64 \
+         --verify_state_save=0 --group_reporting",
+    );
+    assert!(said.contains("err= 0"), "{said}");
+    device.stop();
+}
+
+/// Made, mounted, worked on by fsx, trimmed, unmounted, checked; mounted again, it is as it was.
+fn holds_a_file_system(make: &str, check: &str) {
+    let first = |words: &str| words.split(' ').next().unwrap_or_default().to_owned();
+    let (maker, checker) = (first(make), first(check));
+    if !can(&["fsx", "fstrim", &maker, &checker]) {
+        return;
+    }
+    let device = Device::of(&file(BYTES, WHOLE));
+    device.prints(make);
+    let mounted = device.mount();
+    device.fsx(
+        "mounted/x",
+        "[weights]\ninvalidate = 1\nfsync = 0.2\npunch_hole = 1\nclose_open = 0.2\n",
+    );
+    std::fs::write(mounted.at.join("removed"), vec![7; 8 << 20]).expect("a file");
+    device.prints("sync --file-system mounted");
+    std::fs::remove_file(mounted.at.join("removed")).expect("removed");
+    let kept = std::fs::read(mounted.at.join("x")).expect("a file");
+    let trimmed = device.prints("fstrim --verbose mounted");
+    assert!(!trimmed.contains(": 0 B"), "{trimmed}");
+    drop(mounted);
+    device.prints(check);
+    let mounted = device.mount();
+    assert!(std::fs::read(mounted.at.join("x")).expect("a file") == kept);
+    drop(mounted);
+    device.stop();
+}
+
+#[test]
+fn ext4_is_made_worked_on_trimmed_and_checked() {
+    holds_a_file_system("mkfs.ext4 -q DEV", "fsck.ext4 -f -n DEV");
+}
+
+#[test]
+fn xfs_is_made_worked_on_trimmed_and_checked() {
+    holds_a_file_system("mkfs.xfs -q DEV", "xfs_repair -n DEV");
+}
+
+#[test]
+fn btrfs_is_made_worked_on_trimmed_and_checked() {
+    holds_a_file_system("mkfs.btrfs -q DEV", "btrfs check --readonly DEV");
+}

@@ -1,0 +1,149 @@
+//! How connections share the loop's memory, and how they wait for it.
+//!
+//! ```text
+//!   memory   | one's own | another's own | ...            | common, first come, first served |
+//! ```
+//!
+//! Half of the memory is divided among all connections that there may be: so much is there for each
+//! of them, whatever the others do. What one holds beyond that is common. Clients that take none of
+//! their replies can use up what is common, until they are cut off, and nothing of anybody's own.
+
+use super::{Connection, Reading, Step};
+use crate::arena::PAGE;
+use crate::event_loop::operations::{Bytes, Operation};
+use crate::event_loop::{Bounds, EventLoop};
+
+/// What an operation waits for that has been understood.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(in crate::event_loop) enum For {
+    /// Room in the engine, or blocks whose edges are being changed.
+    Turn = 0,
+    /// Memory.
+    Memory = 1,
+}
+
+impl EventLoop {
+    /// Memory for an operation of a connection: none if it has to wait.
+    pub(super) fn bytes_of(&mut self, place: usize, operation: &Operation) -> Option<Bytes> {
+        let is_mapped = self.is_mapped(operation);
+        if !is_mapped && !self.may_take(place, operation) {
+            return None;
+        }
+        let bytes = self.bytes_for(operation)?;
+        self.first_in_line = None;
+        self.charge(place, |memory| memory + bytes.capacity());
+        Some(bytes)
+    }
+
+    /// Whether it would be its own, or common memory is left and nobody waits for that.
+    fn may_take(&self, place: usize, operation: &Operation) -> bool {
+        let connection = &self.connections[place];
+        let (needed, _) = self.memory_for(operation);
+        let (own, common) = (self.bounds.own(), self.bounds.common());
+        let whole = needed.next_multiple_of(PAGE);
+        let beyond = (connection.memory + whole).saturating_sub(own);
+        if needed == 0 || beyond == 0 {
+            return true;
+        }
+        let of_others = self.common - connection.charged(&self.bounds);
+        let is_next = self.waits(For::Memory).is_empty() || self.first_in_line == Some(place);
+        is_next && (of_others == 0 || of_others + beyond <= common)
+    }
+
+    /// Takes memory back that a connection held.
+    pub(super) fn take_back(&mut self, place: usize, bytes: Bytes) {
+        self.charge(place, |memory| memory - bytes.capacity());
+        self.give_back(bytes);
+    }
+
+    fn charge(&mut self, place: usize, change: impl FnOnce(usize) -> usize) {
+        let connection = &mut self.connections[place];
+        let before = connection.charged(&self.bounds);
+        connection.memory = change(connection.memory);
+        self.common = self.common - before + connection.charged(&self.bounds);
+    }
+
+    /// Has it wait behind those who wait for the same.
+    pub(super) fn stall(&mut self, place: usize, what: For) -> Step {
+        let connection = &mut self.connections[place];
+        if !connection.is_stalled {
+            connection.is_stalled = true;
+            self.stalled[what as usize].push_back(place);
+        }
+        Step::Wait
+    }
+
+    fn waits(&self, what: For) -> &std::collections::VecDeque<usize> {
+        &self.stalled[what as usize]
+    }
+
+    /// Whether clients wait for others to take their replies.
+    pub(super) fn is_short_of_memory(&self) -> bool {
+        !self.waits(For::Memory).is_empty()
+    }
+
+    /// It waits for nothing any more.
+    pub(super) fn forget(&mut self, place: usize) {
+        for queue in &mut self.stalled {
+            queue.retain(|&other| other != place);
+        }
+    }
+
+    /// Lets those go on that wait for room, in their order, until there is none; whether any did.
+    pub(in crate::event_loop) fn resume_stalled(&mut self) -> bool {
+        let mut is_any = self.begin_waiting();
+        is_any |= self.begin_posted();
+        is_any |= self.resume(For::Turn);
+        is_any | self.resume(For::Memory)
+    }
+
+    fn resume(&mut self, what: For) -> bool {
+        let mut is_any = false;
+        for _ in 0..self.waits(what).len() {
+            let Some(place) = self.stalled[what as usize].pop_front() else {
+                break;
+            };
+            let Some(connection) = self.connections.get_mut(place) else {
+                continue;
+            };
+            connection.is_stalled = false;
+            let before = (connection.held, connection.memory);
+            self.first_in_line = (what == For::Memory).then_some(place);
+            self.read_on(place);
+            self.first_in_line = None;
+            let connection = self.connections.get(place);
+            let is_still = connection.is_some_and(|c| {
+                c.is_stalled && (c.held, c.memory) == before && self.waits(what).contains(&place)
+            });
+            if is_still {
+                // It is still the first: who is behind it must not take what it waits for.
+                self.stalled[what as usize].pop_back();
+                self.stalled[what as usize].push_front(place);
+                break;
+            }
+            is_any = true;
+        }
+        is_any
+    }
+}
+
+impl Connection {
+    /// What it holds of the common memory.
+    pub(super) fn charged(&self, bounds: &Bounds) -> usize {
+        self.memory.saturating_sub(bounds.own())
+    }
+
+    /// Whether it holds so much that this has to wait until some of it has left.
+    pub(super) fn is_over_share(&mut self, operation: &Operation, bounds: &Bounds) -> bool {
+        let bytes = self.owed + self.outbox.waiting();
+        let is_large = bytes > 0 && bytes + operation.bytes() > bounds.share();
+        self.is_full = is_large || self.held >= bounds.requests;
+        self.is_full
+    }
+
+    /// Whether it is in the middle of something that keeps memory: of a payload, or of replies.
+    pub(super) fn is_in_the_middle(&self) -> bool {
+        let is_in_payload = matches!(self.reading, Reading::Payload { bytes: Some(_), .. });
+        self.outbox.is_sending() || is_in_payload
+    }
+}
