@@ -8,6 +8,7 @@ use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use rustix::net::sockopt::socket_peercred;
 use rustls::ServerConfig;
 
 use crate::tls::{Opened, Session};
@@ -121,6 +122,20 @@ impl Client {
 }
 
 impl Stream {
+    /// Where it comes from, for people: an address, or the process at the other end of a unix socket.
+    pub(super) fn peer(&self) -> String {
+        match self {
+            Stream::Unix(stream) => match socket_peercred(stream) {
+                Ok(who) => format!("process {}", who.pid.as_raw_nonzero()),
+                Err(_) => "a unix socket".to_owned(),
+            },
+            Stream::Tcp(stream) => match stream.peer_addr() {
+                Ok(address) => address.to_string(),
+                Err(_) => "TCP".to_owned(),
+            },
+        }
+    }
+
     fn prepare(&self) -> io::Result<()> {
         match self {
             Stream::Unix(stream) => stream.set_nonblocking(false),

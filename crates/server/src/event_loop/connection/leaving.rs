@@ -6,6 +6,7 @@ use block::Duration;
 use rustix::net::{Shutdown, shutdown};
 use tracing::{info, warn};
 
+use super::{Connection, Reading};
 use crate::event_loop::EventLoop;
 
 /// For how long a client may take nothing of its replies. A choice: what Linux's NBD client gives a
@@ -90,7 +91,20 @@ impl EventLoop {
             warn!(
                 "a client has stopped in the middle of a request or of its replies and is cut off"
             );
+            self.tally.turned_away += 1;
             self.cut_off(place);
         }
+    }
+}
+
+impl Connection {
+    /// Whether it is in the middle of something that keeps memory: of a payload, or of replies.
+    fn is_in_the_middle(&self) -> bool {
+        let is_in_payload = matches!(self.reading, Reading::Payload { bytes: Some(_), .. });
+        self.outbox.is_sending() || is_in_payload
+    }
+
+    fn take_no_more(&mut self) {
+        self.is_ending = true;
     }
 }
