@@ -52,7 +52,7 @@ $(DENY):
 	  --target-dir $(TOOLS)/build
 	rm -rf $(TOOLS)/build
 
-demo: setup ## A load on a validated drive under three policies: report and plot in out/
+demo: setup ## The service live for a minute, OLTP with and without a scan: report, page, plot in out/
 	mkdir -p out
 	cargo run --release --locked --package headtime -- demo
 

@@ -164,6 +164,16 @@ function drawTraffic(root, traffic) {
   root.querySelector(".traffic tbody").replaceChildren(...rows);
 }
 
+// What a task was to the foreground.
+function beside(impact) {
+  if (!impact.beside) return "";
+  const told = (of) => `mean ${time(of.mean_us)}, p99 ${time(of.p99_us)}, ${whole(of.requests)} requests`;
+  const parts = [`Foreground beside it: ${told(impact.beside)}`];
+  if (impact.alone) parts.push(`before it: ${told(impact.alone)}`);
+  if (impact.measured_percent !== null) parts.push(`${decimals(impact.measured_percent, 2)} % of its time owed to it`);
+  return parts.join(" · ");
+}
+
 function drawTasks(root, tasks) {
   field(root, "background").hidden = !tasks.length;
   root.querySelector(".tasks").replaceChildren(...tasks.map((task) => {
@@ -185,8 +195,12 @@ function drawTasks(root, tasks) {
       `${decimals(task.mb_per_s, 1)} MB/s`,
     ];
     if (task.eta_s !== null) numbers.push(`${span(task.eta_s)} left`);
+    if (task.resumed_bytes) numbers.push(`${bytes(task.resumed_bytes)} before it was gone on with`);
     if (task.failed_bytes) numbers.push(`${bytes(task.failed_bytes)} could not be read`);
     field(item, "numbers").textContent = numbers.join(" · ");
+    field(item, "beside").textContent = beside(task.impact);
+    field(item, "outcome").textContent = task.problem ?? task.outcome ?? "";
+    field(item, "outcome").classList.toggle("wrong", task.problem !== null);
     return item;
   }));
 }

@@ -28,6 +28,7 @@ pub struct Arguments {
 const EXAMPLE: &str = "Example:
   headtime ctl status
   headtime ctl promote 3 --priority 0
+  headtime ctl impact disk 0.5
   headtime ctl --socket /run/headtime/control.sock --json tasks | jq '.[].tasks[].done_bytes'";
 
 #[derive(Debug, Subcommand)]
@@ -59,6 +60,14 @@ enum Action {
         #[arg(long, value_name = "N", default_value_t = 0)]
         priority: u8,
     },
+    /// Let background tasks lengthen the foreground's requests by so much from now on, until a
+    /// restart, or a reload with another value
+    Impact {
+        /// The drive, as the configuration calls it
+        drive: String,
+        /// By how much, in percent of the mean response time, 0 to 100
+        percent: f64,
+    },
     /// Read the configuration again without dropping a client
     Reload,
     /// Let nobody new in, end what was begun, and stop
@@ -68,19 +77,32 @@ enum Action {
 }
 
 impl Action {
-    fn ask(&self) -> Ask {
+    fn ask(&self) -> Result<Ask, Failure> {
         let steer = |task, action| Ask::Steer { task, action };
-        match *self {
+        Ok(match *self {
             Action::Status => Ask::Status,
             Action::Tasks => Ask::Tasks,
             Action::Suspend { task } => steer(task, Steer::Suspend),
             Action::Resume { task } => steer(task, Steer::Resume),
             Action::Abort { task } => steer(task, Steer::Abort),
             Action::Promote { task, priority } => steer(task, Steer::Promote { priority }),
+            Action::Impact { ref drive, percent } => Ask::Impact {
+                drive: drive.clone(),
+                impact_ppm: parts_per_million(percent)?,
+            },
             Action::Reload => Ask::Reload,
             Action::Drain => Ask::Drain,
             Action::Stop => Ask::Stop,
-        }
+        })
+    }
+}
+
+fn parts_per_million(percent: f64) -> Result<u32, Failure> {
+    match percent {
+        0.0..=100.0 => Ok((percent * 1e4).round() as u32),
+        _ => Err(Failure::input(format!(
+            "an impact of {percent} %: expected 0 to 100"
+        ))),
     }
 }
 
@@ -91,7 +113,7 @@ impl Action {
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let usual = || Places::of_this_user(Path::new("")).control_socket();
     let socket = arguments.socket.clone().unwrap_or_else(usual);
-    let outcome = control::ask(&socket, &arguments.action.ask()).map_err(|error| match error {
+    let outcome = control::ask(&socket, &arguments.action.ask()?).map_err(|error| match error {
         AskError::Refused(_) => Failure::input(error),
         _ => Failure::failed(error),
     })?;

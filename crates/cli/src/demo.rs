@@ -1,191 +1,262 @@
-//! `headtime demo`: what there is to see, in a few seconds.
+//! `headtime demo`: the service live, in a minute.
 //!
-//! The drive is one whose model is checked against its measured service times. The built-in load
-//! keeps 32 requests waiting, so that there is something to choose from: three policies serve the
-//! same requests, and the difference is theirs.
+//! ```text
+//!   emulated drive <-- service <--unix socket-- OLTP, ten requests pending   (a thread, an NBD client)
+//!                         ^
+//!   first half: the load alone;  second half: the same load beside a free scan
+//! ```
+//!
+//! All of it is in one process and in a temporary folder, but the load goes through a real socket.
 
+use std::io::{self, Write as _};
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use clap::Args;
-use scheduler::ordering::Phases;
-use simulator::plot;
-use simulator::replay::{Devices, Fit, Pace, Plan};
-use simulator::run::PastEnd;
-use simulator::trace::OnBad;
-use simulator::workload::{BuiltIn, Overrides};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use server::clock::TimeScale;
+use server::config::{Log, LogFormat};
+use server::control::{Scan, Service as _, Sink, Steer};
+use signal_hook::consts::{SIGINT, SIGTERM};
+use simulator::workload::{BuiltIn, Overrides, Workload};
+use tracing::Level;
 
 use crate::output::{Failure, NewFile, print};
-use crate::shared;
-use crate::simulate::scan::ScanArguments;
-use crate::simulate::truth::{OnOff, Truth, TruthArguments};
-use crate::simulate::{self, Progress, Setup, panels, policy, profile};
-use crate::workload::{LoadArguments, Source};
+use crate::serve;
+
+mod client;
+mod load;
+mod report;
+mod service;
+mod simulated;
+
+use load::{Counts, Load, Stretch, Until};
+use service::Demonstration;
 
 /// How to call it.
 #[derive(Debug, Args)]
-#[command(after_help = "Example:\n  headtime demo --svg out/demo.svg")]
+#[command(after_help = EXAMPLES)]
 pub struct Arguments {
+    /// How long it measures, in seconds: half of it alone, half of it beside the scan
+    #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u64).range(2..=86_400))]
+    seconds: u64,
+    /// So many requests alone and as many beside the scan, however long they take
+    #[arg(long, value_name = "N", conflicts_with = "seconds", value_parser = clap::value_parser!(u64).range(1..=10_000_000))]
+    requests: Option<u64>,
+    /// How many times as slow as the real drive: 4 for exact times on a busy machine, 0.1 for speed
+    #[arg(long, value_name = "S", default_value = "1", value_parser = time_scale)]
+    time_scale: TimeScale,
     /// Where the plots go
     #[arg(long, value_name = "FILE", default_value = "out/demo.svg")]
     svg: PathBuf,
+    /// Print the report as JSON, and all else to standard error
+    #[arg(long)]
+    json: bool,
+    /// Go on with load and scan after the report, to look around, until Ctrl-C
+    #[arg(long, conflicts_with = "json")]
+    keep: bool,
+    /// In virtual time instead: a load, a scan, and a real trace if there is one, under several
+    /// policies
+    #[arg(long, conflicts_with_all = ["seconds", "requests", "time_scale", "json", "keep"])]
+    simulated: bool,
 }
 
 /// Runs the command.
 ///
 /// # Errors
-/// If the plots cannot be written.
+/// If the service cannot begin or the plots cannot be written, or it is interrupted.
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
+    if arguments.simulated {
+        return simulated::run(&arguments.svg);
+    }
     let file = NewFile::begin(&arguments.svg)?;
-    let mut plots = shown(&built_in()?)?;
-    print(&format!(
-        "\nA drive that is never idle, {SCANNED_DRIVE} with ten requests always pending: the first \
-         {SCANNED_PERCENT} % of a scan\nare read in rotational gaps. Seeks are less steady than the \
-         scheduler believes.\n\n"
-    ))?;
-    plots.extend(shown(&scan()?)?);
-    match trace() {
-        Ok(path) => {
-            print(&format!(
-                "\nThe same with a real trace, {WHAT}: device {DEVICE} of\n{}, whose addresses fit \
-                 {TRACE_DRIVE} as they are.\nIts times are multiplied by {FACTOR} (--scale-time), \
-                 so that requests wait for each other.\n\n",
-                path.display()
-            ))?;
-            plots.extend(shown(&replay(path)?)?);
+    serve::log_as(&Log {
+        level: Level::WARN,
+        format: LogFormat::Text,
+    });
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM] {
+        signal_hook::flag::register(signal, Arc::clone(&stop)).map_err(Failure::failed)?;
+    }
+    let demo = Demonstration::begin(arguments.time_scale)?;
+    let say = |text: &str| match arguments.json {
+        // Whether anybody reads it does not matter.
+        true => {
+            let _ = io::stderr().write_all(text.as_bytes());
+            Ok(())
         }
-        Err(why) => print(&format!(
-            "\nThe part with a real trace was skipped: {why}.\n"
-        ))?,
+        false => print(text),
+    };
+    say(&introduction(&demo, demo.page))?;
+    let workload = workload()?;
+    let mut director = Director {
+        demo: &demo,
+        workload: &workload,
+        stop: &stop,
+        scale: arguments.time_scale.times(),
+    };
+    // Not counted: the service learns where the platter is.
+    director.stretch("warm-up", Until::Requests(WARM_UP))?;
+    let until = match arguments.requests {
+        Some(requests) => Until::Requests(requests),
+        None => Until::Passed(Duration::from_millis(arguments.seconds * 500)),
+    };
+    let alone = director.stretch("alone", until)?;
+    let scan = Scan {
+        volume: service::VOLUME.to_owned(),
+        priority: 0,
+        deadline_s: None,
+        sink: Sink::Checksum,
+        state: None,
+    };
+    let task = demo.service.scan(scan).map_err(Failure::failed)?;
+    let steer = |action| demo.service.steer(task, action);
+    let beside = director.stretch("beside the scan", until)?;
+    // What it reads in idle time, now that nobody asks for anything, is not what is shown. A whole
+    // disk that has been read has no task any more.
+    let _ = steer(Steer::Suspend);
+    let figures = report::Figures::new(&demo, &workload, &alone, &beside, &arguments.svg)?;
+    file.write(&report::plots(&alone, &beside))?;
+    match arguments.json {
+        true => print(&figures.json()?)?,
+        false => print(&figures.text())?,
     }
-    file.write(&plot::page(&plots))?;
-    print(&format!("\nPlots: {}\n", arguments.svg.display()))
+    if arguments.keep {
+        say(&format!(
+            "\nLoad and scan go on until Ctrl-C: http://{}/\nheadtime ctl --socket {} status\n",
+            demo.page,
+            demo.control.display()
+        ))?;
+        let _ = steer(Steer::Resume);
+        director.stretch("going on", Until::Stopped)?;
+    }
+    Ok(())
 }
 
-/// Runs and prints a comparison; answers its plots.
-fn shown(setup: &Setup) -> Result<Vec<plot::Panel>, Failure> {
-    let mut runs = Vec::new();
-    for &policy in &setup.policies {
-        let mut progress = Progress::new(&policy.name(), setup);
-        runs.push(setup.run(policy, &mut progress)?);
-        progress.finish()?;
-    }
-    print(&simulate::report(setup, &runs))?;
-    Ok(panels(setup, &runs))
+fn introduction(demo: &Demonstration, page: SocketAddr) -> String {
+    format!(
+        "An emulated {} behind NBD, as fast as it was{}; OLTP with {PENDING} requests pending, first \
+         alone, then\nbeside a scan of the whole disk in its rotational gaps.\nstatus page: \
+         http://{page}/\n",
+        service::DRIVE,
+        match demo.scale {
+            1.0 => String::new(),
+            scale => format!(" but for a time scale of {scale}"),
+        }
+    )
 }
 
-/// The paper's OLTP, with 32 tasks that do not think.
-fn built_in() -> Result<Setup, Failure> {
+/// The paper's OLTP, never idle.
+fn workload() -> Result<Workload, Failure> {
     let oltp = BuiltIn::find("oltp").ok_or_else(|| Failure::failed("no built-in load"))?;
-    let flags = Overrides {
-        tasks: Some(32),
+    let never_idle = Overrides {
+        tasks: Some(PENDING),
         think_ms: Some(0.0),
         ..Overrides::default()
     };
-    let load = oltp
-        .workload()
-        .and_then(|load| load.with(&flags))
-        .map_err(Failure::failed)?;
-    setup(DRIVE, Source::Synthetic(load), Some(REQUESTS))
+    let load = oltp.workload().and_then(|load| load.with(&never_idle));
+    load.map_err(Failure::failed)
 }
 
-/// OLTP that is never idle, with a scan in its gaps.
-fn scan() -> Result<Setup, Failure> {
-    let arguments = simulate::Arguments {
-        drive: SCANNED_DRIVE.to_owned(),
-        policy: vec!["sptf-sw60".to_owned()],
-        load: LoadArguments {
-            workload: Some("oltp".to_owned()),
-            think_ms: Some(0.0),
-            ..LoadArguments::default()
-        },
-        truth: TruthArguments {
-            seek_noise_us: Some(SEEK_NOISE_US),
-            write_cache: Some(OnOff::Off),
-            bus_mb_s: Some(BUS_MB_S),
-            ..TruthArguments::default()
-        },
-        scan: ScanArguments {
-            scan: Some("all".to_owned()),
-            scan_until: Some(SCANNED_PERCENT),
-            ..ScanArguments::default()
-        },
-        ..simulate::Arguments::default()
-    };
-    arguments.setup()
+/// Has the load run, and shows how it goes.
+struct Director<'a> {
+    demo: &'a Demonstration,
+    workload: &'a Workload,
+    stop: &'a Arc<AtomicBool>,
+    scale: f64,
 }
 
-fn replay(path: PathBuf) -> Result<Setup, Failure> {
-    let plan = Plan {
-        path,
-        format: None,
-        on_bad: OnBad::Refuse,
-        devices: Devices::Named(DEVICE.to_owned()),
-        pace: Pace::Timed { factor: FACTOR },
-        fit: Fit::AsTheyAre,
-    };
-    setup(TRACE_DRIVE, Source::Trace(plan), None)
-}
+impl Director<'_> {
+    /// One stretch of the load, each from the load's first request on.
+    fn stretch(&mut self, name: &'static str, until: Until) -> Result<Stretch, Failure> {
+        let load = Load {
+            socket: self.demo.socket.clone(),
+            workload: self.workload.clone(),
+            block_bytes: self.demo.block_bytes,
+            blocks: self.demo.blocks,
+            pending: PENDING as usize,
+            until,
+            scale: self.scale,
+            stop: Arc::clone(self.stop),
+            counts: Arc::new(Counts::default()),
+        };
+        let counts = Arc::clone(&load.counts);
+        let bar = bar(name, until);
+        let (runs, ended) = channel::<()>();
+        let running = thread::Builder::new()
+            .name("load".into())
+            .spawn(move || {
+                let _runs = runs;
+                load.run()
+            })
+            .map_err(Failure::failed)?;
+        let began = Instant::now();
+        // Nobody sends anything: it ends with the thread.
+        while ended.recv_timeout(LOOK_AGAIN) == Err(RecvTimeoutError::Timeout) {
+            let done = counts.requests.load(Ordering::Relaxed);
+            bar.set_position(match until {
+                Until::Requests(_) => done,
+                _ => began.elapsed().as_secs(),
+            });
+            bar.set_message(self.state(done, began.elapsed()));
+        }
+        bar.finish_and_clear();
+        let stretch = running
+            .join()
+            .map_err(|_| Failure::failed("the load's thread has failed"))??;
+        match (self.stop.load(Ordering::Relaxed), until) {
+            (true, Until::Requests(_) | Until::Passed(_)) => Err(Failure::failed("interrupted")),
+            _ => Ok(stretch),
+        }
+    }
 
-fn setup(drive: &str, source: Source, requests: Option<u64>) -> Result<Setup, Failure> {
-    let policies = ["fcfs", "c-look", "sptf"].map(policy);
-    Ok(Setup {
-        belief: None,
-        drive: Arc::new(profile(drive)?),
-        truth: Truth::default(),
-        source,
-        policies: policies.into_iter().collect::<Result<_, _>>()?,
-        phases: Phases::Mixed,
-        depth: None,
-        requests,
-        until: None,
-        past_end: PastEnd::Stop,
-        scan: None,
-    })
-}
-
-/// The lent trace, or why there is none.
-fn trace() -> Result<PathBuf, String> {
-    let path = shared::folder().join("traces").join(TRACE);
-    match path.is_file() {
-        true => Ok(path),
-        false => Err(format!(
-            "there is no {} (HEADTIME_SHARED names the folder of the lent files)",
-            path.display()
-        )),
+    fn state(&self, done: u64, passed: Duration) -> String {
+        let rate = done as f64 / passed.as_secs_f64().max(1e-3) * self.scale;
+        let status = self.demo.service.status();
+        let mut tasks = status.drives.iter().flat_map(|drive| &drive.tasks);
+        let scan = tasks.next().map_or_else(String::new, |task| {
+            format!(", scan at {:.2} MB/s", task.mb_per_s)
+        });
+        format!("{rate:.0} requests/s{scan}")
     }
 }
 
-/// A drive whose model is validated against 10,000 measured requests.
-const DRIVE: &str = "seagate-cheetah-9lp";
+fn bar(name: &'static str, until: Until) -> ProgressBar {
+    let (length, unit) = match until {
+        Until::Requests(requests) => (requests, "requests"),
+        Until::Passed(length) => (length.as_secs(), "s"),
+        Until::Stopped => (0, "s"),
+    };
+    let target = ProgressDrawTarget::stderr_with_hz(4);
+    let bar = ProgressBar::with_draw_target(Some(length), target);
+    let template = format!("{{prefix:16}} {{bar:30}} {{pos}} of {{len}} {unit}, {{msg}}");
+    if let Ok(style) = ProgressStyle::with_template(&template) {
+        bar.set_style(style);
+    }
+    bar.with_prefix(name)
+}
 
-/// The drive of the paper on free blocks (Lumb, Schindler, Ganger, FAST 2002).
-const SCANNED_DRIVE: &str = "quantum-atlas-10k";
+fn time_scale(text: &str) -> Result<TimeScale, String> {
+    let times: f64 = text.parse().map_err(|_| "expected a number".to_owned())?;
+    TimeScale::new(times).ok_or_else(|| "expected 0.001 to 1000".to_owned())
+}
 
-/// A few per cent of it, read in a second. A choice.
-const SCANNED_PERCENT: u32 = 5;
+/// As many as the figures of the paper on free blocks fit (../shared/specs/scheduling.md, 7).
+const PENDING: u32 = 10;
 
-/// How much longer or shorter seeks are. A choice: the middle of what `experiments/` sweeps.
-const SEEK_NOISE_US: f64 = 60.0;
+/// A choice: a second or so of the drive, in which its rotation is known.
+const WARM_UP: u64 = 100;
 
-/// Ultra2 SCSI, which the drive had; its profile has the slow bus on which it was measured.
-const BUS_MB_S: f64 = 80.0;
+/// How often the terminal is written to. A choice.
+const LOOK_AGAIN: Duration = Duration::from_millis(200);
 
-/// Another one, large enough for the trace.
-const TRACE_DRIVE: &str = "seagate-cheetah-15k5";
-
-/// Enough for the 99th percentiles to stand still in the first digits. A choice.
-const REQUESTS: u64 = 100_000;
-
-/// The trace in the folder of lent traces.
-const TRACE: &str = "websearch1_first24783.csv.zst";
-
-/// What it is, from the README of the lent traces.
-const WHAT: &str = "a web search engine's (SPC WebSearch1)";
-
-/// One of its six devices.
-const DEVICE: &str = "0";
-
-/// At the trace's own 139 requests a second the drive is half idle, and there is nothing to choose
-/// from; at twice as many it is nearly as fast as first come, first served can be.
-const FACTOR: f64 = 0.5;
+const EXAMPLES: &str = "Examples:
+  headtime demo
+  headtime demo --keep                          stays for looking around; try headtime ctl, too
+  headtime demo --requests 2000 --json
+  headtime demo --simulated --svg out/simulated.svg";

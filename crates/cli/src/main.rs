@@ -40,7 +40,7 @@ enum Command {
     Bench(bench::Arguments),
     /// Look at a running service, and tell it what to do.
     Ctl(ctl::Arguments),
-    /// A load, and a real trace if there is one, on validated drives under three policies.
+    /// The service live, in a minute: a load over NBD without and with a scan beside it.
     Demo(demo::Arguments),
     /// The drives that are known: list them, draw one, or ask where a block is.
     Drives(drives::DrivesArgs),

@@ -9,8 +9,8 @@ use clap::Args;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use server::config::Places;
 use server::control::protocol::{Ask, DriveTasks};
-use server::control::{self, AskError, Scan, Sink};
-use server::status::{Task, TaskState};
+use server::control::{self, AskError, Scan, ScanState, Sink};
+use server::status::{Foreground, Task, TaskState};
 
 use crate::output::{Failure, grouped, print};
 
@@ -27,6 +27,14 @@ pub struct Arguments {
     /// In how many seconds it should be done
     #[arg(long, value_name = "S")]
     deadline: Option<u64>,
+    /// Where it is written, by the service, how far it is: after a stop or a crash the same command
+    /// goes on from there. The file goes when all was read
+    #[arg(long, value_name = "FILE")]
+    state: Option<PathBuf>,
+    /// After how many seconds it is written again, at the earliest: what was read since is read once
+    /// more after a crash
+    #[arg(long, value_name = "S", default_value_t = 10, requires = "state")]
+    save_every: u64,
     /// Begin it and do not wait for its end; `headtime ctl tasks` shows it
     #[arg(long)]
     detach: bool,
@@ -37,7 +45,8 @@ pub struct Arguments {
     #[arg(long, value_name = "PATH")]
     socket: Option<PathBuf>,
     /// A program that gets the blocks, in the order in which they are read: a line with offset and
-    /// length in bytes, then the bytes, again and again; without it a checksum is made
+    /// length in bytes, then the bytes, again and again; without it a checksum is made. With --state
+    /// it says what it has dealt with by printing that line
     #[arg(long, value_name = "PROGRAM", num_args = 1.., allow_hyphen_values = true)]
     command: Vec<String>,
 }
@@ -49,16 +58,7 @@ pub struct Arguments {
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let usual = || Places::of_this_user(Path::new("")).control_socket();
     let socket = arguments.socket.clone().unwrap_or_else(usual);
-    let order = Scan {
-        volume: arguments.volume.clone(),
-        priority: arguments.priority,
-        deadline_s: arguments.deadline,
-        sink: match arguments.command.is_empty() {
-            true => Sink::Checksum,
-            false => Sink::Command(arguments.command.clone()),
-        },
-    };
-    let begun = ask(&socket, &Ask::Scan(order))?;
+    let begun = ask(&socket, &Ask::Scan(order(arguments)?))?;
     let number = begun["task"].as_u64().ok_or_else(|| {
         Failure::failed("an answer without a task: expected a service of this version")
     })?;
@@ -71,10 +71,32 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         false => report(&task),
     };
     print(&text)?;
-    match task.state {
-        TaskState::Aborted => Err(Failure::failed("the scan was given up")),
-        _ => Ok(()),
+    match (task.problem, task.state) {
+        (Some(problem), _) => Err(Failure::failed(format!("scan: {problem}"))),
+        (None, TaskState::Aborted) => Err(Failure::failed("the scan was given up")),
+        (None, _) => Ok(()),
     }
+}
+
+fn order(arguments: &Arguments) -> Result<Scan, Failure> {
+    let whole = |file: &PathBuf| {
+        let name = file.display();
+        std::path::absolute(file).map_err(|error| Failure::input(format!("{name}: {error}")))
+    };
+    let file = arguments.state.as_ref().map(whole).transpose()?;
+    Ok(Scan {
+        volume: arguments.volume.clone(),
+        priority: arguments.priority,
+        deadline_s: arguments.deadline,
+        sink: match arguments.command.is_empty() {
+            true => Sink::Checksum,
+            false => Sink::Command(arguments.command.clone()),
+        },
+        state: file.map(|file| ScanState {
+            file,
+            every_s: arguments.save_every,
+        }),
+    })
 }
 
 fn ask(socket: &Path, ask: &Ask) -> Result<serde_json::Value, Failure> {
@@ -102,8 +124,10 @@ fn followed(socket: &Path, number: u64) -> Result<Task, Failure> {
         bar.set_prefix(task.name.clone());
         bar.set_length(task.asked_bytes);
         bar.set_position(task.done_bytes);
-        bar.set_message(format!("at {:.2} MB/s", task.mb_per_s));
-        if task.outcome.is_some() {
+        let eta = task.eta_s.map(|eta| format!(", {eta:.0} s left"));
+        let eta = eta.unwrap_or_default();
+        bar.set_message(format!("at {:.2} MB/s{eta}", task.mb_per_s));
+        if task.outcome.is_some() || task.problem.is_some() {
             bar.finish_and_clear();
             return Ok(task);
         }
@@ -112,6 +136,7 @@ fn followed(socket: &Path, number: u64) -> Result<Task, Failure> {
 }
 
 fn report(task: &Task) -> String {
+    let here = task.done_bytes.saturating_sub(task.resumed_bytes);
     let mut text = format!(
         "{}: {} of {} bytes read, {} in gaps, {} in idle time\n",
         task.name,
@@ -120,14 +145,46 @@ fn report(task: &Task) -> String {
         grouped(task.free_bytes),
         grouped(task.idle_bytes)
     );
+    if task.resumed_bytes > 0 {
+        text += &format!("{} of them before\n", grouped(task.resumed_bytes));
+    }
+    if task.elapsed_s > 0.0 {
+        let rate = here as f64 / 1e6 / task.elapsed_s;
+        text += &format!("{rate:.2} MB/s over {:.1} s\n", task.elapsed_s);
+    }
     if task.failed_bytes > 0 {
         text += &format!(
             "{} bytes lie in reads that failed\n",
             grouped(task.failed_bytes)
         );
     }
+    text += &foreground(task);
     if let Some(outcome) = &task.outcome {
         text += &format!("{outcome}\n");
+    }
+    text
+}
+
+/// What the scan was to the foreground.
+fn foreground(task: &Task) -> String {
+    let Some(beside) = &task.impact.beside else {
+        return "no foreground request came meanwhile\n".to_owned();
+    };
+    let told = |which: &str, of: &Foreground| {
+        format!(
+            "foreground {which}: mean {:.2} ms, p99 {:.2} ms, {} requests\n",
+            of.mean_us / 1e3,
+            of.p99_us / 1e3,
+            grouped(of.requests)
+        )
+    };
+    let mut text = told("beside it", beside);
+    match &task.impact.alone {
+        Some(alone) => text += &told("in the minutes before", alone),
+        None => text += "no foreground request came in the minutes before\n",
+    }
+    if let Some(percent) = task.impact.measured_percent {
+        text += &format!("of its time {percent:.2} % are owed to background reads, as measured\n");
     }
     text
 }
@@ -137,5 +194,12 @@ const LOOK_AGAIN: Duration = Duration::from_millis(250);
 
 const EXAMPLES: &str = "Examples:
   headtime scan disk
-  headtime scan disk --detach; headtime ctl tasks
-  headtime scan disk --command ./copy-blocks /backup/disk.img";
+  headtime scan disk --detach; headtime ctl tasks; headtime ctl impact disk 0.5
+  headtime scan disk --state disk.scan
+  headtime scan disk --command ./copy-blocks /backup/disk.img
+
+A scan that was stopped goes on by the same command with the same --state. Each block is handed over
+once, but for those since the file was last written: these once more after a crash. A program has
+dealt with what it said, and with everything if it ends with 0. A block is read once, whatever is
+written to it later: a scan is no snapshot. What could not be read stays in the file, to be tried
+again.";

@@ -174,6 +174,8 @@ fn every_help_has_an_example() {
     for command in [
         "simulate",
         "demo",
+        "scan",
+        "ctl",
         "bench",
         "bench simulate",
         "trace",

@@ -1,150 +1,23 @@
 //! The service as a whole: what it serves, tells and reads in free time.
 
-use std::io::{BufRead as _, BufReader, Read as _};
-use std::path::Path;
-use std::process::{Child, Command, Stdio};
+#[allow(
+    dead_code,
+    reason = "shared with the tests of scans, which need more of it"
+)]
+#[path = "scene/service.rs"]
+mod service;
 
-use assert_cmd::cargo::cargo_bin;
-use serde_json::Value;
+#[allow(
+    dead_code,
+    reason = "shared with the tests of the server, which need more of it"
+)]
+#[path = "../../server/tests/event_loop/client.rs"]
+mod client;
 
-/// Bytes of the volume that is scanned. A choice: some hundred tracks.
-const BYTES: usize = 16 << 20;
-
-/// A service that ends with its test.
-struct Service {
-    child: Child,
-    folder: tempfile::TempDir,
-}
-
-impl Service {
-    /// Serves an emulated drive a hundred times as fast as it was, with these blocks on it.
-    fn start(bytes: &[u8], more: &str) -> Self {
-        let folder = tempfile::tempdir().expect("a folder");
-        let image = folder.path().join("disk.img");
-        std::fs::write(&image, bytes).expect("an image");
-        let drive = std::fs::File::options().write(true).open(&image);
-        let drive = drive.expect("the image");
-        drive.set_len(1_052_098_560).expect("as long as the drive");
-        std::fs::write(folder.path().join("c.toml"), config(more)).expect("a configuration");
-        let mut child = Command::new(cargo_bin("headtime"))
-            .arg("serve")
-            .arg(folder.path().join("c.toml"))
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .expect("a service");
-        let mut said = BufReader::new(child.stdout.take().expect("its output"));
-        let mut line = String::new();
-        while !line.contains("control socket") {
-            line.clear();
-            let count = said.read_line(&mut line).expect("what it says");
-            assert!(count > 0, "it ended before it served");
-        }
-        Service { child, folder }
-    }
-
-    fn path(&self, name: &str) -> std::path::PathBuf {
-        self.folder.path().join(name)
-    }
-
-    fn run(&self, words: &[&str]) -> (bool, String) {
-        let socket = self.path("control.sock");
-        let (first, rest) = words.split_first().expect("a command");
-        let output = Command::new(cargo_bin("headtime"))
-            .arg(first)
-            .arg("--socket")
-            .arg(socket)
-            .args(rest)
-            .output()
-            .expect("it runs");
-        let text = String::from_utf8(output.stdout).expect("text");
-        let problem = String::from_utf8_lossy(&output.stderr).into_owned();
-        (output.status.success(), text + &problem)
-    }
-
-    fn json(&self, words: &[&str]) -> Value {
-        let (is_good, text) = self.run(words);
-        assert!(is_good, "{words:?}: {text}");
-        serde_json::from_str(&text).expect("JSON")
-    }
-
-    /// Tells it to end, and waits until it has.
-    fn end(mut self) {
-        let (is_good, text) = self.run(&["ctl", "drain"]);
-        assert!(is_good, "{text}");
-        let status = self.child.wait().expect("its end");
-        assert!(status.success(), "{status}");
-        assert!(!self.path("nbd.sock").exists(), "its socket is gone");
-        assert!(!self.path("control.sock").exists(), "and this one");
-    }
-}
-
-impl Drop for Service {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-fn config(more: &str) -> String {
-    format!(
-        r#"
-[[drive]]
-name = "rz26"
-policy = "sptf-sw60"
-belief = "emulated"
-[drive.back_end]
-kind = "emulated"
-drive = "dec-rz26"
-image = "disk.img"
-time_scale = 0.01
-look_ahead = false
-write_cache = false
-[[drive.volume]]
-name = "small"
-offset = 0
-size = {BYTES}
-[[drive.volume]]
-name = "all"
-offset = {BYTES}
-[[drive.export]]
-name = "small"
-volume = "small"
-class = "foreground"
-{more}
-[[nbd]]
-unix = "nbd.sock"
-[control]
-socket = "control.sock"
-"#
-    )
-}
-
-/// Blocks that are all different.
-fn contents() -> Vec<u8> {
-    let words = (0..BYTES as u64 / 8).map(|word| word.wrapping_mul(0x9e37_79b9_7f4a_7c15));
-    words.flat_map(u64::to_le_bytes).collect()
-}
-
-/// What a scan's program was given, put together again.
-fn assembled(path: &Path) -> Vec<u8> {
-    let mut all = vec![0; BYTES];
-    let mut had = 0;
-    let file = std::fs::File::open(path).expect("what the program wrote");
-    let mut given = BufReader::new(file);
-    let mut line = String::new();
-    while given.read_line(&mut line).expect("a line") > 0 {
-        let (offset, length) = line.trim_end().split_once(' ').expect("two numbers");
-        let offset: usize = offset.parse().expect("an offset");
-        let length: usize = length.parse().expect("a length");
-        let place = &mut all[offset..offset + length];
-        given.read_exact(place).expect("the bytes");
-        had += length;
-        line.clear();
-    }
-    assert_eq!(had, BYTES, "each byte once");
-    all
-}
+use server::nbd::Style;
+use server::nbd::request::Asked;
+use server::operation::Ask;
+use service::{BYTES, Service, assembled, config, contents};
 
 #[test]
 fn a_scan_hands_over_every_block_once_and_its_checksum_tells_them_apart() {
@@ -231,5 +104,61 @@ fn a_reload_shows_new_exports_and_says_what_needs_a_restart() {
     let status = service.json(&["ctl", "--json", "status"]);
     assert_eq!(status["reloads_total"], 2);
     assert_eq!(status["drives"][0]["back_end"], "emulated");
+    service.end();
+}
+
+#[test]
+fn the_impact_that_is_allowed_is_changed_live() {
+    let service = Service::start(&[], "");
+    let budget = || service.json(&["ctl", "--json", "status"])["drives"][0]["impact"].clone();
+    assert_eq!(budget()["budget_percent"], 2.0);
+    let (is_good, text) = service.run(&["ctl", "impact", "rz26", "0.5"]);
+    assert!(is_good, "{text}");
+    assert_eq!(budget()["budget_percent"], 0.5);
+    let more = config("").replace("name = \"rz26\"", "name = \"rz26\"\nimpact_percent = 7");
+    std::fs::write(service.path("c.toml"), more).expect("a configuration");
+    let changes = service.json(&["ctl", "--json", "reload"]);
+    assert_eq!(
+        changes["applied"][0],
+        "background tasks on drive rz26 may lengthen the foreground by 7 %"
+    );
+    assert_eq!(changes["after_restart"].as_array().map(Vec::len), Some(0));
+    assert_eq!(budget()["budget_percent"], 7.0);
+    for (drive, percent, problem) in [
+        ("disk", "1", "no drive disk: expected one of rz26"),
+        ("rz26", "101", "an impact of 101 %: expected 0 to 100"),
+        ("rz26", "nan", "an impact of NaN %: expected 0 to 100"),
+    ] {
+        let text = service.refuses(&["ctl", "impact", drive, percent]);
+        assert!(text.contains(problem), "{text}");
+    }
+    service.end();
+}
+
+#[test]
+fn who_is_connected_is_told_with_what_they_did() {
+    let service = Service::start(&[], "");
+    let mut client = client::Client::connect(&service.path("nbd.sock"), Style::Structured);
+    for block in 0..3 {
+        let end = client.ask(Asked::Of(Ask::Read), block * 4096, 4096, &[]);
+        assert_eq!(end.result, Ok(()));
+    }
+    let status = service.json(&["ctl", "--json", "status"]);
+    let here = &status["connections"][0];
+    let this = format!("process {}", std::process::id());
+    assert_eq!(here["peer"], this.as_str(), "{here}");
+    assert_eq!(here["tls"], false);
+    assert_eq!(here["requests_total"], 3);
+    assert_eq!(here["bytes_total"], 3 * 4096);
+    assert!(here["connected_s"].as_f64() > Some(0.0), "{here}");
+    let first = here["id"].as_u64().expect("a number");
+    client.send(&[0; 64]);
+    assert!(client.is_closed_by_server(), "that was no request");
+    let _again = client::Client::connect(&service.path("nbd.sock"), Style::Structured);
+    let status = service.json(&["ctl", "--json", "status"]);
+    let here = status["connections"].as_array().expect("a list");
+    assert!(here.iter().all(|one| one["id"].as_u64() > Some(first)));
+    assert_eq!(status["connections_total"], 2, "{status}");
+    assert_eq!(status["connections_refused_total"], 1, "{status}");
     service.end();
 }

@@ -1,4 +1,4 @@
-//! `headtime simulate` and `headtime demo` as a whole binary: the same seed gives the same bytes,
+//! `headtime simulate` and `headtime demo --simulated` as a whole binary: the same seed gives the same bytes,
 //! and what is wrong is said in one line, with exit code 2.
 
 use std::path::PathBuf;
@@ -291,9 +291,9 @@ fn a_reader_that_goes_away_is_no_failure() {
 }
 
 #[test]
-fn the_demo_runs_from_a_bare_clone_and_says_what_it_skipped() {
+fn the_simulated_demo_runs_from_a_bare_clone_and_says_what_it_skipped() {
     let scene = Scene::with(&[]);
-    let report = scene.prints("demo");
+    let report = scene.prints("demo --simulated");
     assert!(report.contains("The part with a real trace was skipped: there is no"));
     assert!(report.contains("oltp on seagate-cheetah-9lp"));
     assert!(
@@ -305,7 +305,7 @@ fn the_demo_runs_from_a_bare_clone_and_says_what_it_skipped() {
 }
 
 #[test]
-fn the_demo_replays_a_real_trace_where_there_is_one() {
+fn the_simulated_demo_replays_a_real_trace_where_there_is_one() {
     let shared = match std::env::var_os("HEADTIME_SHARED") {
         Some(shared) => PathBuf::from(shared),
         None => PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared")),
@@ -323,7 +323,7 @@ fn the_demo_replays_a_real_trace_where_there_is_one() {
     let output = Command::new(assert_cmd::cargo::cargo_bin!("headtime"))
         .current_dir(scene.directory.path())
         .env("HEADTIME_SHARED", shared)
-        .arg("demo")
+        .args(["demo", "--simulated"])
         .output()
         .expect("it ran");
     let report = String::from_utf8(output.stdout).expect("text");

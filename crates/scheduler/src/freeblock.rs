@@ -17,7 +17,7 @@ pub mod plan;
 pub mod planner;
 pub mod wanted;
 
-pub use conservatism::{Caution, Conservatism};
+pub use conservatism::{Caution, Conservatism, Losses};
 pub use gap::{Gap, Goal, Guard, Ranges, Reach, SameTrack};
 pub use lateness::Lateness;
 pub use plan::{Kind, Plan, Stop};

@@ -215,3 +215,56 @@ fn luck_is_there_to_lose_only_where_a_sector_is_nearly_missed() {
     let (latency, slack) = (Duration::from_micros(5_980), Duration::from_millis(2));
     assert_eq!(state.expected_loss(&gap(), latency, &plan(slack)), at_first);
 }
+
+/// The guards after so many requests of 10 ms that each lose 0.1 ms, under a budget that is changed
+/// half-way; both kinds of commands come a little late at times.
+fn settled(first_ppm: u32, then_ppm: u32) -> Conservatism {
+    let mut dice = Dice(5);
+    let caution = Caution::Learned {
+        impact_ppm: first_ppm,
+    };
+    let mut conservatism = Conservatism::new(caution, PERIOD, 10_000);
+    for request in 0..40 * 256 {
+        if request == 20 * 256 {
+            conservatism.set_budget(then_ppm);
+        }
+        let wait = dice.below(PERIOD.as_nanos());
+        let late = lost(wait, dice.noise(150_000));
+        let wait = Duration::from_nanos(wait);
+        conservatism.observe(Direction::Read, 9_000, wait, late);
+        conservatism.finished(Duration::from_millis(10), 100_000, 1);
+    }
+    conservatism
+}
+
+#[test]
+fn a_budget_that_is_changed_live_changes_how_careful_plans_are() {
+    let long_reads = |conservatism: &Conservatism| conservatism.guards()[1];
+    let (large, small) = (settled(100_000, 100_000), settled(1_000, 1_000));
+    let (lowered, raised) = (settled(100_000, 1_000), settled(1_000, 100_000));
+    assert!(long_reads(&lowered) > long_reads(&large));
+    assert!(long_reads(&raised) < long_reads(&small));
+    assert_eq!(lowered.budget(), Some(1_000));
+    let mut fixed = Conservatism::new(
+        Caution::Fixed {
+            guard: PERIOD,
+            near_miss: PERIOD,
+        },
+        PERIOD,
+        10_000,
+    );
+    fixed.set_budget(5);
+    assert_eq!(fixed.budget(), None);
+}
+
+#[test]
+fn what_was_lost_is_added_up_for_all_that_were_delayed() {
+    let mut conservatism = Conservatism::new(Caution::default(), PERIOD, 10_000);
+    conservatism.finished(Duration::from_millis(10), 300_000, 1);
+    let before = conservatism.losses();
+    conservatism.finished(Duration::from_millis(10), 100_000, 3);
+    conservatism.finished(Duration::from_millis(20), -30_000, 1);
+    let share = conservatism.losses().impact_since(before);
+    assert_eq!(share, Some(0.009));
+    assert_eq!(before.impact_since(before), None);
+}

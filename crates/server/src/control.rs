@@ -20,6 +20,8 @@ mod socket;
 pub use client::{AskError, ask};
 pub use plane::{Bounds, Listeners, Plane, listen, listen_http};
 
+use std::path::PathBuf;
+
 use serde::{Deserialize, Serialize};
 
 use crate::status::Status;
@@ -41,6 +43,13 @@ pub trait Service: Send + Sync + 'static {
     /// # Errors
     /// If there is no such task under way.
     fn steer(&self, task: u64, action: Steer) -> Result<(), String>;
+
+    /// Background tasks on a drive may lengthen foreground requests by so much from now on, in parts
+    /// per million.
+    ///
+    /// # Errors
+    /// If there is no such drive, or none that keeps to a budget.
+    fn set_impact(&self, drive: &str, impact_ppm: u32) -> Result<(), String>;
 
     /// Reads the configuration again, and takes over what can be without dropping a client.
     ///
@@ -70,6 +79,21 @@ pub struct Scan {
     /// What is done with what was read.
     #[serde(default)]
     pub sink: Sink,
+    /// Where it is written how far it is, to go on with after a stop or a crash.
+    #[serde(default)]
+    pub state: Option<ScanState>,
+}
+
+/// Where it is written how far a scan is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ScanState {
+    /// A file, by its whole path. The service's user writes it, so that it is only taken from the
+    /// control socket. If it is there, the scan goes on from it.
+    pub file: PathBuf,
+    /// After how many seconds it is written again, at the earliest; 0: whenever something was dealt
+    /// with.
+    pub every_s: u64,
 }
 
 /// What is done with the blocks of a scan.

@@ -14,6 +14,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, RwLock};
 use std::thread;
 use std::time::Duration;
@@ -24,7 +25,7 @@ use tracing::{debug, info, warn};
 use crate::event_loop::connection::Newcomer;
 use crate::listener::negotiating::{Negotiating, Place};
 use crate::mailbox::{Letter, Mailbox};
-use crate::nbd::negotiation::{Negotiation, Step};
+use crate::nbd::negotiation::{Negotiation, Reason, Step};
 use crate::nbd::offer::Offer;
 use crate::tls::{Security, Session};
 
@@ -72,6 +73,8 @@ pub struct Terms {
     pub longest: Duration,
     /// How many may be served at once, here and elsewhere.
     pub seats: Seats,
+    /// Counts those who are sent away before they have agreed.
+    pub refused: Arc<AtomicU64>,
 }
 
 /// How long a negotiation may take in all: what nobody needs. A choice.
@@ -83,6 +86,7 @@ impl From<Security> for Terms {
             security,
             longest: LONGEST,
             seats: Seats::default(),
+            refused: Arc::default(),
         }
     }
 }
@@ -211,6 +215,7 @@ fn accept_all(door: &Door, stop: &OwnedFd, shown: &Shown, terms: &Arc<Terms>) {
             .name("negotiation".into())
             .spawn(move || {
                 if let Err(error) = negotiate(stream, &shown, &terms, place) {
+                    terms.refused.fetch_add(1, Ordering::Relaxed);
                     debug!(%error, "a negotiation ended early");
                 }
             });
@@ -220,12 +225,16 @@ fn accept_all(door: &Door, stop: &OwnedFd, shown: &Shown, terms: &Arc<Terms>) {
     }
 }
 
+/// Numbers those who have agreed, at all listeners together: a status names them by it.
+static ARRIVED: AtomicU64 = AtomicU64::new(1);
+
 /// Agrees with a client and hands it over.
 fn negotiate(stream: Stream, shown: &Shown, terms: &Terms, place: Place) -> io::Result<()> {
     let directory = match shown.read() {
         Ok(directory) => directory.clone(),
         Err(poisoned) => poisoned.into_inner().clone(),
     };
+    let peer = stream.peer();
     let mut client = Peer::new(stream, terms.longest)?;
     let offers = Arc::clone(&directory.offers);
     let mut negotiation = Negotiation::new(offers, terms.security.negotiated());
@@ -255,6 +264,8 @@ fn negotiate(stream: Stream, shown: &Shown, terms: &Terms, place: Place) -> io::
                 let offer = directory.offers[agreed.export].clone();
                 let (socket, session) = client.hand_over()?;
                 let newcomer = Newcomer {
+                    number: ARRIVED.fetch_add(1, Ordering::Relaxed),
+                    peer,
                     socket,
                     session,
                     agreed,
@@ -274,6 +285,7 @@ fn negotiate(stream: Stream, shown: &Shown, terms: &Terms, place: Place) -> io::
                 received.clear();
                 negotiation.secured();
             }
+            Step::Closed(Reason::Aborted) => return Ok(()),
             Step::Closed(reason) => return Err(io::Error::other(reason.to_string())),
         }
         if client.receive(&mut received)? == 0 {

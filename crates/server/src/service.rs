@@ -17,7 +17,6 @@ use crate::config::{self, Access, Config, ConfigError, Listen, Places};
 use crate::control::notify::Activated;
 use crate::control::{self, Changes, Steer};
 use crate::event_loop::EventLoop;
-use crate::event_loop::tasks::Scan;
 use crate::front_end::fuse;
 use crate::listener::{Directory, Listener, Seats, Shown, Terms};
 use crate::mailbox::Mailbox;
@@ -26,6 +25,9 @@ use crate::tls::Security;
 
 mod devices;
 mod drives;
+pub mod scan_file;
+mod scanning;
+pub mod set_sum;
 mod sink;
 
 use devices::Devices;
@@ -68,8 +70,11 @@ pub struct Running {
     changed: Condvar,
     began: Instant,
     tasks: AtomicU64,
+    /// Who takes the blocks of tasks.
+    taken: Mutex<Vec<sink::Taken>>,
     reloads: AtomicU64,
-    seats: Seats,
+    /// Clients that were sent away before they had agreed.
+    refused: Arc<AtomicU64>,
 }
 
 /// The ways in.
@@ -79,6 +84,9 @@ struct Doors {
     mounts: Vec<fuse::Mount>,
     devices: Devices,
 }
+
+/// The whole of the response time. Beyond it a budget is none.
+const MOST_IMPACT_PPM: u32 = 1_000_000;
 
 /// How long a loop may take to say how it is. It never takes that long unless it is stuck.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -103,8 +111,17 @@ impl Running {
         }
         let shown = Arc::new(RwLock::new(directory(&drives)));
         let seats = Seats::new(config.limits.connections as usize);
+        let refused = Arc::default();
         let doors = Doors {
-            listeners: listen(&config, &shown, activated, &seats)?,
+            listeners: listen(
+                &config,
+                &shown,
+                activated,
+                &Welcome {
+                    seats: &seats,
+                    refused: &refused,
+                },
+            )?,
             mounts: mount(&config, &drives)?,
             devices: Devices::begin(&config, &drives)?,
         };
@@ -118,8 +135,9 @@ impl Running {
             changed: Condvar::new(),
             began: Instant::now(),
             tasks: AtomicU64::new(1),
+            taken: Mutex::default(),
             reloads: AtomicU64::new(0),
-            seats,
+            refused,
         }))
     }
 
@@ -135,6 +153,11 @@ impl Running {
         self.close_doors();
         for drive in &self.drives {
             drive.stop();
+        }
+        // What was acknowledged is written down.
+        let taken = std::mem::take(&mut *locked(&self.taken));
+        for taken in &taken {
+            taken.leave();
         }
         info!("all drives have stopped");
     }
@@ -219,13 +242,18 @@ impl control::Service for Running {
     fn status(&self) -> Status {
         let mut connections = Vec::new();
         let mut drives = Vec::new();
+        let (mut accepted, mut refused) = (0, self.refused.load(Ordering::Relaxed));
         for drive in &self.drives {
             let told = Self::asked(drive.mailbox(), |event_loop| {
                 let mut picture = event_loop.picture();
                 picture.tasks = event_loop.tasks();
-                (picture, event_loop.clients())
+                let tally = event_loop.tally();
+                let counts = (tally.accepted, tally.turned_away);
+                (picture, event_loop.clients(), counts)
             });
-            let (picture, clients) = told.unwrap_or_default();
+            let (picture, clients, counts) = told.unwrap_or_default();
+            accepted += counts.0;
+            refused += counts.1;
             connections.extend(clients);
             drives.push(drive.described(picture));
         }
@@ -236,42 +264,14 @@ impl control::Service for Running {
             state: *locked(&self.state),
             drives,
             connections,
-            connections_total: self.seats.ever(),
-            connections_refused_total: self.seats.refused(),
+            connections_total: accepted,
+            connections_refused_total: refused,
             reloads_total: self.reloads.load(Ordering::Relaxed),
         }
     }
 
     fn scan(&self, order: control::Scan) -> Result<u64, String> {
-        let found = self.drives.iter().find_map(|drive| {
-            let span = drive.volume(&order.volume)?;
-            Some((drive, span))
-        });
-        let Some((drive, (offset, length))) = found else {
-            let volumes = self.drives.iter().flat_map(Drive::volumes);
-            let volumes: Vec<String> = volumes.collect();
-            return Err(format!(
-                "no volume {}: expected one of {}",
-                order.volume,
-                volumes.join(", ")
-            ));
-        };
-        let number = self.tasks.fetch_add(1, Ordering::Relaxed);
-        let sink = sink::begin(number, &order, drive.mailbox().clone(), offset)?;
-        let scan = Scan {
-            number,
-            name: format!("scan {}", order.volume),
-            offset,
-            length,
-            priority: order.priority,
-            deadline: order.deadline_s.map(block::Duration::from_secs),
-            sink,
-        };
-        let begun = Self::asked(drive.mailbox(), move |event_loop| {
-            event_loop.begin_scan(scan)
-        });
-        begun.unwrap_or_else(|| Err("the drive does not answer".to_owned()))?;
-        Ok(number)
+        self.begin_scan(&order)
     }
 
     fn steer(&self, task: u64, action: Steer) -> Result<(), String> {
@@ -289,6 +289,21 @@ impl control::Service for Running {
         last
     }
 
+    fn set_impact(&self, name: &str, impact_ppm: u32) -> Result<(), String> {
+        if impact_ppm > MOST_IMPACT_PPM {
+            return Err(format!(
+                "an impact of {} %: expected 0 to 100",
+                f64::from(impact_ppm) / 1e4
+            ));
+        }
+        let Some(drive) = self.drives.iter().find(|drive| drive.name() == name) else {
+            let names: Vec<&str> = self.drives.iter().map(Drive::name).collect();
+            let names = names.join(", ");
+            return Err(format!("no drive {name}: expected one of {names}"));
+        };
+        drive.set_impact(impact_ppm)
+    }
+
     fn reload(&self) -> Result<Changes, String> {
         let Some(file) = &self.file else {
             return Err("the built-in configuration has no file to be read again".to_owned());
@@ -300,16 +315,24 @@ impl control::Service for Running {
         let new = Config::parse(&name, &text, &places).map_err(|error| error.to_string())?;
         let mut config = locked(&self.config);
         let mut changes = changes(&config, &new);
-        if same_but_for_names_and_sizes(&config, &new) {
+        if same_but_for_what_changes(&config, &new) {
             changes.applied.extend(self.resize(&config, &new)?);
         }
         self.reloads.fetch_add(1, Ordering::Relaxed);
         if changes.applied.is_empty() {
             return Ok(changes);
         }
-        for (old, new) in config.drives.iter_mut().zip(new.drives) {
+        for (drive, (old, new)) in self
+            .drives
+            .iter()
+            .zip(config.drives.iter_mut().zip(new.drives))
+        {
             old.volumes = new.volumes;
             old.exports = new.exports;
+            if old.impact_ppm != new.impact_ppm {
+                old.impact_ppm = new.impact_ppm;
+                drive.set_impact(new.impact_ppm)?;
+            }
         }
         for (drive, config) in self.drives.iter().zip(&config.drives) {
             drive.show(config);
@@ -333,11 +356,12 @@ impl control::Service for Running {
     }
 }
 
-/// Whether the drives differ in exports and in lengths of volumes at most.
-fn same_but_for_names_and_sizes(old: &Config, new: &Config) -> bool {
+/// Whether the drives differ at most in what can be changed while they are served.
+fn same_but_for_what_changes(old: &Config, new: &Config) -> bool {
     let fixed = |drive: &config::Drive| {
         let mut drive = drive.clone();
         drive.exports.clear();
+        drive.impact_ppm = 0;
         for volume in &mut drive.volumes {
             volume.size = None;
         }
@@ -353,7 +377,7 @@ fn same_but_for_names_and_sizes(old: &Config, new: &Config) -> bool {
 fn changes(old: &Config, new: &Config) -> Changes {
     let mut changes = Changes::default();
     let later = |what: &str| format!("{what} differs from what is in force");
-    let same_drives = same_but_for_names_and_sizes(old, new);
+    let same_drives = same_but_for_what_changes(old, new);
     if !same_drives {
         changes.after_restart.push(later("[[drive]]"));
     }
@@ -363,6 +387,13 @@ fn changes(old: &Config, new: &Config) -> Changes {
             changes.applied.push(format!(
                 "the exports of drive {name} (number {}), for clients that come from now on",
                 place + 1
+            ));
+        }
+        if same_drives && old.impact_ppm != new.impact_ppm {
+            let percent = f64::from(new.impact_ppm) / 1e4;
+            changes.applied.push(format!(
+                "background tasks on drive {} may lengthen the foreground by {percent} %",
+                old.name
             ));
         }
     }
@@ -395,11 +426,17 @@ fn directory(drives: &[Drive]) -> Directory {
     }
 }
 
+/// What all ways in share: how many may come, and the count of those who were sent away.
+struct Welcome<'a> {
+    seats: &'a Seats,
+    refused: &'a Arc<AtomicU64>,
+}
+
 fn listen(
     config: &Config,
     shown: &Shown,
     mut activated: Activated,
-    seats: &Seats,
+    welcome: &Welcome<'_>,
 ) -> Result<Vec<Listener>, ServeError> {
     let mut listeners = Vec::new();
     for nbd in &config.nbd {
@@ -407,7 +444,8 @@ fn listen(
         let terms = Terms {
             security: secured(nbd)?,
             longest: Duration::from_secs(u64::from(config.limits.handshake_s)),
-            seats: seats.clone(),
+            seats: welcome.seats.clone(),
+            refused: Arc::clone(welcome.refused),
         };
         let (what, listener) = match &nbd.listen {
             Listen::Unix(path) => {

@@ -325,10 +325,44 @@ pub struct Task {
     /// What came of it when it and whoever took its blocks have ended: a checksum, or how the
     /// program ended.
     pub outcome: Option<String>,
+    /// What went wrong with whoever took its blocks.
+    pub problem: Option<String>,
+    /// What was read before it was gone on with here, of `done_bytes`.
+    pub resumed_bytes: u64,
+    /// How long it has been under way here, in the drive's time.
+    pub elapsed_s: f64,
+    /// What it was to the foreground.
+    pub impact: TaskImpact,
     /// Lately.
     pub mb_per_s: f64,
     /// When it will have ended at this rate, if it has one.
     pub eta_s: Option<f64>,
+}
+
+/// The foreground beside a task: all requests but those of background exports. Times are the drive's.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct TaskImpact {
+    /// The share of the response times that the engine measured to be owed to background reads, those
+    /// of other tasks, too, if there were requests.
+    pub measured_percent: Option<f64>,
+    /// Requests of the last five to ten minutes without a task before it began, if there were any.
+    /// The load may have been another one.
+    pub alone: Option<Foreground>,
+    /// Requests while it was under way, if there were any.
+    pub beside: Option<Foreground>,
+}
+
+/// How long requests took.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Foreground {
+    /// How many.
+    pub requests: u64,
+    /// From their acceptance to their end, on average.
+    pub mean_us: f64,
+    /// Half of them took no longer.
+    pub p50_us: f64,
+    /// 99 %.
+    pub p99_us: f64,
 }
 
 /// Where a task stands.

@@ -15,7 +15,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 use server::config::Actions;
 use server::control::protocol::{self, Ask, LONGEST_LINE};
-use server::control::{Bounds, Listeners, Plane, Scan, Sink, Steer, listen};
+use server::control::{Bounds, Listeners, Plane, Scan, ScanState, Sink, Steer, listen};
 use server::status::Status;
 
 struct Scene {
@@ -130,6 +130,10 @@ fn one_request_a_line_one_answer_a_line() {
         priority: 2,
         deadline_s: Some(60),
         sink: Sink::Command(vec![String::from("wc"), String::from("-c")]),
+        state: Some(ScanState {
+            file: "/var/lib/db.scan".into(),
+            every_s: 5,
+        }),
     };
     let begun = ask(&mut client, &protocol::request(&Ask::Scan(scan.clone())));
     assert_eq!(begun["ok"], json!({ "task": 9 }));
@@ -311,6 +315,7 @@ fn http_changes_nothing_unless_that_is_allowed_and_never_runs_programs() {
         "{\"ask\":\"stop\"}",
         "{\"ask\":\"drain\"}",
         "{\"ask\":\"reload\"}",
+        "{\"ask\":\"impact\",\"drive\":\"disk\",\"impact_ppm\":1}",
     ] {
         let (code, answer) = shut.post(body);
         assert!(
@@ -327,6 +332,9 @@ fn http_changes_nothing_unless_that_is_allowed_and_never_runs_programs() {
         code == 403 && answer.contains("programs"),
         "{code} {answer}"
     );
+    let file = "{\"ask\":\"scan\",\"volume\":\"db\",\"state\":{\"file\":\"/x\",\"every_s\":1}}";
+    let (code, answer) = open.post(file);
+    assert!(code == 403 && answer.contains("files"), "{code} {answer}");
     assert!(open.fake.told().is_empty());
     assert_eq!(open.post("{\"ask\":\"scan\",\"volume\":\"db\"}").0, 200);
 }
@@ -415,8 +423,11 @@ proptest! {
     /// What a client writes is what is read.
     #[test]
     fn requests_survive_the_way(volume in ".{0,20}", priority: u8, deadline_s: Option<u64>, task: u64, words in prop::collection::vec(".{0,9}", 0..4)) {
-        let scan = Scan { volume, priority, deadline_s, sink: Sink::Command(words) };
-        for ask in [Ask::Scan(scan), Ask::Steer { task, action: Steer::Promote { priority } }, Ask::Steer { task, action: Steer::Suspend }] {
+        let scan = Scan { volume, priority, deadline_s, sink: Sink::Command(words.clone()), state: None };
+        let impact = Ask::Impact { drive: words.concat(), impact_ppm: task as u32 };
+        let state = ScanState { file: words.concat().into(), every_s: task };
+        let resumable = Scan { state: Some(state), ..scan.clone() };
+        for ask in [impact, Ask::Scan(resumable), Ask::Scan(scan), Ask::Steer { task, action: Steer::Promote { priority } }, Ask::Steer { task, action: Steer::Suspend }] {
             let line = protocol::request(&ask);
             prop_assert_eq!(line.matches('\n').count(), 1);
             prop_assert_eq!(protocol::parse(line.trim_end().as_bytes()), Ok(ask));

@@ -134,13 +134,15 @@ const SHOWN: &[(&str, &str, &str)] = &[
         "data-task=\"3\"",
         "</li>",
         "scan db active 42.6 % 3.4 GB of 8.0 GB · 2.9 GB free, 408 MB idle, 100 MB paid · \
-             2.3 MB/s · 33 min 8 s left · 4.1 kB could not be read",
+             2.3 MB/s · 33 min 8 s left · 1.2 GB before it was gone on with · 4.1 kB could not be \
+             read Foreground beside it: mean 35.5 ms, p99 142 ms, 198,765 requests · before it: mean \
+             35.1 ms, p99 139 ms, 60,123 requests · 1.21 % of its time owed to it",
     ),
     (
         "data-task=\"4\"",
         "</li>",
         "scan &lt;b&gt;log&lt;/b&gt; suspended 12.0 % 120 MB of 1.0 GB · 120 MB free, 0 B idle, \
-             0 B paid · 0.0 MB/s",
+             0 B paid · 0.0 MB/s the program ended with exit status: 3",
     ),
     (
         "data-connection=\"41\"",

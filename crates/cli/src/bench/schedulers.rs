@@ -192,6 +192,7 @@ impl Side {
             priority: 0,
             deadline_s: None,
             sink: Sink::Checksum,
+            state: None,
         };
         let begun = self.service.ask(&Ask::Scan(order))?;
         let task = begun["task"].as_u64().unwrap_or(0);

@@ -361,6 +361,17 @@ pub const OTHERS: &[Case] = &[
         "expected below",
     ),
     ("demo --svg good.csv/demo.svg", "good.csv/demo.svg: ", ""),
+    (
+        "demo --seconds 1",
+        "invalid value '1' for '--seconds <N>'",
+        "",
+    ),
+    (
+        "demo --time-scale 0",
+        "invalid value '0' for '--time-scale",
+        "",
+    ),
+    ("demo --simulated --json", "the argument '--simulated'", ""),
     ("demo extra", "unexpected argument 'extra'", "--help"),
     (
         "bench simulate --requests 0",

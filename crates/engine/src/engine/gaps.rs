@@ -3,7 +3,7 @@
 use block::{Command, CommandId, Direction, Duration, Extent, Instant, Outcome, Sectors};
 use profiler::tracker::Mode;
 use scheduler::background::{Account, Means, Order, Progress, TaskId, TaskRefused, UnknownTask};
-use scheduler::freeblock::{Gap, Kind, Wanted};
+use scheduler::freeblock::{Gap, Kind, Losses, Wanted};
 
 use super::Engine;
 use crate::background::{Background, Decision, Gaps, Rules, counted};
@@ -114,6 +114,29 @@ impl Engine {
     pub fn impact(&self) -> f64 {
         let background = self.background.as_ref();
         background.map_or(0.0, |background| background.conservatism().impact())
+    }
+
+    /// What the foreground took, and what of it is owed to plans, since the beginning.
+    pub fn losses(&self) -> Losses {
+        let background = self.background.as_ref();
+        background.map_or_else(Losses::default, |background| {
+            background.conservatism().losses()
+        })
+    }
+
+    /// By how much plans may lengthen foreground requests on average, in parts per million; `None`
+    /// without background tasks or with a fixed guard.
+    pub fn impact_budget(&self) -> Option<u32> {
+        self.background.as_ref()?.conservatism().budget()
+    }
+
+    /// They may lengthen them by so much from now on. An engine without background tasks or with a
+    /// fixed guard keeps to no budget: nothing changes.
+    pub fn set_impact_budget(&mut self, now: Instant, impact_ppm: u32) {
+        self.reach(now);
+        if let Some(background) = &mut self.background {
+            background.conservatism_mut().set_budget(impact_ppm);
+        }
     }
 
     /// The present guards: of reads after short and long seeks, then of writes.

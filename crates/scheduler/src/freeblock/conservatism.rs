@@ -71,6 +71,25 @@ pub struct Conservatism {
     lost: f64,
     responses: f64,
     unsettled: u32,
+    losses: Losses,
+}
+
+/// What the foreground took and lost since the beginning.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Losses {
+    /// All response times, in nanoseconds.
+    pub responses: u64,
+    /// What of them is owed to plans, in nanoseconds; negative if it was sooner with them.
+    pub lost: i64,
+}
+
+impl Losses {
+    /// The share of the response times that was lost from `before` on; `None` if nothing ended.
+    pub fn impact_since(&self, before: Losses) -> Option<f64> {
+        let lost = (self.lost - before.lost) as f64;
+        let responses = (self.responses - before.responses) as f64;
+        (responses > 0.0).then(|| lost / responses)
+    }
 }
 
 impl Conservatism {
@@ -88,6 +107,7 @@ impl Conservatism {
             lost: 0.0,
             responses: 0.0,
             unsettled: 0,
+            losses: Losses::default(),
         };
         conservatism.set_guards();
         conservatism
@@ -192,6 +212,8 @@ impl Conservatism {
     pub fn finished(&mut self, response: Duration, lost: i64, delayed: usize) {
         self.responses += response.as_nanos() as f64;
         self.lost += lost as f64 * delayed as f64;
+        self.losses.responses += response.as_nanos();
+        self.losses.lost += lost * delayed as i64;
         self.unsettled += 1;
         if self.unsettled >= SETTLE_EVERY {
             self.unsettled = 0;
@@ -225,6 +247,28 @@ impl Conservatism {
             self.lost / self.responses
         } else {
             0.0
+        }
+    }
+
+    /// What was lost since the beginning.
+    pub fn losses(&self) -> Losses {
+        self.losses
+    }
+
+    /// How much longer foreground requests may take on average, in parts per million; `None` if
+    /// the guard is fixed.
+    pub fn budget(&self) -> Option<u32> {
+        match self.caution {
+            Caution::Learned { impact_ppm } => Some(impact_ppm),
+            Caution::Fixed { .. } => None,
+        }
+    }
+
+    /// They may take so much longer from now on. The price follows as it does after a change of the
+    /// load: by 5 % every 256 requests at most. A fixed guard keeps to no budget, and stays.
+    pub fn set_budget(&mut self, ppm: u32) {
+        if let Caution::Learned { impact_ppm } = &mut self.caution {
+            *impact_ppm = ppm;
         }
     }
 

@@ -32,6 +32,8 @@ pub enum Event {
     Finished(Finished),
     /// The engine told the end of a flush.
     Flushed(Flushed),
+    /// Background tasks may lengthen foreground requests by so much, in parts per million.
+    Impact(Instant, u32),
     /// The capture is over.
     End(Ending),
 }
@@ -99,6 +101,7 @@ impl Event {
             | Event::Abort(now, ..)
             | Event::BeginTask(now, ..)
             | Event::ChangeTask(now, ..)
+            | Event::Impact(now, _)
             | Event::Poll(now, _)
             | Event::Complete(now, _) => Some(*now),
             Event::Finished(_) | Event::Flushed(_) | Event::End(_) => None,
@@ -156,6 +159,7 @@ impl Event {
                 out.instant(flushed.at);
                 out.status(flushed.status);
             }
+            Event::Impact(_, ppm) => out.number(u64::from(*ppm)),
             Event::End(ending) => out.number(u64::from(*ending == Ending::Behind)),
         }
     }
@@ -175,12 +179,13 @@ impl Event {
             Event::BeginTask(..) => 10,
             Event::ChangeTask(..) => 11,
             Event::End(_) => 12,
+            Event::Impact(..) => 13,
         }
     }
 
     /// The next event; `last` is when the input before it happened.
     pub(super) fn decode(from: &mut In<'_>, last: Instant) -> Result<Event, Wrong> {
-        let kind = from.up_to(12, "an event: 0 to 12")?;
+        let kind = from.up_to(13, "an event: 0 to 13")?;
         let now = match kind {
             4 | 6 | 12 => last,
             _ => last + from.duration()?,
@@ -229,6 +234,10 @@ impl Event {
                     number => TaskChange::Promote((number - 3) as u8),
                 };
                 Event::ChangeTask(now, id, change, take_taken(from)?)
+            }
+            13 => {
+                let ppm = from.up_to(u64::from(u32::MAX), "a budget of at most 32 bits")?;
+                Event::Impact(now, ppm as u32)
             }
             _ => Event::End(match from.flag()? {
                 false => Ending::Whole,

@@ -148,6 +148,12 @@ impl LiveEngine {
         self.task_changed(now, id, TaskChange::Promote(priority), result)
     }
 
+    /// See [`Engine::set_impact_budget`].
+    pub fn set_impact_budget(&mut self, now: Instant, impact_ppm: u32) {
+        self.engine.set_impact_budget(now, impact_ppm);
+        self.record(|| Event::Impact(now, impact_ppm));
+    }
+
     /// See [`Engine::poll`].
     pub fn poll(&mut self, now: Instant) -> Option<Command> {
         let command = self.engine.poll(now);

@@ -174,6 +174,10 @@ impl Run {
                 let taken = self.change_task(*now, TaskId(*id), *change)?;
                 Event::ChangeTask(*now, *id, *change, taken)
             }
+            Event::Impact(now, ppm) => {
+                self.engine.set_impact_budget(*now, *ppm);
+                captured.clone()
+            }
             Event::Poll(now, _) => {
                 let command = self.engine.poll(*now);
                 self.at_drive.extend(command.map(|command| command.id));

@@ -210,12 +210,16 @@ async fn ask(State(shared): State<Shared>, headers: HeaderMap, body: Bytes) -> R
         let problem = "http_actions is false in [control]: expected true, or `headtime ctl`";
         return refuse(StatusCode::FORBIDDEN, problem);
     }
-    if let Ask::Scan(Scan {
-        sink: Sink::Command(_),
-        ..
-    }) = ask
+    if let Ask::Scan(
+        Scan {
+            sink: Sink::Command(_),
+            ..
+        }
+        | Scan { state: Some(_), .. },
+    ) = ask
     {
-        let problem = "programs are only run for the control socket: expected `headtime ctl`";
+        let problem = "programs are only run, and files written, for the control socket: expected \
+                       `headtime scan`";
         return refuse(StatusCode::FORBIDDEN, problem);
     }
     respond(&shared.desk.answer(ask).await)

@@ -36,6 +36,13 @@ pub enum Ask {
         /// What.
         action: Steer,
     },
+    /// To let background tasks on a drive lengthen foreground requests by so much, from now on.
+    Impact {
+        /// The drive's name.
+        drive: String,
+        /// By how much, in parts per million, up to a million.
+        impact_ppm: u32,
+    },
     /// To read the configuration again: [`super::Changes`].
     Reload,
     /// To end what was begun, and stop.
@@ -136,6 +143,10 @@ pub fn answer(service: &dyn Service, ask: Ask) -> Answer {
             Err(problem) => return Answer::refusal(problem),
         },
         Ask::Steer { task, action } => match service.steer(task, action) {
+            Ok(()) => Ok(Value::Null),
+            Err(problem) => return Answer::refusal(problem),
+        },
+        Ask::Impact { drive, impact_ppm } => match service.set_impact(&drive, impact_ppm) {
             Ok(()) => Ok(Value::Null),
             Err(problem) => return Answer::refusal(problem),
         },

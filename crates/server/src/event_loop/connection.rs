@@ -30,18 +30,24 @@ use crate::operation::{Ask, Failed};
 use crate::ring::{Owner, Ticket};
 use crate::tls::Session;
 
+mod description;
 mod inbox;
 mod leaving;
 mod replying;
 mod room;
 mod secure;
 
+use description::Served;
 use inbox::Inbox;
 pub(super) use leaving::PATROL;
 use room::For;
 
 /// A connection whose client has agreed on an export.
 pub struct Newcomer {
+    /// Names it; never used twice.
+    pub number: u64,
+    /// Where it comes from, for people.
+    pub peer: String,
     /// The way to the client.
     pub socket: OwnedFd,
     /// TLS, if the client uses it.
@@ -61,6 +67,10 @@ pub struct Newcomer {
 /// One connection. It is boxed and kept until the kernel has given back all that it was told of.
 pub(super) struct Connection {
     _seat: Seat,
+    number: u64,
+    peer: String,
+    since: Instant,
+    served: Served,
     socket: OwnedFd,
     session: Option<Box<Session>>,
     agreed: Agreed,
@@ -129,6 +139,7 @@ impl EventLoop {
                 most = self.bounds.connections,
                 "a connection is refused: too many, or going down"
             );
+            self.tally.turned_away += 1;
             return;
         }
         if newcomer.offer.size > self.exports[newcomer.export].length {
@@ -136,8 +147,13 @@ impl EventLoop {
             return;
         }
         info!(export = self.exports[newcomer.export].name, style = ?newcomer.agreed.style, "a client");
+        self.tally.accepted += 1;
         let place = self.connections.insert(Box::new(Connection {
             _seat: newcomer.seat,
+            number: newcomer.number,
+            peer: newcomer.peer,
+            since: self.now,
+            served: Served::default(),
             socket: newcomer.socket,
             session: newcomer.session,
             agreed: newcomer.agreed,
@@ -202,6 +218,7 @@ impl EventLoop {
             Ok(None) => return Step::More,
             Err(hostile) => {
                 warn!(%hostile, "a client is cut off");
+                self.tally.turned_away += 1;
                 self.cut_off(place);
                 return Step::Wait;
             }
@@ -401,14 +418,6 @@ impl EventLoop {
 }
 
 impl Connection {
-    pub(super) fn export(&self) -> usize {
-        self.export
-    }
-
-    pub(super) fn held(&self) -> usize {
-        self.held
-    }
-
     fn raw(&self) -> RawFd {
         self.socket.as_raw_fd()
     }
@@ -430,10 +439,6 @@ impl Connection {
     fn gave(&mut self, operation: &Operation) {
         self.held -= 1;
         self.owed -= operation.bytes();
-    }
-
-    pub(super) fn take_no_more(&mut self) {
-        self.is_ending = true;
     }
 
     fn refuse(&mut self, header: &Header, failed: Failed) {

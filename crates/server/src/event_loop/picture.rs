@@ -55,15 +55,14 @@ impl EventLoop {
     /// Those who are connected.
     pub fn clients(&self) -> Vec<status::Connection> {
         let each = self.connections.iter();
-        each.map(|(place, connection)| {
+        each.map(|(_, connection)| {
             let export = &self.exports[connection.export()];
+            let here = self.now.since(connection.since());
             status::Connection {
-                id: place as u64,
-                front: "nbd".to_owned(),
                 export: export.name.clone(),
                 class: shown(export.class),
-                in_flight: connection.held() as u64,
-                ..status::Connection::default()
+                connected_s: self.clock.scale().real(here).as_secs_f64(),
+                ..connection.described()
             }
         })
         .collect()

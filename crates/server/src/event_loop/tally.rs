@@ -9,6 +9,10 @@ use hdrhistogram::Histogram;
 
 use crate::status::{ByKind, HeadKind};
 
+pub(super) mod company;
+
+use company::Company;
+
 /// The counts.
 pub struct Tally {
     classes: [Served; CLASSES],
@@ -19,6 +23,12 @@ pub struct Tally {
     pub failed: [u64; 3],
     /// What was read or written last.
     pub last: Option<Extent>,
+    /// The foreground alone, and beside tasks.
+    pub company: Company,
+    /// Connections that were ever taken.
+    pub accepted: u64,
+    /// Connections that were closed because they broke the protocol or a limit.
+    pub turned_away: u64,
 }
 
 /// What was served to the clients of one class.
@@ -94,16 +104,15 @@ impl Default for Tally {
             head: HeadTime::default(),
             failed: [0; 3],
             last: None,
+            company: Company::default(),
+            accepted: 0,
+            turned_away: 0,
         }
     }
 }
 
 impl Default for Served {
     fn default() -> Self {
-        // Three digits up to an hour: 150 KiB each.
-        let empty = || {
-            Histogram::new_with_bounds(1_000, 3_600 * SECOND, 3).expect("bounds that make sense")
-        };
         Served {
             requests: [0; 2],
             blocks: [0; 2],
@@ -112,6 +121,11 @@ impl Default for Served {
             recent: [empty(), empty()],
         }
     }
+}
+
+/// Three digits up to an hour: 150 KiB.
+fn empty() -> Histogram<u64> {
+    Histogram::new_with_bounds(1_000, 3_600 * SECOND, 3).expect("bounds that make sense")
 }
 
 impl Served {
@@ -155,6 +169,7 @@ impl Tally {
             }
         }
         self.second = second;
+        self.company.reach(now);
     }
 
     pub(super) fn finished(&mut self, finished: &Finished) {
@@ -164,6 +179,7 @@ impl Tally {
             Direction::Read => 0,
             Direction::Write => 1,
         };
+        self.company.finished(finished);
         let blocks = request.extent.length().0;
         served.requests[way] += 1;
         served.blocks[way] += blocks;

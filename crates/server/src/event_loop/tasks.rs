@@ -19,6 +19,7 @@ use scheduler::background::{Order, Progress, State, TaskId};
 use scheduler::freeblock::Wanted;
 
 use super::EventLoop;
+use super::tally::company::{Beside, Presence};
 use crate::arena::Memory;
 use crate::control::Steer;
 use crate::status::{Task, TaskState};
@@ -40,8 +41,11 @@ pub struct Sink {
     /// How many of them it has not dealt with yet; it counts down.
     pub outstanding: Arc<AtomicUsize>,
     /// What came of it, once it has had everything.
-    pub outcome: Arc<OnceLock<String>>,
+    pub outcome: Arc<Outcome>,
 }
+
+/// What came of a task's blocks, or what went wrong with them; set once.
+pub type Outcome = OnceLock<Result<String, String>>;
 
 /// What is to be read in the background.
 pub struct Scan {
@@ -57,6 +61,8 @@ pub struct Scan {
     pub priority: u8,
     /// When it should be done, from now.
     pub deadline: Option<block::Duration>,
+    /// What of it is still to be read, if it is gone on with.
+    pub left: Option<Wanted>,
     /// Who gets the blocks.
     pub sink: Sink,
 }
@@ -71,8 +77,14 @@ pub(super) struct Ongoing {
     /// The blocks that its sink was not given yet.
     missing: Wanted,
     asked: u64,
+    /// Blocks that were dealt with before it was begun here.
+    before: u64,
     sink: Option<Sink>,
-    outcome: Arc<OnceLock<String>>,
+    outcome: Arc<Outcome>,
+    began: Instant,
+    /// When its sink was closed.
+    ended: Option<Instant>,
+    beside: Beside,
     /// Suspended until the sink has caught up.
     is_held: bool,
     is_suspended: bool,
@@ -94,23 +106,35 @@ const MOST_SHOWN: usize = 64;
 pub const ROOM: usize = 4 * HOLD;
 
 impl EventLoop {
+    /// Whether there can be tasks.
+    ///
+    /// # Errors
+    /// Why not, and what was expected.
+    pub fn may_scan(&self) -> Result<(), String> {
+        match self.engine.has_background() {
+            true => Ok(()),
+            false => Err(
+                "free blocks need a drive that turns, a belief about it, and a policy that gives \
+                 it one command after the other, such as sptf-sw60"
+                    .to_owned(),
+            ),
+        }
+    }
+
     /// Begins a task.
     ///
     /// # Errors
     /// Why not, and what was expected.
     pub fn begin_scan(&mut self, scan: Scan) -> Result<(), String> {
-        if !self.engine.has_background() {
-            return Err(
-                "free blocks need a drive that turns, a belief about it, and a policy that gives \
-                 it one command after the other, such as sptf-sw60"
-                    .to_owned(),
-            );
-        }
+        self.may_scan()?;
         let block = u64::from(self.shape.block_bytes);
         let extent = Extent::new(Lba(scan.offset / block), Sectors(scan.length / block));
         let extent = extent.map_err(|error| error.to_string())?;
         let mut wanted = Wanted::none(&self.engine.belief().geometry);
         wanted.add(extent).map_err(|error| error.to_string())?;
+        let asked = wanted.left();
+        let wanted = scan.left.unwrap_or(wanted);
+        let before = asked.saturating_sub(wanted.left());
         let deadline = scan.deadline.map(|length| self.now + length);
         while self.tasks.len() >= MOST_SHOWN {
             let ended = self.tasks.iter().position(|task| task.sink.is_none());
@@ -134,15 +158,20 @@ impl EventLoop {
             id,
             priority: scan.priority,
             deadline,
-            asked: wanted.left(),
+            asked,
+            before,
             missing: wanted,
+            began: self.now,
+            ended: None,
+            beside: Beside::begin(&self.tally.company, self.engine.losses()),
             outcome: Arc::clone(&scan.sink.outcome),
             sink: Some(scan.sink),
             is_held: false,
             is_suspended: false,
             last: None,
-            pace: (self.now, 0, 0.0),
+            pace: (self.now, before, 0.0),
         });
+        self.look_after_tasks();
         Ok(())
     }
 
@@ -178,7 +207,20 @@ impl EventLoop {
                 self.engine.promote_task(now, id, priority)
             }
         };
+        self.look_after_tasks();
         done.map_err(|_| unknown())
+    }
+
+    /// A sink takes nothing more: of a task that is under way nobody wants the rest.
+    pub fn sink_gone(&mut self, number: u64) {
+        let mut tasks = self.tasks.iter_mut();
+        if let Some(task) = tasks.find(|task| task.number == number)
+            && task.sink.take().is_some()
+        {
+            // Those that have ended are not under way.
+            let _ = self.engine.abort_task(self.now, task.id);
+            self.look_after_tasks();
+        }
     }
 
     /// A sink has caught up.
@@ -196,6 +238,7 @@ impl EventLoop {
     /// How the tasks stand, the oldest first.
     pub fn tasks(&mut self) -> Vec<Task> {
         let (now, engine) = (self.now, &self.engine);
+        let (company, losses) = (&self.tally.company, engine.losses());
         let block = u64::from(self.shape.block_bytes);
         let each = self.tasks.iter_mut().filter_map(|task| {
             let progress = engine.task(task.id).or(task.last)?;
@@ -224,7 +267,11 @@ impl EventLoop {
                 idle_bytes: progress.account.idle.blocks.0 * block,
                 paid_bytes: progress.account.paid.blocks.0 * block,
                 failed_bytes: progress.failed.0 * block,
-                outcome: task.outcome.get().cloned(),
+                outcome: task.outcome.get().and_then(|ended| ended.clone().ok()),
+                problem: task.outcome.get().and_then(|ended| ended.clone().err()),
+                resumed_bytes: task.before * block,
+                elapsed_s: task.ended.unwrap_or(now).since(task.began).as_secs_f64(),
+                impact: task.beside.until(company, losses),
                 mb_per_s: rate * block as f64 / 1e6,
                 eta_s: (rate > 0.0).then(|| task.missing.left() as f64 / rate),
             })
@@ -239,6 +286,23 @@ impl EventLoop {
             // Those that have ended are not under way.
             let _ = self.engine.abort_task(self.now, task.id);
         }
+        self.look_after_tasks();
+    }
+
+    /// Notes which tasks have ended, and whether the foreground is alone.
+    fn look_after_tasks(&mut self) {
+        let losses = self.engine.losses();
+        let mut presence = Presence::Alone;
+        for task in &mut self.tasks {
+            if task.sink.is_none() && task.ended.is_none() {
+                task.ended = Some(self.now);
+                task.beside.end(&self.tally.company, losses);
+            }
+            if task.sink.is_some() && !task.is_suspended {
+                presence = Presence::Tasks;
+            }
+        }
+        self.tally.company.turn(self.now, presence);
     }
 
     /// Whether there is a task under way.
@@ -313,6 +377,9 @@ impl EventLoop {
                 State::Finished | State::Aborted => task.sink = None,
                 State::Active | State::Suspended => (),
             }
+        }
+        if !self.tasks.is_empty() {
+            self.look_after_tasks();
         }
     }
 }

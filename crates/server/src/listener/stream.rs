@@ -7,6 +7,8 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
+use rustix::net::sockopt::socket_peercred;
+
 use crate::tls::{Opened, Session};
 
 /// Either kind of connection.
@@ -117,6 +119,20 @@ impl Peer {
 }
 
 impl Stream {
+    /// Where it comes from, for people: an address, or the process at the other end of a unix socket.
+    pub(super) fn peer(&self) -> String {
+        match self {
+            Stream::Unix(stream) => match socket_peercred(stream) {
+                Ok(who) => format!("process {}", who.pid.as_raw_nonzero()),
+                Err(_) => "a unix socket".to_owned(),
+            },
+            Stream::Tcp(stream) => match stream.peer_addr() {
+                Ok(address) => address.to_string(),
+                Err(_) => "TCP".to_owned(),
+            },
+        }
+    }
+
     fn prepare(&self) -> io::Result<()> {
         match self {
             Stream::Unix(stream) => stream.set_nonblocking(false),

@@ -1,6 +1,7 @@
 //! From a drive's configuration to its running loop.
 
 use std::io;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use drive::{Imperfections, Profile, VirtualDrive, catalog};
@@ -39,7 +40,9 @@ pub(super) struct Drive {
     model: Option<String>,
     scale: Option<f64>,
     policy: String,
-    budget_percent: f64,
+    /// By how much background tasks may lengthen the foreground at present.
+    impact_ppm: AtomicU32,
+    keeps_to_budget: bool,
     bytes: u64,
     block_bytes: u32,
     is_rotational: bool,
@@ -77,6 +80,7 @@ impl Drive {
         let (kind, scale, block_bytes) = (parts.kind, parts.scale, parts.block_bytes);
         let is_rotational = parts.is_rotational;
         let model = parts.belief.as_ref().map(|belief| belief.model.clone());
+        let keeps_to_budget = parts.belief.is_some() && config.policy.depth() == Depth::JustInTime;
         let station = station(config, limits, parts, exports)?;
         let places = config.exports.iter().cloned().zip(0..).collect();
         Ok(Drive {
@@ -85,7 +89,8 @@ impl Drive {
             model,
             scale: (kind == "emulated").then(|| scale.times()),
             policy: config.policy.name(),
-            budget_percent: f64::from(config.impact_ppm) / 1e4,
+            impact_ppm: AtomicU32::new(config.impact_ppm),
+            keeps_to_budget,
             bytes,
             block_bytes,
             is_rotational,
@@ -144,6 +149,27 @@ impl Drive {
         let exports = config.exports.iter().cloned();
         *self.exports.lock().unwrap_or_else(PoisonError::into_inner) =
             exports.zip(places.unwrap_or_default()).collect();
+    }
+
+    /// Background tasks may lengthen the foreground by so much from now on.
+    ///
+    /// # Errors
+    /// If there are none on this drive.
+    pub(super) fn set_impact(&self, impact_ppm: u32) -> Result<(), String> {
+        if !self.keeps_to_budget {
+            return Err(format!(
+                "drive {} has no background tasks: expected one with a belief and a policy such \
+                 as sptf-sw60",
+                self.name
+            ));
+        }
+        let told = self.mailbox.call(move |event_loop| {
+            let now = event_loop.now();
+            event_loop.engine().set_impact_budget(now, impact_ppm);
+        });
+        told.map_err(|gone| gone.to_string())?;
+        self.impact_ppm.store(impact_ppm, Ordering::Relaxed);
+        Ok(())
     }
 
     /// What clients are told, and the places of the exports in the loop.
@@ -235,7 +261,7 @@ impl Drive {
             capacity_bytes: self.bytes,
             policy: self.policy.clone(),
             impact: status::Impact {
-                budget_percent: self.budget_percent,
+                budget_percent: f64::from(self.impact_ppm.load(Ordering::Relaxed)) / 1e4,
                 ..picture.impact
             },
             ..picture

@@ -4,8 +4,8 @@ use std::sync::{Arc, Mutex};
 
 use server::control::{Changes, Scan, Service, Steer};
 use server::status::{
-    ByKind, Class, Connection, Drive, Errors, Flow, Head, HeadKind, HeadTime, Impact, Latency,
-    Lateness, Mode, Queue, State, Status, Task, TaskState, Traffic,
+    ByKind, Class, Connection, Drive, Errors, Flow, Foreground, Head, HeadKind, HeadTime, Impact,
+    Latency, Lateness, Mode, Queue, State, Status, Task, TaskImpact, TaskState, Traffic,
 };
 
 /// What it was told, in words.
@@ -54,6 +54,14 @@ impl Service for Fake {
         match task {
             3 => Ok(()),
             _ => Err(format!("no task {task} is under way")),
+        }
+    }
+
+    fn set_impact(&self, drive: &str, impact_ppm: u32) -> Result<(), String> {
+        self.hear(format!("impact {drive} {impact_ppm}"));
+        match drive {
+            "disk" => Ok(()),
+            _ => Err(format!("no drive {drive}: expected one of disk")),
         }
     }
 
@@ -126,32 +134,7 @@ fn drive() -> Drive {
             measured_percent: Some(1.37),
             budget_percent: 2.0,
         },
-        tasks: vec![
-            Task {
-                id: 3,
-                name: String::from("scan db"),
-                state: TaskState::Active,
-                priority: 1,
-                asked_bytes: 8_000_000_000,
-                done_bytes: 3_408_000_000,
-                free_bytes: 2_900_000_000,
-                idle_bytes: 408_000_000,
-                paid_bytes: 100_000_000,
-                failed_bytes: 4096,
-                outcome: None,
-                mb_per_s: 2.31,
-                eta_s: Some(1988.0),
-            },
-            Task {
-                id: 4,
-                name: String::from("scan <b>log</b>"),
-                state: TaskState::Suspended,
-                asked_bytes: 1_000_000_000,
-                done_bytes: 120_000_000,
-                free_bytes: 120_000_000,
-                ..Task::default()
-            },
-        ],
+        tasks: tasks(),
         lateness: Some(Lateness {
             p50_us: 12.0,
             p99_us: 74.0,
@@ -163,6 +146,54 @@ fn drive() -> Drive {
             flushes_total: 11,
         },
     }
+}
+
+fn tasks() -> Vec<Task> {
+    vec![
+        Task {
+            id: 3,
+            name: String::from("scan db"),
+            state: TaskState::Active,
+            priority: 1,
+            asked_bytes: 8_000_000_000,
+            done_bytes: 3_408_000_000,
+            free_bytes: 2_900_000_000,
+            idle_bytes: 408_000_000,
+            paid_bytes: 100_000_000,
+            failed_bytes: 4096,
+            outcome: None,
+            problem: None,
+            resumed_bytes: 1_200_000_000,
+            elapsed_s: 956.0,
+            impact: TaskImpact {
+                measured_percent: Some(1.21),
+                alone: Some(Foreground {
+                    requests: 60_123,
+                    mean_us: 35_100.0,
+                    p50_us: 31_200.0,
+                    p99_us: 139_000.0,
+                }),
+                beside: Some(Foreground {
+                    requests: 198_765,
+                    mean_us: 35_500.0,
+                    p50_us: 31_400.0,
+                    p99_us: 141_700.0,
+                }),
+            },
+            mb_per_s: 2.31,
+            eta_s: Some(1988.0),
+        },
+        Task {
+            id: 4,
+            name: String::from("scan <b>log</b>"),
+            state: TaskState::Suspended,
+            asked_bytes: 1_000_000_000,
+            done_bytes: 120_000_000,
+            free_bytes: 120_000_000,
+            problem: Some(String::from("the program ended with exit status: 3")),
+            ..Task::default()
+        },
+    ]
 }
 
 fn traffic(class: Class, share: f64) -> Traffic {

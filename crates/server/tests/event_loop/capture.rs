@@ -80,6 +80,7 @@ fn capture(setting: &Setting, requests: u64) -> Vec<u8> {
             let second = engine.begin_task(now, order(2)).expect("a task");
             engine.suspend_task(now, second).expect("it is there");
             engine.promote_task(now, first, 0).expect("it is there");
+            engine.set_impact_budget(now, 50_000);
         });
     }
     load(&served, requests);
@@ -228,7 +229,7 @@ proptest! {
     /// A real setting with senseless events: the replay ends, with a problem or without.
     #[test]
     fn senseless_events_are_survived(
-        events in prop::collection::vec((0u8..13, prop::collection::vec(0u8..6, 0..12)), 0..40),
+        events in prop::collection::vec((0u8..14, prop::collection::vec(0u8..6, 0..12)), 0..40),
     ) {
         let mut payload = Vec::new();
         for (kind, numbers) in &events {

@@ -131,6 +131,7 @@ fn garbage_instead_of_hands_is_closed_and_disturbs_nobody() {
         security: Security::load(Some(&papers.strict())).expect("certificates"),
         longest: 10 * PATIENCE,
         seats: Seats::default(),
+        refused: Arc::default(),
     });
     let hello = hello(&papers);
     let mut flipped = hello.clone();
@@ -185,6 +186,7 @@ fn a_client_that_stops_in_the_middle_is_closed_at_the_deadline() {
         security: Security::load(Some(&papers.strict())).expect("certificates"),
         longest: Duration::from_millis(500),
         seats: Seats::default(),
+        refused: Arc::default(),
     };
     let scene = Scene::new(terms);
     let hello = hello(&papers);

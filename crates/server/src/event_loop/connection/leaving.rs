@@ -102,7 +102,14 @@ impl EventLoop {
             warn!(
                 "a client has stopped in the middle of a request or of its replies and is cut off"
             );
+            self.tally.turned_away += 1;
             self.cut_off(place);
         }
+    }
+}
+
+impl Connection {
+    fn take_no_more(&mut self) {
+        self.is_ending = true;
     }
 }

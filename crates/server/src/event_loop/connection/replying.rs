@@ -89,6 +89,12 @@ impl EventLoop {
     ) {
         let connection = &mut self.connections[place];
         connection.gave(operation);
+        if result.is_ok() {
+            connection.served.requests += 1;
+            if let Ask::Read | Ask::Write { .. } = operation.ask {
+                connection.served.bytes += operation.length;
+            }
+        }
         let reply = Reply::to(header, connection.agreed.style);
         let outbox = &mut connection.outbox;
         match (operation.ask, result) {

@@ -1,0 +1,127 @@
+//! An NBD client of the demonstration: a socket, and who waits for it.
+
+use std::io::{self, Read as _, Write as _};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::time::Duration;
+
+use server::nbd::Style;
+use server::nbd::client::{Event, Negotiation, Requests, Security, Step, Wish};
+use server::nbd::offer::Text;
+use server::nbd::request::Asked;
+
+/// One connection.
+pub struct Client {
+    stream: UnixStream,
+    requests: Requests,
+    /// What was received and not understood yet.
+    received: Vec<u8>,
+    /// Bytes of contents that are still to come, and go nowhere.
+    passed_over: u64,
+    out: Vec<u8>,
+}
+
+/// A server that says nothing for so long hangs. A choice, far beyond the slowest time scale's
+/// requests.
+const HANGS: Duration = Duration::from_secs(600);
+
+impl Client {
+    /// Agrees on the default export, and on having so many requests under way.
+    pub fn connect(socket: &Path, pending: usize) -> io::Result<Self> {
+        let stream = UnixStream::connect(socket)?;
+        stream.set_read_timeout(Some(HANGS))?;
+        stream.set_write_timeout(Some(HANGS))?;
+        let mut negotiation = Negotiation::new(Wish {
+            export: Text::default(),
+            style: Style::Structured,
+            contexts: Vec::new(),
+            security: Security::Plain,
+        });
+        let mut received = Vec::new();
+        loop {
+            while !received.is_empty() {
+                match negotiation.receive(&received) {
+                    0 => break,
+                    taken => drop(received.drain(..taken)),
+                }
+            }
+            (&stream).write_all(negotiation.output())?;
+            negotiation.output().clear();
+            match negotiation.step() {
+                Step::More => more(&stream, &mut received)?,
+                Step::Agreed(session) => {
+                    return Ok(Client {
+                        stream,
+                        requests: Requests::new(session, pending),
+                        received,
+                        passed_over: 0,
+                        out: Vec::new(),
+                    });
+                }
+                other => return Err(io::Error::other(format!("no agreement: {other:?}"))),
+            }
+        }
+    }
+
+    /// Sends a request; answers its cookie.
+    pub fn submit(
+        &mut self,
+        ask: Asked,
+        offset: u64,
+        length: u64,
+        payload: &[u8],
+    ) -> io::Result<u64> {
+        self.out.clear();
+        let cookie = self
+            .requests
+            .submit(&mut self.out, ask, offset, length)
+            .map_err(io::Error::other)?;
+        self.out.extend_from_slice(payload);
+        self.stream.write_all(&self.out)?;
+        Ok(cookie)
+    }
+
+    /// Waits for the next end of a request.
+    pub fn end(&mut self) -> io::Result<u64> {
+        loop {
+            if self.passed_over > 0 {
+                let here = self.passed_over.min(self.received.len() as u64);
+                self.received.drain(..here as usize);
+                self.passed_over -= here;
+                if self.passed_over > 0 {
+                    more(&self.stream, &mut self.received)?;
+                    continue;
+                }
+            }
+            let told = self.requests.receive(&self.received);
+            let (used, event) = told.map_err(io::Error::other)?;
+            self.received.drain(..used);
+            match event {
+                None if used == 0 => more(&self.stream, &mut self.received)?,
+                Some(Event::Contents { length, .. }) => self.passed_over = length,
+                Some(Event::Finished {
+                    cookie,
+                    result: Ok(()),
+                }) => return Ok(cookie),
+                Some(Event::Finished {
+                    result: Err(failed),
+                    ..
+                }) => return Err(io::Error::other(failed)),
+                None | Some(Event::Hole { .. } | Event::State { .. } | Event::Complaint { .. }) => {
+                }
+            }
+        }
+    }
+}
+
+/// Receives what there is.
+fn more(mut stream: &UnixStream, to: &mut Vec<u8>) -> io::Result<()> {
+    let mut chunk = [0; 64 << 10];
+    match stream.read(&mut chunk)? {
+        0 => Err(io::ErrorKind::UnexpectedEof.into()),
+        count => {
+            to.extend_from_slice(&chunk[..count]);
+            Ok(())
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! The load of the demonstration: so many requests always pending, each timed where it is sent.
+
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use block::{Direction, Durability};
+use server::nbd::request::Asked;
+use server::operation::Ask;
+use simulator::workload::{Generator, Workload};
+
+use super::client::Client;
+use crate::output::Failure;
+
+/// What is sent, for how long, and to whom.
+pub struct Load {
+    pub socket: PathBuf,
+    pub workload: Workload,
+    pub block_bytes: u32,
+    pub blocks: u64,
+    /// Requests at once.
+    pub pending: usize,
+    pub until: Until,
+    /// How many times as slow as the drive everything is.
+    pub scale: f64,
+    /// Somebody has had enough.
+    pub stop: Arc<AtomicBool>,
+    pub counts: Arc<Counts>,
+}
+
+/// When it is over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Until {
+    /// After so many.
+    Requests(u64),
+    /// After so long.
+    Passed(Duration),
+    /// When somebody has had enough.
+    Stopped,
+}
+
+/// How far it is.
+#[derive(Debug, Default)]
+pub struct Counts {
+    pub requests: AtomicU64,
+}
+
+/// What came of it. Times are the drive's.
+#[derive(Debug, Default)]
+pub struct Stretch {
+    /// When each ended and how long it took, in seconds and milliseconds, in the order of their ends.
+    pub ends: Vec<(f64, f64)>,
+    pub bytes: u64,
+    pub seconds: f64,
+}
+
+/// A request under way.
+struct Sent {
+    cookie: u64,
+    at: Instant,
+    bytes: u64,
+}
+
+/// What is kept of a load without end.
+const MOST_KEPT: usize = 1_000_000;
+
+impl Load {
+    /// Sends requests until it is over, and waits for those under way.
+    ///
+    /// # Errors
+    /// If the load does not fit the drive, or a request fails.
+    pub fn run(self) -> Result<Stretch, Failure> {
+        let generator = Generator::new(&self.workload, self.block_bytes, self.blocks);
+        let generator = generator.map_err(Failure::failed)?;
+        self.send(generator)
+            .map_err(|error| Failure::failed(format!("the load: {error}")))
+    }
+
+    fn send(&self, mut generator: Generator) -> io::Result<Stretch> {
+        let mut client = Client::connect(&self.socket, self.pending)?;
+        let mut stretch = Stretch::default();
+        let mut sent: Vec<Sent> = Vec::with_capacity(self.pending);
+        let mut payload = Vec::new();
+        let began = Instant::now();
+        let mut count = 0;
+        loop {
+            while sent.len() < self.pending && self.goes_on(began, count) {
+                let (direction, extent) = generator.request();
+                let block = u64::from(self.block_bytes);
+                let (offset, bytes) = (extent.start().0 * block, extent.length().0 * block);
+                let durability = Durability::Volatile;
+                let ask = match direction {
+                    Direction::Read => Ask::Read,
+                    Direction::Write => Ask::Write { durability },
+                };
+                payload.resize(if ask == Ask::Read { 0 } else { bytes as usize }, 0x5a);
+                let at = Instant::now();
+                let cookie = client.submit(Asked::Of(ask), offset, bytes, &payload)?;
+                sent.push(Sent { cookie, at, bytes });
+                count += 1;
+            }
+            if sent.is_empty() {
+                break;
+            }
+            let cookie = client.end()?;
+            let now = Instant::now();
+            let place = sent.iter().position(|one| one.cookie == cookie);
+            let place = place.ok_or_else(|| io::Error::other("an end of what was not sent"))?;
+            let one = sent.swap_remove(place);
+            let drives = |time: Duration| time.as_secs_f64() / self.scale;
+            if stretch.ends.len() < MOST_KEPT {
+                let end = (drives(now - began), drives(now - one.at) * 1e3);
+                stretch.ends.push(end);
+            }
+            stretch.bytes += one.bytes;
+            stretch.seconds = drives(now - began);
+            self.counts.requests.fetch_add(1, Ordering::Relaxed);
+        }
+        Ok(stretch)
+    }
+
+    fn goes_on(&self, began: Instant, count: u64) -> bool {
+        let is_within = match self.until {
+            Until::Requests(most) => count < most,
+            Until::Passed(length) => began.elapsed() < length,
+            Until::Stopped => true,
+        };
+        is_within && !self.stop.load(Ordering::Relaxed)
+    }
+}

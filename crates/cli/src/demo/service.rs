@@ -1,0 +1,162 @@
+//! The service of a demonstration, in a folder that goes with it.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use server::clock::TimeScale;
+use server::config::{Config, Places};
+use server::control::notify::Activated;
+use server::control::{self, Bounds, Listeners, Plane, listen, listen_http};
+use server::service::Running;
+use tempfile::TempDir;
+
+use crate::output::{Failure, write_file};
+use crate::simulate::{profile, profile_text};
+
+/// A service with one emulated drive. It ends with this.
+pub struct Demonstration {
+    pub service: Arc<Running>,
+    /// Where NBD clients connect.
+    pub socket: PathBuf,
+    /// Where `headtime ctl` connects.
+    pub control: PathBuf,
+    /// Where the status page is.
+    pub page: SocketAddr,
+    pub block_bytes: u32,
+    pub blocks: u64,
+    /// How many times as slow as the drive.
+    pub scale: f64,
+    plane: Option<Plane>,
+    /// Goes last.
+    _folder: TempDir,
+}
+
+impl Demonstration {
+    /// Begins to serve.
+    ///
+    /// # Errors
+    /// If there is no room for it.
+    pub fn begin(scale: TimeScale) -> Result<Self, Failure> {
+        let folder = tempfile::Builder::new()
+            .prefix("headtime-demo-")
+            .tempdir()
+            .map_err(|error| Failure::failed(format!("a temporary folder: {error}")))?;
+        let file = folder.path().join("drive.toml");
+        let text = on_its_bus(&profile_text(DRIVE)?)?;
+        write_file(&file, &text)?;
+        let drive = profile(&file.display().to_string())?;
+        let scale = scale.times();
+        let places = Places::of_this_user(folder.path());
+        let config = Config::parse("the demonstration", &configuration(scale), &places)
+            .map_err(Failure::failed)?;
+        let control = config.control.socket.clone();
+        let service =
+            Running::begin(config, None, Activated::default()).map_err(Failure::failed)?;
+        let at = |error: std::io::Error| Failure::failed(format!("{}: {error}", control.display()));
+        // Another service of this user may have the page's usual port.
+        let http = [PORT, 0].map(|port| listen_http(SocketAddr::from(([127, 0, 0, 1], port))));
+        let [usual, any] = http;
+        let http = usual.or(any).map_err(Failure::failed)?;
+        let page = http.local_addr().map_err(Failure::failed)?;
+        let listeners = Listeners {
+            sockets: vec![listen(&control).map_err(at)?],
+            http: vec![http],
+        };
+        let asked = Arc::clone(&service) as Arc<dyn control::Service>;
+        let plane = Plane::begin(asked, listeners, Bounds::default()).map_err(Failure::failed)?;
+        Ok(Demonstration {
+            service,
+            socket: folder.path().join("nbd.sock"),
+            control,
+            page,
+            block_bytes: drive.block_bytes,
+            blocks: drive.geometry.sectors().0,
+            scale,
+            plane: Some(plane),
+            _folder: folder,
+        })
+    }
+}
+
+impl Drop for Demonstration {
+    fn drop(&mut self) {
+        control::Service::stop(&*self.service);
+        self.service.wait();
+        drop(self.plane.take());
+    }
+}
+
+/// The profile's text, with the drive's own bus.
+fn on_its_bus(text: &str) -> Result<String, Failure> {
+    let block_ms = 512.0 / BUS_MB_S / 1e3;
+    let (mut found, mut section) = (0, "");
+    let mut changed = String::with_capacity(text.len());
+    for line in text.lines() {
+        if line.starts_with('[') {
+            section = line;
+        }
+        match line.split_once(" = ") {
+            Some((key @ ("read_block_ms" | "write_block_ms"), _)) if section == "[bus]" => {
+                found += 1;
+                changed += &format!("{key} = {block_ms}\n");
+            }
+            _ => changed += &format!("{line}\n"),
+        }
+    }
+    match found {
+        2 => Ok(changed),
+        _ => Err(Failure::failed(format!(
+            "the profile of {DRIVE} has {found} times of a block on the bus: expected 2"
+        ))),
+    }
+}
+
+fn configuration(scale: f64) -> String {
+    format!(
+        r#"
+[[drive]]
+name = "disk"
+policy = "{POLICY}"
+belief = "emulated"
+[drive.back_end]
+kind = "emulated"
+drive = "drive.toml"
+image = "disk.img"
+time_scale = {scale}
+look_ahead = true
+write_cache = false
+seek_noise_us = {SEEK_NOISE_US}
+[[drive.volume]]
+name = "{VOLUME}"
+[[drive.export]]
+name = "disk"
+volume = "{VOLUME}"
+class = "foreground"
+[[nbd]]
+unix = "nbd.sock"
+[control]
+socket = "control.sock"
+"#
+    )
+}
+
+/// The drive of the paper on free blocks (Lumb, Schindler, Ganger, FAST 2002).
+pub const DRIVE: &str = "quantum-atlas-10k";
+
+/// Ultra2 SCSI, which the drive had; its profile has the bus on which it was measured, of 5 MB/s,
+/// which free reads would fill.
+pub const BUS_MB_S: f64 = 80.0;
+
+/// What it is served by: positions, with a bound on waiting.
+pub const POLICY: &str = "sptf-sw60";
+
+/// How much longer or shorter seeks are than believed. A choice: the middle of what `experiments/`
+/// sweeps.
+pub const SEEK_NOISE_US: u32 = 60;
+
+/// The whole drive.
+pub const VOLUME: &str = "disk";
+
+/// The service's own.
+const PORT: u16 = 8384;

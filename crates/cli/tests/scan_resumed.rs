@@ -1,0 +1,246 @@
+//! Live scans that are killed, stopped or left by their program, and go on.
+
+#[allow(
+    dead_code,
+    reason = "shared with the tests of the service, which need more of it"
+)]
+#[path = "scene/service.rs"]
+mod service;
+
+use std::path::Path;
+
+use serde_json::Value;
+use service::{BYTES, Service, assembled, config, contents};
+
+/// As fast as the drive was: seconds for the volume, so that a scan is under way when it is looked
+/// at.
+fn slow() -> String {
+    config("").replace("time_scale = 0.01", "time_scale = 1")
+}
+
+/// Waits until a scan has read something; it is asked again and again.
+fn until_some_is_read(service: &Service, most: u64) -> Value {
+    loop {
+        let tasks = service.json(&["ctl", "--json", "tasks"]);
+        let task = tasks[0]["tasks"][0].clone();
+        let done = task["done_bytes"].as_u64().expect("a number");
+        if done >= most {
+            assert!(done < BYTES as u64, "it was too fast to be stopped: {task}");
+            return task;
+        }
+    }
+}
+
+/// Writes what it is given behind what is there, and says so; after as many portions as the file
+/// `limit` says it is killed.
+const COPY: &str = r#"limit=$(cat limit)
+while read -r offset length; do
+  { echo "$offset $length"; head -c "$length"; } >> copy
+  echo "$offset $length"
+  limit=$((limit - 1))
+  if [ "$limit" = 0 ]; then kill -9 $$; fi
+done
+"#;
+
+/// The script with its limit, where the service's folder is.
+fn script(folder: &Path, limit: u64) -> String {
+    let folder = folder.display();
+    let script = format!("cd {folder}\n{COPY}");
+    let path = format!("{folder}/copy.sh");
+    std::fs::write(&path, script).expect("a script");
+    std::fs::write(format!("{folder}/limit"), limit.to_string()).expect("a limit");
+    path
+}
+
+/// The scan into the script.
+fn copying<'a>(script: &'a str, more: &[&'a str]) -> Vec<&'a str> {
+    let mut words = vec!["scan", "--json", "--state", "s", "--save-every", "0"];
+    words.extend(more);
+    words.extend(["small", "--command", "sh", script]);
+    words
+}
+
+#[test]
+fn a_checksum_goes_on_after_kills_and_is_that_of_one_scan() {
+    let service = Service::start_with(&contents(), &slow());
+    let words = [
+        "scan",
+        "--json",
+        "--state",
+        "s",
+        "--save-every",
+        "0",
+        "small",
+    ];
+    let detached = [&words[..], &["--detach"]].concat();
+    let mut folder = None;
+    let mut service = Some(service);
+    let mut before = 0;
+    for round in 1..=2 {
+        let killed = service
+            .take()
+            .unwrap_or_else(|| Service::start_in(folder.take().expect("a folder"), &slow()));
+        let (is_good, text) = killed.run(&detached);
+        assert!(is_good, "{text}");
+        let task = until_some_is_read(&killed, (round * 2) << 20);
+        let resumed = task["resumed_bytes"].as_u64().expect("a number");
+        assert!((resumed > 0) == (round > 1), "{task}");
+        assert!(resumed >= before, "{task}");
+        before = resumed;
+        folder = Some(killed.kill());
+    }
+    let service = Service::start_in(folder.expect("a folder"), &config(""));
+    let resumed = service.json(&words);
+    assert_eq!(resumed["state"], "finished");
+    assert_eq!(resumed["done_bytes"], BYTES);
+    let before = resumed["resumed_bytes"].as_u64().expect("a number");
+    // What was given to the sink and not yet summed may be lost, and no more.
+    assert!(before >= 1 << 20, "{resumed}");
+    let read: u64 = ["free_bytes", "idle_bytes", "paid_bytes"]
+        .iter()
+        .map(|kind| resumed[kind].as_u64().expect("a number"))
+        .sum();
+    assert_eq!(read, BYTES as u64 - before, "nothing was read again");
+    assert!(!service.path("s").exists(), "it is of no more use");
+    let whole = service.json(&["scan", "--json", "small"]);
+    assert_eq!(resumed["outcome"], whole["outcome"]);
+    service.end();
+}
+
+#[test]
+fn a_program_that_is_killed_gets_what_it_has_not_acknowledged_and_nothing_twice() {
+    let service = Service::start(&contents(), "");
+    let script = script(&service.path(""), 20);
+    let text = service.refuses(&copying(&script, &[]));
+    assert!(text.contains("signal: 9"), "{text}");
+    assert!(text.contains("the same command goes on"), "{text}");
+    assert!(service.path("s").exists());
+    std::fs::write(service.path("limit"), "0").expect("no limit");
+    let task = service.json(&copying(&script, &[]));
+    assert_eq!(task["outcome"], "the program ended with exit status: 0");
+    assert!(task["resumed_bytes"].as_u64() > Some(0), "{task}");
+    assert!(assembled(&service.path("copy")) == contents());
+    assert!(!service.path("s").exists(), "all is acknowledged");
+    service.end();
+}
+
+#[test]
+fn a_service_that_is_stopped_leaves_what_its_program_has_not_had() {
+    let service = Service::start_with(&contents(), &slow());
+    let script = script(&service.path(""), 0);
+    let (is_good, text) = service.run(&copying(&script, &["--detach"]));
+    assert!(is_good, "{text}");
+    until_some_is_read(&service, 1 << 20);
+    let folder = service.end();
+    let service = Service::start_in(folder, &config(""));
+    let task = service.json(&copying(&script, &[]));
+    assert!(task["resumed_bytes"].as_u64() >= Some(1 << 20), "{task}");
+    assert!(assembled(&service.path("copy")) == contents());
+    service.end();
+}
+
+#[test]
+fn a_program_that_ends_early_or_talks_nonsense_is_told_of() {
+    let service = Service::start(&contents(), "");
+    for (script, more, problem) in [
+        ("exit 3", &[][..], "ended with exit status: 3"),
+        ("exit 0", &[], "the program took no more"),
+        (
+            "cat >/dev/null; exit 4",
+            &["--state", "s"],
+            "the program ended with exit status: 4; 16777216 bytes are left",
+        ),
+        (
+            "echo nonsense; cat >/dev/null",
+            &["--state", "s"],
+            "the program answered \"nonsense\": expected \"OFFSET LENGTH\" of a portion",
+        ),
+        (
+            "read line; echo 16777215 7; cat >/dev/null",
+            &["--state", "s"],
+            "answered \"16777215 7\": expected a portion that it was given",
+        ),
+    ] {
+        let mut words = vec!["scan", "small"];
+        words.extend(more);
+        words.extend(["--command", "sh", "-c", script]);
+        let text = service.refuses(&words);
+        assert!(text.contains(problem), "{script}: {text}");
+    }
+    service.end();
+}
+
+/// A service that has begun a scan of the small volume, whose state is in `s`.
+fn with_a_state() -> Service {
+    let service = Service::start_with(&contents(), &slow());
+    let words = ["scan", "small", "--state", "s", "--save-every", "0"];
+    let (is_good, text) = service.run(&[&words[..], &["--detach"]].concat());
+    assert!(is_good, "{text}");
+    until_some_is_read(&service, 1 << 20);
+    let text = service.refuses(&words);
+    assert!(text.contains("task 1 uses it: expected its end"), "{text}");
+    let (is_good, text) = service.run(&["ctl", "abort", "1"]);
+    assert!(is_good, "{text}");
+    let folder = service.end();
+    Service::start_in(folder, &slow())
+}
+
+#[test]
+fn a_state_of_something_else_is_refused_with_what_was_expected() {
+    let service = with_a_state();
+    let good = std::fs::read(service.path("s")).expect("a state");
+    let mut version = good.clone();
+    version[8] = 9;
+    let mut flipped = good.clone();
+    flipped[20] ^= 1;
+    std::fs::write(service.path("version"), version).expect("written");
+    std::fs::write(service.path("flipped"), flipped).expect("written");
+    std::fs::write(service.path("cut"), &good[..good.len() - 3]).expect("written");
+    std::fs::write(service.path("garbage"), "garbage, no state").expect("written");
+    std::fs::create_dir(service.path("folder")).expect("a folder");
+    for (file, volume, command, problem) in [
+        (
+            "s",
+            "all",
+            "",
+            "s: the state of a scan of volume small of drive rz26",
+        ),
+        (
+            "s",
+            "small",
+            "cat",
+            "s: the state of a scan into a checksum: expected one into a program",
+        ),
+        (
+            "version",
+            "small",
+            "",
+            "version: byte 8: version 9 of a scan's state: expected 1",
+        ),
+        ("flipped", "small", "", "flipped: "),
+        ("cut", "small", "", "cut: the blocks that are left: byte "),
+        (
+            "garbage",
+            "small",
+            "",
+            "garbage: byte 0: this is no state of a scan: expected",
+        ),
+        ("folder", "small", "", "folder: "),
+        (
+            "nowhere/s",
+            "small",
+            "",
+            "nowhere/s: No such file or directory",
+        ),
+    ] {
+        let mut words = vec!["scan", volume, "--state", file];
+        if !command.is_empty() {
+            words.extend(["--command", command]);
+        }
+        let text = service.refuses(&words);
+        assert!(text.contains(problem), "{file}: {text}");
+        assert_eq!(text.matches('\n').count(), 1, "{text}");
+    }
+    assert_eq!(std::fs::read(service.path("s")).expect("it stays"), good);
+    service.end();
+}

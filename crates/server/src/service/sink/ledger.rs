@@ -1,0 +1,329 @@
+//! What of a scan was dealt with, kept in a file now and then.
+
+use std::fs::File;
+use std::io::{self, BufReader};
+use std::ops::Range;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use block::{Extent, Lba, Sectors};
+use drive::Geometry;
+use scheduler::freeblock::Wanted;
+use tracing::{info, warn};
+
+use crate::control;
+use crate::service::scan_file::{Standing, Taker};
+
+/// The account of a scan that can be gone on with.
+pub(in crate::service) struct Ledger {
+    file: PathBuf,
+    pub(super) standing: Standing,
+    /// What was not dealt with.
+    left: Wanted,
+    /// What was not handed to the program, if one takes the blocks.
+    unread: Option<Wanted>,
+    /// The first block of the volume's first slice, and the end of its last one.
+    slices: Range<u64>,
+    every: Duration,
+    /// When it may be written next.
+    next: Instant,
+    /// Something was dealt with since it was written.
+    is_news: bool,
+    /// What the program said that makes no sense.
+    pub(super) complaint: Option<String>,
+}
+
+/// Writing takes up one part in so many of the time, or less. A choice: a large set in pieces has
+/// hundreds of megabytes.
+const WRITING: u32 = 100;
+
+impl Ledger {
+    /// Goes on with what the file says, or begins anew if there is none.
+    ///
+    /// # Errors
+    /// If the file is of another scan or cannot be used, or no file can be made there.
+    pub(super) fn open(
+        state: &control::ScanState,
+        begun: Standing,
+        geometry: &Arc<Geometry>,
+    ) -> Result<Self, String> {
+        let name = state.file.display();
+        if !state.file.is_absolute() || state.file.file_name().is_none() {
+            return Err(format!("{name}: expected a file's whole path"));
+        }
+        let at = |error: &dyn std::fmt::Display| format!("{name}: {error}");
+        let all = volume(&begun, geometry)?;
+        let first = all.extents().next().map_or(0, |extent| extent.start().0);
+        let end = all.extents().last().map_or(0, |extent| extent.end().0);
+        let (standing, left) = match File::open(&state.file) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => (begun, all),
+            Err(error) => return Err(at(&error)),
+            Ok(file) => {
+                let decoded = Standing::decode(geometry, BufReader::new(file));
+                let (standing, left) = decoded.map_err(|error| at(&error))?;
+                is_same(&standing, &begun).map_err(|problem| at(&problem))?;
+                let mut beyond = left.clone();
+                for extent in all.extents() {
+                    beyond.remove(extent);
+                }
+                if beyond.left() > 0 {
+                    return Err(at(&"blocks outside of the volume: expected its own"));
+                }
+                info!(file = %name, left = left.left(), "a scan is gone on with");
+                (standing, left)
+            }
+        };
+        let mut ledger = Ledger {
+            file: state.file.clone(),
+            unread: (standing.taker == Taker::Program).then(|| left.clone()),
+            standing,
+            left,
+            slices: first..end,
+            every: Duration::from_secs(state.every_s),
+            next: Instant::now(),
+            is_news: false,
+            complaint: None,
+        };
+        // Whether it can be written is known now, and not after hours.
+        ledger.write().map_err(|error| at(&error))?;
+        Ok(ledger)
+    }
+
+    /// What is still to be read.
+    pub(super) fn left(&self) -> &Wanted {
+        &self.left
+    }
+
+    /// The checksum has the bytes from `offset` of the volume on.
+    pub(super) fn summed(&mut self, offset: u64, bytes: &[u8]) {
+        self.standing.sum.add(offset, bytes);
+        if let Some(extent) = self.extent(offset, bytes.len() as u64) {
+            self.left.remove(extent);
+        }
+        self.is_news = true;
+        self.save_if_due();
+    }
+
+    /// The program is about to be given these bytes of the volume.
+    pub(super) fn handed_over(&mut self, offset: u64, length: u64) {
+        let extent = self.extent(offset, length);
+        if let (Some(unread), Some(extent)) = (&mut self.unread, extent) {
+            unread.remove(extent);
+        }
+    }
+
+    /// The program says that it has dealt with these bytes of the volume.
+    ///
+    /// # Errors
+    /// If it was not given them.
+    pub(super) fn acknowledged(&mut self, offset: u64, length: u64) -> Result<(), String> {
+        let given = self.extent(offset, length).filter(|extent| {
+            let mut lbas = extent.start().0..extent.end().0;
+            let unread = self.unread.as_ref();
+            unread.is_some_and(|unread| lbas.all(|lba| !unread.contains(Lba(lba))))
+        });
+        let Some(extent) = given else {
+            return Err(format!(
+                "the program answered \"{offset} {length}\": expected a portion that it was given"
+            ));
+        };
+        self.left.remove(extent);
+        self.is_news = true;
+        self.save_if_due();
+        Ok(())
+    }
+
+    /// The program has ended well: it has dealt with all that it was given.
+    pub(super) fn all_acknowledged(&mut self) {
+        if let Some(unread) = &self.unread {
+            self.left = unread.clone();
+        }
+    }
+
+    /// Writes it if it is time.
+    pub(super) fn save_if_due(&mut self) {
+        // What is done needs no file: it is removed at the end.
+        if self.is_news && self.left.left() > 0 && Instant::now() >= self.next {
+            self.save();
+        }
+    }
+
+    /// Writes it.
+    pub(in crate::service) fn save(&mut self) {
+        if let Err(error) = self.write() {
+            let file = self.file.display();
+            warn!(%file, %error, "where a scan stands could not be written: the file is of before");
+        }
+    }
+
+    fn write(&mut self) -> io::Result<()> {
+        let began = Instant::now();
+        let written = self.standing.save(&self.left, &self.file);
+        let ended = Instant::now();
+        let least = match self.every.is_zero() {
+            // Whoever wants it written after each portion pays for that.
+            true => Duration::ZERO,
+            false => (ended - began) * WRITING,
+        };
+        self.next = ended + self.every.max(least);
+        self.is_news = false;
+        written
+    }
+
+    /// The scan has ended: what is to be said of that. The file goes if nothing is left.
+    pub(super) fn close(&mut self) -> String {
+        let file = self.file.display();
+        if self.left.left() > 0 {
+            let bytes = self.left.left() * u64::from(self.standing.block_bytes);
+            let text = format!("; {bytes} bytes are left: the same command goes on from {file}");
+            self.save();
+            return text;
+        }
+        if let Err(error) = std::fs::remove_file(&self.file) {
+            return format!("; {file}, which is of no more use, stays: {error}");
+        }
+        String::new()
+    }
+
+    /// Blocks of the drive. At the ends of the volume with the rest of the slices there, which are
+    /// wanted as a whole.
+    ///
+    /// ```text
+    ///        | volume           |
+    ///   | slice | slice | ... | slice |
+    ///   <------->  what removes the first one
+    /// ```
+    fn extent(&self, offset: u64, length: u64) -> Option<Extent> {
+        let block = u64::from(self.standing.block_bytes);
+        let end = offset.checked_add(length)?;
+        let is_whole = offset.is_multiple_of(block) && length.is_multiple_of(block);
+        if length == 0 || end > self.standing.length || !is_whole {
+            return None;
+        }
+        let first = match offset {
+            0 => self.slices.start,
+            _ => (self.standing.offset + offset) / block,
+        };
+        let past = match end == self.standing.length {
+            true => self.slices.end,
+            false => (self.standing.offset + end) / block,
+        };
+        Extent::new(Lba(first), Sectors(past - first)).ok()
+    }
+}
+
+/// All blocks of the volume.
+fn volume(standing: &Standing, geometry: &Arc<Geometry>) -> Result<Wanted, String> {
+    let block = u64::from(standing.block_bytes);
+    let first = Lba(standing.offset / block);
+    let extent = Extent::new(first, Sectors(standing.length / block));
+    let extent = extent.map_err(|error| error.to_string())?;
+    let mut all = Wanted::none(geometry);
+    all.add(extent).map_err(|error| error.to_string())?;
+    Ok(all)
+}
+
+/// Whether a scan that was begun is the one that is asked for.
+fn is_same(found: &Standing, asked: &Standing) -> Result<(), String> {
+    let place = |standing: &Standing| {
+        format!(
+            "volume {} of drive {} ({} bytes from {} on, in blocks of {})",
+            standing.volume, standing.drive, standing.length, standing.offset, standing.block_bytes
+        )
+    };
+    if place(found) != place(asked) {
+        return Err(format!(
+            "the state of a scan of {}: expected one of {}",
+            place(found),
+            place(asked)
+        ));
+    }
+    let taker = |taker| match taker {
+        Taker::Checksum => "a checksum",
+        Taker::Program => "a program",
+    };
+    if found.taker != asked.taker {
+        return Err(format!(
+            "the state of a scan into {}: expected one into {}",
+            taker(found.taker),
+            taker(asked.taker)
+        ));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::service::set_sum::SetSum;
+
+    /// A drive whose blocks are kept by slices of many.
+    fn large() -> Arc<Geometry> {
+        let entry = drive::catalog::find("modern-20tb").expect("it is shipped");
+        entry.profile().expect("a profile").geometry
+    }
+
+    fn standing(taker: Taker) -> Standing {
+        Standing {
+            drive: "disk".to_owned(),
+            volume: "db".to_owned(),
+            // Not where a slice begins or ends.
+            offset: 4096 * 1003,
+            length: 4096 * 5,
+            block_bytes: 4096,
+            taker,
+            sum: SetSum::default(),
+        }
+    }
+
+    fn ledger(folder: &tempfile::TempDir, taker: Taker) -> Result<Ledger, String> {
+        let state = control::ScanState {
+            file: folder.path().join("s"),
+            every_s: 0,
+        };
+        Ledger::open(&state, standing(taker), &large())
+    }
+
+    #[test]
+    fn slices_at_the_edges_of_a_volume_are_dealt_with_by_what_of_them_is_in_it() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let mut ledger = ledger(&folder, Taker::Program).expect("a file");
+        assert!(ledger.left().left() > 5, "slices of more than a block");
+        ledger.handed_over(0, 4096 * 5);
+        let shorter = ledger.acknowledged(0, 4096 * 6);
+        assert!(shorter.expect_err("past the end").contains("expected"));
+        assert!(ledger.acknowledged(1, 4096).is_err(), "half a block");
+        assert_eq!(ledger.acknowledged(0, 4096 * 5), Ok(()));
+        assert_eq!(ledger.left().left(), 0);
+        assert_eq!(ledger.close(), "");
+        assert!(!folder.path().join("s").exists());
+    }
+
+    #[test]
+    fn what_was_not_given_is_not_acknowledged() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let mut ledger = ledger(&folder, Taker::Program).expect("a file");
+        let wanted = ledger.left().left();
+        assert!(ledger.acknowledged(0, 4096 * 5).is_err());
+        assert_eq!(ledger.left().left(), wanted);
+        ledger.all_acknowledged();
+        assert_eq!(ledger.left().left(), wanted, "nothing was handed over");
+    }
+
+    #[test]
+    fn blocks_outside_of_the_volume_are_refused() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let mut all = Wanted::none(&large());
+        let far = Extent::new(Lba(1_000_000), Sectors(5_000)).expect("an extent");
+        all.add(far).expect("on the drive");
+        let file = folder.path().join("s");
+        let saved = standing(Taker::Checksum).save(&all, &file);
+        saved.expect("it is written");
+        let problem = ledger(&folder, Taker::Checksum).err().expect("refused");
+        assert!(
+            problem.ends_with("blocks outside of the volume: expected its own"),
+            "{problem}"
+        );
+    }
+}
