@@ -11,19 +11,19 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock, mpsc};
 use std::time::{Duration, Instant};
 
-use tracing::{info, warn};
+use tracing::info;
 
-use crate::config::{self, Access, Config, ConfigError, Listen, Places};
+use crate::config::{self, Access, Config, ConfigError, Places};
 use crate::control::notify::Activated;
 use crate::control::{self, Changes, Steer};
 use crate::event_loop::EventLoop;
 use crate::front_end::fuse;
-use crate::listener::{Directory, Listener, Seats, Shown, Terms};
+use crate::listener::{Directory, Listener, Seats, Shown};
 use crate::mailbox::Mailbox;
 use crate::status::{self, Status};
-use crate::tls::Security;
 
 mod devices;
+mod doors;
 mod drives;
 pub mod scan_file;
 mod scanning;
@@ -31,6 +31,7 @@ pub mod set_sum;
 mod sink;
 
 use devices::Devices;
+use doors::{Welcome, listen};
 use drives::Drive;
 
 /// Why a service could not begin.
@@ -424,73 +425,6 @@ fn directory(drives: &[Drive]) -> Directory {
         offers: offers.into(),
         places: places.into(),
     }
-}
-
-/// What all ways in share: how many may come, and the count of those who were sent away.
-struct Welcome<'a> {
-    seats: &'a Seats,
-    refused: &'a Arc<AtomicU64>,
-}
-
-fn listen(
-    config: &Config,
-    shown: &Shown,
-    mut activated: Activated,
-    welcome: &Welcome<'_>,
-) -> Result<Vec<Listener>, ServeError> {
-    let mut listeners = Vec::new();
-    for nbd in &config.nbd {
-        let shown = Arc::clone(shown);
-        let terms = Terms {
-            security: secured(nbd)?,
-            longest: Duration::from_secs(u64::from(config.limits.handshake_s)),
-            seats: welcome.seats.clone(),
-            refused: Arc::clone(welcome.refused),
-        };
-        let (what, listener) = match &nbd.listen {
-            Listen::Unix(path) => {
-                let made = path.parent().map_or(Ok(()), std::fs::create_dir_all);
-                let listener = made.and_then(|()| Listener::unix(path, shown, terms));
-                (path.display().to_string(), listener)
-            }
-            Listen::Tcp(address) => (address.to_string(), Listener::tcp(*address, shown, terms)),
-            Listen::Activated(name) => (
-                format!("socket {name} of systemd"),
-                inherited(&mut activated, name, shown, terms),
-            ),
-        };
-        listeners.push(listener.map_err(|error| ServeError::Listen { what, error })?);
-    }
-    for name in activated.names() {
-        warn!(
-            name,
-            "a socket of systemd is not used: expected [[nbd]] with activated = its name"
-        );
-    }
-    Ok(listeners)
-}
-
-fn inherited(
-    activated: &mut Activated,
-    name: &str,
-    shown: Shown,
-    terms: Terms,
-) -> io::Result<Listener> {
-    match activated.take_named(name) {
-        Some(socket) => Listener::inherited(socket, shown, terms),
-        None => Err(io::Error::new(
-            io::ErrorKind::NotFound,
-            "systemd opened no socket of that name: expected it as FileDescriptorName=",
-        )),
-    }
-}
-
-/// How a listener's clients are secured.
-fn secured(nbd: &config::Nbd) -> Result<Security, ServeError> {
-    Security::load(nbd.tls.as_ref()).map_err(|unusable| ServeError::Listen {
-        what: "[nbd.tls]".to_owned(),
-        error: io::Error::other(unusable),
-    })
 }
 
 /// One mount a drive: a slow one must not hold up the others.

@@ -7,18 +7,19 @@
 //!   flush ---------> engine's flushes --------------------------> answer
 //! ```
 //!
-//! What begins or ends within a block is in `edges`.
+//! What begins or ends within a block is in `edges`, what front ends other than NBD ask in `posted`.
 
 use block::{Class, Direction, Durability, Extent, Finished, Request, RequestId, Sectors, Status};
 
-use super::{EventLoop, Stopping};
+use super::EventLoop;
 use crate::arena::{Buffer, Memory};
 use crate::back_end::{Punch, Span};
-use crate::mailbox::{Contents, Posted, Reply};
+use crate::mailbox::Reply;
 use crate::nbd::request::Header;
 use crate::operation::{Ask, Failed, Pace, Space};
 
 mod edges;
+mod posted;
 
 use edges::Edges;
 
@@ -408,97 +409,6 @@ impl EventLoop {
     pub(super) fn give_back(&mut self, bytes: Bytes) {
         if let Bytes::Own(buffer) = bytes {
             self.arena.free(buffer);
-        }
-    }
-
-    /// Begins what was posted, in its order, as far as there is room; whether anything began.
-    pub(super) fn begin_posted(&mut self) -> bool {
-        let mut is_any = false;
-        while let Some(posted) = self.posted.pop_front() {
-            match self.begin_post(posted) {
-                Ok(()) => is_any = true,
-                Err(posted) => {
-                    self.posted.push_front(posted);
-                    break;
-                }
-            }
-        }
-        is_any
-    }
-
-    fn begin_post(&mut self, posted: Posted) -> Result<(), Posted> {
-        let operation = Operation {
-            export: posted.export,
-            ask: posted.ask,
-            offset: posted.offset,
-            length: posted.length,
-        };
-        if let Err(failed) = self.check(&operation, &posted.contents) {
-            (posted.reply)(Err(failed));
-            return Ok(());
-        }
-        let Some(bytes) = self.bytes_of_post(&operation, &posted.contents) else {
-            return Err(posted);
-        };
-        let from = From::Posted(posted.reply);
-        match self.begin(from, operation, bytes) {
-            Ok(()) => Ok(()),
-            Err(Stalled { from, bytes }) => {
-                self.give_back(bytes);
-                let From::Posted(reply) = from else {
-                    unreachable!("it was posted");
-                };
-                Err(Posted { reply, ..posted })
-            }
-        }
-    }
-
-    /// Memory for a posted operation's bytes, with those of a write in it; nothing if there is none
-    /// now.
-    fn bytes_of_post(&mut self, operation: &Operation, contents: &Contents) -> Option<Bytes> {
-        match (contents, operation.ask) {
-            (Contents::Lent(lent), Ask::Read | Ask::Write { .. }) => {
-                Some(Bytes::Lent(lent.memory()))
-            }
-            (Contents::Owned(given), Ask::Write { .. }) => {
-                let mut bytes = self.bytes_for(operation)?;
-                if let Bytes::Own(buffer) = &mut bytes {
-                    buffer.bytes_mut().copy_from_slice(given);
-                }
-                Some(bytes)
-            }
-            _ => self.bytes_for(operation),
-        }
-    }
-
-    /// Whether a posted operation makes sense. Those of connections were checked by the protocol.
-    fn check(&self, operation: &Operation, contents: &Contents) -> Result<(), Failed> {
-        let Some(export) = self.exports.get(operation.export) else {
-            return Err(Failed::Invalid);
-        };
-        if self.stopping != Stopping::No {
-            return Err(Failed::ShuttingDown);
-        }
-        let end = operation.offset.checked_add(operation.length);
-        let is_inside = end.is_some_and(|end| end <= export.length);
-        let carries = match (operation.ask, contents) {
-            (Ask::Write { .. }, _) | (Ask::Read, Contents::Lent(_)) => {
-                contents.length() == operation.length
-            }
-            _ => true,
-        };
-        // What is lent has no room for the rest of a block.
-        let block = u64::from(self.shape.block_bytes);
-        let is_whole = operation.offset.is_multiple_of(block)
-            && operation.length.is_multiple_of(block)
-            || matches!(contents, Contents::Owned(_));
-        if !carries || !is_inside || !is_whole {
-            return Err(Failed::Invalid);
-        }
-        let is_long = operation.length > self.bounds.longest as u64;
-        match operation.ask {
-            Ask::Read | Ask::Write { .. } | Ask::Cache if is_long => Err(Failed::TooLong),
-            _ => Ok(()),
         }
     }
 }

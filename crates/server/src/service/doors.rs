@@ -1,0 +1,85 @@
+//! The sockets through which NBD clients come in.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::time::Duration;
+
+use tracing::warn;
+
+use super::ServeError;
+use crate::config::{self, Config, Listen};
+use crate::control::notify::Activated;
+use crate::listener::{Listener, Seats, Shown, Terms};
+use crate::tls::Security;
+
+/// What all ways in share: how many may come, and the count of those who were sent away.
+pub(super) struct Welcome<'a> {
+    pub(super) seats: &'a Seats,
+    pub(super) refused: &'a Arc<AtomicU64>,
+}
+
+/// Opens all NBD sockets.
+///
+/// # Errors
+/// If one cannot be had, with its name.
+pub(super) fn listen(
+    config: &Config,
+    shown: &Shown,
+    mut activated: Activated,
+    welcome: &Welcome<'_>,
+) -> Result<Vec<Listener>, ServeError> {
+    let mut listeners = Vec::new();
+    for nbd in &config.nbd {
+        let shown = Arc::clone(shown);
+        let terms = Terms {
+            security: secured(nbd)?,
+            longest: Duration::from_secs(u64::from(config.limits.handshake_s)),
+            seats: welcome.seats.clone(),
+            refused: Arc::clone(welcome.refused),
+        };
+        let (what, listener) = match &nbd.listen {
+            Listen::Unix(path) => {
+                let made = path.parent().map_or(Ok(()), std::fs::create_dir_all);
+                let listener = made.and_then(|()| Listener::unix(path, shown, terms));
+                (path.display().to_string(), listener)
+            }
+            Listen::Tcp(address) => (address.to_string(), Listener::tcp(*address, shown, terms)),
+            Listen::Activated(name) => (
+                format!("socket {name} of systemd"),
+                inherited(&mut activated, name, shown, terms),
+            ),
+        };
+        listeners.push(listener.map_err(|error| ServeError::Listen { what, error })?);
+    }
+    for name in activated.names() {
+        warn!(
+            name,
+            "a socket of systemd is not used: expected [[nbd]] with activated = its name"
+        );
+    }
+    Ok(listeners)
+}
+
+fn inherited(
+    activated: &mut Activated,
+    name: &str,
+    shown: Shown,
+    terms: Terms,
+) -> io::Result<Listener> {
+    match activated.take_named(name) {
+        Some(socket) => Listener::inherited(socket, shown, terms),
+        None => Err(io::Error::new(
+            io::ErrorKind::NotFound,
+            "systemd opened no socket of that name: expected it as FileDescriptorName=",
+        )),
+    }
+}
+
+/// How a listener's clients are secured.
+fn secured(nbd: &config::Nbd) -> Result<Security, ServeError> {
+    Security::load(nbd.tls.as_ref()).map_err(|unusable| ServeError::Listen {
+        what: "[nbd.tls]".to_owned(),
+        error: io::Error::other(unusable),
+    })
+}
