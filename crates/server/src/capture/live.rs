@@ -15,6 +15,8 @@ use super::recorder::Recorder;
 pub struct LiveEngine {
     engine: Engine,
     recorder: Option<Recorder>,
+    /// The tasks that were begun; those that have ended, too.
+    tasks: Vec<TaskId>,
 }
 
 impl LiveEngine {
@@ -23,6 +25,7 @@ impl LiveEngine {
         LiveEngine {
             engine,
             recorder: None,
+            tasks: Vec::new(),
         }
     }
 
@@ -101,6 +104,7 @@ impl LiveEngine {
             }
         });
         let result = self.engine.begin_task(now, order);
+        self.tasks.extend(result.as_ref().ok());
         if let Some(order) = captured {
             self.record(|| Event::BeginTask(now, order, Taken::from(&result)));
         }
@@ -132,6 +136,14 @@ impl LiveEngine {
     pub fn abort_task(&mut self, now: Instant, id: TaskId) -> Result<(), UnknownTask> {
         let result = self.engine.abort_task(now, id);
         self.task_changed(now, id, TaskChange::Abort, result)
+    }
+
+    /// Gives all tasks up, whoever has begun them: nothing is read for them any more.
+    pub fn leave_tasks(&mut self, now: Instant) {
+        for id in std::mem::take(&mut self.tasks) {
+            // Those that have ended are not known any more.
+            let _ = self.abort_task(now, id);
+        }
     }
 
     /// See [`Engine::promote_task`].

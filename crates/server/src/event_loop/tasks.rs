@@ -283,9 +283,8 @@ impl EventLoop {
     pub(super) fn leave_tasks(&mut self) {
         for task in &mut self.tasks {
             task.sink = None;
-            // Those that have ended are not under way.
-            let _ = self.engine.abort_task(self.now, task.id);
         }
+        self.engine.leave_tasks(self.now);
         self.look_after_tasks();
     }
 
