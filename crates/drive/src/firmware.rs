@@ -42,6 +42,18 @@ pub struct Bus {
     pub write_block: Duration,
 }
 
+impl Bus {
+    /// A bus that carries so many megabytes (10^6 bytes) a second both ways, of blocks of so many
+    /// bytes.
+    pub fn at(mb_s: f64, block_bytes: u32) -> Bus {
+        let block = Duration::from_nanos((f64::from(block_bytes) * 1e3 / mb_s).round() as u64);
+        Bus {
+            read_block: block,
+            write_block: block,
+        }
+    }
+}
+
 /// Until where the drive goes on reading after the last block that was asked for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LookAhead {

@@ -132,6 +132,8 @@ pub struct Emulated {
     pub look_ahead: Switch,
     /// Off takes away what the drive has.
     pub write_cache: Switch,
+    /// Megabytes a second of its bus, if not that of the system on which it was measured.
+    pub bus_mb_s: Option<f64>,
     /// Standard deviation of a seek's duration, which no belief knows, in nanoseconds.
     pub seek_noise_ns: u64,
     /// What happens to the drive by chance.

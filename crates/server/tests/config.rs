@@ -330,6 +330,11 @@ fn each_key_of_an_emulated_drive_wrong_once_is_named() {
             "drive[0].back_end.write_cache: \"off\": expected true or false",
         ),
         (
+            "bus_mb_s = 80",
+            "bus_mb_s = 0",
+            "drive[0].back_end.bus_mb_s: 0: expected megabytes a second, from 0.1",
+        ),
+        (
             "seek_noise_us = 0",
             "seek_noise_us = -1",
             "drive[0].back_end.seek_noise_us: -1: expected microseconds",

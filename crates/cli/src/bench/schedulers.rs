@@ -39,6 +39,9 @@ pub struct Arguments {
     /// How many times as slow as the drive everything is. The kernel's own times are not stretched
     #[arg(long, value_name = "S", default_value_t = 1.0)]
     time_scale: f64,
+    /// The speed of the drive's bus, so that it carries what the medium reads
+    #[arg(long, value_name = "MB_S", default_value_t = 80.0)]
+    bus_mb_s: f64,
     /// The standard deviation of a seek's duration
     #[arg(long, value_name = "US", default_value_t = 0.0)]
     seek_noise_us: f64,
@@ -302,6 +305,7 @@ drive = "{drive}"
 image = "{image}"
 time_scale = {scale}
 seek_noise_us = {noise}
+bus_mb_s = {bus}
 look_ahead = false
 write_cache = false
 
@@ -318,6 +322,7 @@ socket = "{control}"
         drive = arguments.drive,
         scale = arguments.time_scale,
         noise = arguments.seek_noise_us,
+        bus = arguments.bus_mb_s,
         image = place(".img"),
         nbd = place(".nbd"),
         mount = place(""),
@@ -511,6 +516,7 @@ mod tests {
             belief: None,
             time_scale: 1.0,
             seek_noise_us: 60.0,
+            bus_mb_s: 80.0,
             impact_percent: 1.0,
             depth: 16,
             seconds: 1,

@@ -11,8 +11,8 @@ use server::control::{self, Bounds, Listeners, Plane, listen, listen_http};
 use server::service::Running;
 use tempfile::TempDir;
 
-use crate::output::{Failure, write_file};
-use crate::simulate::{profile, profile_text};
+use crate::output::Failure;
+use crate::simulate::profile;
 
 /// A service with one emulated drive. It ends with this.
 pub struct Demonstration {
@@ -42,10 +42,7 @@ impl Demonstration {
             .prefix("headtime-demo-")
             .tempdir()
             .map_err(|error| Failure::failed(format!("a temporary folder: {error}")))?;
-        let file = folder.path().join("drive.toml");
-        let text = on_its_bus(&profile_text(DRIVE)?)?;
-        write_file(&file, &text)?;
-        let drive = profile(&file.display().to_string())?;
+        let drive = profile(DRIVE)?;
         let scale = scale.times();
         let places = Places::of_this_user(folder.path());
         let config = Config::parse("the demonstration", &configuration(scale), &places)
@@ -87,31 +84,6 @@ impl Drop for Demonstration {
     }
 }
 
-/// The profile's text, with the drive's own bus.
-fn on_its_bus(text: &str) -> Result<String, Failure> {
-    let block_ms = 512.0 / BUS_MB_S / 1e3;
-    let (mut found, mut section) = (0, "");
-    let mut changed = String::with_capacity(text.len());
-    for line in text.lines() {
-        if line.starts_with('[') {
-            section = line;
-        }
-        match line.split_once(" = ") {
-            Some((key @ ("read_block_ms" | "write_block_ms"), _)) if section == "[bus]" => {
-                found += 1;
-                changed += &format!("{key} = {block_ms}\n");
-            }
-            _ => changed += &format!("{line}\n"),
-        }
-    }
-    match found {
-        2 => Ok(changed),
-        _ => Err(Failure::failed(format!(
-            "the profile of {DRIVE} has {found} times of a block on the bus: expected 2"
-        ))),
-    }
-}
-
 fn configuration(scale: f64) -> String {
     format!(
         r#"
@@ -121,11 +93,12 @@ policy = "{POLICY}"
 belief = "emulated"
 [drive.back_end]
 kind = "emulated"
-drive = "drive.toml"
+drive = "{DRIVE}"
 image = "disk.img"
 time_scale = {scale}
 look_ahead = true
 write_cache = false
+bus_mb_s = {BUS_MB_S}
 seek_noise_us = {SEEK_NOISE_US}
 [[drive.volume]]
 name = "{VOLUME}"

@@ -144,12 +144,7 @@ impl Truth {
             given.write_cache.unwrap_or_default().switch(),
         );
         if let Some(mb_s) = given.bus_mb_s {
-            let block_nanos = f64::from(belief.block_bytes) * 1e3 / mb_s;
-            let block = Duration::from_nanos(block_nanos.round() as u64);
-            belief.bus = Bus {
-                read_block: block,
-                write_block: block,
-            };
+            belief.bus = Bus::at(mb_s, belief.block_bytes);
         }
         belief
     }

@@ -116,6 +116,7 @@ impl Kind {
                 "time_scale",
                 "look_ahead",
                 "write_cache",
+                "bus_mb_s",
                 "seek_noise_us",
                 "seed",
             ],
@@ -133,7 +134,7 @@ impl Kind {
 }
 
 /// The keys of all kinds: a mistyped key is found before the kind is known.
-const KEYS: [&str; 18] = [
+const KEYS: [&str; 19] = [
     "kind",
     "size",
     "path",
@@ -143,6 +144,7 @@ const KEYS: [&str; 18] = [
     "time_scale",
     "look_ahead",
     "write_cache",
+    "bus_mb_s",
     "seek_noise_us",
     "seed",
     "confirm",
@@ -168,6 +170,10 @@ fn emulated(table: &Table<'_>, places: &Places) -> Result<Emulated, ConfigError>
     let noise = table
         .get("seek_noise_us")
         .map(|value| value.number(0.0..=100_000.0, "microseconds, from 0 to 100000"));
+    let bus = table.get("bus_mb_s").map(|value| {
+        // Choices: a tenth of the first SCSI bus, and more than 32 lanes of today.
+        value.number(0.1..=1e6, "megabytes a second, from 0.1 to 1000000")
+    });
     let seed = table.get("seed");
     let seed = seed.map(|value| value.whole(0..=i64::MAX as u64, "a whole number from 0"));
     Ok(Emulated {
@@ -176,6 +182,7 @@ fn emulated(table: &Table<'_>, places: &Places) -> Result<Emulated, ConfigError>
         time_scale: scale.transpose()?.unwrap_or(1.0),
         look_ahead: switch(table, "look_ahead", Switch::On)?,
         write_cache: switch(table, "write_cache", Switch::On)?,
+        bus_mb_s: bus.transpose()?,
         seek_noise_ns: (noise.transpose()?.unwrap_or(0.0) * 1e3).round() as u64,
         seed: seed.transpose()?.unwrap_or(1),
     })

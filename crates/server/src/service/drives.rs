@@ -4,6 +4,7 @@ use std::io;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use drive::firmware::Bus;
 use drive::{Imperfections, Profile, VirtualDrive, catalog};
 use engine::{Engine, Limits, Rules};
 use scheduler::freeblock::{Caution, Ranges, SameTrack};
@@ -411,7 +412,10 @@ fn of_image(
 }
 
 fn emulation(emulated: &config::Emulated, belief: Option<Arc<Profile>>) -> Result<Parts, String> {
-    let truth = profile(&emulated.drive)?.switched(emulated.look_ahead, emulated.write_cache);
+    let mut truth = profile(&emulated.drive)?.switched(emulated.look_ahead, emulated.write_cache);
+    if let Some(mb_s) = emulated.bus_mb_s {
+        truth.bus = Bus::at(mb_s, truth.block_bytes);
+    }
     let truth = Arc::new(truth);
     let imperfections = Imperfections {
         seek_noise: block::Duration::from_nanos(emulated.seek_noise_ns),

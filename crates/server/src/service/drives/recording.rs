@@ -2,6 +2,7 @@
 
 use std::fs::File;
 
+use drive::firmware::Bus;
 use engine::Limits;
 
 use crate::capture::{Belief, Recorder, Setting, Tasks, Tracking};
@@ -24,6 +25,9 @@ pub(super) fn begin(
     let belief = match (&config.belief, &config.back_end) {
         (config::Belief::Profile(model), _) => Belief::plain(text(model)?),
         (_, BackEnd::Emulated(emulated)) => Belief {
+            bus_block: emulated
+                .bus_mb_s
+                .map(|mb_s| Bus::at(mb_s, block_bytes).read_block),
             look_ahead: emulated.look_ahead,
             write_cache: emulated.write_cache,
             ..Belief::plain(text(&emulated.drive)?)
