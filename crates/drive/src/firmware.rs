@@ -43,10 +43,9 @@ pub struct Bus {
 }
 
 impl Bus {
-    /// A bus that carries so many megabytes (10^6 bytes) a second both ways, of blocks of so many
-    /// bytes.
-    pub fn at(mb_s: f64, block_bytes: u32) -> Bus {
-        let block = Duration::from_nanos((f64::from(block_bytes) * 1e3 / mb_s).round() as u64);
+    /// A bus of this rate both ways, in megabytes (10^6 bytes) a second, for blocks of so many bytes.
+    pub fn at(rate: f64, block_bytes: u32) -> Bus {
+        let block = Duration::from_nanos((f64::from(block_bytes) * 1e3 / rate).round() as u64);
         Bus {
             read_block: block,
             write_block: block,

@@ -363,17 +363,22 @@ fn each_key_of_an_emulated_drive_wrong_once_is_named() {
             ),
         ),
     ] {
-        assert!(DEFAULT.contains(from), "{from}");
-        let line = 1 + DEFAULT[..DEFAULT.find(from).unwrap()].matches('\n').count();
-        let error = parse(&DEFAULT.replacen(from, to, 1)).expect_err(to);
-        let text = format!("{}: {}", error.key, error.problem);
-        assert!(
-            text.starts_with(complaint),
-            "{to}\n is {error}\nnot {complaint}"
-        );
-        let table = error.problem.starts_with("missing") || error.key.ends_with(']');
-        assert!(table || error.line == line, "{error}: line {line}");
+        complains(from, to, complaint);
     }
+}
+
+/// Of the default with `to` in the place of `from`, where that stands.
+fn complains(from: &str, to: &str, complaint: &str) {
+    assert!(DEFAULT.contains(from), "{from}");
+    let line = 1 + DEFAULT[..DEFAULT.find(from).unwrap()].matches('\n').count();
+    let error = parse(&DEFAULT.replacen(from, to, 1)).expect_err(to);
+    let text = format!("{}: {}", error.key, error.problem);
+    assert!(
+        text.starts_with(complaint),
+        "{to}\n is {error}\nnot {complaint}"
+    );
+    let table = error.problem.starts_with("missing") || error.key.ends_with(']');
+    assert!(table || error.line == line, "{error}: line {line}");
 }
 
 proptest! {
