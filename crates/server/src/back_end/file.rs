@@ -365,6 +365,14 @@ impl BackEnd for Image {
                 };
                 self.ended(job, result);
             }
+            Operation::Punch {
+                key,
+                what: Punch::Zero(pace),
+                span,
+            } if -result == libc::EOPNOTSUPP => {
+                // Some file systems, tmpfs for one, make holes only: zeroes all the same.
+                self.punch(key, Punch::Free(pace), span, ring);
+            }
             Operation::Punch { key, what, span } => {
                 let result = match (result, what) {
                     (0.., _) => Ok(()),

@@ -24,12 +24,13 @@ struct Step {
 
 fn step() -> impl Strategy<Value = Step> {
     let durability = prop_oneof![Just(Durability::Volatile), Just(Durability::Durable)];
+    let space = prop_oneof![Just(Space::MayBeFreed), Just(Space::Kept)];
     let ask = prop_oneof![
         3 => Just(Ask::Read),
         3 => durability.clone().prop_map(|durability| Ask::Write { durability }),
-        2 => durability.clone().prop_map(|durability| Ask::Zero {
+        2 => (durability.clone(), space).prop_map(|(durability, space)| Ask::Zero {
             durability,
-            space: Space::MayBeFreed,
+            space,
             pace: Pace::Any,
         }),
         1 => durability.prop_map(|durability| Ask::Trim { durability }),
@@ -103,6 +104,7 @@ proptest! {
         for medium in [
             Medium::Memory,
             Medium::File,
+            Medium::Tmpfs,
             Medium::Emulated,
             Medium::CoarseFile,
             Medium::CoarseDrive,

@@ -36,6 +36,8 @@ pub struct Served {
 pub enum Medium {
     Memory,
     File,
+    /// A file on a file system that makes holes and no zeroes.
+    Tmpfs,
     /// A drive of 2.1 million blocks of which the first ones are offered, a thousand times as fast.
     Emulated,
     /// A file with blocks of eight of the model's.
@@ -68,7 +70,11 @@ pub const LONGEST: u32 = 1 << 20;
 impl Served {
     /// So many bytes of memory, or of a file.
     pub fn plain(medium: Medium, bytes: u64) -> Served {
-        let folder = tempfile::tempdir().expect("a folder");
+        let folder = match medium {
+            Medium::Tmpfs => tempfile::tempdir_in("/dev/shm"),
+            _ => tempfile::tempdir(),
+        };
+        let folder = folder.expect("a folder");
         let image = folder.path().join("image");
         if medium.is_drive() {
             let truth = match medium.is_coarse() {
