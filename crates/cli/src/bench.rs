@@ -13,6 +13,7 @@ pub mod simulate;
 
 /// What to measure.
 #[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
 pub struct Arguments {
     #[command(subcommand)]
     what: What,
@@ -39,3 +40,8 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         What::Schedulers(arguments) => schedulers::run(arguments),
     }
 }
+
+const EXAMPLES: &str = "Examples:
+  headtime bench simulate
+  headtime bench serve --rounds 9
+  headtime bench schedulers --seconds 15 --rounds 1";

@@ -169,8 +169,9 @@ fn fio_finds_what_it_wrote_in_an_image_in_parts_of_blocks() {
 #[test]
 fn requests_of_a_loop_device_are_under_way_side_by_side() {
     const DEPTH: usize = 32;
-    /// How often it is looked before the test has failed. A choice: some seconds.
-    const LOOKS: usize = 1_000_000;
+    /// How often it is looked before the test has failed. A choice: about a minute, because fio
+    /// takes seconds to begin on a machine that is busy.
+    const LOOKS: usize = 20_000_000;
     if !has("fio") {
         return;
     }
