@@ -36,7 +36,7 @@ struct Headtime {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// How fast the simulator is.
+    /// How fast it is: the simulator, the service, and our order beside the kernel's
     Bench(bench::Arguments),
     /// Look at a running service, and tell it what to do.
     Ctl(ctl::Arguments),
