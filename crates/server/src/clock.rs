@@ -61,11 +61,11 @@ impl Clock {
         Instant::ZERO + self.scale.model(self.origin.elapsed())
     }
 
-    /// How long, in real time, until it shows `then`; nothing if it did before.
-    pub fn until(&self, then: Instant) -> time::Duration {
+    /// When, in real time, it shows `then`.
+    pub fn moment(&self, then: Instant) -> time::Instant {
         // Rounded up, or the loop would wake up just before.
         let real = self.scale.real(then.since(Instant::ZERO)) + time::Duration::from_nanos(1);
-        (self.origin + real).saturating_duration_since(time::Instant::now())
+        self.origin + real
     }
 
     /// How much slower than real time it goes.

@@ -396,9 +396,12 @@ impl EventLoop {
             patrol,
         ];
         let next = wakeups.into_iter().flatten().min();
-        let longest = next.map(|then| self.clock.until(then));
-        let rest = rest(fewest).min(longest.unwrap_or(time::Duration::MAX));
-        self.ring.submit_and_wait(rest, longest)?;
+        let until = next.map(|then| self.clock.moment(then));
+        let mut rest = rest(fewest);
+        if let Some(until) = until {
+            rest = rest.min(until.saturating_duration_since(time::Instant::now()));
+        }
+        self.ring.submit_and_wait(rest, until)?;
         self.now = self.clock.now();
         self.tally.reach(self.now);
         while let Some((ticket, result)) = self.ring.next_end() {
