@@ -332,9 +332,12 @@ socket = "{control}"
     )
 }
 
-/// A loop device. It is detached when it is dropped.
+/// A loop device. When it is dropped it is detached, and its queue is as it was: the kernel keeps
+/// that for whoever is the next to use the device.
 struct LoopDevice {
     path: PathBuf,
+    /// What its queue's settings were.
+    was: Vec<(&'static str, String)>,
 }
 
 impl LoopDevice {
@@ -355,9 +358,18 @@ impl LoopDevice {
                 said.trim()
             )));
         }
-        let device = LoopDevice {
+        let mut device = LoopDevice {
             path: PathBuf::from(said.trim()),
+            was: Vec::new(),
         };
+        let scheduler = device.get("scheduler")?;
+        // The one in brackets; the depth is the device's while it has none.
+        let chosen = scheduler.split(['[', ']']).nth(1).unwrap_or("none");
+        device.set("scheduler", "none")?;
+        for key in ["nr_requests", "rotational"] {
+            device.was.push((key, device.get(key)?));
+        }
+        device.was.push(("scheduler", chosen.to_owned()));
         device.set("rotational", "1")?;
         Ok(device)
     }
@@ -373,9 +385,20 @@ impl LoopDevice {
         self.set("scheduler", name)
     }
 
-    fn set(&self, key: &str, value: &str) -> Result<(), Failure> {
+    fn key(&self, key: &str) -> PathBuf {
         let name = self.path.file_name().unwrap_or_default();
-        let path = Path::new("/sys/block").join(name).join("queue").join(key);
+        Path::new("/sys/block").join(name).join("queue").join(key)
+    }
+
+    fn get(&self, key: &str) -> Result<String, Failure> {
+        let path = self.key(key);
+        let text = fs::read_to_string(&path);
+        let text = text.map(|text| text.trim().to_owned());
+        text.map_err(|error| Failure::failed(format!("{}: {error}", path.display())))
+    }
+
+    fn set(&self, key: &str, value: &str) -> Result<(), Failure> {
+        let path = self.key(key);
         fs::write(&path, value)
             .map_err(|error| Failure::failed(format!("{} = {value}: {error}", path.display())))
     }
@@ -383,6 +406,10 @@ impl LoopDevice {
 
 impl Drop for LoopDevice {
     fn drop(&mut self) {
+        let _ = self.set("scheduler", "none");
+        for (key, value) in &self.was {
+            let _ = self.set(key, value);
+        }
         let mut command = Command::new(LOSETUP.program);
         let _ = command.arg("--detach").arg(&self.path).status();
     }
