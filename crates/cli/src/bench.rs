@@ -6,6 +6,7 @@ use clap::{Args, Subcommand};
 
 use crate::output::Failure;
 
+mod loop_device;
 mod rig;
 mod schedulers;
 mod serve;
