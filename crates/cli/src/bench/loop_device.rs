@@ -3,6 +3,10 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::thread;
+use std::time::Duration;
+
+use rustix::ioctl::{IntegerSetter, Opcode, ioctl};
 
 use super::rig::Needed;
 use crate::output::Failure;
@@ -20,12 +24,10 @@ pub enum Depth {
 pub const LEAST: &str = "4";
 const LOOP: &str = "128";
 
-/// A loop device. When it is dropped it is detached, and its queue is as it was: the kernel keeps
-/// that for whoever is the next to use the device.
+/// A loop device. When it is dropped it is detached and removed: a queue that was made shorter stays
+/// so for whoever has the device next, whatever its length is set to (seen on Linux 6.18).
 pub struct LoopDevice {
     pub path: PathBuf,
-    /// What its queue's settings were.
-    was: Vec<(&'static str, String)>,
 }
 
 impl LoopDevice {
@@ -50,18 +52,9 @@ impl LoopDevice {
                 said.trim()
             )));
         }
-        let mut device = LoopDevice {
+        let device = LoopDevice {
             path: PathBuf::from(said.trim()),
-            was: Vec::new(),
         };
-        let scheduler = device.get("scheduler")?;
-        // The one in brackets; the depth is the device's while it has none.
-        let chosen = scheduler.split(['[', ']']).nth(1).unwrap_or("none");
-        device.set("scheduler", "none")?;
-        for key in ["nr_requests", "rotational"] {
-            device.was.push((key, device.get(key)?));
-        }
-        device.was.push(("scheduler", chosen.to_owned()));
         device.set("rotational", "1")?;
         Ok(device)
     }
@@ -80,20 +73,9 @@ impl LoopDevice {
         self.set("scheduler", name)
     }
 
-    fn key(&self, key: &str) -> PathBuf {
-        let name = self.path.file_name().unwrap_or_default();
-        Path::new("/sys/block").join(name).join("queue").join(key)
-    }
-
-    fn get(&self, key: &str) -> Result<String, Failure> {
-        let path = self.key(key);
-        let text = fs::read_to_string(&path);
-        let text = text.map(|text| text.trim().to_owned());
-        text.map_err(|error| Failure::failed(format!("{}: {error}", path.display())))
-    }
-
     fn set(&self, key: &str, value: &str) -> Result<(), Failure> {
-        let path = self.key(key);
+        let name = self.path.file_name().unwrap_or_default();
+        let path = Path::new("/sys/block").join(name).join("queue").join(key);
         fs::write(&path, value)
             .map_err(|error| Failure::failed(format!("{} = {value}: {error}", path.display())))
     }
@@ -101,14 +83,38 @@ impl LoopDevice {
 
 impl Drop for LoopDevice {
     fn drop(&mut self) {
-        let _ = self.set("scheduler", "none");
-        for (key, value) in &self.was {
-            let _ = self.set(key, value);
-        }
         let mut command = Command::new(LOSETUP.program);
         let _ = command.arg("--detach").arg(&self.path).status();
+        let name = self.path.file_name().unwrap_or_default().to_string_lossy();
+        let number = name.trim_start_matches("loop").parse();
+        let (Ok(number), Ok(control)) = (number, fs::File::open("/dev/loop-control")) else {
+            return;
+        };
+        // The last close of a device may come a moment after it was detached.
+        for _ in 0..REMOVALS {
+            if removed(&control, number) {
+                return;
+            }
+            thread::sleep(PAUSE);
+        }
     }
 }
+
+/// Takes a loop device away; whether that was done.
+#[allow(
+    unsafe_code,
+    reason = "a request of the loop driver that no library has"
+)]
+fn removed(control: &fs::File, number: usize) -> bool {
+    // SAFETY: LOOP_CTL_REMOVE takes a number and no memory (linux/loop.h).
+    unsafe { ioctl(control, IntegerSetter::<LOOP_CTL_REMOVE>::new_usize(number)) }.is_ok()
+}
+
+const LOOP_CTL_REMOVE: Opcode = 0x4C81;
+
+/// How often it is tried, and how long it is waited in between. Choices: a second in all.
+const REMOVALS: u32 = 20;
+const PAUSE: Duration = Duration::from_millis(50);
 
 /// What attaches and detaches them.
 pub const LOSETUP: Needed = Needed {

@@ -180,9 +180,6 @@ fn requests_of_a_loop_device_are_under_way_side_by_side() {
     let Some(device) = scene.loop_device() else {
         return;
     };
-    // Whoever had the device before may have left it with a shorter queue.
-    device.set("scheduler", "none");
-    device.set("nr_requests", "128");
     let at = scene.home.path().join("control");
     fs::create_dir(&at).expect("a folder");
     mount("none", &at, "fusectl", MountFlags::empty(), c"").expect("mounted");

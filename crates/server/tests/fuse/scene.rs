@@ -146,13 +146,6 @@ pub struct LoopDevice {
 }
 
 impl LoopDevice {
-    /// Sets something of its queue.
-    pub fn set(&self, key: &str, value: &str) {
-        let name = self.device.trim_start_matches("/dev/");
-        let path = format!("/sys/block/{name}/queue/{key}");
-        std::fs::write(&path, value).unwrap_or_else(|error| panic!("{path} = {value}: {error}"));
-    }
-
     /// Mounts what is on it.
     pub fn mount(&self, at: &Path) -> Mounted {
         std::fs::create_dir_all(at).expect("a folder");
