@@ -40,6 +40,8 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let names = std::env::var_os("LISTEN_FDNAMES");
     let activated = Activated::take(names.as_ref()).map_err(Failure::failed)?;
     let (control, bounds) = (config.control.clone(), bounds(&config));
+    // Before anybody can come: who tells it to end while it begins is heard when it has begun.
+    let signals = Signals::new([SIGINT, SIGTERM, SIGHUP]).map_err(Failure::failed)?;
     let running =
         Running::begin(config, arguments.config.clone(), activated).map_err(Failure::input)?;
     let plane = Plane::begin(
@@ -57,7 +59,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     ))?;
     let notifier = notifier()?;
     say(&notifier, &Message::Ready);
-    listen_to_signals(&running)?;
+    listen_to_signals(&running, signals)?;
     running.wait();
     say(&notifier, &Message::Stopping);
     drop(plane);
@@ -115,8 +117,7 @@ fn say(notifier: &Notifier, message: &Message) {
 
 /// SIGINT and SIGTERM end the service, SIGHUP has its configuration read again; the watchdog is fed
 /// for as long as the service answers.
-fn listen_to_signals(running: &Arc<Running>) -> Result<(), Failure> {
-    let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP]).map_err(Failure::failed)?;
+fn listen_to_signals(running: &Arc<Running>, mut signals: Signals) -> Result<(), Failure> {
     let service = Arc::clone(running);
     let listening = thread::Builder::new().name("signals".into());
     listening
