@@ -17,6 +17,9 @@ GUEST := $(CURDIR)/target/guest
 # a browser for the status page.
 SUITE_PACKAGES := procps mount fio qemu-utils libnbd-bin e2fsprogs xfsprogs btrfs-progs fuse3 chromium
 
+# What the service is measured with and beside.
+BENCH_PACKAGES := fio mount fuse3 nbdkit qemu-system-common
+
 # Built once and kept beside what is built from here: 2 minutes on 2 cores.
 TOOLS := $(CURDIR)/target/tools
 DENY := $(TOOLS)/bin/cargo-deny
@@ -34,7 +37,7 @@ FSX_OPERATIONS ?= 50000
 SECONDS_PER_TARGET ?= 60
 
 .PHONY: help setup tools guest-setup suites-setup demo test guest suites suites-long suites-of xfstests tidy \
-	bench fuzz
+	bench bench-service fuzz
 
 help: ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -84,6 +87,7 @@ suites-long: suites-setup ## The same with more of fsx, and more kills under a l
 	KILLS=$(KILLS) cargo test --locked --package headtime --test killed
 
 suites-of: setup ## Programs of libnbd's and nbd's tests, that were built elsewhere (PROGRAMS=dir)
+	@.ci/packages socat
 	cargo build --locked --package headtime
 	.ci/suites-of "$(PROGRAMS)" target/debug/headtime
 
@@ -96,6 +100,12 @@ tidy: setup ## Only the rules of STYLE that a program can check
 
 bench: setup ## How many requests a CPU second simulates
 	cargo run --release --locked --package headtime -- bench simulate
+
+bench-service: setup ## The service beside nbdkit and QEMU, our order beside the kernel's (12 minutes, root)
+	@.ci/packages $(BENCH_PACKAGES)
+	cargo build --release --locked --package headtime
+	target/release/headtime bench serve --rounds 9
+	target/release/headtime bench schedulers --seconds 15 --rounds 3
 
 fuzz: setup $(FUZZ) ## Look for inputs that break a parser, SECONDS_PER_TARGET each
 	@rustup toolchain list | grep -q ^nightly || rustup toolchain install nightly --profile minimal
