@@ -4,29 +4,12 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use guest::{Failed, Guest, Output};
+use guest::Guest;
 
-/// Runs the script and answers with what it printed. None if something is not installed, which is
-/// said, and is a failure in CI.
-#[allow(clippy::print_stdout, reason = "what was skipped is said in the log")]
-fn run(guest: Result<Guest, Failed>, script: &str) -> Option<String> {
-    match guest.and_then(|guest| guest.run(script)) {
-        Ok(Output {
-            status: 0, text, ..
-        }) => Some(text),
-        Ok(Output {
-            status,
-            text,
-            kernel,
-        }) => panic!("the script ended with {status}:\n{text}\nits kernel:\n{kernel}"),
-        Err(missing @ Failed::Missing { .. }) => {
-            assert_ne!(std::env::var("CI").as_deref(), Ok("true"), "{missing}");
-            println!("skipped: {missing}");
-            None
-        }
-        Err(other) => panic!("{other}"),
-    }
-}
+#[path = "../../server/tests/guest/run.rs"]
+mod run;
+
+use run::run;
 
 /// The program without what a debugger needs, which would not fit into the guest's memory.
 fn headtime(folder: &Path) -> PathBuf {

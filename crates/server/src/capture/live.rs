@@ -15,7 +15,7 @@ use super::recorder::Recorder;
 pub struct LiveEngine {
     engine: Engine,
     recorder: Option<Recorder>,
-    /// The tasks that were begun; those that have ended, too.
+    /// The tasks that were begun. Those that have ended go when the next one begins.
     tasks: Vec<TaskId>,
 }
 
@@ -104,6 +104,7 @@ impl LiveEngine {
             }
         });
         let result = self.engine.begin_task(now, order);
+        self.tasks.retain(|&id| self.engine.task(id).is_some());
         self.tasks.extend(result.as_ref().ok());
         if let Some(order) = captured {
             self.record(|| Event::BeginTask(now, order, Taken::from(&result)));

@@ -34,24 +34,14 @@ impl EventLoop {
             return self.cut_off(place);
         }
         if self.connections[place].outbox.has_more() {
-            // What was answered meanwhile: nothing else may come that would send it.
+            // It was answered while the kernel was busy: nothing else may come that would send it.
             self.note_answered(place);
         }
-        let connection = &mut self.connections[place];
-        let is_full = std::mem::take(&mut connection.is_full);
-        if connection.outbox.has_more() {
-            // It was answered while the kernel was busy with what was before.
-            self.note_answered(place);
-        }
-        if is_full {
+        if std::mem::take(&mut self.connections[place].is_full) {
             self.read_on(place);
         }
-        let Some(connection) = self.connections.get(place) else {
+        if !self.connections.contains(place) {
             return;
-        };
-        if !connection.outbox.is_sending() && !connection.outbox.is_empty() {
-            // It was answered while the kernel was busy with what was sent now.
-            self.note_answered(place);
         }
         self.leave_if_done(place);
     }
