@@ -18,11 +18,13 @@ use scheduler::ordering::{Drive, Level, Newcomer, Next};
 use scheduler::{Ordering, Policy, Sight};
 
 use crate::background::Background;
+use crate::explanation::Log;
 use crate::forecast::{Head, Route};
 use crate::limits::Limits;
 use crate::sent::{Manner, Planned, Purpose, Sent, Step};
 use crate::slots::{End, Parts, Slots};
 
+mod explaining;
 mod flush;
 mod gaps;
 mod parts;
@@ -57,6 +59,8 @@ pub struct Engine {
     background: Option<Box<Background>>,
     tracking: Option<Box<Tracking>>,
     transfers: Option<Box<Transfers>>,
+    /// What held the head lately, if somebody may ask.
+    log: Option<Box<Log>>,
     flushes: Flushes,
     /// When a request was last here.
     busy: Instant,
@@ -95,6 +99,7 @@ impl Engine {
             background: None,
             tracking: None,
             transfers: None,
+            log: None,
             flushes: Flushes::default(),
             busy: Instant::ZERO,
             ended_last: Instant::ZERO,
@@ -270,6 +275,7 @@ impl Engine {
             .unwrap_or_else(|| panic!("{id:?} ended, which is not at the drive"));
         let sent = self.at_drive.remove(place).expect("a place in the queue");
         self.settled = false;
+        self.remember(now, &sent, &outcome);
         if matches!(sent.purpose, Purpose::Flush) {
             return self.flushed(now, outcome.status);
         }

@@ -13,6 +13,7 @@
 pub mod background;
 pub mod changes;
 pub mod engine;
+pub mod explanation;
 pub mod forecast;
 pub mod lifecycle;
 pub mod limits;
