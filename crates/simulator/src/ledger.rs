@@ -11,10 +11,12 @@
 use block::{Account, BufferHit, Direction, Duration, Finished, Instant, Status};
 use hdrhistogram::Histogram;
 
+use crate::run::Part;
+
 mod report;
 mod requests;
 
-pub use report::{AccountMeans, HeadTime, Hits, Report, Response, Side};
+pub use report::{AccountMeans, HeadTime, Hits, PartFigures, Report, Response, Side};
 pub use requests::{Format, RequestsFile};
 
 /// Running sums over the requests that have ended.
@@ -24,6 +26,8 @@ pub struct Ledger {
     actuators: u8,
     reads: Tally,
     writes: Tally,
+    /// By part of the load, if it has several.
+    parts: Vec<(String, Tally)>,
     /// From the first arrival to the last end.
     span: Option<(Instant, Instant)>,
 }
@@ -76,12 +80,20 @@ impl Ledger {
             actuators,
             reads: Tally::new(),
             writes: Tally::new(),
+            parts: Vec::new(),
             span: None,
         }
     }
 
-    /// Adds a request that has ended.
-    pub fn record(&mut self, finished: &Finished) {
+    /// The same, with sums for each of these parts of the load besides.
+    pub fn with_parts(mut self, names: Vec<String>) -> Self {
+        let parts = names.into_iter().map(|name| (name, Tally::new()));
+        self.parts = parts.collect();
+        self
+    }
+
+    /// Adds a request of a part of the load that has ended.
+    pub fn record(&mut self, part: Part, finished: &Finished) {
         self.span = Some(match self.span {
             None => (finished.submitted, finished.at),
             Some((first, last)) => (first.min(finished.submitted), last.max(finished.at)),
@@ -89,6 +101,9 @@ impl Ledger {
         match finished.request.direction {
             Direction::Read => self.reads.record(finished),
             Direction::Write => self.writes.record(finished),
+        }
+        if let Some((_, tally)) = self.parts.get_mut(usize::from(part.0)) {
+            tally.record(finished);
         }
     }
 

@@ -25,7 +25,7 @@ pub mod scan;
 pub mod shared;
 
 pub use device::Device;
-pub use load::{Arrival, Demand, Load, LoadError};
+pub use load::{Arrival, Demand, Load, LoadError, Part};
 pub use scan::{AfterLoad, Point, Scan};
 pub use shared::{Known, Shared, Turns};
 
@@ -253,9 +253,17 @@ struct Course<'a, L: ?Sized> {
 /// What the engine is not told of the requests that it holds.
 #[derive(Default)]
 struct Outside {
-    /// (number, arrival), by the number under which the engine knows the request.
-    known: Vec<(u64, Instant)>,
+    /// By the number under which the engine knows the request.
+    known: Vec<Arrived>,
     free: Vec<u32>,
+}
+
+/// A request that has arrived.
+#[derive(Clone, Copy)]
+struct Arrived {
+    number: u64,
+    at: Instant,
+    part: Part,
 }
 
 impl<L: Load + ?Sized> Course<'_, L> {
@@ -293,11 +301,11 @@ impl<L: Load + ?Sized> Course<'_, L> {
         ledger: &mut Ledger,
         watch: &mut W,
     ) -> Result<(), RunError> {
-        let (number, arrived) = self.outside.leave(finished.request.id);
+        let Arrived { number, at, part } = self.outside.leave(finished.request.id);
         finished.request.id = RequestId(number);
-        finished.waited += finished.submitted.since(arrived);
-        finished.submitted = arrived;
-        ledger.record(&finished);
+        finished.waited += finished.submitted.since(at);
+        finished.submitted = at;
+        ledger.record(part, &finished);
         watch.finished(&finished)?;
         self.ran.requests += 1;
         self.ran.end = self.now;
@@ -308,7 +316,7 @@ impl<L: Load + ?Sized> Course<'_, L> {
                 scanned: self.scan.as_ref().map(Watched::share),
             });
         }
-        self.arrivals.on_finished(self.now, &finished)
+        self.arrivals.on_finished(self.now, part, &finished)
     }
 
     /// Gives the engine what is due, until it is full.
@@ -328,9 +336,11 @@ impl<L: Load + ?Sized> Course<'_, L> {
                 direction,
                 extent,
                 class,
+                part,
             } = arrival.demand;
+            let at = arrival.at;
             let request = Request {
-                id: self.outside.enter(number, arrival.at),
+                id: self.outside.enter(Arrived { number, at, part }),
                 direction,
                 extent,
                 class,
@@ -377,21 +387,21 @@ impl<L: Load + ?Sized> Course<'_, L> {
 }
 
 impl Outside {
-    fn enter(&mut self, number: u64, arrived: Instant) -> RequestId {
+    fn enter(&mut self, arrived: Arrived) -> RequestId {
         let slot = match self.free.pop() {
             Some(slot) => {
-                self.known[slot as usize] = (number, arrived);
+                self.known[slot as usize] = arrived;
                 slot
             }
             None => {
-                self.known.push((number, arrived));
+                self.known.push(arrived);
                 self.known.len() as u32 - 1
             }
         };
         RequestId(u64::from(slot))
     }
 
-    fn leave(&mut self, id: RequestId) -> (u64, Instant) {
+    fn leave(&mut self, id: RequestId) -> Arrived {
         self.free.push(id.0 as u32);
         self.known[id.0 as usize]
     }

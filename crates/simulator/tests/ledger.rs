@@ -6,7 +6,7 @@ use block::{
 };
 use proptest::prelude::*;
 use simulator::ledger::{Format, Ledger, RequestsFile, Response};
-use simulator::run::{Ran, Watch};
+use simulator::run::{Part, Ran, Watch};
 
 fn finished(number: u64, direction: Direction, submitted: u64, waited: u64, seek: u64) -> Finished {
     Finished {
@@ -74,7 +74,7 @@ proptest! {
                 true => (Direction::Write, &mut writes),
                 false => (Direction::Read, &mut reads),
             };
-            ledger.record(&finished(number as u64, direction, submitted, waited, seek));
+            ledger.record(Part::ONLY, &finished(number as u64, direction, submitted, waited, seek));
             side.push(waited + seek);
         }
         let report = ledger.report(&Ran::default());
@@ -114,9 +114,44 @@ fn an_empty_ledger_has_no_means() {
 }
 
 #[test]
+fn each_part_has_the_figures_of_its_own_requests_over_the_span_of_all() {
+    let names = ["urgent".to_owned(), "bulk".to_owned()];
+    let mut ledger = Ledger::new(512, 1).with_parts(names.to_vec());
+    for number in 0..10 {
+        let millis = 1_000_000 * number;
+        let urgent = finished(number, Direction::Read, 50 * millis, 3_000_000, 7_000_000);
+        ledger.record(Part(0), &urgent);
+        let bulk = finished(number, Direction::Write, 100 * millis, 0, 100_000_000);
+        ledger.record(Part(1), &bulk);
+        ledger.record(Part(1), &bulk);
+    }
+    let report = ledger.report(&Ran::default());
+    assert_eq!(report.span_ms, 1000.0);
+    let [urgent, bulk] = report.parts.as_slice() else {
+        panic!("two parts: {:?}", report.parts);
+    };
+    assert_eq!(
+        (urgent.name.as_str(), bulk.name.as_str()),
+        ("urgent", "bulk")
+    );
+    assert_eq!((urgent.side.requests, bulk.side.requests), (10, 20));
+    assert_eq!(
+        (urgent.requests_per_second, bulk.requests_per_second),
+        (10.0, 20.0)
+    );
+    assert_eq!(bulk.megabytes_per_second, 20.0 * 4096.0 / 1e6);
+    let mean = |side: &simulator::ledger::Side| side.response.expect("requests").mean_ms;
+    assert_eq!((mean(&urgent.side), mean(&bulk.side)), (10.0, 100.0));
+    assert_eq!(report.all.requests, 30);
+}
+
+#[test]
 fn shares_of_head_time_add_up() {
     let mut ledger = Ledger::new(512, 2);
-    ledger.record(&finished(0, Direction::Read, 0, 500_000, 1_500_000));
+    ledger.record(
+        Part::ONLY,
+        &finished(0, Direction::Read, 0, 500_000, 1_500_000),
+    );
     let ran = Ran {
         idle: Duration::from_micros(250),
         ..Ran::default()

@@ -30,6 +30,23 @@ pub struct Report {
     pub reads: Side,
     /// Writes alone.
     pub writes: Side,
+    /// Each part of the load, if it has several.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub parts: Vec<PartFigures>,
+}
+
+/// The figures of one part of a load.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct PartFigures {
+    /// What it is called.
+    pub name: String,
+    /// Requests per second of the run's span.
+    pub requests_per_second: f64,
+    /// Millions of bytes per second of the run's span.
+    pub megabytes_per_second: f64,
+    /// Its requests.
+    #[serde(flatten)]
+    pub side: Side,
 }
 
 /// The figures of the requests of one direction, or of both.
@@ -140,6 +157,21 @@ impl Ledger {
             all: self.side(&all),
             reads: self.side(&self.reads),
             writes: self.side(&self.writes),
+            parts: self
+                .parts
+                .iter()
+                .map(|(name, tally)| self.part(name, tally, span))
+                .collect(),
+        }
+    }
+
+    fn part(&self, name: &str, tally: &Tally, span: Duration) -> PartFigures {
+        let bytes = u128::from(tally.blocks) * u128::from(self.block_bytes);
+        PartFigures {
+            name: name.to_owned(),
+            requests_per_second: per_second(u128::from(tally.requests), span),
+            megabytes_per_second: per_second(bytes, span) / 1e6,
+            side: self.side(tally),
         }
     }
 
