@@ -11,11 +11,15 @@
 use block::{Account, BufferHit, Direction, Duration, Finished, Instant, Status};
 use hdrhistogram::Histogram;
 
+use commands::Commands;
+
 use crate::run::Part;
 
+mod commands;
 mod report;
 mod requests;
 
+pub use commands::CommandFigures;
 pub use report::{AccountMeans, HeadTime, Hits, PartFigures, Report, Response, Side};
 pub use requests::{Format, RequestsFile};
 
@@ -28,8 +32,16 @@ pub struct Ledger {
     writes: Tally,
     /// By part of the load, if it has several.
     parts: Vec<(String, Tally)>,
+    commands: Commands,
     /// From the first arrival to the last end.
-    span: Option<(Instant, Instant)>,
+    span: Option<Span>,
+}
+
+/// A time in which something happened.
+#[derive(Clone, Copy, Debug)]
+struct Span {
+    first: Instant,
+    last: Instant,
 }
 
 /// The sums of one direction.
@@ -81,6 +93,7 @@ impl Ledger {
             reads: Tally::new(),
             writes: Tally::new(),
             parts: Vec::new(),
+            commands: Commands::new(),
             span: None,
         }
     }
@@ -94,10 +107,7 @@ impl Ledger {
 
     /// Adds a request of a part of the load that has ended.
     pub fn record(&mut self, part: Part, finished: &Finished) {
-        self.span = Some(match self.span {
-            None => (finished.submitted, finished.at),
-            Some((first, last)) => (first.min(finished.submitted), last.max(finished.at)),
-        });
+        self.span = Some(Span::around(self.span, finished.submitted, finished.at));
         match finished.request.direction {
             Direction::Read => self.reads.record(finished),
             Direction::Write => self.writes.record(finished),
@@ -105,6 +115,11 @@ impl Ledger {
         if let Some((_, tally)) = self.parts.get_mut(usize::from(part.0)) {
             tally.record(finished);
         }
+    }
+
+    /// Adds a command that could have the head from one moment on, and ended at another.
+    pub fn record_command(&mut self, began: Instant, ended: Instant) {
+        self.commands.record(began, ended);
     }
 
     /// How many requests ended within each step of the response time, for plots: the upper end of
@@ -121,11 +136,30 @@ impl Ledger {
     }
 }
 
+impl Span {
+    /// One that has both in it.
+    fn around(span: Option<Span>, first: Instant, last: Instant) -> Span {
+        span.map_or(Span { first, last }, |span| Span {
+            first: span.first.min(first),
+            last: span.last.max(last),
+        })
+    }
+
+    fn length(self) -> Duration {
+        self.last.since(self.first)
+    }
+}
+
+/// For times in nanoseconds.
+fn histogram() -> Histogram<u64> {
+    let mut histogram = Histogram::new_with_bounds(FINEST_NANOS, LONGEST_NANOS, DIGITS)
+        .expect("the bounds are in order, and there are fewer than six digits");
+    histogram.auto(false);
+    histogram
+}
+
 impl Tally {
     fn new() -> Self {
-        let mut histogram = Histogram::new_with_bounds(FINEST_NANOS, LONGEST_NANOS, DIGITS)
-            .expect("the bounds are in order, and there are fewer than six digits");
-        histogram.auto(false);
         Tally {
             requests: 0,
             errors: 0,
@@ -138,7 +172,7 @@ impl Tally {
             misses: 0,
             partial_hits: 0,
             full_hits: 0,
-            histogram,
+            histogram: histogram(),
         }
     }
 

@@ -16,10 +16,12 @@ use engine::Engine;
 
 use crate::ledger::Ledger;
 use crate::run::arrivals::Arrivals;
+use crate::run::heads::Heads;
 use crate::run::scan::Watched;
 
 mod arrivals;
 pub mod device;
+mod heads;
 pub mod load;
 pub mod scan;
 pub mod shared;
@@ -213,6 +215,7 @@ pub fn run<D: Device, L: Load + ?Sized, W: Watch + ?Sized>(
         arrivals: Arrivals::new(load, options, capacity)?,
         now: Instant::ZERO,
         outside: Outside::default(),
+        heads: Heads::default(),
         last_end: Instant::ZERO,
         is_idle: false,
         ran: Ran::default(),
@@ -241,6 +244,7 @@ struct Course<'a, L: ?Sized> {
     arrivals: Arrivals<'a, L>,
     now: Instant,
     outside: Outside,
+    heads: Heads,
     /// The latest end so far, as the drive reports it.
     last_end: Instant,
     /// No request is there, and one was.
@@ -277,6 +281,7 @@ impl<L: Load + ?Sized> Course<'_, L> {
     ) -> Result<(), RunError> {
         loop {
             while let Some(outcome) = drive.poll(self.now) {
+                ledger.record_command(self.heads.end(&outcome), outcome.at);
                 engine.complete(self.now, outcome.id, outcome);
             }
             while let Some(finished) = engine.poll_finished() {
@@ -288,6 +293,7 @@ impl<L: Load + ?Sized> Course<'_, L> {
             self.submit(engine)?;
             while let Some(command) = engine.poll(self.now) {
                 drive.submit(self.now, command).map_err(RunError::Drive)?;
+                self.heads.begin(self.now, command.id);
             }
             if drive.next_wakeup().is_none_or(|then| then > self.now) {
                 return Ok(());

@@ -34,6 +34,7 @@ pub fn report(setup: &Setup, runs: &[PolicyRun]) -> String {
     text.push_str(&table(runs));
     text.push('\n');
     text.push_str(&head_time(runs));
+    text.push_str(&commands(runs));
     text.push_str(&tracking(runs));
     text.push('\n');
     for run in runs {
@@ -217,6 +218,30 @@ fn head_time(runs: &[PolicyRun]) -> String {
             let _ = write!(text, "  {glyph} {name} {:.1} %", share * 100.0);
         }
         text.push('\n');
+    }
+    text
+}
+
+/// For how long commands held the head, and what somebody waits for who comes at any moment.
+fn commands(runs: &[PolicyRun]) -> String {
+    let width = name_width(runs);
+    let mut text = String::from("  commands\n");
+    for run in runs {
+        let Some(commands) = &run.report.commands else {
+            continue;
+        };
+        let _ = writeln!(
+            text,
+            "  {:width$}{} held the head for {} ms on average, p99 {}, at most {}; 3 to 16 ms {:.1} %; \
+             an arrival waits {} ms for the one that has it",
+            run.policy.name(),
+            grouped(commands.commands),
+            short(commands.mean_ms),
+            short(commands.p99_ms),
+            short(commands.max_ms),
+            commands.share_3_to_16_ms * 100.0,
+            short(commands.expected_wait_ms),
+        );
     }
     text
 }
