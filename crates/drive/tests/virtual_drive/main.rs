@@ -13,3 +13,4 @@ mod queue;
 mod small;
 mod switched;
 mod two_arms;
+mod write_rules;
