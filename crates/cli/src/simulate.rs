@@ -351,6 +351,7 @@ impl Setup {
             seed: self.truth.seed(),
             policy,
             limits: self.limits(policy)?,
+            preemption: None,
             background: self.scan.as_ref().map(|scan| scan.background().clone()),
         })
     }

@@ -8,8 +8,9 @@ use std::sync::Arc;
 
 use block::{Duration, Instant};
 use drive::{Imperfections, Profile, VirtualDrive};
-use engine::{Engine, Gaps, Limits, Rules, Tallies};
+use engine::{Engine, Gaps, Limits, Preempted, Rules, Tallies};
 use profiler::tracker::Mode;
+use scheduler::Preemption;
 use scheduler::background::{Order, Progress, TaskRefused};
 use scheduler::freeblock::Wanted;
 use scheduler::policy::NamedPolicy;
@@ -32,6 +33,8 @@ pub struct Scenario {
     pub policy: NamedPolicy,
     /// The engine's bounds.
     pub limits: Limits,
+    /// How larger requests step aside for more urgent ones.
+    pub preemption: Option<Preemption>,
     /// What is read in the background.
     pub background: Option<Background>,
 }
@@ -64,6 +67,8 @@ pub struct Played {
     pub told: Option<Tallies>,
     /// What the belief was used for at the end.
     pub mode: Mode,
+    /// What stepping aside came to.
+    pub preempted: Preempted,
 }
 
 /// What a background task came to.
@@ -128,6 +133,9 @@ impl Scenario {
         if !self.is_in_firmware() {
             engine = engine.with_tracking(self.policy);
         }
+        if let Some(rules) = self.preemption {
+            engine = engine.with_preemption(rules);
+        }
         let truth = Arc::clone(&self.truth);
         let mut drive = VirtualDrive::imperfect(truth, self.imperfections.clone(), self.seed);
         let mut ledger =
@@ -175,6 +183,7 @@ impl Scenario {
             scan,
             told: engine.told(),
             mode: engine.mode(),
+            preempted: engine.preempted(),
         })
     }
 }
