@@ -174,7 +174,9 @@ impl Arguments {
         };
         let scan = self.scan.plan(belief.as_ref().unwrap_or(&drive))?;
         let requests = match (&source, self.requests, until) {
-            (Source::Synthetic(_), None, None) if scan.is_none() => Some(DEFAULT_REQUESTS),
+            (Source::Synthetic(_) | Source::Mixture(_), None, None) if scan.is_none() => {
+                Some(DEFAULT_REQUESTS)
+            }
             (_, requests, _) => requests,
         };
         let policies = self.policy.iter().map(|name| policy(name));

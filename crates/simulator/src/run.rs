@@ -16,16 +16,18 @@ use engine::Engine;
 
 use crate::ledger::Ledger;
 use crate::run::arrivals::Arrivals;
+use crate::run::heads::Heads;
 use crate::run::scan::Watched;
 
 mod arrivals;
 pub mod device;
+mod heads;
 pub mod load;
 pub mod scan;
 pub mod shared;
 
 pub use device::Device;
-pub use load::{Arrival, Demand, Load, LoadError};
+pub use load::{Arrival, Demand, Load, LoadError, Part};
 pub use scan::{AfterLoad, Point, Scan};
 pub use shared::{Known, Shared, Turns};
 
@@ -213,6 +215,7 @@ pub fn run<D: Device, L: Load + ?Sized, W: Watch + ?Sized>(
         arrivals: Arrivals::new(load, options, capacity)?,
         now: Instant::ZERO,
         outside: Outside::default(),
+        heads: Heads::default(),
         last_end: Instant::ZERO,
         is_idle: false,
         ran: Ran::default(),
@@ -241,6 +244,7 @@ struct Course<'a, L: ?Sized> {
     arrivals: Arrivals<'a, L>,
     now: Instant,
     outside: Outside,
+    heads: Heads,
     /// The latest end so far, as the drive reports it.
     last_end: Instant,
     /// No request is there, and one was.
@@ -253,9 +257,17 @@ struct Course<'a, L: ?Sized> {
 /// What the engine is not told of the requests that it holds.
 #[derive(Default)]
 struct Outside {
-    /// (number, arrival), by the number under which the engine knows the request.
-    known: Vec<(u64, Instant)>,
+    /// By the number under which the engine knows the request.
+    known: Vec<Arrived>,
     free: Vec<u32>,
+}
+
+/// A request that has arrived.
+#[derive(Clone, Copy)]
+struct Arrived {
+    number: u64,
+    at: Instant,
+    part: Part,
 }
 
 impl<L: Load + ?Sized> Course<'_, L> {
@@ -269,6 +281,7 @@ impl<L: Load + ?Sized> Course<'_, L> {
     ) -> Result<(), RunError> {
         loop {
             while let Some(outcome) = drive.poll(self.now) {
+                ledger.record_command(self.heads.end(&outcome), outcome.at);
                 engine.complete(self.now, outcome.id, outcome);
             }
             while let Some(finished) = engine.poll_finished() {
@@ -280,6 +293,7 @@ impl<L: Load + ?Sized> Course<'_, L> {
             self.submit(engine)?;
             while let Some(command) = engine.poll(self.now) {
                 drive.submit(self.now, command).map_err(RunError::Drive)?;
+                self.heads.begin(self.now, command.id);
             }
             if drive.next_wakeup().is_none_or(|then| then > self.now) {
                 return Ok(());
@@ -293,11 +307,11 @@ impl<L: Load + ?Sized> Course<'_, L> {
         ledger: &mut Ledger,
         watch: &mut W,
     ) -> Result<(), RunError> {
-        let (number, arrived) = self.outside.leave(finished.request.id);
+        let Arrived { number, at, part } = self.outside.leave(finished.request.id);
         finished.request.id = RequestId(number);
-        finished.waited += finished.submitted.since(arrived);
-        finished.submitted = arrived;
-        ledger.record(&finished);
+        finished.waited += finished.submitted.since(at);
+        finished.submitted = at;
+        ledger.record(part, &finished);
         watch.finished(&finished)?;
         self.ran.requests += 1;
         self.ran.end = self.now;
@@ -308,7 +322,7 @@ impl<L: Load + ?Sized> Course<'_, L> {
                 scanned: self.scan.as_ref().map(Watched::share),
             });
         }
-        self.arrivals.on_finished(self.now, &finished)
+        self.arrivals.on_finished(self.now, part, &finished)
     }
 
     /// Gives the engine what is due, until it is full.
@@ -328,9 +342,11 @@ impl<L: Load + ?Sized> Course<'_, L> {
                 direction,
                 extent,
                 class,
+                part,
             } = arrival.demand;
+            let at = arrival.at;
             let request = Request {
-                id: self.outside.enter(number, arrival.at),
+                id: self.outside.enter(Arrived { number, at, part }),
                 direction,
                 extent,
                 class,
@@ -377,21 +393,21 @@ impl<L: Load + ?Sized> Course<'_, L> {
 }
 
 impl Outside {
-    fn enter(&mut self, number: u64, arrived: Instant) -> RequestId {
+    fn enter(&mut self, arrived: Arrived) -> RequestId {
         let slot = match self.free.pop() {
             Some(slot) => {
-                self.known[slot as usize] = (number, arrived);
+                self.known[slot as usize] = arrived;
                 slot
             }
             None => {
-                self.known.push((number, arrived));
+                self.known.push(arrived);
                 self.known.len() as u32 - 1
             }
         };
         RequestId(u64::from(slot))
     }
 
-    fn leave(&mut self, id: RequestId) -> (u64, Instant) {
+    fn leave(&mut self, id: RequestId) -> Arrived {
         self.free.push(id.0 as u32);
         self.known[id.0 as usize]
     }

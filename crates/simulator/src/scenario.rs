@@ -138,7 +138,8 @@ impl Scenario {
         }
         let truth = Arc::clone(&self.truth);
         let mut drive = VirtualDrive::imperfect(truth, self.imperfections.clone(), self.seed);
-        let mut ledger = Ledger::new(self.truth.block_bytes, self.truth.actuators);
+        let mut ledger =
+            Ledger::new(self.truth.block_bytes, self.truth.actuators).with_parts(load.parts());
         let mut options = *options;
         if let Some(background) = &self.background {
             engine = engine.with_background(background.rules);
