@@ -10,8 +10,8 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use block::{
-    Action, Class, Command, CommandId, Direction, Finished, Instant, Outcome, Refused, Request,
-    Sectors, Status,
+    Action, Class, Command, CommandId, Direction, Durability, Finished, Instant, Outcome, Refused,
+    Request, Sectors, Status,
 };
 use drive::{Angle, Position, Profile, Target};
 use scheduler::ordering::{Drive, Level, Newcomer, Next};
@@ -24,6 +24,7 @@ use crate::limits::Limits;
 use crate::sent::{Manner, Planned, Purpose, Sent, Step};
 use crate::slots::{End, Parts, Slots};
 
+mod aside;
 mod explaining;
 mod flush;
 mod gaps;
@@ -220,6 +221,10 @@ impl Engine {
             self.wakeup = None;
             return None;
         }
+        if let Some(then) = self.taken_up(now) {
+            self.wakeup = Some(then);
+            return None;
+        }
         self.let_urgent_pass(now);
         if let Some(command) = self.set_out(now) {
             return Some(command);
@@ -233,11 +238,15 @@ impl Engine {
         }
         self.wakeup = None;
         match self.going(now) {
-            Going::On(piece) => return Some(self.give(now, Step::Part(piece))),
+            Going::On(piece) => {
+                let most = u64::MAX;
+                return Some(self.give(now, Step::Part { piece, most }));
+            }
             Going::Waiting => {
                 self.settled = true;
                 return None;
             }
+            Going::Aside => return self.set_out(now),
             Going::Free => {}
         }
         if self.ordering.waiting() == 0 {
@@ -380,9 +389,14 @@ impl Engine {
             part,
             manner,
             was_held: matches!(step, Step::Request { was_held: true, .. }),
+            is_buffered: self.transfers.is_some()
+                && direction == Direction::Write
+                && durability == Durability::Volatile
+                && self.is_hidden(direction),
             route,
         });
         let action = match direction {
+            _ if manner == Manner::Only => Action::Seek { to: extent.start() },
             Direction::Read => Action::Read { extent, durability },
             Direction::Write => Action::Write { extent, durability },
         };
@@ -401,8 +415,14 @@ impl Engine {
     fn resync(&mut self, now: Instant, sent: &Sent, route: &Route) {
         let course = sent.course(&self.head, &self.belief, route);
         self.head = match sent.manner {
+            _ if sent.is_buffered => course.head,
             Manner::There => course.ended(&self.belief, route, now),
             Manner::On => course.gone_on(&self.belief, route, now),
+            // It ends when the arm is there.
+            Manner::Only => Head {
+                free: now,
+                ..course.head
+            },
         };
         let end = self.head.free;
         let given = self.at_drive.iter_mut().map(|sent| &mut sent.purpose);
@@ -419,7 +439,8 @@ impl Engine {
             }
         }
         match sent.manner {
-            Manner::On => self.track_silently(),
+            _ if sent.is_buffered => self.track_silently(),
+            Manner::On | Manner::Only => self.track_silently(),
             Manner::There => {
                 self.learn(now, sent, &course, route);
                 self.track(now, &course, route);
