@@ -46,6 +46,7 @@ impl Engine {
                 Whose::Request {
                     id: slot.request.id,
                     submitted: slot.submitted,
+                    class: slot.request.class,
                     level: self.ordering.level(piece),
                     direction,
                     extent,
