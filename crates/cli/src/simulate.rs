@@ -181,7 +181,9 @@ impl Arguments {
         };
         let scan = self.scan.plan(belief.as_ref().unwrap_or(&drive))?;
         let requests = match (&source, self.requests, until) {
-            (Source::Synthetic(_), None, None) if scan.is_none() => Some(DEFAULT_REQUESTS),
+            (Source::Synthetic(_) | Source::Mixture(_), None, None) if scan.is_none() => {
+                Some(DEFAULT_REQUESTS)
+            }
             (_, requests, _) => requests,
         };
         let policies = self.policy.iter().map(|name| policy(name));
@@ -358,6 +360,7 @@ impl Setup {
             seed: self.truth.seed(),
             policy,
             limits: self.limits(policy)?,
+            preemption: None,
             background: self.scan.as_ref().map(|scan| scan.background().clone()),
         })
     }

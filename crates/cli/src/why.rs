@@ -154,7 +154,7 @@ fn parts(slow: &Slow) -> Vec<(f64, String)> {
         (
             How::Upkeep,
             HEAD_TIME,
-            "a flush, or to see where the platter is",
+            "a flush, a read ahead, a stop of the arm, or to see where the platter is",
         ),
     ];
     for (how, what, which) in ways {
@@ -230,6 +230,8 @@ fn before(command: &Command) -> String {
             format!("{direction} of {} blocks at {at}", grouped(blocks))
         }
         ("task", ..) => "a background task's read".to_owned(),
+        ("read-ahead", ..) => "a read of what follows another".to_owned(),
+        ("hop", ..) => "a stop of the arm on its way".to_owned(),
         ("calibration", ..) => "a read that told where the platter is".to_owned(),
         ("flush", ..) => "a flush".to_owned(),
         (other, ..) => other.to_owned(),

@@ -55,6 +55,10 @@ pub enum Whose {
     },
     /// A background task's.
     Task(Means),
+    /// Nobody's: a read of what follows a request, in slack.
+    Ahead,
+    /// Nobody's: a stop on the way of a long seek.
+    Hop,
     /// Nobody's: a read that told where the platter is.
     Calibration,
     /// A flush's.
@@ -117,7 +121,7 @@ pub enum Ahead {
     LessUrgent,
     /// A background task's, in the gap before a request.
     Task,
-    /// A flush, or a read that told where the platter is.
+    /// A flush, a read ahead, a stop of the arm, or a read that told where the platter is.
     Upkeep,
 }
 
@@ -367,7 +371,7 @@ impl Held {
             Whose::Request { level: own, .. } if Some(own) == level => Ahead::AsUrgent,
             Whose::Request { .. } => Ahead::LessUrgent,
             Whose::Task(_) => Ahead::Task,
-            Whose::Calibration | Whose::Flush => Ahead::Upkeep,
+            Whose::Ahead | Whose::Hop | Whose::Calibration | Whose::Flush => Ahead::Upkeep,
         }
     }
 }
@@ -381,7 +385,7 @@ impl Whose {
     fn level(&self) -> Option<Level> {
         match *self {
             Whose::Request { level, .. } => Some(level),
-            Whose::Task(_) | Whose::Calibration | Whose::Flush => None,
+            Whose::Task(_) | Whose::Ahead | Whose::Hop | Whose::Calibration | Whose::Flush => None,
         }
     }
 }

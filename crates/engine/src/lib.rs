@@ -22,5 +22,5 @@ mod slots;
 
 pub use crate::background::{Gaps, Rules};
 pub use crate::changes::Unchanged;
-pub use crate::engine::{Engine, Flushed, Tallies};
+pub use crate::engine::{Engine, Flushed, Preempted, Tallies};
 pub use crate::limits::Limits;

@@ -91,7 +91,7 @@ pub enum How {
     LessUrgent,
     /// A background task's, in the gap before a request.
     Task,
-    /// A flush, or a read that told where the platter is.
+    /// A flush, a read ahead, a stop of the arm, or a read that told where the platter is.
     Upkeep,
 }
 
@@ -123,7 +123,7 @@ pub struct InDrive {
 /// A command that went before a request.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Command {
-    /// Whose it was: `request`, `task`, `calibration`, `flush`.
+    /// Whose it was: `request`, `task`, `read-ahead`, `hop`, `calibration`, `flush`.
     pub whose: String,
     /// The request's export, if it is known.
     pub export: Option<String>,
@@ -257,6 +257,14 @@ fn command(before: &Before, explanation: &Explanation, export: Option<String>) -
                 ..command
             }
         }
+        Whose::Ahead => Command {
+            whose: "read-ahead".to_owned(),
+            ..command
+        },
+        Whose::Hop => Command {
+            whose: "hop".to_owned(),
+            ..command
+        },
         Whose::Calibration => Command {
             whose: "calibration".to_owned(),
             ..command

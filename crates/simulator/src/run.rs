@@ -17,16 +17,18 @@ use engine::explanation::{Explanation, Slowest};
 
 use crate::ledger::Ledger;
 use crate::run::arrivals::Arrivals;
+use crate::run::heads::Heads;
 use crate::run::scan::Watched;
 
 mod arrivals;
 pub mod device;
+mod heads;
 pub mod load;
 pub mod scan;
 pub mod shared;
 
 pub use device::Device;
-pub use load::{Arrival, Demand, Load, LoadError};
+pub use load::{Arrival, Demand, Load, LoadError, Part};
 pub use scan::{AfterLoad, Point, Scan};
 pub use shared::{Known, Shared, Turns};
 
@@ -222,6 +224,7 @@ pub fn run<D: Device, L: Load + ?Sized, W: Watch + ?Sized>(
         arrivals: Arrivals::new(load, options, capacity)?,
         now: Instant::ZERO,
         outside: Outside::default(),
+        heads: Heads::default(),
         last_end: Instant::ZERO,
         is_idle: false,
         ran: Ran::default(),
@@ -254,6 +257,7 @@ struct Course<'a, L: ?Sized> {
     arrivals: Arrivals<'a, L>,
     now: Instant,
     outside: Outside,
+    heads: Heads,
     /// The latest end so far, as the drive reports it.
     last_end: Instant,
     /// No request is there, and one was.
@@ -267,9 +271,17 @@ struct Course<'a, L: ?Sized> {
 /// What the engine is not told of the requests that it holds.
 #[derive(Default)]
 struct Outside {
-    /// (number, arrival), by the number under which the engine knows the request.
-    known: Vec<(u64, Instant)>,
+    /// By the number under which the engine knows the request.
+    known: Vec<Arrived>,
     free: Vec<u32>,
+}
+
+/// A request that has arrived.
+#[derive(Clone, Copy)]
+struct Arrived {
+    number: u64,
+    at: Instant,
+    part: Part,
 }
 
 impl<L: Load + ?Sized> Course<'_, L> {
@@ -283,6 +295,7 @@ impl<L: Load + ?Sized> Course<'_, L> {
     ) -> Result<(), RunError> {
         loop {
             while let Some(outcome) = drive.poll(self.now) {
+                ledger.record_command(self.heads.end(&outcome), outcome.at);
                 engine.complete(self.now, outcome.id, outcome);
             }
             while let Some(finished) = engine.poll_finished() {
@@ -294,6 +307,7 @@ impl<L: Load + ?Sized> Course<'_, L> {
             self.submit(engine)?;
             while let Some(command) = engine.poll(self.now) {
                 drive.submit(self.now, command).map_err(RunError::Drive)?;
+                self.heads.begin(self.now, command.id);
             }
             if drive.next_wakeup().is_none_or(|then| then > self.now) {
                 return Ok(());
@@ -308,16 +322,16 @@ impl<L: Load + ?Sized> Course<'_, L> {
         ledger: &mut Ledger,
         watch: &mut W,
     ) -> Result<(), RunError> {
-        let (number, arrived) = self.outside.leave(finished.request.id);
-        if self.slowest.is_one(finished.at.since(arrived))
-            && let Some(explanation) = engine.explain(&finished, arrived)
+        let Arrived { number, at, part } = self.outside.leave(finished.request.id);
+        if self.slowest.is_one(finished.at.since(at))
+            && let Some(explanation) = engine.explain(&finished, at)
         {
             self.slowest.take(number, explanation);
         }
         finished.request.id = RequestId(number);
-        finished.waited += finished.submitted.since(arrived);
-        finished.submitted = arrived;
-        ledger.record(&finished);
+        finished.waited += finished.submitted.since(at);
+        finished.submitted = at;
+        ledger.record(part, &finished);
         watch.finished(&finished)?;
         self.ran.requests += 1;
         self.ran.end = self.now;
@@ -328,7 +342,7 @@ impl<L: Load + ?Sized> Course<'_, L> {
                 scanned: self.scan.as_ref().map(Watched::share),
             });
         }
-        self.arrivals.on_finished(self.now, &finished)
+        self.arrivals.on_finished(self.now, part, &finished)
     }
 
     /// Gives the engine what is due, until it is full.
@@ -348,9 +362,11 @@ impl<L: Load + ?Sized> Course<'_, L> {
                 direction,
                 extent,
                 class,
+                part,
             } = arrival.demand;
+            let at = arrival.at;
             let request = Request {
-                id: self.outside.enter(number, arrival.at),
+                id: self.outside.enter(Arrived { number, at, part }),
                 direction,
                 extent,
                 class,
@@ -397,21 +413,21 @@ impl<L: Load + ?Sized> Course<'_, L> {
 }
 
 impl Outside {
-    fn enter(&mut self, number: u64, arrived: Instant) -> RequestId {
+    fn enter(&mut self, arrived: Arrived) -> RequestId {
         let slot = match self.free.pop() {
             Some(slot) => {
-                self.known[slot as usize] = (number, arrived);
+                self.known[slot as usize] = arrived;
                 slot
             }
             None => {
-                self.known.push((number, arrived));
+                self.known.push(arrived);
                 self.known.len() as u32 - 1
             }
         };
         RequestId(u64::from(slot))
     }
 
-    fn leave(&mut self, id: RequestId) -> (u64, Instant) {
+    fn leave(&mut self, id: RequestId) -> Arrived {
         self.free.push(id.0 as u32);
         self.known[id.0 as usize]
     }

@@ -189,6 +189,7 @@ impl Scene {
             seed: SEED,
             limits: Limits::suited_to(policy, &self.belief),
             policy,
+            preemption: None,
             background: None,
         })
     }

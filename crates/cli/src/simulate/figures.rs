@@ -12,7 +12,7 @@ use simulator::ledger::{Ledger, Report};
 use simulator::plot::{Bar, Curve, Ink, Panel, Part};
 use simulator::replay::{Devices, Fit, Pace};
 use simulator::run::Ran;
-use simulator::workload::Workload;
+use simulator::workload::{Mixture, Workload};
 
 use super::Setup;
 use super::scan::ScanFigures;
@@ -244,6 +244,7 @@ struct Drive<'a> {
 #[serde(tag = "source", rename_all = "kebab-case")]
 enum Load<'a> {
     Workload(&'a Workload),
+    Mixture(&'a Mixture),
     Trace(Trace),
 }
 
@@ -295,6 +296,7 @@ pub fn json(setup: &Setup, runs: &[PolicyRun]) -> Result<String, Failure> {
         load: load(&setup.source),
         seed: match &setup.source {
             Source::Synthetic(workload) => Some(workload.seed),
+            Source::Mixture(mixture) => Some(mixture.seed),
             Source::Trace(_) => None,
         },
         bounds: Bounds {
@@ -331,6 +333,7 @@ pub fn json(setup: &Setup, runs: &[PolicyRun]) -> Result<String, Failure> {
 fn load(source: &Source) -> Load<'_> {
     match source {
         Source::Synthetic(workload) => Load::Workload(workload),
+        Source::Mixture(mixture) => Load::Mixture(mixture),
         Source::Trace(plan) => {
             let (pace, scale_time, outstanding) = match plan.pace {
                 Pace::Timed { factor } => ("timed", Some(factor), None),

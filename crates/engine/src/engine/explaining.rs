@@ -4,7 +4,7 @@ use block::{Finished, Instant, Outcome};
 
 use super::Engine;
 use crate::explanation::{Answered, Believed, Explanation, Held, Known, Log, Whose};
-use crate::sent::{Purpose, Sent};
+use crate::sent::{Manner, Purpose, Sent};
 
 impl Engine {
     /// The engine, able to say where the time of a request went. What it does stays the same.
@@ -27,7 +27,7 @@ impl Engine {
         }
         let held = Held {
             command: sent.id,
-            whose: self.whose(&sent.purpose),
+            whose: self.whose(sent),
             given: sent.given,
             from: sent.given,
             to: outcome.at.max(sent.given),
@@ -38,21 +38,23 @@ impl Engine {
         }
     }
 
-    fn whose(&self, purpose: &Purpose) -> Whose {
-        match *purpose {
+    fn whose(&self, sent: &Sent) -> Whose {
+        match sent.purpose {
             Purpose::Request { piece, .. } | Purpose::Merged { piece, .. } => {
                 let slot = self.slots.get(self.ordering.owner(piece));
-                let (direction, extent) = self.ordering.blocks(piece);
+                let (direction, whole) = self.ordering.blocks(piece);
                 Whose::Request {
                     id: slot.request.id,
                     submitted: slot.submitted,
                     class: slot.request.class,
                     level: self.ordering.level(piece),
                     direction,
-                    extent,
+                    extent: sent.part.unwrap_or(whole),
                 }
             }
             Purpose::Background(read) => Whose::Task(read.means),
+            Purpose::Ahead => Whose::Ahead,
+            Purpose::Hop => Whose::Hop,
             Purpose::Calibration => Whose::Calibration,
             Purpose::Flush => Whose::Flush,
         }
@@ -60,8 +62,9 @@ impl Engine {
 
     fn believed(&self, now: Instant, sent: &Sent) -> Option<Believed> {
         let route = sent.route.as_ref()?;
-        let course = self.head.course(&self.belief, sent.given, route);
-        let by = match course.revolutions(&self.belief, route, now) {
+        let course = sent.course(&self.head, &self.belief, route);
+        let revolutions = course.revolutions(&self.belief, route, now);
+        let by = match revolutions.filter(|_| sent.manner == Manner::There) {
             Some(_) => Answered::Medium,
             None => Answered::Buffer,
         };
