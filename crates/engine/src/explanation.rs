@@ -14,7 +14,7 @@
 use std::cmp::Reverse;
 use std::collections::VecDeque;
 
-use block::{CommandId, Direction, Duration, Extent, Finished, Instant, RequestId};
+use block::{Class, CommandId, Direction, Duration, Extent, Finished, Instant, RequestId};
 use scheduler::background::Means;
 use scheduler::ordering::Level;
 
@@ -44,7 +44,9 @@ pub enum Whose {
         id: RequestId,
         /// When it was accepted: names are used again.
         submitted: Instant,
-        /// How urgent it was in the end.
+        /// How urgent its client said that it is.
+        class: Class,
+        /// How urgent it was in the end: as its class, or as the most urgent that waited for it.
         level: Level,
         /// Which way its bytes went.
         direction: Direction,
@@ -119,7 +121,7 @@ pub enum Ahead {
     LessUrgent,
     /// A background task's, in the gap before a request.
     Task,
-    /// A flush, or a read that told where the platter is.
+    /// A flush, a read ahead, a stop of the arm, or a read that told where the platter is.
     Upkeep,
 }
 
@@ -390,13 +392,13 @@ impl Whose {
 
 /// The slowest of many requests, and where their time went.
 #[derive(Clone, Debug)]
-pub struct Slowest {
+pub struct Slowest<N> {
     most: usize,
-    /// The slowest first, each with its number.
-    kept: Vec<(u64, Explanation)>,
+    /// The slowest first, each with what it is called.
+    kept: Vec<(N, Explanation)>,
 }
 
-impl Slowest {
+impl<N> Slowest<N> {
     /// None yet, and at most so many.
     pub fn of(most: usize) -> Self {
         Slowest {
@@ -412,7 +414,7 @@ impl Slowest {
     }
 
     /// Takes one in, if it is one of them; of two that took as long the earlier one stays.
-    pub fn take(&mut self, number: u64, explanation: Explanation) {
+    pub fn take(&mut self, name: N, explanation: Explanation) {
         if !self.is_one(explanation.response()) {
             return;
         }
@@ -420,9 +422,9 @@ impl Slowest {
             self.kept.pop();
         }
         let slow = Reverse(explanation.response());
-        let place = |kept: &(u64, Explanation)| Reverse(kept.1.response()) <= slow;
+        let place = |kept: &(N, Explanation)| Reverse(kept.1.response()) <= slow;
         let place = self.kept.partition_point(place);
-        self.kept.insert(place, (number, explanation));
+        self.kept.insert(place, (name, explanation));
     }
 
     /// Forgets them.
@@ -431,7 +433,7 @@ impl Slowest {
     }
 
     /// They, the slowest first.
-    pub fn iter(&self) -> impl Iterator<Item = &(u64, Explanation)> {
+    pub fn iter(&self) -> impl Iterator<Item = &(N, Explanation)> {
         self.kept.iter()
     }
 }

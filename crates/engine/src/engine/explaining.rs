@@ -27,7 +27,7 @@ impl Engine {
         }
         let held = Held {
             command: sent.id,
-            whose: self.whose(&sent.purpose),
+            whose: self.whose(sent),
             given: sent.given,
             from: sent.given,
             to: outcome.at.max(sent.given),
@@ -38,17 +38,18 @@ impl Engine {
         }
     }
 
-    fn whose(&self, purpose: &Purpose) -> Whose {
-        match *purpose {
+    fn whose(&self, sent: &Sent) -> Whose {
+        match sent.purpose {
             Purpose::Request { piece, .. } | Purpose::Merged { piece, .. } => {
                 let slot = self.slots.get(self.ordering.owner(piece));
-                let (direction, extent) = self.ordering.blocks(piece);
+                let (direction, whole) = self.ordering.blocks(piece);
                 Whose::Request {
                     id: slot.request.id,
                     submitted: slot.submitted,
+                    class: slot.request.class,
                     level: self.ordering.level(piece),
                     direction,
-                    extent,
+                    extent: sent.part.unwrap_or(whole),
                 }
             }
             Purpose::Background(read) => Whose::Task(read.means),
