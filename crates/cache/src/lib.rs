@@ -26,6 +26,7 @@ pub mod cache;
 pub mod interval;
 pub mod replacement;
 pub mod residency;
+pub mod settings;
 
 pub use cache::{Cache, Evicted, FirstTouch, Refusal, Verdict};
 pub use interval::Interval;
