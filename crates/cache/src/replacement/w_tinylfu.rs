@@ -87,13 +87,11 @@ impl WTinyLfu {
         self.lists[usize::from(list)].oldest_valid(residency)
     }
 
-    /// Moves what is too much from one list to another. A frame in flight moves only if no other
-    /// can.
+    /// Moves what is too much from one list to another.
     fn overflow(&mut self, residency: &mut Residency, from: u8, most: u32, to: u8) {
-        while self.list(from).len() > most {
-            let valid = self.oldest(residency, from);
-            let oldest = valid.or_else(|| self.list(from).oldest(residency));
-            let oldest = oldest.expect("a list that is too long is not empty");
+        while self.list(from).len() > most
+            && let Some(oldest) = self.list(from).oldest(residency)
+        {
             self.take(residency, oldest);
             self.put(residency, oldest, to);
         }
@@ -145,7 +143,7 @@ impl Replacement for WTinyLfu {
 
     fn insert(&mut self, residency: &mut Residency, frame: FrameId, _: Pattern, _: Memory) {
         self.sketch.add(residency.block(frame));
-        // Who leaves the window is who was compared: the new one is not among them.
+        // Who leaves the window is who was compared, unless an older one was in flight.
         let most = self.window_size - 1;
         self.overflow(residency, WINDOW, most, PROBATION);
         self.put(residency, frame, WINDOW);
