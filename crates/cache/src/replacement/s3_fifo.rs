@@ -41,7 +41,21 @@ pub const PARAMETERS: &[Parameter] = &[
             default: 2,
         },
     },
+    Parameter {
+        key: "turn",
+        what: "When the small queue's turn ends: once a block has gone, as in the paper, or already when the queue is shorter than it should be.",
+        values: Values::Words(&["gone", "short"]),
+    },
 ];
+
+/// When the small queue's turn ends, if blocks of it move to the main one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Turn {
+    /// When a block has gone, or none can.
+    Gone,
+    /// When it is shorter than it should be, too.
+    Short,
+}
 
 /// Bits of the marks: how often a block was asked for, and where it is.
 const COUNTER: u8 = 0b11;
@@ -57,6 +71,7 @@ pub struct S3Fifo {
     small_size: u32,
     remembered: u32,
     again: u8,
+    turn: Turn,
 }
 
 impl S3Fifo {
@@ -69,6 +84,10 @@ impl S3Fifo {
             small_size: share(capacity, settings.get("small")).max(1),
             remembered: share(capacity, settings.get("remembered")),
             again: settings.get("again") as u8,
+            turn: match settings.get("turn") {
+                0 => Turn::Gone,
+                _ => Turn::Short,
+            },
         }
     }
 
@@ -80,13 +99,9 @@ impl S3Fifo {
         }
     }
 
-    /// The queue whose turn it is, by its size; the other one if nothing can go from that.
-    fn next(&self, residency: &Residency) -> Option<FrameId> {
-        let small = self.small.oldest_valid(residency);
-        if self.small.len() >= self.small_size && small.is_some() {
-            return small;
-        }
-        self.main.oldest_valid(residency).or(small)
+    /// Whether it is the small queue's turn.
+    fn is_small_due(&self) -> bool {
+        self.small.len() >= self.small_size
     }
 }
 
@@ -111,8 +126,14 @@ impl Replacement for S3Fifo {
     }
 
     fn victim(&mut self, residency: &mut Residency, _: Memory) -> Option<FrameId> {
+        let mut is_small = self.is_small_due();
         loop {
-            let frame = self.next(residency)?;
+            let small = self.small.oldest_valid(residency);
+            let next = match is_small {
+                true => small.or_else(|| self.main.oldest_valid(residency)),
+                false => self.main.oldest_valid(residency).or(small),
+            };
+            let frame = next?;
             let marks = residency.marks(frame);
             let counter = marks & COUNTER;
             if marks & MAIN != 0 {
@@ -128,6 +149,7 @@ impl Replacement for S3Fifo {
                 self.small.remove(residency, frame);
                 residency.set_marks(frame, MAIN);
                 self.main.push_newest(residency, frame);
+                is_small &= self.turn == Turn::Gone || self.is_small_due();
             }
         }
     }

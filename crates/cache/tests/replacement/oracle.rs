@@ -81,6 +81,12 @@ pub const CASES: &[Case] = &[
         },
     },
     Case {
+        name: "s3-fifo(turn=short)",
+        make: |capacity| {
+            Box::new(simple::S3Fifo::new(capacity, capacity / 10, capacity * 9 / 10, 2).measured())
+        },
+    },
+    Case {
         name: "s3-fifo(small=400,remembered=500,again=1)",
         make: |capacity| {
             Box::new(simple::S3Fifo::new(

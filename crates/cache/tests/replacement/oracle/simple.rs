@@ -173,10 +173,13 @@ pub struct S3Fifo {
     small_size: usize,
     ghosts_size: usize,
     again: u32,
+    /// Whether the small queue goes on until a block has gone.
+    goes_on: bool,
     was_ghost: bool,
 }
 
 impl S3Fifo {
+    /// As in the paper.
     pub fn new(capacity: usize, small: usize, ghosts: usize, again: u32) -> Self {
         Self {
             capacity,
@@ -186,7 +189,16 @@ impl S3Fifo {
             small_size: small.max(1),
             ghosts_size: ghosts,
             again,
+            goes_on: true,
             was_ghost: false,
+        }
+    }
+
+    /// The small queue is measured again before each block.
+    pub fn measured(self) -> Self {
+        Self {
+            goes_on: false,
+            ..self
         }
     }
 
@@ -210,10 +222,12 @@ impl Policy for S3Fifo {
     }
 
     fn choose(&mut self, _: u64, may_go: MayGo) -> u64 {
+        let began_small = self.small.len() >= self.small_size;
         loop {
             let small = Self::oldest(&self.small, may_go);
             let main = Self::oldest(&self.main, may_go);
-            let is_small = self.small.len() >= self.small_size || main.is_none();
+            let is_long = self.small.len() >= self.small_size;
+            let is_small = began_small && (self.goes_on || is_long) || main.is_none();
             if let (true, Some(place)) = (is_small, small) {
                 let (block, count) = self.small[place];
                 if count < self.again {
