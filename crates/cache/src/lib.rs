@@ -23,9 +23,13 @@
 //! | silent | read without the policy and the prefetcher being told |
 
 pub mod cache;
+
 pub mod interval;
+mod lru_map;
+pub mod prefetch;
 pub mod replacement;
 pub mod residency;
+pub mod settings;
 
 pub use cache::{Cache, Evicted, FirstTouch, Refusal, Verdict};
 pub use interval::Interval;
