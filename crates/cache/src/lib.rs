@@ -24,6 +24,7 @@
 
 pub mod cache;
 
+pub mod coordinator;
 pub mod interval;
 mod lru_map;
 pub mod prefetch;

@@ -74,6 +74,11 @@ impl<K: Key, V: Copy> LruMap<K, V> {
         }
     }
 
+    /// Bytes that it occupies.
+    pub fn memory(&self) -> usize {
+        size_of_val(self.index.as_slice()) + self.slots.capacity() * size_of::<Slot<K, V>>()
+    }
+
     /// The value, without using it.
     pub fn get(&self, key: K) -> Option<&V> {
         Some(&self.slots[self.find(key)?.1 as usize].value)
