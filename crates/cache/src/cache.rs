@@ -3,7 +3,7 @@
 //! It moves descriptors: a block that is admitted is in flight until the owner says that its read
 //! is complete. Who waits for which read is the owner's affair.
 
-use crate::replacement::{Memory, Pattern, Replacement, Touch};
+use crate::replacement::{self, BadReplacement, Memory, Pattern, Replacement, Touch};
 use crate::residency::{FrameId, MAX_BLOCK, Origin, Residency, State};
 
 /// What the prefetcher says of a block that is to go.
@@ -35,6 +35,9 @@ pub enum Refusal {
     /// Every frame waits for its read.
     #[error("all frames are in flight: expected a read to complete first")]
     AllInFlight,
+    /// It has one.
+    #[error("block {0} is resident: expected an absent one")]
+    Resident(u64),
     /// There is no such block.
     #[error("block {0}: expected at most {MAX_BLOCK}")]
     NoSuchBlock(u64),
@@ -61,16 +64,21 @@ pub struct Cache {
 }
 
 impl Cache {
-    /// With so many frames, at least one and at most [`MAX_CAPACITY`](crate::residency::MAX_CAPACITY).
+    /// With so many frames, and the policy that a user names.
     ///
-    /// # Panics
-    /// If there is no frame, or more: who makes a cache has checked it.
-    pub fn new(capacity: u32, policy: Box<dyn Replacement>, first_touch: FirstTouch) -> Self {
-        Self {
-            residency: Residency::new(capacity, policy.needs()),
+    /// # Errors
+    /// If no policy is called so, it cannot be set so, or no cache has that size.
+    pub fn named(
+        policy: &str,
+        capacity: u64,
+        first_touch: FirstTouch,
+    ) -> Result<Self, BadReplacement> {
+        let policy = replacement::named(policy, capacity)?;
+        Ok(Self {
+            residency: Residency::new(capacity as u32, policy.needs()),
             policy,
             first_touch,
-        }
+        })
     }
 
     /// What is resident: for prefetchers and coordinators.
@@ -83,19 +91,18 @@ impl Cache {
         let Some(frame) = self.residency.frame(block) else {
             return State::Absent;
         };
-        let touch = match (self.residency.touch(frame), self.first_touch) {
-            (true, FirstTouch::Insertion) => Some(Touch::First),
-            (true, FirstTouch::Unnoticed) => None,
-            (true, FirstTouch::Reference) | (false, _) => Some(Touch::Again),
-        };
-        if let Some(touch) = touch {
-            self.policy
-                .touch(&mut self.residency, frame, touch, pattern);
-        }
+        touch(
+            &mut *self.policy,
+            &mut self.residency,
+            frame,
+            pattern,
+            self.first_touch,
+        );
         self.residency.frame_state(frame)
     }
 
-    /// A demand that the policy does not see: PFC's silent hit. Says what there was; a resident block counts as used.
+    /// A demand that the policy does not see: PFC's silent hit. Says what there was; a resident
+    /// block counts as used.
     pub fn demand_silently(&mut self, block: u64) -> State {
         let Some(frame) = self.residency.frame(block) else {
             return State::Absent;
@@ -106,43 +113,28 @@ impl Cache {
 
     /// Gives an absent block a frame; it is in flight. `ask` is asked before another block goes for
     /// it. Says which one went.
+    ///
+    /// # Errors
+    /// If all frames are in flight, there is no such block, or it is resident.
     pub fn admit(
         &mut self,
         block: u64,
         origin: Origin,
         pattern: Pattern,
-        mut ask: impl FnMut(&Residency, FrameId) -> Verdict,
+        ask: impl FnMut(&Residency, FrameId) -> Verdict,
     ) -> Result<Option<Evicted>, Refusal> {
-        let residency = &mut self.residency;
-        if block > MAX_BLOCK {
-            return Err(Refusal::NoSuchBlock(block));
+        let known = self.residency.find(block);
+        if known.is_some_and(|frame| self.residency.is_kept(frame)) {
+            return Err(Refusal::Resident(block));
         }
-        if residency.in_flight() == residency.capacity() {
-            return Err(Refusal::AllInFlight);
-        }
-        let known = residency.find(block);
-        let memory = known.map_or(Memory::NONE, |frame| self.policy.recall(residency, frame));
-        let mut evicted = None;
-        let mut chances = residency.resident();
-        while residency.is_full() {
-            let victim = self.policy.victim(residency, memory);
-            let victim = victim.expect("a frame that is not in flight");
-            if chances > 0 && ask(residency, victim) == Verdict::SecondChance {
-                chances -= 1;
-                self.policy.refresh(residency, victim);
-                continue;
-            }
-            evicted = Some(Evicted {
-                block: residency.block(victim),
-                origin: residency.origin(victim),
-                was_used: residency.is_used(victim),
-                was_dirty: residency.is_dirty(victim),
-            });
-            self.policy.evict(residency, victim);
-        }
-        let frame = residency.enter(block, known, origin);
-        self.policy.insert(residency, frame, pattern, memory);
-        Ok(evicted)
+        let coming = Coming {
+            block,
+            known,
+            origin,
+            pattern,
+        };
+        let admitted = admit(&mut *self.policy, &mut self.residency, coming, ask)?;
+        Ok(admitted.evicted)
     }
 
     /// The read of the block is complete. Nothing happens if it is not in flight.
@@ -169,9 +161,9 @@ impl Cache {
 
     /// The block becomes the newest, although nobody asked for it: SARC does so with the rest of a
     /// group whose trigger fires.
-    pub fn refresh(&mut self, block: u64) {
+    pub fn refresh(&mut self, block: u64, pattern: Pattern) {
         if let Some(frame) = self.residency.frame(block) {
-            self.policy.refresh(&mut self.residency, frame);
+            self.policy.refresh(&mut self.residency, frame, pattern);
         }
     }
 
@@ -193,4 +185,121 @@ impl Cache {
             self.residency.set_clean(frame);
         }
     }
+
+    /// Demands for single blocks, each read complete at once; says how many were hits. Blocks that
+    /// go are not told of: nothing may be dirty.
+    ///
+    /// # Errors
+    /// If a block's number is too high, or other reads keep all frames in flight.
+    pub fn replay(&mut self, blocks: &[u64]) -> Result<u64, Refusal> {
+        self.policy.replay(&mut self.residency, blocks)
+    }
+}
+
+/// A block that is to become resident.
+struct Coming {
+    block: u64,
+    /// Its entry, if it is remembered.
+    known: Option<FrameId>,
+    origin: Origin,
+    pattern: Pattern,
+}
+
+/// A block that has become resident.
+struct Admitted {
+    frame: FrameId,
+    evicted: Option<Evicted>,
+}
+
+/// Tells the policy of a demand for a resident block.
+fn touch<R: Replacement + ?Sized>(
+    policy: &mut R,
+    residency: &mut Residency,
+    frame: FrameId,
+    pattern: Pattern,
+    first_touch: FirstTouch,
+) {
+    let touch = match (residency.touch(frame), first_touch) {
+        (true, FirstTouch::Insertion) => Touch::First,
+        (true, FirstTouch::Unnoticed) => return,
+        (true, FirstTouch::Reference) | (false, _) => Touch::Again,
+    };
+    policy.touch(residency, frame, touch, pattern);
+}
+
+/// Gives an absent block a frame.
+fn admit<R: Replacement + ?Sized>(
+    policy: &mut R,
+    residency: &mut Residency,
+    coming: Coming,
+    mut ask: impl FnMut(&Residency, FrameId) -> Verdict,
+) -> Result<Admitted, Refusal> {
+    if coming.block > MAX_BLOCK {
+        return Err(Refusal::NoSuchBlock(coming.block));
+    }
+    if residency.in_flight() == residency.capacity() {
+        return Err(Refusal::AllInFlight);
+    }
+    let known = coming.known;
+    let memory = known.map_or(Memory::NONE, |frame| policy.recall(residency, frame));
+    let mut evicted = None;
+    let mut chances = residency.resident();
+    while residency.is_full() {
+        let victim = policy.victim(residency, memory);
+        let victim = victim.expect("a frame that is not in flight");
+        if chances > 0 && ask(residency, victim) == Verdict::SecondChance {
+            chances -= 1;
+            policy.refresh(residency, victim, Pattern::Random);
+            continue;
+        }
+        evicted = Some(Evicted {
+            block: residency.block(victim),
+            origin: residency.origin(victim),
+            was_used: residency.is_used(victim),
+            was_dirty: residency.is_dirty(victim),
+        });
+        policy.evict(residency, victim);
+    }
+    let frame = residency.enter(coming.block, known, coming.origin);
+    policy.insert(residency, frame, coming.pattern, memory);
+    Ok(Admitted { frame, evicted })
+}
+
+/// How many demands are looked up ahead of the one that is served: the processor waits for their
+/// memory at once. Measured; from 8 on it makes no difference.
+const AHEAD: usize = 16;
+
+/// [`Cache::replay`] for a policy that the compiler knows.
+pub(crate) fn replay<R: Replacement + ?Sized>(
+    policy: &mut R,
+    residency: &mut Residency,
+    blocks: &[u64],
+) -> Result<u64, Refusal> {
+    let mut hits = 0;
+    for some in blocks.chunks(AHEAD) {
+        residency.warm(some);
+        for &block in some {
+            let known = residency.find(block);
+            if let Some(frame) = known.filter(|frame| residency.is_kept(*frame)) {
+                hits += 1;
+                touch(
+                    policy,
+                    residency,
+                    frame,
+                    Pattern::Random,
+                    FirstTouch::default(),
+                );
+                continue;
+            }
+            let coming = Coming {
+                block,
+                known,
+                origin: Origin::Demand,
+                pattern: Pattern::Random,
+            };
+            let admitted = admit(policy, residency, coming, |_, _| Verdict::Evict)?;
+            residency.complete(admitted.frame);
+        }
+    }
+    Ok(hits)
 }

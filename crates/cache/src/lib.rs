@@ -23,7 +23,6 @@
 //! | silent | read without the policy and the prefetcher being told |
 
 pub mod cache;
-
 pub mod coordinator;
 pub mod interval;
 mod lru_map;

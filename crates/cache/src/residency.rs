@@ -44,10 +44,13 @@ const VALID: u64 = 3 << 52;
 
 /// Names an entry: below [`Residency::frame_ids`], so that a policy or prefetcher may index a table
 /// with it. It stays the same while the block is resident, and when it is remembered afterwards.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct FrameId(u32);
 
 impl FrameId {
+    /// The entry that is no block's.
+    pub(crate) const HEAD: Self = Self(0);
+
     /// The place in a table with [`Residency::frame_ids`] elements.
     pub const fn index(self) -> usize {
         self.0 as usize
@@ -317,6 +320,19 @@ impl Residency {
     pub(crate) fn find(&self, block: u64) -> Option<FrameId> {
         let is_block = |entry: u32| self.entries[entry as usize].word & MAX_BLOCK == block;
         self.index.find(block, is_block).map(FrameId)
+    }
+
+    /// Reads what serving these blocks will need, so that the processor has it at hand: the loads
+    /// do not depend on each other, and it waits for all of them at once.
+    pub(crate) fn warm(&self, blocks: &[u64]) {
+        let mut sum = 0;
+        for &block in blocks {
+            let entry = &self.entries[self.index.first_entry(block)];
+            let newer = &self.entries[entry.newer as usize];
+            let older = &self.entries[entry.older as usize];
+            sum ^= newer.word ^ older.word;
+        }
+        std::hint::black_box(sum);
     }
 
     /// Whether the entry's block is resident.

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use super::{ALL, Asked, Below, Coordinator, Plan, Purpose, make};
 use crate::cache::{Cache, Evicted, FirstTouch, Verdict};
 use crate::interval::Interval;
-use crate::replacement::{Pattern, lru::Lru};
+use crate::replacement::Pattern;
 use crate::residency::{MAX_BLOCK, Origin, Residency};
 use crate::settings::Values;
 
@@ -30,7 +30,7 @@ pub(super) fn asked(first: u64, last: u64) -> Asked {
 impl Lower {
     pub(super) fn new(text: &str, frames: u32) -> Self {
         Lower {
-            cache: Cache::new(frames, Box::new(Lru::new()), FirstTouch::default()),
+            cache: Cache::named("lru", frames.into(), FirstTouch::default()).expect("lru"),
             coordinator: make(text, &Below { frames }).expect("a line of the table"),
         }
     }

@@ -6,7 +6,7 @@ use super::{ALL, Advice, Ahead, Found, Mode, Note, Prefetcher, Seen, Site, Waiti
 use super::{absent_runs, make};
 use crate::cache::{Cache, Verdict};
 use crate::interval::Interval;
-use crate::replacement::{Pattern, lru::Lru};
+use crate::replacement::Pattern;
 use crate::residency::{MAX_BLOCK, Origin, State};
 use crate::settings::Values;
 
@@ -26,7 +26,7 @@ impl Level {
         let prefetcher = make(text, &site).expect("a line of the table");
         let first_touch = prefetcher.first_touch();
         Level {
-            cache: Cache::new(frames, Box::new(Lru::new()), first_touch),
+            cache: Cache::named("lru", frames.into(), first_touch).expect("lru"),
             prefetcher,
             within: Interval::new(0, MAX_BLOCK),
             advice: Advice::default(),

@@ -51,7 +51,7 @@ impl Replacement for Lru {
         self.order.push_newest(residency, frame);
     }
 
-    fn refresh(&mut self, residency: &mut Residency, frame: FrameId) {
+    fn refresh(&mut self, residency: &mut Residency, frame: FrameId, _: Pattern) {
         self.order.move_to_newest(residency, frame);
     }
 

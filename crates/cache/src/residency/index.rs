@@ -48,6 +48,11 @@ impl Index {
         }
     }
 
+    /// The entry in the slot where the search for the block begins: most often the block's own.
+    pub(super) fn first_entry(&self, block: u64) -> usize {
+        self.slots[self.home(hash(block))] as u32 as usize
+    }
+
     /// The block's entry; `is_block` says whether an entry is of the block.
     pub(super) fn find(&self, block: u64, is_block: impl Fn(u32) -> bool) -> Option<u32> {
         let hash = hash(block);

@@ -64,6 +64,18 @@ impl List {
         None
     }
 
+    /// The newest whose read is complete.
+    pub fn newest_valid(self, residency: &Residency) -> Option<FrameId> {
+        let mut at = self.newest(residency);
+        while let Some(frame) = at {
+            if !residency.is_in_flight(frame) {
+                return at;
+            }
+            at = self.older(residency, frame);
+        }
+        None
+    }
+
     /// Puts an entry that stands nowhere at the newest end.
     pub fn push_newest(&mut self, residency: &mut Residency, frame: FrameId) {
         let older = residency.entries[self.head as usize].older;
