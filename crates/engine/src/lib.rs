@@ -14,6 +14,7 @@ pub mod background;
 pub mod changes;
 pub mod engine;
 pub mod forecast;
+pub mod guarantees;
 pub mod lifecycle;
 pub mod limits;
 mod sent;
