@@ -17,7 +17,9 @@ pub mod head_times;
 pub mod location;
 pub mod quota;
 pub mod rate;
+pub mod rounds;
 
 pub use head_times::{HeadTimes, SeekBound, Tracks, WholeTracks, Zone};
 pub use location::{LocationMap, Piece};
 pub use rate::Rate;
+pub use rounds::Rounds;
