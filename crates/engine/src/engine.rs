@@ -28,6 +28,7 @@ mod aside;
 mod explaining;
 mod flush;
 mod gaps;
+mod head;
 mod parts;
 mod slack;
 mod tracking;
@@ -411,67 +412,11 @@ impl Engine {
         is_undone && self.ordering.requeued(piece) < RETRIES
     }
 
-    /// The head is known again: the last sector of the command has just passed under it.
-    fn resync(&mut self, now: Instant, sent: &Sent, route: &Route) {
-        let course = sent.course(&self.head, &self.belief, route);
-        self.head = match sent.manner {
-            _ if sent.is_buffered => course.head,
-            Manner::There => course.ended(&self.belief, route, now),
-            Manner::On => course.gone_on(&self.belief, route, now),
-            // It ends when the arm is there.
-            Manner::Only => Head {
-                free: now,
-                ..course.head
-            },
-        };
-        let end = self.head.free;
-        let given = self.at_drive.iter_mut().map(|sent| &mut sent.purpose);
-        given
-            .filter_map(Purpose::without_mut)
-            .for_each(|without| without.resync(sent.id, end));
-        for step in &mut self.way {
-            if let Step::Request {
-                without: Some(without),
-                ..
-            } = step
-            {
-                without.resync(sent.id, end);
-            }
-        }
-        match sent.manner {
-            _ if sent.is_buffered => self.track_silently(),
-            Manner::On | Manner::Only => self.track_silently(),
-            Manner::There => {
-                self.learn(now, sent, &course, route);
-                self.track(now, &course, route);
-            }
-        }
-    }
-
-    /// Whether somebody wants to know where the head is.
-    pub(crate) fn sight(&self) -> Sight {
-        match (&self.background, &self.tracking, &self.transfers) {
-            (None, None, None) => self.ordering.sight(),
-            _ => Sight::Head,
-        }
-    }
-
     /// Whether the drive keeps a command for so long that it must not be tempted by another.
     fn is_starved_in_drive(&self, now: Instant) -> bool {
         self.at_drive
             .front()
             .is_some_and(|sent| sent.given + self.limits.patience <= now)
-    }
-
-    /// The head when all commands at the drive will have ended.
-    fn expected_head(&self) -> Head {
-        if self.sight() == Sight::Order {
-            return self.head;
-        }
-        self.at_drive.iter().fold(self.head, |head, sent| {
-            let after = sent.route.as_ref();
-            after.map_or(head, |route| sent.course(&head, &self.belief, route).head)
-        })
     }
 
     fn past_end(&self, request: Request) -> Refused {

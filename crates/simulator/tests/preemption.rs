@@ -43,14 +43,80 @@ fn throw(dice: &mut u64, sides: u64) -> u64 {
     (*dice >> 33) % sides
 }
 
+/// The engine, its drive, and what both did.
+struct Trial<'a> {
+    engine: Engine,
+    drive: VirtualDrive,
+    load: &'a Load,
+    capacity: u64,
+    dice: [u64; 2],
+    number: u64,
+    greedy: u64,
+    moved: u64,
+    responses: Vec<f64>,
+    given: Vec<(Command, Instant)>,
+    squares: f64,
+    last_end: Instant,
+}
+
+impl Trial<'_> {
+    fn submit(&mut self, now: Instant, direction: Direction, priority: u8, length: u64) {
+        let dice = &mut self.dice[usize::from(priority == 0)];
+        let start = throw(dice, (self.capacity - length) / 8) * 8;
+        let request = Request {
+            id: RequestId(self.number),
+            direction,
+            extent: Extent::new(Lba(start), Sectors(length)).expect("on the drive"),
+            class: Class::BestEffort(priority),
+            durability: Durability::Volatile,
+        };
+        self.number += 1;
+        self.engine.submit(now, request).expect("room");
+    }
+
+    fn end(&mut self, now: Instant) {
+        while let Some(outcome) = self.drive.poll(now) {
+            let mut given = self.given.iter();
+            let place = given.position(|(command, _)| command.id == outcome.id);
+            let (_, at) = self.given.swap_remove(place.expect("it was given"));
+            let held = outcome.at.since(at.max(self.last_end)).as_secs_f64() * 1e3;
+            self.squares += held * held;
+            self.last_end = outcome.at;
+            self.engine.complete(now, outcome.id, outcome);
+        }
+        while let Some(finished) = self.engine.poll_finished() {
+            if finished.request.class == Class::BestEffort(0) {
+                self.responses.push(finished.response().as_secs_f64() * 1e3);
+            } else {
+                self.greedy -= 1;
+                self.moved += finished.request.extent.length().0;
+            }
+        }
+    }
+
+    fn ask(&mut self, now: Instant) {
+        while self.greedy < self.load.depth {
+            self.greedy += 1;
+            self.submit(now, self.load.direction, 3, self.load.blocks);
+        }
+    }
+
+    fn give(&mut self, now: Instant) {
+        while let Some(command) = self.engine.poll(now) {
+            self.given.push((command, now));
+            self.drive.submit(now, command).expect("room at the drive");
+        }
+    }
+}
+
+/// Under these rules, or with one whole request at the drive at a time.
 fn run(truth: &Arc<Profile>, rules: Option<Preemption>, load: &Load) -> Came {
-    let belief = Arc::clone(truth);
     let policy = scheduler::policy::find("fcfs").expect("a policy");
     let mut limits = Limits::default();
     if rules.is_none() {
         limits.commands_at_drive = 1;
     }
-    let mut engine = Engine::new(belief, &|| policy.make(), limits);
+    let mut engine = Engine::new(Arc::clone(truth), &|| policy.make(), limits);
     if let Some(rules) = rules {
         engine = engine.with_preemption(rules);
     }
@@ -58,94 +124,54 @@ fn run(truth: &Arc<Profile>, rules: Option<Preemption>, load: &Load) -> Came {
         seek_noise: Duration::from_micros(60),
         ..Imperfections::default()
     };
-    let mut drive = VirtualDrive::imperfect(Arc::clone(truth), noise, 7);
-    let capacity = truth.geometry.sectors().0;
-    let (mut dice, mut urgent_dice) = (1, 2);
-    let mut now = Instant::ZERO;
-    let mut next_urgent = match load.rate > 0.0 {
-        true => Instant::ZERO + Duration::from_millis(100),
-        false => Instant::from_nanos(u64::MAX),
+    let mut trial = Trial {
+        engine,
+        drive: VirtualDrive::imperfect(Arc::clone(truth), noise, 7),
+        load,
+        capacity: truth.geometry.sectors().0,
+        dice: [1, 2],
+        number: 0,
+        greedy: 0,
+        moved: 0,
+        responses: Vec::new(),
+        given: Vec::new(),
+        squares: 0.0,
+        last_end: Instant::ZERO,
     };
     let end = Instant::ZERO + Duration::from_secs(load.seconds);
-    let (mut number, mut greedy, mut moved) = (0, 0, 0);
-    let mut responses = Vec::new();
-    let (mut squares, mut last_end) = (0.0, Instant::ZERO);
-    let mut given: Vec<(Command, Instant)> = Vec::new();
-    let mut submit = |engine: &mut Engine, now, direction, class, length, dice: &mut u64| {
-        let start = throw(dice, (capacity - length) / 8) * 8;
-        let request = Request {
-            id: RequestId(number),
-            direction,
-            extent: Extent::new(Lba(start), Sectors(length)).expect("on the drive"),
-            class,
-            durability: Durability::Volatile,
-        };
-        number += 1;
-        engine.submit(now, request).expect("room");
-    };
+    let gap = (load.rate > 0.0).then(|| Duration::from_nanos((1e9 / load.rate) as u64));
+    let mut next_urgent = gap.map(|gap| Instant::ZERO + gap);
+    let mut now = Instant::ZERO;
     loop {
-        while let Some(outcome) = drive.poll(now) {
-            let place = given
-                .iter()
-                .position(|(command, _)| command.id == outcome.id);
-            let (_, at) = given.swap_remove(place.expect("it was given"));
-            let held = outcome.at.since(at.max(last_end)).as_secs_f64() * 1e3;
-            squares += held * held;
-            last_end = outcome.at;
-            engine.complete(now, outcome.id, outcome);
-        }
-        while let Some(finished) = engine.poll_finished() {
-            match finished.request.class {
-                Class::BestEffort(0) => responses.push(finished.response().as_secs_f64() * 1e3),
-                _ => {
-                    greedy -= 1;
-                    moved += finished.request.extent.length().0;
-                }
-            }
-        }
+        trial.end(now);
         if now < end {
-            while greedy < load.depth {
-                greedy += 1;
-                submit(
-                    &mut engine,
-                    now,
-                    load.direction,
-                    Class::BestEffort(3),
-                    load.blocks,
-                    &mut dice,
-                );
-            }
-            while next_urgent <= now {
-                next_urgent += Duration::from_nanos((1e9 / load.rate) as u64);
-                submit(
-                    &mut engine,
-                    now,
-                    Direction::Read,
-                    Class::BestEffort(0),
-                    8,
-                    &mut urgent_dice,
-                );
-            }
+            trial.ask(now);
         }
-        while let Some(command) = engine.poll(now) {
-            given.push((command, now));
-            drive.submit(now, command).expect("room at the drive");
+        if let (Some(then), Some(gap)) = (next_urgent, gap)
+            && then <= now
+        {
+            next_urgent = Some(then + gap).filter(|&then| then < end);
+            trial.submit(now, Direction::Read, 0, 8);
         }
-        let urgent = Some(next_urgent).filter(|&then| then < end);
-        let next = [drive.next_wakeup(), engine.next_wakeup(), urgent];
+        trial.give(now);
+        let next = [
+            trial.drive.next_wakeup(),
+            trial.engine.next_wakeup(),
+            next_urgent,
+        ];
         match next.into_iter().flatten().min() {
             Some(then) => now = then,
             None => break,
         }
     }
-    responses.sort_by(f64::total_cmp);
-    let elapsed = last_end.as_secs_f64();
+    let elapsed = trial.last_end.as_secs_f64();
+    let responses = &trial.responses;
     Came {
-        rate: moved as f64 * f64::from(truth.block_bytes) / 1e6 / elapsed,
+        rate: trial.moved as f64 * f64::from(truth.block_bytes) / 1e6 / elapsed,
         mean: responses.iter().sum::<f64>() / responses.len().max(1) as f64,
-        most: responses.last().copied().unwrap_or_default(),
-        expected_wait: squares / 2.0 / (elapsed * 1e3),
-        preempted: engine.preempted(),
+        most: responses.iter().copied().fold(0.0, f64::max),
+        expected_wait: trial.squares / 2.0 / (elapsed * 1e3),
+        preempted: trial.engine.preempted(),
     }
 }
 

@@ -208,7 +208,9 @@ impl Engine {
             true => head.position.cylinder + part,
             false => head.position.cylinder - part,
         };
-        let landing = self.landing(level, course.pass.seek)?;
+        let landing = self
+            .landing(level, course.pass.seek)
+            .unwrap_or(FILLED_LANDING);
         let block = self.block_under_way(now, head, cylinder, landing)?;
         let stop = Route::new(&self.belief, block, Direction::Read)?;
         let (there, given) = match self.belief.seek_command {
@@ -327,7 +329,7 @@ fn arrives(course: &Course) -> Instant {
 /// Slack that is shorter is not worth waking up for. A choice: some wakeups.
 const LEAST_SLACK: Duration = Duration::from_micros(100);
 
-/// The landing behind a filler, where no request is held back otherwise. The paper's.
+/// The landing behind a filler or a stop, where no request is held back otherwise. The paper's.
 const FILLED_LANDING: Duration = Duration::from_micros(1_500);
 
 /// What a learned landing is added to. A choice: how late a busy host gives a command.
