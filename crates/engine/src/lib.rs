@@ -13,7 +13,9 @@
 pub mod background;
 pub mod changes;
 pub mod engine;
+pub mod explanation;
 pub mod forecast;
+pub mod guarantees;
 pub mod lifecycle;
 pub mod limits;
 mod sent;

@@ -13,6 +13,7 @@ use std::io;
 
 use block::{Class, Duration, Finished, Instant, Refused, Request, RequestId};
 use engine::Engine;
+use engine::explanation::{Explanation, Slowest};
 
 use crate::ledger::Ledger;
 use crate::run::arrivals::Arrivals;
@@ -45,6 +46,8 @@ pub struct Options {
     pub progress_every: u64,
     /// The background task that is watched.
     pub scan: Option<Scan>,
+    /// Of so many requests, the slowest, it is told where their time went.
+    pub slowest: usize,
 }
 
 /// What becomes of an arrival whose blocks are not on the drive.
@@ -101,6 +104,11 @@ pub trait Watch {
     /// Another [`Options::progress_every`] requests have ended.
     fn progress(&mut self, progress: Progress) {
         let _ = progress;
+    }
+
+    /// The run is over, and this was one of its slowest requests; the slowest is the first.
+    fn slow(&mut self, number: u64, explanation: &Explanation) {
+        let _ = (number, explanation);
     }
 
     /// Another hundredth of the scan was read.
@@ -190,6 +198,7 @@ impl Default for Options {
             // Choice: at a million requests a second, a hundred reports a second.
             progress_every: 10_000,
             scan: None,
+            slowest: 0,
         }
     }
 }
@@ -221,6 +230,7 @@ pub fn run<D: Device, L: Load + ?Sized, W: Watch + ?Sized>(
         ran: Ran::default(),
         progress_every: options.progress_every.max(1),
         scan: options.scan.map(Watched::new),
+        slowest: Slowest::of(options.slowest),
     };
     loop {
         course.instant(engine, drive, ledger, watch)?;
@@ -233,6 +243,9 @@ pub fn run<D: Device, L: Load + ?Sized, W: Watch + ?Sized>(
         }
     }
     assert_eq!(engine.held(), 0, "the run ended, and requests did not");
+    for (number, explanation) in course.slowest.iter() {
+        watch.slow(*number, explanation);
+    }
     course.ran.over = course.now;
     course.ran.skipped = course.arrivals.skipped();
     course.ran.overruled = engine.overruled();
@@ -252,6 +265,7 @@ struct Course<'a, L: ?Sized> {
     ran: Ran,
     progress_every: u64,
     scan: Option<Watched>,
+    slowest: Slowest<u64>,
 }
 
 /// What the engine is not told of the requests that it holds.
@@ -286,7 +300,7 @@ impl<L: Load + ?Sized> Course<'_, L> {
             }
             while let Some(finished) = engine.poll_finished() {
                 let end = finished.at;
-                self.finish(finished, ledger, watch)?;
+                self.finish(engine, finished, ledger, watch)?;
                 self.last_end = self.last_end.max(end);
                 self.is_idle = engine.held() == 0;
             }
@@ -303,11 +317,17 @@ impl<L: Load + ?Sized> Course<'_, L> {
 
     fn finish<W: Watch + ?Sized>(
         &mut self,
+        engine: &Engine,
         mut finished: Finished,
         ledger: &mut Ledger,
         watch: &mut W,
     ) -> Result<(), RunError> {
         let Arrived { number, at, part } = self.outside.leave(finished.request.id);
+        if self.slowest.is_one(finished.at.since(at))
+            && let Some(explanation) = engine.explain(&finished, at)
+        {
+            self.slowest.take(number, explanation);
+        }
         finished.request.id = RequestId(number);
         finished.waited += finished.submitted.since(at);
         finished.submitted = at;

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use block::{Duration, Instant};
 use drive::{Imperfections, Profile, VirtualDrive};
+use engine::explanation::{Explanation, Known};
 use engine::{Engine, Gaps, Limits, Preempted, Rules, Tallies};
 use profiler::tracker::Mode;
 use scheduler::Preemption;
@@ -130,6 +131,9 @@ impl Scenario {
     ) -> Result<Played, ScenarioError> {
         let belief = Arc::clone(&self.belief);
         let mut engine = Engine::new(belief, &|| self.policy.make(), self.limits);
+        if options.slowest > 0 {
+            engine = engine.with_explanations(Known::Profile);
+        }
         if !self.is_in_firmware() {
             engine = engine.with_tracking(self.policy);
         }
@@ -224,6 +228,10 @@ impl<W: Watch + ?Sized> Watch for Points<'_, W> {
 
     fn progress(&mut self, progress: run::Progress) {
         self.watch.progress(progress);
+    }
+
+    fn slow(&mut self, number: u64, explanation: &Explanation) {
+        self.watch.slow(number, explanation);
     }
 
     fn scanned(&mut self, point: &Point) {

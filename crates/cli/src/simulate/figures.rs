@@ -7,6 +7,7 @@ use scheduler::NamedPolicy;
 use scheduler::ordering::Phases;
 use scheduler::policy::Depth;
 use serde::Serialize;
+use server::why::Slow;
 use simulator::ledger::{Ledger, Report};
 use simulator::plot::{Bar, Curve, Ink, Panel, Part};
 use simulator::replay::{Devices, Fit, Pace};
@@ -36,6 +37,8 @@ pub struct PolicyRun {
     pub scan: Option<ScanFigures>,
     /// What the ends of commands said of the belief, unless it is the truth.
     pub tracking: Option<Tracking>,
+    /// Its slowest requests, if that was asked for: where their time went.
+    pub slow: Vec<Slow>,
 }
 
 /// How far the drive did what was believed of it.
@@ -103,6 +106,7 @@ impl PolicyRun {
             trace,
             scan: None,
             tracking: None,
+            slow: Vec::new(),
         }
     }
 
@@ -271,6 +275,8 @@ struct Figures<'a> {
     scan: Option<&'a ScanFigures>,
     #[serde(skip_serializing_if = "Option::is_none")]
     tracking: Option<Tracking>,
+    #[serde(skip_serializing_if = "<[Slow]>::is_empty")]
+    slow: &'a [Slow],
     #[serde(flatten)]
     report: &'a Report,
 }
@@ -314,6 +320,7 @@ pub fn json(setup: &Setup, runs: &[PolicyRun]) -> Result<String, Failure> {
                 trace: run.trace.as_ref(),
                 scan: run.scan.as_ref(),
                 tracking: run.tracking,
+                slow: &run.slow,
                 report: &run.report,
             })
             .collect(),

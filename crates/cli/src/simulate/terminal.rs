@@ -20,6 +20,7 @@ use simulator::ledger::{AccountMeans, Side};
 use super::figures::{IDLE, OTHER};
 use super::{PolicyRun, Setup};
 use crate::output::{UNENDED, grouped};
+use crate::why;
 use crate::workload::Source;
 
 /// Picks the requests that a part of the table is about.
@@ -46,6 +47,13 @@ pub fn report(setup: &Setup, runs: &[PolicyRun]) -> String {
     }
     text.push_str(&accounts(runs));
     text.push('\n');
+    for run in runs.iter().filter(|run| !run.slow.is_empty()) {
+        let _ = writeln!(text, "the slowest under {}\n", run.policy.name());
+        for slow in &run.slow {
+            text.push_str(&why::text(slow));
+            text.push('\n');
+        }
+    }
     text.push_str(&histograms(runs));
     text.push_str(&remarks(runs));
     text
