@@ -10,8 +10,8 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use block::{
-    Action, Class, Command, CommandId, Direction, Finished, Instant, Outcome, Refused, Request,
-    Sectors, Status,
+    Action, Class, Command, CommandId, Direction, Durability, Finished, Instant, Outcome, Refused,
+    Request, Sectors, Status,
 };
 use drive::{Angle, Position, Profile, Target};
 use scheduler::ordering::{Drive, Level, Newcomer, Next};
@@ -24,9 +24,11 @@ use crate::limits::Limits;
 use crate::sent::{Manner, Planned, Purpose, Sent, Step};
 use crate::slots::{End, Parts, Slots};
 
+mod aside;
 mod explaining;
 mod flush;
 mod gaps;
+mod head;
 mod parts;
 mod slack;
 mod tracking;
@@ -220,6 +222,10 @@ impl Engine {
             self.wakeup = None;
             return None;
         }
+        if let Some(then) = self.taken_up(now) {
+            self.wakeup = Some(then);
+            return None;
+        }
         self.let_urgent_pass(now);
         if let Some(command) = self.set_out(now) {
             return Some(command);
@@ -233,11 +239,15 @@ impl Engine {
         }
         self.wakeup = None;
         match self.going(now) {
-            Going::On(piece) => return Some(self.give(now, Step::Part(piece))),
+            Going::On(piece) => {
+                let most = u64::MAX;
+                return Some(self.give(now, Step::Part { piece, most }));
+            }
             Going::Waiting => {
                 self.settled = true;
                 return None;
             }
+            Going::Aside => return self.set_out(now),
             Going::Free => {}
         }
         if self.ordering.waiting() == 0 {
@@ -380,9 +390,14 @@ impl Engine {
             part,
             manner,
             was_held: matches!(step, Step::Request { was_held: true, .. }),
+            is_buffered: self.transfers.is_some()
+                && direction == Direction::Write
+                && durability == Durability::Volatile
+                && self.is_hidden(direction),
             route,
         });
         let action = match direction {
+            _ if manner == Manner::Only => Action::Seek { to: extent.start() },
             Direction::Read => Action::Read { extent, durability },
             Direction::Write => Action::Write { extent, durability },
         };
@@ -397,60 +412,11 @@ impl Engine {
         is_undone && self.ordering.requeued(piece) < RETRIES
     }
 
-    /// The head is known again: the last sector of the command has just passed under it.
-    fn resync(&mut self, now: Instant, sent: &Sent, route: &Route) {
-        let course = sent.course(&self.head, &self.belief, route);
-        self.head = match sent.manner {
-            Manner::There => course.ended(&self.belief, route, now),
-            Manner::On => course.gone_on(&self.belief, route, now),
-        };
-        let end = self.head.free;
-        let given = self.at_drive.iter_mut().map(|sent| &mut sent.purpose);
-        given
-            .filter_map(Purpose::without_mut)
-            .for_each(|without| without.resync(sent.id, end));
-        for step in &mut self.way {
-            if let Step::Request {
-                without: Some(without),
-                ..
-            } = step
-            {
-                without.resync(sent.id, end);
-            }
-        }
-        match sent.manner {
-            Manner::On => self.track_silently(),
-            Manner::There => {
-                self.learn(now, sent, &course, route);
-                self.track(now, &course, route);
-            }
-        }
-    }
-
-    /// Whether somebody wants to know where the head is.
-    pub(crate) fn sight(&self) -> Sight {
-        match (&self.background, &self.tracking, &self.transfers) {
-            (None, None, None) => self.ordering.sight(),
-            _ => Sight::Head,
-        }
-    }
-
     /// Whether the drive keeps a command for so long that it must not be tempted by another.
     fn is_starved_in_drive(&self, now: Instant) -> bool {
         self.at_drive
             .front()
             .is_some_and(|sent| sent.given + self.limits.patience <= now)
-    }
-
-    /// The head when all commands at the drive will have ended.
-    fn expected_head(&self) -> Head {
-        if self.sight() == Sight::Order {
-            return self.head;
-        }
-        self.at_drive.iter().fold(self.head, |head, sent| {
-            let after = sent.route.as_ref();
-            after.map_or(head, |route| sent.course(&head, &self.belief, route).head)
-        })
     }
 
     fn past_end(&self, request: Request) -> Refused {

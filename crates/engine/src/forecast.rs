@@ -110,6 +110,26 @@ impl Head {
         }
     }
 
+    /// What is believed of a command that takes the arm to where a route begins, and ends there.
+    pub fn sought(self, belief: &Profile, given: Instant, route: &Route) -> Course {
+        let position = route.target().position;
+        let start = self.view(belief, given).start(Direction::Read);
+        let seek = belief.reposition(self.position, position, Direction::Read);
+        Course {
+            start,
+            pass: Pass {
+                seek,
+                ..Pass::default()
+            },
+            distance: self.position.cylinder.abs_diff(position.cylinder),
+            head: Head {
+                position,
+                free: start + seek,
+                previous: Direction::Read,
+            },
+        }
+    }
+
     /// What is believed of a command that goes on where the one before ended, without a pause of the
     /// medium: the drive has read ahead, or takes the blocks before it writes them.
     pub fn on(self, belief: &Profile, route: &Route) -> Course {

@@ -15,6 +15,7 @@ pub mod changes;
 pub mod engine;
 pub mod explanation;
 pub mod forecast;
+pub mod guarantees;
 pub mod lifecycle;
 pub mod limits;
 mod sent;

@@ -65,6 +65,8 @@ pub(crate) enum Manner {
     There,
     /// It goes on: the drive has read ahead, or takes the blocks before it writes them.
     On,
+    /// It goes there, and nothing passes under it.
+    Only,
 }
 
 /// Whether the gap before a request was planned.
@@ -87,6 +89,8 @@ pub(crate) struct Sent {
     pub(crate) manner: Manner,
     /// Whether it was held back for a just-in-time seek.
     pub(crate) was_held: bool,
+    /// Whether it is told to have ended when the buffer has it, which says nothing of the head.
+    pub(crate) is_buffered: bool,
     /// Where it lies, where somebody looks at the head.
     pub(crate) route: Option<Route>,
 }
@@ -98,8 +102,8 @@ pub(crate) enum Step {
     Read(Stop, Means),
     /// A read that tells where the platter is.
     Calibration(Extent),
-    /// The next part of a piece that is under way.
-    Part(u32),
+    /// The next part of a piece that is under way, of at most so many blocks.
+    Part { piece: u32, most: u64 },
     /// A read of what follows the one before.
     Ahead(Extent),
     /// A block on the way of a long seek.
@@ -160,6 +164,7 @@ impl Sent {
         match self.manner {
             Manner::There => head.course(belief, self.given, route),
             Manner::On => head.on(belief, route),
+            Manner::Only => head.sought(belief, self.given, route),
         }
     }
 }

@@ -25,6 +25,7 @@
 
 use block::{Duration, Sectors, Switch};
 use drive::Profile;
+use drive::firmware::WriteBack;
 
 pub mod worth;
 
@@ -128,8 +129,13 @@ impl Preemption {
         }
     }
 
-    /// What suits a drive: all but free prefetch, where it is worth it.
+    /// What suits a drive: all but free prefetch, where it is worth it. Of a drive with a write cache
+    /// every chunk of a write is forced, two at a time: what is in a cache delays whatever comes next.
     pub fn suited_to(belief: &Profile) -> Preemption {
+        let last_chunk = match belief.buffer.write_back {
+            WriteBack::None => LastChunk::Buffered,
+            WriteBack::Append | WriteBack::All => LastChunk::Every(1),
+        };
         Preemption {
             chunk: Some(least_chunk(belief)),
             just_in_time: Some(Landing::Learned),
@@ -138,7 +144,7 @@ impl Preemption {
                 cost: SplitCost::Hidden,
             }),
             free_prefetch: Switch::Off,
-            last_chunk: LastChunk::Forced,
+            last_chunk,
             aside: Some(Aside {
                 fill: Switch::On,
                 most_permille: MOST_PERMILLE,
@@ -194,8 +200,8 @@ const PAPER_CHUNK: Sectors = Sectors(50);
 /// Virtual IO, 4.
 const PAPER_LANDING: Duration = Duration::from_micros(1_500);
 
-/// How long a host takes from one completion to the next command. A choice: a busy server's.
-const HOST: Duration = Duration::from_micros(100);
+/// How long a host takes from one completion to the next command. A choice: some system calls.
+const HOST: Duration = Duration::from_micros(20);
 
 /// Chunks have at least so many bytes. A choice: smaller ones are gone before the next is asked for, and
 /// each costs the host some microseconds.

@@ -122,6 +122,12 @@ impl Ledger {
         self.commands.record(began, ended);
     }
 
+    /// How many commands held the head for how long, for plots: the upper end of each step that holds
+    /// any, and how many.
+    pub fn command_distribution(&self) -> impl Iterator<Item = (Duration, u64)> {
+        self.commands.distribution()
+    }
+
     /// How many requests ended within each step of the response time, for plots: the upper end of
     /// each step that holds any, and how many.
     pub fn distribution(&self, direction: Direction) -> impl Iterator<Item = (Duration, u64)> {
@@ -129,11 +135,16 @@ impl Ledger {
             Direction::Read => &self.reads,
             Direction::Write => &self.writes,
         };
-        tally.histogram.iter_recorded().map(|step| {
-            let upper = Duration::from_nanos(step.value_iterated_to());
-            (upper, step.count_since_last_iteration())
-        })
+        steps(&tally.histogram)
     }
+}
+
+/// The upper end of each step of a histogram that holds any, and how many.
+fn steps(histogram: &Histogram<u64>) -> impl Iterator<Item = (Duration, u64)> {
+    histogram.iter_recorded().map(|step| {
+        let upper = Duration::from_nanos(step.value_iterated_to());
+        (upper, step.count_since_last_iteration())
+    })
 }
 
 impl Span {

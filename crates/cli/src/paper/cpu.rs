@@ -70,7 +70,7 @@ fn run(bench: &Bench) -> Result<Found, Failure> {
         bench.done();
         let value = cost.each * cost.rate * 100.0;
         ours.push(Measured {
-            name: Some(name),
+            name: Some(name.to_owned()),
             value,
         });
         let micros = cost.each * 1e6;

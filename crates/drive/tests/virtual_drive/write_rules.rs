@@ -77,16 +77,16 @@ fn written_data_go_in_the_order_of_their_coming_or_of_their_place() {
 
 #[test]
 fn what_overlaps_older_data_goes_after_them_in_every_order() {
-    for start in 1_480..1_504 {
-        let mut play = cached(|rules| rules.destage_order = QueueOrder::Sptf);
-        for start in [500, 1_500, start] {
-            play.then(write(start, if start == 1_500 { 8 } else { 21 }));
+    // The arm leaves at all angles, with the newer data now behind the older ones, now before.
+    for first in (500..520).step_by(3) {
+        for newer in [1_481, 1_487, 1_493, 1_499, 1_503] {
+            let mut play = cached(|rules| rules.destage_order = QueueOrder::Sptf);
+            for (start, blocks) in [(first, 4), (1_500, 8), (newer, 21)] {
+                play.then(write(start, blocks));
+            }
+            let (old, new) = (on_medium(&play, 1_500), on_medium(&play, newer));
+            assert!(old <= new, "{first}, {newer}");
         }
-        if start == 1_500 {
-            continue;
-        }
-        let (old, new) = (on_medium(&play, 1_500), on_medium(&play, start));
-        assert!(old <= new, "{start}");
     }
 }
 

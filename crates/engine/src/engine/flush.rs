@@ -80,6 +80,7 @@ impl Engine {
             part: None,
             manner: Manner::There,
             was_held: false,
+            is_buffered: false,
             route: None,
         });
         Some(Command::new(id, Action::Flush))

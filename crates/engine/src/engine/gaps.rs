@@ -349,7 +349,7 @@ impl Engine {
             } => {
                 self.ordering.give(now, piece);
                 let (direction, _) = self.ordering.blocks(piece);
-                let (extent, _) = self.next_part(piece);
+                let (extent, _) = self.next_part(piece, u64::MAX);
                 let Some((stop, means)) = merged else {
                     return (Purpose::Request { piece, without }, direction, extent);
                 };
@@ -368,13 +368,13 @@ impl Engine {
                 let read = self.take(stop.extent, stop.kind, means);
                 (Purpose::Background(read), Direction::Read, stop.extent)
             }
-            Step::Part(piece) => {
+            Step::Part { piece, most } => {
                 let (direction, _) = self.ordering.blocks(piece);
                 let purpose = Purpose::Request {
                     piece,
                     without: None,
                 };
-                (purpose, direction, self.next_part(piece).0)
+                (purpose, direction, self.next_part(piece, most).0)
             }
             Step::Ahead(extent) => (Purpose::Ahead, Direction::Read, extent),
             Step::Hop(extent) => (Purpose::Hop, Direction::Read, extent),

@@ -1,8 +1,8 @@
 //! What the next command of a request is: all of it, or the next part, and how the head comes to it.
 
-use block::{Direction, Durability, Duration, Extent, Sectors};
+use block::{Direction, Durability, Duration, Extent, Instant, Sectors, Switch};
 use drive::firmware::{LookAhead, WriteBack};
-use scheduler::preemption::{Place, When};
+use scheduler::preemption::{LastChunk, Place, When};
 
 use super::Engine;
 use crate::forecast::Route;
@@ -15,7 +15,11 @@ impl Engine {
         let buffer = &self.belief.buffer;
         match direction {
             Direction::Read => buffer.segments > 0 && buffer.look_ahead != LookAhead::None,
-            Direction::Write => buffer.segments > 0 && buffer.write_back != WriteBack::None,
+            Direction::Write => {
+                buffer.segments > 0
+                    && buffer.write_back != WriteBack::None
+                    && self.preemption().map(|rules| rules.last_chunk) != Some(LastChunk::Every(1))
+            }
         }
     }
 
@@ -39,9 +43,11 @@ impl Engine {
             return false;
         };
         match direction {
+            // What is forced in the end is on its way to the medium from the beginning.
             Direction::Write => {
                 let slot = self.slots.get(self.ordering.owner(piece));
                 slot.request.durability == Durability::Volatile
+                    && transfers.rules.last_chunk == LastChunk::Buffered
             }
             Direction::Read => {
                 let start = self.transfer(piece).map_or(extent.start(), |it| it.next).0;
@@ -52,8 +58,8 @@ impl Engine {
         }
     }
 
-    /// The blocks of the next part of a piece, and where it stands in it.
-    pub(super) fn next_part(&self, piece: u32) -> (Extent, Place) {
+    /// The blocks of the next part of a piece, at most so many, and where it stands in it.
+    pub(super) fn next_part(&self, piece: u32, most: u64) -> (Extent, Place) {
         let (_, extent) = self.ordering.blocks(piece);
         let Some(transfers) = &self.transfers else {
             return (extent, Place::Last);
@@ -68,9 +74,13 @@ impl Engine {
             };
             return (part, place);
         }
-        let chunk = transfers.rules.chunk.map_or(left, |chunk| chunk.0);
+        let chunk = match transfers.rules.chunk {
+            Some(chunk) if self.begins_small(piece) => chunk.0.min(self.least_part()),
+            Some(chunk) => chunk.0,
+            None => left,
+        };
         let length = match self.is_cut(piece, left) {
-            true => chunk.min(left),
+            true => chunk.min(left).min(most.max(1)),
             false => left,
         };
         let place = match length == left {
@@ -79,6 +89,34 @@ impl Engine {
         };
         let part = Extent::new(start, Sectors(length));
         (part.expect("something is left of a piece"), place)
+    }
+
+    /// When the drive will have taken up what it was given while it had nothing else, if that is later
+    /// than `now`: of two that come together it takes which it likes, and a part that its buffer holds
+    /// may look far away to it.
+    pub(super) fn taken_up(&self, now: Instant) -> Option<Instant> {
+        self.transfers.as_ref()?;
+        let first = self.at_drive.front().filter(|_| self.at_drive.len() == 1)?;
+        Some(first.given + TAKEN_UP).filter(|&then| then > now)
+    }
+
+    /// Whether a piece's next part is the one behind its way, which holds the drive for longest, and
+    /// may be small: the drive reads on while the second is on its way to it.
+    fn begins_small(&self, piece: u32) -> bool {
+        let (direction, _) = self.ordering.blocks(piece);
+        let transfers = self.transfers.as_deref();
+        transfers.is_some_and(|transfers| {
+            transfers.rules.when == When::Worth
+                && direction == Direction::Read
+                && !transfers.is_there(piece)
+                && self.is_hidden(direction)
+                && self.reads_on(direction)
+        })
+    }
+
+    /// The smallest part, in blocks.
+    pub(super) fn least_part(&self) -> u64 {
+        (LEAST_PART / u64::from(self.belief.block_bytes)).max(1)
     }
 
     /// Whether something more urgent than a piece comes, or is reckoned with.
@@ -133,7 +171,7 @@ impl Engine {
             return;
         }
         let (direction, whole) = self.ordering.blocks(piece);
-        let (part, _) = self.next_part(piece);
+        let (part, _) = self.next_part(piece, u64::MAX);
         if part != whole
             && let Some(route) = Route::new(&self.belief, part, direction)
         {
@@ -144,8 +182,9 @@ impl Engine {
     /// How the head comes to what a step reads or writes.
     pub(super) fn manner_of(&self, step: &Step) -> Manner {
         let direction = match *step {
-            Step::Part(piece) => self.ordering.blocks(piece).0,
+            Step::Part { piece, .. } => self.ordering.blocks(piece).0,
             Step::Ahead(_) => Direction::Read,
+            Step::Hop(_) if self.belief.seek_command == Switch::On => return Manner::Only,
             Step::Request { .. } | Step::Read(..) | Step::Calibration(_) | Step::Hop(_) => {
                 return Manner::There;
             }
@@ -156,6 +195,14 @@ impl Engine {
         }
     }
 }
+
+/// How long a drive takes at most to take up a command when it has no other. A choice: a fraction of
+/// what its electronics take for it, which is tenths of a millisecond.
+const TAKEN_UP: Duration = Duration::from_micros(20);
+
+/// The size of the first part of a read that the drive goes on with by itself, in bytes. A choice: one
+/// page of a host, and one block of a drive of today.
+const LEAST_PART: u64 = 4096;
 
 /// What another command costs a host, in head time. A choice: some microseconds of one core.
 const COMMAND: Duration = Duration::from_micros(2);

@@ -11,7 +11,7 @@
 //! ```
 
 use block::{Command, Direction, Duration, Extent, Instant, Sectors, Switch};
-use drive::Position;
+use drive::{Angle, Position};
 use profiler::tracker::Mode;
 use scheduler::ordering::Level;
 use scheduler::preemption::{Landing, SplitCost, When};
@@ -71,45 +71,60 @@ impl Engine {
         if level == Level::REAL_TIME || self.mode() != Mode::Positioning {
             return None;
         }
-        let filler = self.filler();
-        let ahead = transfers
-            .ahead
-            .filter(|_| transfers.rules.free_prefetch == Switch::On && filler.is_none());
-        let chunk = transfers.rules.chunk;
-        let (step, extent, direction) = if let Some(other) = filler {
-            let (direction, _) = self.ordering.blocks(other);
-            (Step::Part(other), self.next_part(other).0, direction)
+        let reads_ahead = transfers.rules.free_prefetch == Switch::On && self.filler().is_none();
+        let ahead = transfers.ahead.filter(|_| reads_ahead);
+        let head = self.expected_head();
+        let to = &self.routes[piece as usize];
+        let before = head.course(&self.belief, now, to);
+        let held = before.pass.seek + before.pass.transfer;
+        let landing = self.landing(level, held).unwrap_or(FILLED_LANDING);
+        let leaves = before.start + before.pass.rotation.saturating_sub(landing);
+        let sector = self.belief.spindle.time_of(self.width_at(head.position)?);
+        let most = leaves.since(head.free.min(leaves)).as_nanos() / sector.as_nanos().max(1);
+        if most < self.least_part() {
+            return None;
+        }
+        let (step, extent, direction) = if let Some(piece) = self.filler() {
+            let (direction, _) = self.ordering.blocks(piece);
+            let step = Step::Part { piece, most };
+            (step, self.next_part(piece, most).0, direction)
         } else {
             let start = ahead.filter(|_| self.is_hidden(Direction::Read))?;
-            let left = self.capacity.0.checked_sub(start.0)?;
             let track = self.belief.geometry.track_of(start)?;
-            let left = left.min(track.last.0.saturating_sub(start.0) + 1);
-            let length = chunk.map_or(left, |chunk| chunk.0).min(left);
-            let extent = Extent::new(start, Sectors(length)).ok()?;
+            let left = track.last.0.saturating_sub(start.0) + 1;
+            let most = transfers
+                .rules
+                .chunk
+                .map_or(most, |chunk| chunk.0.min(most));
+            let extent = Extent::new(start, Sectors(left.min(most))).ok()?;
             (Step::Ahead(extent), extent, Direction::Read)
         };
         if self.is_likely_buffered(piece) || self.is_being_written(extent) {
             return None;
         }
-        let head = self.expected_head();
         let route = Route::new(&self.belief, extent, direction)?;
-        let filled = match self.is_hidden(direction) {
-            // Whether the drive reads on behind the end of a track is its own business.
-            true if !route.is_on_track(head.position) => return None,
-            true => head.on(&self.belief, &route),
-            false => head.course(&self.belief, now, &route),
+        let filled = match (self.is_hidden(direction), direction) {
+            // When the drive writes it is its own business.
+            (true, Direction::Write) => return None,
+            // So is whether it reads on behind the end of a track.
+            (true, Direction::Read) if !route.is_on_track(head.position) => return None,
+            (true, Direction::Read) => head.on(&self.belief, &route),
+            (false, _) => head.course(&self.belief, now, &route),
         };
         let given = match self.at_drive.is_empty() {
             true => now,
             false => head.free.max(now) + route.tail(&self.belief, &filled.pass),
         };
-        let to = &self.routes[piece as usize];
-        let before = head.course(&self.belief, now, to);
         let after = filled.head.course(&self.belief, given, to);
-        let held = after.pass.seek + after.pass.transfer;
-        let landing = self.landing(level, held).unwrap_or(FILLED_LANDING);
         let is_in_time = arrives(&after) <= arrives(&before) && after.pass.rotation >= landing;
         is_in_time.then_some(step)
+    }
+
+    /// How wide a sector of a track is.
+    fn width_at(&self, position: Position) -> Option<Angle> {
+        let geometry = &self.belief.geometry;
+        let track = geometry.track_at(position.cylinder, position.head);
+        track.map(|track| track.width)
     }
 
     /// When the request on the way has to leave, if that is not now; or what comes before.
@@ -172,8 +187,8 @@ impl Engine {
         }
     }
 
-    /// A block on the way of a long seek, read or gone to first, if it does not delay the request or
-    /// may.
+    /// A block on the way of a long seek: gone to first, or read where the drive has no seek without
+    /// transfer, if it does not delay the request or may.
     fn hop(
         &self,
         now: Instant,
@@ -193,11 +208,24 @@ impl Engine {
             true => head.position.cylinder + part,
             false => head.position.cylinder - part,
         };
-        let landing = self.landing(level, course.pass.seek)?;
+        let landing = self
+            .landing(level, course.pass.seek)
+            .unwrap_or(FILLED_LANDING);
         let block = self.block_under_way(now, head, cylinder, landing)?;
         let stop = Route::new(&self.belief, block, Direction::Read)?;
-        let there = head.course(&self.belief, now, &stop);
-        let given = there.head.free + stop.tail(&self.belief, &there.pass);
+        let (there, given) = match self.belief.seek_command {
+            Switch::On => {
+                let there = head.sought(&self.belief, now, &stop);
+                (there, there.head.free)
+            }
+            Switch::Off => {
+                let there = head.course(&self.belief, now, &stop);
+                (
+                    there,
+                    there.head.free + stop.tail(&self.belief, &there.pass),
+                )
+            }
+        };
         let after = there.head.course(&self.belief, given, route);
         let late = arrives(&after)
             .as_nanos()
@@ -301,7 +329,7 @@ fn arrives(course: &Course) -> Instant {
 /// Slack that is shorter is not worth waking up for. A choice: some wakeups.
 const LEAST_SLACK: Duration = Duration::from_micros(100);
 
-/// The landing behind a filler, where no request is held back otherwise. The paper's.
+/// The landing behind a filler or a stop, where no request is held back otherwise. The paper's.
 const FILLED_LANDING: Duration = Duration::from_micros(1_500);
 
 /// What a learned landing is added to. A choice: how late a busy host gives a command.

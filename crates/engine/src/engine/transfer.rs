@@ -18,7 +18,7 @@ use block::{
 };
 use scheduler::freeblock::Lateness;
 use scheduler::ordering::Level;
-use scheduler::preemption::{Place, Preemption, When, Worth};
+use scheduler::preemption::{Place, Preemption, Worth};
 
 use super::Engine;
 use crate::sent::{Sent, Step};
@@ -49,7 +49,7 @@ pub struct Preempted {
 pub(super) struct Transfer {
     /// The first block that is still to be given; the end of the piece if all are.
     pub(super) next: Lba,
-    end: Lba,
+    pub(super) end: Lba,
     /// Commands at the drive.
     out: u32,
     /// Parts that were given.
@@ -75,9 +75,9 @@ pub(super) struct Transfers {
     /// By piece; of pieces that have not begun, anything.
     of: Vec<Option<Transfer>>,
     /// The piece whose parts are given.
-    under_way: Option<u32>,
+    pub(super) under_way: Option<u32>,
     /// The piece that has stepped aside, and where the head still is.
-    aside: Option<u32>,
+    pub(super) aside: Option<u32>,
     /// Parts that came back undone, with their pieces.
     undone: Vec<(u32, Extent)>,
     /// Pieces that the head has left while commands of theirs were at the drive.
@@ -89,9 +89,9 @@ pub(super) struct Transfers {
     newest: usize,
     /// What a seek takes in the mean, and a way back with its latency.
     pub(super) way: Duration,
-    back: Duration,
+    pub(super) back: Duration,
     /// Head time that may be spent on ways back.
-    credit: u64,
+    pub(super) credit: u64,
     credited: Instant,
     pub(super) told: Preempted,
 }
@@ -102,6 +102,8 @@ pub(super) enum Going {
     On(u32),
     /// Nothing, until a part has ended.
     Waiting,
+    /// What is on the way now: the transfer steps aside for it.
+    Aside,
     /// Whatever is chosen.
     Free,
 }
@@ -165,82 +167,16 @@ impl Engine {
         }
     }
 
-    /// What is to be done about the transfer that is under way.
-    pub(super) fn going(&mut self, now: Instant) -> Going {
-        let Some(transfers) = &mut self.transfers else {
-            return Going::Free;
-        };
-        if transfers.under_way.is_none() {
-            transfers.under_way = transfers.aside.take();
-        }
-        let Some(piece) = transfers.under_way else {
-            return Going::Free;
-        };
-        if self.steps_aside(now, piece) {
-            if let Some(transfers) = &mut self.transfers {
-                transfers.aside = transfers.under_way.take();
-            }
-            return Going::Free;
-        }
-        let (direction, _) = self.ordering.blocks(piece);
-        let most = match self.is_hidden(direction) && self.reads_on(direction) {
-            true => 1,
-            false => self.limits.commands_at_drive,
-        };
-        match self.at_drive.len() < most {
-            true => Going::On(piece),
-            false => Going::Waiting,
-        }
-    }
-
-    /// Whether the transfer of `piece` lets something more urgent go first.
-    fn steps_aside(&mut self, now: Instant, piece: u32) -> bool {
-        if !self.ordering.is_outranked(piece) || self.ordering.is_out_of_patience(now, piece) {
-            return false;
-        }
-        let left = self.time_left(piece);
-        let is_free = self.ordering.overtakes(piece);
-        let Some(transfers) = &mut self.transfers else {
-            return false;
-        };
-        let Some(aside) = transfers.rules.aside else {
-            return false;
-        };
-        let elapsed = now.since(transfers.credited).as_nanos();
-        let earned = elapsed * u64::from(aside.most_permille) / 1000;
-        if earned > 0 {
-            transfers.credit = (transfers.credit + earned).min(CREDIT.as_nanos());
-            transfers.credited = now;
-        }
-        let is_worth = match transfers.rules.when {
-            When::Always => true,
-            When::Worth => Worth::is_worth_stepping_aside(left, transfers.back),
-        };
-        is_free || (is_worth && transfers.credit >= transfers.back.as_nanos())
-    }
-
-    /// For how long the medium is busy with what is left of a piece.
-    fn time_left(&self, piece: u32) -> Duration {
-        let Some(Transfer { next, end, .. }) = self.transfer(piece) else {
-            return Duration::ZERO;
-        };
-        let blocks = end.0.saturating_sub(next.0);
-        self.belief
-            .spindle
-            .time_of(self.routes[piece as usize].width())
-            * blocks
-    }
-
     pub(super) fn transfer(&self, piece: u32) -> Option<Transfer> {
         let transfers = self.transfers.as_ref()?;
         *transfers.of.get(piece as usize)?
     }
 
     /// A part of a piece is given to the drive; the answer is how durable it has to be.
-    fn give_part(&mut self, now: Instant, piece: u32) -> (Option<Extent>, Durability) {
+    fn give_part(&mut self, now: Instant, piece: u32, most: u64) -> (Option<Extent>, Durability) {
         let slot = self.slots.get(self.ordering.owner(piece));
         let (asked, submitted) = (slot.request.durability, self.ordering.entered(piece));
-        let (part, place) = self.next_part(piece);
+        let (part, place) = self.next_part(piece, most);
         let (direction, whole) = self.ordering.blocks(piece);
         let Some(transfers) = self.transfers.as_deref_mut() else {
             return (Some(part), asked);
@@ -407,8 +343,13 @@ impl Engine {
     /// The piece that has stepped aside and where the head still is, if it fills slack.
     pub(super) fn filler(&self) -> Option<u32> {
         let transfers = self.transfers.as_ref()?;
-        let fills = transfers.rules.aside.map(|aside| aside.fill);
-        transfers.aside.filter(|_| fills == Some(Switch::On))
+        transfers.aside.filter(|_| self.filler_rule() == Switch::On)
+    }
+
+    /// Whether what has stepped aside fills slack.
+    pub(super) fn filler_rule(&self) -> Switch {
+        let rules = self.transfers.as_ref().and_then(|it| it.rules.aside);
+        rules.map_or(Switch::Off, |aside| aside.fill)
     }
 
     /// A step is given to the drive. The answer is its part of a request, and how durable that has to
@@ -417,15 +358,15 @@ impl Engine {
         match *step {
             Step::Request { piece, .. } => {
                 self.leave_aside(now);
-                self.give_part(now, piece)
+                self.give_part(now, piece, u64::MAX)
             }
-            Step::Part(piece) => {
+            Step::Part { piece, most } => {
                 if let Some(transfers) = &mut self.transfers
                     && transfers.aside == Some(piece)
                 {
                     transfers.told.filled += 1;
                 }
-                self.give_part(now, piece)
+                self.give_part(now, piece, most)
             }
             Step::Ahead(extent) => {
                 if let Some(transfers) = &mut self.transfers {
@@ -449,9 +390,24 @@ impl Engine {
 }
 
 impl Transfers {
+    /// Head time is granted for ways back.
+    pub(super) fn earn(&mut self, now: Instant, permille: u16) {
+        let elapsed = now.since(self.credited).as_nanos();
+        let earned = elapsed * u64::from(permille) / 1000;
+        if earned > 0 {
+            self.credit = (self.credit + earned).min(CREDIT.as_nanos());
+            self.credited = now;
+        }
+    }
+
     /// The parts of a piece that came back undone.
     pub(super) fn undone_of(&self, piece: u32) -> impl Iterator<Item = &(u32, Extent)> + Clone {
         self.undone.iter().filter(move |(other, _)| *other == piece)
+    }
+
+    /// Whether the head is where a piece goes on.
+    pub(super) fn is_there(&self, piece: u32) -> bool {
+        self.under_way == Some(piece) || self.aside == Some(piece)
     }
 
     fn note_end(&mut self, part: Extent) {

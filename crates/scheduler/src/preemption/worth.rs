@@ -80,9 +80,10 @@ impl Default for Worth {
 }
 
 /// What a nanosecond of waiting of something urgent is worth, in nanoseconds of head time. A choice: with
-/// it a transfer steps aside if more than half of the way back is left of it; about 6 ms on the drive of
-/// the paper, below which a prototype found that it does not pay (../shared/specs/scheduling.md, 7).
-pub const WEIGHT: u64 = 2;
+/// it a transfer steps aside if more than a third of the extra way is left of it; 4 ms on the drive of
+/// the paper, where a prototype found that it does not pay below 6 (../shared/specs/scheduling.md, 7),
+/// but did not go on while the urgent one waits for its sector.
+pub const WEIGHT: u64 = 3;
 
 /// Urgent requests a second that are reckoned with where fewer came. A choice: the most that the paper
 /// measures with; whoever marks a request as less urgent expects others.
@@ -132,10 +133,10 @@ mod tests {
         let worth = Worth::new();
         let whole = worth.cost(level(3), Duration::from_millis(20));
         let half = worth.cost(level(3), Duration::from_millis(10));
-        // 20 a second arrive in 20 ms with a chance of 0.4, wait 10 ms, and count twice.
-        assert_eq!(whole, 8_000_000);
+        // 20 a second arrive in 20 ms with a chance of 0.4, wait 10 ms, and count thrice.
+        assert_eq!(whole, 12_000_000);
         assert_eq!(half * 4, whole);
         let slope = worth.slope(level(3), Duration::from_millis(20));
-        assert_eq!(slope, 800_000_000);
+        assert_eq!(slope, 1_200_000_000);
     }
 }

@@ -16,7 +16,7 @@ use hdrhistogram::Histogram;
 use serde::Serialize;
 
 use super::report::{mean, millis};
-use super::{Span, histogram};
+use super::{Span, histogram, steps};
 
 /// Running sums over the commands that the drive was given.
 #[derive(Clone, Debug)]
@@ -106,6 +106,11 @@ impl Commands {
             expected_wait_ms: half_of_squares(elapsed),
             expected_wait_if_busy_ms: half_of_squares(self.sum.max(1)),
         })
+    }
+
+    /// How many commands held the head for how long.
+    pub(super) fn distribution(&self) -> impl Iterator<Item = (Duration, u64)> {
+        steps(&self.histogram)
     }
 
     /// The share of commands from one length to another.
