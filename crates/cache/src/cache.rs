@@ -277,7 +277,9 @@ pub(crate) fn replay<R: Replacement + ?Sized>(
 ) -> Result<u64, Refusal> {
     let mut hits = 0;
     for some in blocks.chunks(AHEAD) {
-        residency.warm(some);
+        for &block in some {
+            policy.warm(residency.warm(block));
+        }
         for &block in some {
             let known = residency.find(block);
             if let Some(frame) = known.filter(|frame| residency.is_kept(*frame)) {
