@@ -277,11 +277,13 @@ pub(crate) fn replay<R: Replacement + ?Sized>(
 ) -> Result<u64, Refusal> {
     let mut hits = 0;
     for some in blocks.chunks(AHEAD) {
-        for &block in some {
-            policy.warm(residency.warm(block));
+        let mut likely = [FrameId::HEAD; AHEAD];
+        for (&block, likely) in some.iter().zip(&mut likely) {
+            *likely = residency.warm(block);
+            policy.warm(*likely);
         }
-        for &block in some {
-            let known = residency.find(block);
+        for (&block, &likely) in some.iter().zip(&likely) {
+            let known = residency.find_likely(block, likely);
             if let Some(frame) = known.filter(|frame| residency.is_kept(*frame)) {
                 hits += 1;
                 touch(

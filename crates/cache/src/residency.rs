@@ -316,6 +316,15 @@ impl Residency {
         self.index.find(block, is_block).map(FrameId)
     }
 
+    /// The entry of a block that is known, resident or not. `likely` is looked at first.
+    pub(crate) fn find_likely(&self, block: u64, likely: FrameId) -> Option<FrameId> {
+        let word = self.word(likely);
+        if word & MAX_BLOCK == block && word & STATE != FREE {
+            return Some(likely);
+        }
+        self.find(block)
+    }
+
     /// Reads what serving the block will need, so that the processor has it at hand: done for
     /// several blocks, it waits for all of them at once. Says which entry it will be, most often.
     pub(crate) fn warm(&self, block: u64) -> FrameId {

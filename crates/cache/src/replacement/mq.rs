@@ -86,7 +86,7 @@ pub struct Mq {
     queues: Vec<List>,
     gone: List,
     uses: Box<[Use]>,
-    /// When the oldest of each queue comes down: read at every demand.
+    /// When the oldest of each queue comes down: read at every demand. Never from the lowest one.
     expiries: [u64; 8],
     now: u64,
     life: u64,
@@ -102,6 +102,8 @@ struct Distances {
     /// After so many demands the life time is made anew, and old counts are halved. The paper says
     /// no more than that it is measured: as long as the cache is a choice.
     period: u64,
+    /// When it is made anew.
+    next: u64,
 }
 
 impl Mq {
@@ -122,6 +124,7 @@ impl Mq {
             distances: (settings.get("life") == 0).then_some(Distances {
                 classes: [0; CLASSES],
                 period: capacity,
+                next: capacity,
             }),
         }
     }
@@ -154,6 +157,15 @@ impl Mq {
         self.queues[queue].push_newest(residency, frame);
     }
 
+    /// The oldest of a queue goes to the one below.
+    fn bring_down(&mut self, residency: &mut Residency, queue: usize) {
+        if let Some(oldest) = self.queues[queue].pop_oldest(residency) {
+            let next = self.queues[queue].oldest(residency);
+            self.expiries[queue] = next.map_or(NEVER, |frame| self.uses[frame.index()].expires);
+            self.put(residency, oldest, queue - 1);
+        }
+    }
+
     /// The block is used, for the first time or again.
     fn count(&mut self, frame: FrameId) {
         let one = &mut self.uses[frame.index()];
@@ -169,17 +181,20 @@ impl Mq {
     /// A demand has been served: the oldest of each queue comes down if its time is up.
     fn tick(&mut self, residency: &mut Residency) {
         self.now += 1;
-        for queue in 1..self.queues.len() {
-            if self.expiries[queue] < self.now
-                && let Some(oldest) = self.queues[queue].oldest(residency)
-            {
-                self.take(residency, oldest);
-                self.put(residency, oldest, queue - 1);
-            }
+        // Which queues have one whose time is up, as bits: without a branch for each.
+        let mut due = 0_u8;
+        for (queue, expiry) in self.expiries.iter().enumerate() {
+            due |= u8::from(*expiry < self.now) << queue;
+        }
+        while due != 0 {
+            let queue = due.trailing_zeros() as usize;
+            due &= due - 1;
+            self.bring_down(residency, queue);
         }
         if let Some(distances) = &mut self.distances
-            && self.now.is_multiple_of(distances.period)
+            && self.now == distances.next
         {
+            distances.next += distances.period;
             self.life = distances.commonest().unwrap_or(self.life);
         }
     }
