@@ -23,7 +23,10 @@
 //! | silent | read without the policy and the prefetcher being told |
 
 pub mod cache;
+pub mod coordinator;
 pub mod interval;
+mod lru_map;
+pub mod prefetch;
 pub mod replacement;
 pub mod residency;
 pub mod settings;

@@ -37,6 +37,32 @@ pub struct Settings {
     values: Vec<u64>,
 }
 
+/// Declares the words that a parameter may be: an `enum`, the words of its variants, and how it is
+/// read from [`Settings`]. The first is the default.
+macro_rules! words {
+    (
+        $(#[$about:meta])*
+        $name:ident { $( $(#[$what:meta])* $variant:ident = $word:literal, )+ }
+    ) => {
+        $(#[$about])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum $name { $( $(#[$what])* $variant, )+ }
+
+        impl $name {
+            /// As users write them.
+            pub const WORDS: &'static [&'static str] = &[$($word),+];
+
+            /// What is set.
+            fn of(settings: &$crate::settings::Settings, key: &str) -> Self {
+                const ALL: &[$name] = &[$($name::$variant),+];
+                ALL[settings.get(key) as usize]
+            }
+        }
+    };
+}
+
+pub(crate) use words;
+
 /// A line of a table of algorithms.
 pub trait Named {
     /// How users name it.
