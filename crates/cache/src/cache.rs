@@ -111,6 +111,16 @@ impl Cache {
         self.residency.frame_state(frame)
     }
 
+    /// As if there were a demand for the resident block, but nobody gets it: what a coordinator adds to
+    /// a request. It does not count as used.
+    pub fn touch_unused(&mut self, block: u64, pattern: Pattern) {
+        if let Some(frame) = self.residency.frame(block) {
+            let was_used = self.residency.is_used(frame);
+            self.demand(block, pattern);
+            self.residency.set_use(frame, was_used);
+        }
+    }
+
     /// Gives an absent block a frame; it is in flight. `ask` is asked before another block goes for
     /// it. Says which one went.
     ///

@@ -376,6 +376,12 @@ impl Residency {
         self.entries[frame.index()].word |= USED;
     }
 
+    /// Whether the block counts as delivered upwards.
+    pub(crate) fn set_use(&mut self, frame: FrameId, is_used: bool) {
+        let word = &mut self.entries[frame.index()].word;
+        *word = *word & !USED | (USED * u64::from(is_used));
+    }
+
     /// A demand for the block reached the policy. Says whether it is the first of a block that was
     /// fetched ahead.
     pub(crate) fn touch(&mut self, frame: FrameId) -> bool {
