@@ -67,6 +67,7 @@ pub fn slowest_zone(belief: &Profile, extent: Extent, beyond: Beyond) -> Zone {
         tracks: slowest.tracks.zip(zone.tracks).map(|(a, b)| WholeTracks {
             bytes: a.bytes.max(b.bytes),
             time: a.time.max(b.time),
+            sustained: a.sustained.min(b.sustained),
         }),
     });
     slowest.unwrap_or(Zone {
@@ -86,6 +87,11 @@ impl Tracks for BelievedTracks {
             .geometry
             .locate(lba)
             .map_or(0, |place| place.cylinder)
+    }
+
+    fn track_start(&self, lba: Lba) -> Lba {
+        let track = self.0.geometry.track_of(lba);
+        track.map_or(lba, |track| track.first.min(lba))
     }
 
     fn track_end(&self, lba: Lba) -> Lba {
@@ -214,10 +220,20 @@ fn zone_at(belief: &Profile, lba: Lba, beyond: Beyond) -> Option<Zone> {
     } else {
         period + crossing.skew + crossing.lost(belief, beyond)
     };
-    let rate = u128::from(bytes) * 1_000_000_000 / u128::from(passed.as_nanos().max(1));
+    let rate = |time: Duration| {
+        let rate = u128::from(bytes) * 1_000_000_000 / u128::from(time.as_nanos().max(1));
+        Rate::new(rate as u64)
+    };
     Some(Zone {
-        sustained: Rate::new(rate as u64)?,
-        tracks: zero_latency.then_some(WholeTracks { bytes, time: whole }),
+        sustained: rate(passed)?,
+        tracks: match (zero_latency, rate(whole)) {
+            (true, Some(sustained)) => Some(WholeTracks {
+                bytes,
+                time: whole,
+                sustained,
+            }),
+            _ => None,
+        },
     })
 }
 

@@ -61,6 +61,9 @@ pub struct Rules {
     /// How late the host may notice anything: timers, dispatch, and the time between two reports
     /// of a playout point that moves (ABISS: timer slack and worst dispatch delay).
     pub latency: Duration,
+    /// Rounds are not longer than this, unless their seeks would take too much: a stream that comes
+    /// or comes back waits so long for its first one. Shorter rounds leave less to others.
+    pub longest_round: Duration,
     /// Streams at most; at the bound others are refused.
     pub streams: usize,
 }

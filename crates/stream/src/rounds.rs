@@ -121,6 +121,11 @@ impl Rounds {
         self.groups.len()
     }
 
+    /// Whether nothing waits: the last of them may be at the drive.
+    pub fn is_idle(&self) -> bool {
+        self.groups.iter().all(|group| group.waiting == 0)
+    }
+
     /// Freezes the batches into a group, and says of each where it is. At the bound of groups
     /// ([`Rounds::is_open`]) nothing is frozen.
     pub fn freeze(&mut self, batches: &[Batch], mut placed: impl FnMut(u64, Slot)) {

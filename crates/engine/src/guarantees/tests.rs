@@ -26,6 +26,7 @@ fn granted(beyond: Beyond, foreground_permille: u32, rate: u64, memory: u64) -> 
     let rules = Rules {
         foreground_permille,
         latency: Duration::ZERO,
+        longest_round: Duration::from_secs(10),
         streams: 10_000,
     };
     let demand = Demand {
@@ -150,6 +151,7 @@ fn a_rate_above_the_inner_zone_is_refused_by_name() {
     let rules = Rules {
         foreground_permille: 0,
         latency: Duration::ZERO,
+        longest_round: Duration::from_secs(10),
         streams: 1,
     };
     let demand = Demand {

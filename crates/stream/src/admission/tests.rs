@@ -31,6 +31,7 @@ fn rules() -> Rules {
     Rules {
         foreground_permille: 0,
         latency: Duration::ZERO,
+        longest_round: Duration::from_secs(3_600),
         streams: 1_000,
     }
 }
@@ -49,15 +50,18 @@ fn demand(bytes: u64, memory: u64) -> Demand {
     }
 }
 
-const TRACKS: WholeTracks = WholeTracks {
-    bytes: 850_000,
-    time: Duration::from_micros(8_700),
-};
+fn tracks() -> WholeTracks {
+    WholeTracks {
+        bytes: 850_000,
+        time: Duration::from_micros(8_700),
+        sustained: rate(97_000_000),
+    }
+}
 
 fn cut(demand: Demand) -> Demand {
     Demand {
         zone: Zone {
-            tracks: Some(TRACKS),
+            tracks: Some(tracks()),
             ..demand.zone
         },
         ..demand
