@@ -22,8 +22,8 @@
 //! **Whole tracks.** A drive that takes a whole track up at any sector has no rotational latency
 //! over it. If batches are cut at the ends of tracks (all of them then are whole tracks), the
 //! revolution of each batch falls away; in return up to one track stays due for the next round,
-//! so that D is shorter by a track's time at rate r, and a round may be longer by it; and by
-//! another one where a file ends. The form with the smaller share of the head is chosen.
+//! so that D is shorter by a track's time at rate r, and a round may be longer by one track. The
+//! form with the smaller share of the head is chosen.
 
 mod form;
 

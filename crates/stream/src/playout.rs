@@ -195,6 +195,16 @@ pub(crate) struct Playout {
     /// What could not be read, inside the buffer.
     failed: Vec<(u64, u64)>,
     pub answers: VecDeque<(AccessId, Served)>,
+    tail: Tail,
+}
+
+/// Whether the rest of a recording's last track is to be written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Tail {
+    /// More may come.
+    Kept,
+    /// The recording is over.
+    Due,
 }
 
 /// Best-effort reads of one filling stream at once: while one is served the next waits, so that
@@ -224,6 +234,7 @@ impl Playout {
             waiting: VecDeque::new(),
             failed: Vec::new(),
             answers: VecDeque::new(),
+            tail: Tail::Kept,
         }
     }
 

@@ -9,7 +9,7 @@
 //!
 //! A group is what was frozen at once: one sorted sweep, whose deadline is the earliest of its
 //! batches. W is a sweep's worst case from a head that is anywhere, over the batches that still
-//! wait. A command is safe if after its worst case all groups, back to back in the order of their
+//! wait, and what may befall a round besides. A command is safe if after its worst case all groups, back to back in the order of their
 //! deadlines, and the one that is to be frozen next, still end in time.
 //!
 //! Batches that were given to the drive are not counted any more: `now` is then the moment at
@@ -272,7 +272,7 @@ impl Rounds {
             if waiting == 0 {
                 continue;
             }
-            end = end + work + self.times.sweep(waiting);
+            end = end + self.times.stall + work + self.times.sweep(waiting);
             if end > group.deadline {
                 return false;
             }

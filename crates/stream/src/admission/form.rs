@@ -149,7 +149,7 @@ impl Demand {
         };
         sums.load_cut = self.rate.share_of(cut);
         sums.partial = time * 2 * self.extents.saturating_sub(1);
-        sums.peak = time * 2;
+        sums.peak = time;
         Part {
             sums,
             lasts,

@@ -3,8 +3,8 @@
 use block::{Direction, Instant};
 
 use super::{
-    AccessId, Answering, Ended, FAILED, NotTaken, Playout, Served, Standing, Under, Urgency, Use,
-    WAITING, Waiting,
+    AccessId, Answering, Ended, FAILED, NotTaken, Playout, Served, Standing, Tail, Under, Urgency,
+    Use, WAITING, Waiting,
 };
 use crate::location::{Change, LocationMap};
 
@@ -270,6 +270,7 @@ impl Playout {
 
     /// Everybody who waits is told that the stream is closed.
     pub fn close(&mut self) {
+        self.tail = Tail::Due;
         for wait in self.waiting.drain(..) {
             // What the buffer has of a write will be on the media.
             self.answers.push_back((wait.access, Served::Closed));

@@ -2,7 +2,7 @@
 
 use block::{Direction, Duration, Extent, Instant, Sectors};
 
-use super::{Due, FILLS, Playout, Standing, Under, Urgency, Use};
+use super::{Due, FILLS, Playout, Standing, Tail, Under, Urgency, Use};
 use crate::admission::{Cutting, Demand};
 use crate::credit::Credit;
 use crate::head_times::Tracks;
@@ -75,33 +75,47 @@ impl Playout {
     }
 
     /// Takes back what the last piece of a batch has beyond the end of a track.
+    ///
+    /// The rest of a file's last track has a round of its own: it takes as long as a whole track,
+    /// and a round has room for one more than is due, not for two. Where extents end within a
+    /// window, parts of tracks are counted with them.
     fn cut(&mut self, tracks: &impl Tracks, first: usize, due: &mut Vec<Due>) {
+        let alone = due.len() == first + 1;
         let Some(last) = due.get_mut(first..).and_then(|due| due.last_mut()) else {
             return;
         };
-        let block = self.map.block();
         let end = last.piece.extent.end();
-        // The end of an extent or of the file is one of a batch, too.
-        let whole = self.map.first_in(last.from, u64::MAX);
-        let file_ends = self.terms.direction == Direction::Read && last.to >= self.map.length();
-        if file_ends || whole.is_none_or(|whole| whole.extent.end() == end) {
-            return;
-        }
-        let track = tracks.track_start(last.piece.extent.last());
         if tracks.track_end(last.piece.extent.last()) == end {
             return;
         }
-        let start = last.piece.extent.start();
-        if track <= start {
-            self.edge = last.from;
-            due.pop();
+        let extent = self.map.first_in(last.from, u64::MAX);
+        let extent_ends = extent.is_none_or(|whole| whole.extent.end() == end);
+        if extent_ends && self.terms.demand.extents > 1 {
             return;
         }
-        let blocks = Sectors(track.0 - start.0);
-        if let Ok(extent) = Extent::new(start, blocks) {
-            last.piece.extent = extent;
-            last.to = last.piece.offset + blocks.0 * block;
-            self.edge = last.to;
+        let start = last.piece.extent.start();
+        let track = tracks.track_start(last.piece.extent.last());
+        let inside = track.0.checked_sub(start.0);
+        match Extent::new(start, Sectors(inside.unwrap_or(0))) {
+            Ok(extent) => {
+                last.piece.extent = extent;
+                last.to = last.piece.offset + extent.length().0 * self.map.block();
+                self.edge = last.to;
+            }
+            // It lies on one track.
+            Err(_) if alone && (extent_ends || self.is_last(last.to)) => {}
+            Err(_) => {
+                self.edge = last.from;
+                due.pop();
+            }
+        }
+    }
+
+    /// Whether nothing will come after this byte.
+    fn is_last(&self, to: u64) -> bool {
+        match self.terms.direction {
+            Direction::Read => to >= self.map.length(),
+            Direction::Write => self.tail == Tail::Due && to >= self.page_of(self.point),
         }
     }
 

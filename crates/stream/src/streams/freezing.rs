@@ -3,7 +3,7 @@
 use block::{Class, Direction, Durability, Duration, Extent, Instant};
 
 use super::{Answer, Life, Notice, Order, Pace, Stream, StreamId, Streams, Transfer, TransferId};
-use crate::admission::{Admission, Cutting, Plan};
+use crate::admission::{Admission, Plan};
 use crate::head_times::{HeadTimes, Tracks, Zone};
 use crate::playout::{Answering, Due, Playout, Standing, Terms, Under, Urgency, Use};
 use crate::rounds::Batch;
@@ -80,14 +80,8 @@ impl<T: Tracks> Streams<T> {
                 }
             }
             self.due.clear();
-            let cutting = match entry.life {
-                Life::Open => plan.cutting,
-                // The rest of a recording's last track will not be written.
-                Life::Closing => Cutting::Anywhere,
-            };
-            entry
-                .playout
-                .freeze(at, cutting, &self.tracks, &mut self.due);
+            let due = &mut self.due;
+            entry.playout.freeze(at, plan.cutting, &self.tracks, due);
             for due in &self.due {
                 self.named += 1;
                 let id = TransferId(self.named);
