@@ -185,11 +185,11 @@ pub struct Admission {
 
 impl Demand {
     /// What of the memory is not for the disk's sake: the application's part, what the host may
-    /// notice late (when reading on and when asking for more), and two pages that are only partly
-    /// wanted.
+    /// notice late (when reading on and when asking for more), and three pages of which only
+    /// parts count: the first one, the last one, and the one that is not yet due.
     pub fn own_part(&self, latency: Duration) -> u64 {
         let late = self.rate.bytes_until(latency);
-        let parts = [self.application, late, late, self.page, self.page];
+        let parts = [self.application, late, late, self.page.saturating_mul(3)];
         parts.into_iter().fold(0, u64::saturating_add)
     }
 }

@@ -223,7 +223,7 @@ impl Playout {
         let page = terms.demand.page;
         let base = start - start % page;
         Playout {
-            credit: Credit::new(now, terms.demand.rate, terms.latency),
+            credit: Credit::new(now, terms.demand.rate, terms.latency, terms.demand.page),
             terms,
             map,
             standing: Standing::Filling,

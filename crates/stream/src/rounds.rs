@@ -211,6 +211,11 @@ impl Rounds {
         self.groups.first().map(|group| group.deadline)
     }
 
+    /// The latest deadline of what waits or is at the drive.
+    pub fn last_deadline(&self) -> Option<Instant> {
+        self.groups.last().map(|group| group.deadline)
+    }
+
     /// A batch was given to the drive.
     pub fn taken(&mut self, slot: Slot) {
         let Some(group) = self.group(slot) else {

@@ -10,10 +10,13 @@ use proptest::prelude::*;
 use stream::playout::{Served, Standing};
 use stream::streams::{Notice, StreamId};
 
+#[path = "world/disk.rs"]
+mod disk;
 #[path = "world/world.rs"]
 mod world;
 
-use world::{BLOCK, Fate, LATENCY, World, attach, file};
+use disk::{BLOCK, LATENCY};
+use world::{Fate, World, attach, file};
 
 const SECOND: u64 = 1_000_000_000;
 
@@ -140,6 +143,11 @@ fn in_time(parts: Vec<u64>) -> Fate {
     })
 }
 
+/// Memory that lasts so many milliseconds beyond the application's part: rounds are as short.
+fn memory(rate: u64, buffer: u64, lasts: u64) -> u64 {
+    buffer + rate * (lasts + 20) / 1_000 + 3 * BLOCK
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(256))]
 
@@ -156,6 +164,7 @@ proptest! {
         second in steps(),
         neighbours in prop::collection::vec((100_000u64..2_000_000, 0usize..250), 0..4),
         far in 0u64..245_000_000,
+        lasts in 60u64..3_000,
         blocks in prop_oneof![Just(60_000u64), 1u64..1_000],
     ) {
         let mut world = World::new(in_time(ends));
@@ -164,9 +173,12 @@ proptest! {
         let (start, far) = (start % length, far % length);
         let attached = world.streams.attach(world.now, stream::streams::Attach {
             start,
+            memory: memory(rate, buffer, lasts),
             ..attach(Direction::Read, rate, buffer, map.clone())
         });
-        let stream = attached.expect("an empty disk").stream;
+        // Some are too short even for an empty disk.
+        let Ok(attached) = attached else { return Ok(()) };
+        let stream = attached.stream;
         world.position(stream, start);
         world.until_serving(stream);
         let mut application = Application { stream, rate, buffer, length, reports: Vec::new() };
@@ -211,6 +223,7 @@ proptest! {
     fn a_recorder_within_its_terms_always_finds_room(
         rate in 40_000u64..4_000_000,
         buffer in 1u64..200,
+        lasts in 60u64..3_000,
         ends in prop::collection::vec(1u64..=1_000, 1..50),
         steps in steps(),
     ) {
@@ -218,8 +231,12 @@ proptest! {
         let buffer = buffer * BLOCK;
         let map = file(5, 60_000);
         let length = map.length();
-        let attached = world.streams.attach(world.now, attach(Direction::Write, rate, buffer, map));
-        let stream = attached.expect("an empty disk").stream;
+        let attached = world.streams.attach(world.now, stream::streams::Attach {
+            memory: memory(rate, buffer, lasts),
+            ..attach(Direction::Write, rate, buffer, map)
+        });
+        let Ok(attached) = attached else { return Ok(()) };
+        let stream = attached.stream;
         world.until_serving(stream);
         let mut application = Application { stream, rate, buffer, length, reports: Vec::new() };
         application.reports.push((world.now, 0));

@@ -8,10 +8,13 @@ use stream::playout::{AccessId, Answering, NotTaken, Served, Standing};
 use stream::quota::{Exceeded, Quotas, Rule, Who};
 use stream::streams::{Attach, Notice, StreamId};
 
+#[path = "world/disk.rs"]
+mod disk;
 #[path = "world/world.rs"]
 mod world;
 
-use world::{BLOCK, Fate, LATENCY, World, attach, file, piece, zone};
+use disk::{BLOCK, LATENCY, zone};
+use world::{Fate, World, attach, file, piece};
 
 const MB: u64 = 1_000_000;
 

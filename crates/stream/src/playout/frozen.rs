@@ -160,7 +160,8 @@ impl Playout {
     /// be there.
     pub fn begin(&mut self, now: Instant) -> Instant {
         self.standing = Standing::Serving;
-        self.credit = Credit::new(now, self.terms.demand.rate, self.terms.latency);
+        let Demand { rate, page, .. } = self.terms.demand;
+        self.credit = Credit::new(now, rate, self.terms.latency, page);
         let first = self.under.iter().filter(|u| u.use_ == Use::Wanted);
         let first = first.map(|under| under.from).min();
         self.deadline(now, first.unwrap_or(self.edge))

@@ -127,6 +127,11 @@ impl<T: Tracks> Streams<T> {
     /// The frozen batches are a group from now on; in a hurry it has to be done by `soon`.
     fn put_into_rounds(&mut self, soon: Instant) {
         if self.clock.pace == Pace::Hurried {
+            // Not before those that are frozen already: theirs are real.
+            let soon = self
+                .rounds
+                .last_deadline()
+                .map_or(soon, |last| last.max(soon));
             for batch in &mut self.batches {
                 batch.deadline = batch.deadline.min(soon);
             }
