@@ -76,6 +76,9 @@ pub struct Arguments {
     /// Write every request's account: CSV, or JSON lines if the name ends in .jsonl; see below
     #[arg(long, value_name = "FILE")]
     pub requests_out: Option<PathBuf>,
+    /// Say of so many requests, the slowest, where their time went
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..))]
+    pub why: Option<u8>,
     /// Draw response times and head time
     #[arg(long, value_name = "FILE")]
     pub svg: Option<PathBuf>,
@@ -118,6 +121,8 @@ pub struct Setup {
     pub past_end: PastEnd,
     /// What is read in the background.
     pub scan: Option<ScanPlan>,
+    /// Of how many requests, the slowest, it is told why.
+    pub slowest: usize,
 }
 
 /// Runs the command.
@@ -134,7 +139,9 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         if let Some(path) = &arguments.requests_out {
             progress = progress.writing(path)?;
         }
-        runs.push(setup.run(policy, &mut progress)?);
+        let mut run = setup.run(policy, &mut progress)?;
+        run.slow = progress.slow(setup.drive.block_bytes);
+        runs.push(run);
         progress.finish()?;
     }
     if let Some(file) = svg {
@@ -174,7 +181,9 @@ impl Arguments {
         };
         let scan = self.scan.plan(belief.as_ref().unwrap_or(&drive))?;
         let requests = match (&source, self.requests, until) {
-            (Source::Synthetic(_), None, None) if scan.is_none() => Some(DEFAULT_REQUESTS),
+            (Source::Synthetic(_) | Source::Mixture(_), None, None) if scan.is_none() => {
+                Some(DEFAULT_REQUESTS)
+            }
             (_, requests, _) => requests,
         };
         let policies = self.policy.iter().map(|name| policy(name));
@@ -201,6 +210,7 @@ impl Arguments {
             until,
             past_end: self.load.past_end(),
             scan,
+            slowest: self.why.map_or(0, usize::from),
         };
         for policy in &setup.policies {
             setup.limits(*policy)?;
@@ -313,6 +323,7 @@ impl Setup {
             requests: self.requests,
             until: self.until,
             past_end: self.past_end,
+            slowest: self.slowest,
             ..Options::default()
         };
         let (played, counts) = self.play(&scenario, &options, watch)?;
@@ -349,6 +360,7 @@ impl Setup {
             seed: self.truth.seed(),
             policy,
             limits: self.limits(policy)?,
+            preemption: None,
             background: self.scan.as_ref().map(|scan| scan.background().clone()),
         })
     }

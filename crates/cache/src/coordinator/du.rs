@@ -1,0 +1,25 @@
+//! DU: what was sent to the upper level is the first that the lower one evicts.
+//!
+//! Chen, Zhang, Zhou, Scott, Schiefer, SIGMETRICS 2005, as Zhang et al., ICDCS 2008, describe it. The
+//! marks are the replacement's affair; prefetching stays as it is. Not where several upper levels share
+//! what they read.
+
+use super::{Asked, Coordinator, Manners, Plan, Sent};
+use crate::residency::Residency;
+
+/// Marks what was sent.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct DemoteUpward;
+
+impl Coordinator for DemoteUpward {
+    fn plan(&mut self, _: &Asked, _: &Residency) -> Plan {
+        Plan::default()
+    }
+
+    fn manners(&self) -> Manners {
+        Manners {
+            sent: Sent::Marked,
+            ..Manners::default()
+        }
+    }
+}

@@ -1,0 +1,188 @@
+//! Ours: PFC's two actions with a state for each file of each client, told to the prefetcher, and only as
+//! long as those who wait have something from it.
+//!
+//! ```text
+//!   asked --> whose turn? --arm 0--> as if there were no coordinator
+//!               |    ^                 | answered after ..
+//!               |    '--- watch <------+ .. waiting for a block: which arm is better
+//!               '--arm 1, 2 -> the context's rule -> bypass, readmore (bounded by what goes unused)
+//! ```
+//!
+//! PFC has one state for all requests, so that one client's scan changes what another one's random reads
+//! get, and it never looks at what it did. Here turns change between no coordination and each kind of
+//! it, and the waiting of demands says which one stays (see [`watch`]). What is read more and evicted
+//! unused halves how much more is read.
+
+use block::Duration;
+
+use super::pfc::{Actions, Queues, Readings, Rule};
+use super::{
+    Asked, Below, Coordinator, Footprint, LONGEST_REQUEST, Manners, Plan, Purpose, SilentUse, Tag,
+};
+use crate::cache::Evicted;
+use crate::lru_map::LruMap;
+use crate::residency::{Origin, Residency};
+use crate::settings::{Parameter, Settings, Values, words};
+
+mod allowance;
+pub mod watch;
+
+use allowance::Allowance;
+use watch::Watch;
+
+words! {
+    /// Whose requests share a rule.
+    ContextOf {
+        /// Those of one client for one file.
+        File = "file",
+        /// Those of one client.
+        Client = "client",
+        /// All, as in PFC.
+        All = "all",
+    }
+}
+
+words! {
+    /// Whether it watches itself.
+    Watching {
+        /// It does.
+        On = "on",
+        /// It always coordinates.
+        Off = "off",
+    }
+}
+
+/// What can be set.
+pub const PARAMETERS: &[Parameter] = &[
+    Parameter {
+        key: "context",
+        what: "Whose requests share a rule.",
+        values: Values::Words(ContextOf::WORDS),
+    },
+    Parameter {
+        key: "watch",
+        what: "Whether it watches itself; off: to see what that costs and saves.",
+        values: Values::Words(Watching::WORDS),
+    },
+    Parameter {
+        key: "slice",
+        what: "How many requests a turn lasts; 64 is a choice, until the system model has tuned it.",
+        values: Values::Number {
+            range: 4..=65_536,
+            default: 64,
+        },
+    },
+    Parameter {
+        key: "queue",
+        what: "Each queue's size in percent of the lower cache's blocks; as PFC's.",
+        values: Values::Number {
+            range: 1..=100,
+            default: 10,
+        },
+    },
+];
+
+/// What each arm but the first does. Figure 7 of Zhang et al.: both is mostly the best, for AMP readmore
+/// alone.
+const ARMS: [Actions; 2] = [Actions::Both, Actions::Readmore];
+
+/// A context for so many frames of the lower cache, so that all of them together take no more than a
+/// fifth of 0.05 % of its memory; the one that was used longest ago is forgotten. At most [`MOST`].
+const FRAMES: u32 = 256;
+
+/// More contexts are never kept: sixteen clients with 256 files each. A choice.
+const MOST: u32 = 4096;
+
+/// The coordinator.
+#[derive(Clone, Debug)]
+pub struct Ours {
+    context_of: ContextOf,
+    readings: [Readings; ARMS.len()],
+    contexts: LruMap<(u32, u64), Rule>,
+    queues: Queues,
+    allowance: Allowance,
+    watch: Option<Watch>,
+}
+
+impl Ours {
+    /// As set.
+    pub fn new(settings: &Settings, below: &Below) -> Self {
+        let literal = Readings::of(&Settings::of(super::pfc::PARAMETERS));
+        let contexts = (below.frames / FRAMES).clamp(1, MOST);
+        Ours {
+            context_of: ContextOf::of(settings, "context"),
+            readings: ARMS.map(|actions| Readings { actions, ..literal }),
+            contexts: LruMap::new(contexts as usize),
+            queues: Queues::new(below, settings.get("queue")),
+            allowance: Allowance::default(),
+            watch: match Watching::of(settings, "watch") {
+                Watching::On => Some(Watch::new(1 + ARMS.len(), settings.get("slice") as u32)),
+                Watching::Off => None,
+            },
+        }
+    }
+}
+
+impl Coordinator for Ours {
+    fn plan(&mut self, asked: &Asked, lower: &Residency) -> Plan {
+        if asked.blocks.len() > LONGEST_REQUEST {
+            return Plan::default();
+        }
+        let turn = match &mut self.watch {
+            Some(watch) => watch.turn(),
+            None => watch::Turn { arm: 1, tag: 0 },
+        };
+        let tag = Tag(turn.tag);
+        let Some(arm) = turn.arm.checked_sub(1) else {
+            return Plan {
+                tag,
+                ..Plan::default()
+            };
+        };
+        let context = match self.context_of {
+            ContextOf::File => (asked.client, asked.file),
+            ContextOf::Client => (asked.client, 0),
+            ContextOf::All => (0, 0),
+        };
+        let rule = self.contexts.touch_or(context, || Rule::NEW);
+        let plan = rule.step(asked, lower, &self.readings[arm], &mut self.queues);
+        Plan {
+            readmore: self.allowance.of(plan.readmore),
+            tag,
+            ..plan
+        }
+    }
+
+    fn manners(&self) -> Manners {
+        Manners {
+            silent_use: SilentUse::Told,
+            ..Manners::default()
+        }
+    }
+
+    fn on_answered(&mut self, asked: &Asked, plan: Plan, waited: Duration) {
+        // Nobody waits for a prefetch.
+        if let Some(watch) = &mut self.watch
+            && asked.purpose == Purpose::Demand
+        {
+            watch.answered(plan.tag.0, waited.as_nanos(), asked.blocks.len());
+        }
+    }
+
+    fn on_evicted(&mut self, evicted: &Evicted) {
+        if evicted.origin == Origin::Readmore {
+            match evicted.was_used {
+                true => self.allowance.used(),
+                false => self.allowance.unused(),
+            }
+        }
+    }
+
+    fn footprint(&self) -> Footprint {
+        let itself = Footprint {
+            rule: 0,
+            beyond: size_of::<Self>() + self.contexts.memory(),
+        };
+        self.queues.footprint() + itself
+    }
+}

@@ -1,0 +1,103 @@
+//! A run of blocks, both ends included, or none at all.
+
+use std::fmt;
+
+/// The blocks `first..=last`; empty if `last < first`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Interval {
+    /// The first block.
+    pub first: u64,
+    /// The last block, itself included.
+    pub last: u64,
+}
+
+impl Interval {
+    /// No blocks.
+    pub const EMPTY: Self = Self { first: 1, last: 0 };
+
+    /// The blocks `first..=last`.
+    pub const fn new(first: u64, last: u64) -> Self {
+        Self { first, last }
+    }
+
+    /// `count` blocks from `first` on; what lies beyond `u64` is cut off.
+    pub const fn of(first: u64, count: u64) -> Self {
+        match count.checked_sub(1) {
+            Some(more) => Self::new(first, first.saturating_add(more)),
+            None => Self::EMPTY,
+        }
+    }
+
+    /// Whether there is no block in it.
+    pub const fn is_empty(self) -> bool {
+        self.last < self.first
+    }
+
+    /// How many blocks.
+    pub const fn len(self) -> u64 {
+        if self.is_empty() {
+            0
+        } else {
+            (self.last - self.first).saturating_add(1)
+        }
+    }
+
+    /// Whether the block is one of them.
+    pub const fn contains(self, block: u64) -> bool {
+        self.first <= block && block <= self.last
+    }
+
+    /// What lies before `end`, the first block that does not exist.
+    pub fn before(self, end: u64) -> Self {
+        match end.checked_sub(1) {
+            Some(last) if !self.is_empty() => Self::new(self.first, self.last.min(last)),
+            _ => Self::EMPTY,
+        }
+    }
+
+    /// The blocks, upwards.
+    pub fn blocks(self) -> impl DoubleEndedIterator<Item = u64> + use<> {
+        self.first..=self.last
+    }
+}
+
+impl fmt::Display for Interval {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.is_empty() {
+            return write!(to, "[]");
+        }
+        write!(to, "[{},{}]", self.first, self.last)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Interval;
+
+    #[test]
+    fn both_ends_belong_to_it() {
+        let run = Interval::of(10, 5);
+        assert_eq!(run, Interval::new(10, 14));
+        assert_eq!(run.len(), 5);
+        assert!(run.contains(10) && run.contains(14) && !run.contains(15));
+        assert_eq!(run.blocks().collect::<Vec<_>>(), [10, 11, 12, 13, 14]);
+        assert_eq!(run.to_string(), "[10,14]");
+    }
+
+    #[test]
+    fn the_end_of_the_device_cuts_it() {
+        assert_eq!(Interval::of(10, 5).before(12), Interval::new(10, 11));
+        assert!(Interval::of(10, 5).before(10).is_empty());
+        assert!(Interval::of(10, 5).before(0).is_empty());
+        assert_eq!(Interval::of(u64::MAX, 9).len(), 1);
+    }
+
+    #[test]
+    fn none_is_none() {
+        assert!(Interval::of(7, 0).is_empty());
+        assert_eq!(Interval::EMPTY.len(), 0);
+        assert_eq!(Interval::EMPTY.blocks().count(), 0);
+        assert!(!Interval::EMPTY.contains(0) && !Interval::EMPTY.contains(1));
+        assert_eq!(Interval::EMPTY.to_string(), "[]");
+    }
+}

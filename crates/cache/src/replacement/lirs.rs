@@ -1,0 +1,222 @@
+//! LIRS: blocks are ranked by the distance between their last two uses, not by the last use alone
+//! (Jiang, Zhang, SIGMETRICS 2002).
+//!
+//! ```text
+//!   stack, newest .......................... oldest      queue, newest ... oldest
+//!     h  L  .  L  h  .  L  .  .  L                          h  h  h   -> goes
+//!
+//!   L: low distance, resident: most of the cache         h: high distance, resident: the queue
+//!   .: high distance, no longer resident, remembered     the oldest of the stack is an L
+//! ```
+//!
+//! A block that is used again while it stands in the stack has a lower distance than the oldest L:
+//! it becomes an L, and that L goes to the queue. Not for loads whose distances change often: blocks
+//! that were once L stay long.
+
+use super::ring::Ring;
+use super::{Memory, Pattern, Replacement, Touch, share};
+use crate::residency::{FrameId, List, Needs, Residency};
+use crate::settings::{Parameter, Settings, Values};
+
+/// What can be set.
+pub const PARAMETERS: &[Parameter] = &[
+    Parameter {
+        key: "high",
+        what: "Thousandths of the cache for blocks with a high distance; 10 as in the paper, at least one block.",
+        values: Values::Number {
+            range: 0..=1000,
+            default: 10,
+        },
+    },
+    Parameter {
+        key: "remembered",
+        what: "Hundredths of the cache that are remembered at most; 200 is a choice, the paper has no bound.",
+        values: Values::Number {
+            range: 0..=1000,
+            default: 200,
+        },
+    },
+];
+
+/// Bits of the marks.
+const LOW: u8 = 1;
+const STACKED: u8 = 2;
+
+/// The stack, the queue, and those that are only remembered in the order in which they went.
+#[derive(Debug)]
+pub struct Lirs {
+    queue: List,
+    gone: List,
+    stack: Ring,
+    low: u32,
+    low_size: u32,
+    remembered: u32,
+}
+
+impl Lirs {
+    /// For so many frames.
+    pub fn new(capacity: u32, settings: &Settings) -> Self {
+        let remembered = u64::from(capacity) * settings.get("remembered") / 100;
+        let remembered = remembered as u32;
+        Self {
+            queue: List::numbered(0),
+            gone: List::numbered(1),
+            stack: Ring::new(capacity as usize + remembered as usize + 4),
+            low: 0,
+            low_size: capacity - share(capacity, settings.get("high")).max(1),
+            remembered,
+        }
+    }
+
+    fn is(&self, residency: &Residency, frame: FrameId, mark: u8) -> bool {
+        residency.marks(frame) & mark != 0
+    }
+
+    /// Puts the entry on top of the stack.
+    fn stack(&mut self, residency: &mut Residency, frame: FrameId) {
+        self.unstack(residency, frame);
+        self.stack.push_newest(frame);
+        residency.set_marks(frame, residency.marks(frame) | STACKED);
+    }
+
+    /// Takes the entry out of the stack if it stands there.
+    fn unstack(&mut self, residency: &mut Residency, frame: FrameId) {
+        let marks = residency.marks(frame);
+        if marks & STACKED != 0 {
+            self.stack.remove(frame);
+            residency.set_marks(frame, marks & !STACKED);
+        }
+    }
+
+    /// Until the oldest of the stack is an L.
+    fn prune(&mut self, residency: &mut Residency) {
+        while let Some(oldest) = self.stack.oldest() {
+            if self.is(residency, oldest, LOW) {
+                break;
+            }
+            self.unstack(residency, oldest);
+            if !residency.is_kept(oldest) {
+                self.gone.remove(residency, oldest);
+                residency.forget(oldest);
+            }
+        }
+    }
+
+    /// The entry, which stands in no list but the stack, becomes an L on top.
+    fn promote(&mut self, residency: &mut Residency, frame: FrameId) {
+        self.stack(residency, frame);
+        residency.set_marks(frame, residency.marks(frame) | LOW);
+        self.low += 1;
+        // The last L may be this one itself: then the cache has no room for any.
+        self.prune(residency);
+        while self.low > self.low_size
+            && let Some(oldest) = self.stack.oldest()
+        {
+            self.unstack(residency, oldest);
+            residency.set_marks(oldest, 0);
+            self.low -= 1;
+            self.queue.push_newest(residency, oldest);
+            self.prune(residency);
+        }
+    }
+
+    /// The frame, which is in the queue, is newest there and in the stack.
+    fn renew(&mut self, residency: &mut Residency, frame: FrameId) {
+        if self.is(residency, frame, LOW) {
+            self.stack(residency, frame);
+            self.prune(residency);
+        } else {
+            self.stack(residency, frame);
+            self.queue.move_to_newest(residency, frame);
+        }
+    }
+
+    /// The oldest L of the stack that can go.
+    fn oldest_low(&self, residency: &Residency) -> Option<FrameId> {
+        let mut at = self.stack.oldest();
+        while let Some(frame) = at {
+            if self.is(residency, frame, LOW) && !residency.is_in_flight(frame) {
+                return at;
+            }
+            at = self.stack.newer(frame);
+        }
+        None
+    }
+
+    /// Takes a resident frame out of the lists but for the stack.
+    fn take(&mut self, residency: &mut Residency, frame: FrameId) {
+        if self.is(residency, frame, LOW) {
+            self.unstack(residency, frame);
+            self.low -= 1;
+            residency.set_marks(frame, 0);
+            self.prune(residency);
+        } else {
+            self.queue.remove(residency, frame);
+        }
+    }
+}
+
+impl Replacement for Lirs {
+    fn needs(&self) -> Needs {
+        Needs {
+            remembered: self.remembered,
+            lists: 2,
+        }
+    }
+
+    fn touch(&mut self, residency: &mut Residency, frame: FrameId, touch: Touch, _: Pattern) {
+        let is_again = touch == Touch::Again;
+        let marks = residency.marks(frame);
+        if is_again && marks == STACKED {
+            self.queue.remove(residency, frame);
+            self.promote(residency, frame);
+        } else {
+            self.renew(residency, frame);
+        }
+    }
+
+    fn recall(&mut self, residency: &mut Residency, frame: FrameId) -> Memory {
+        self.gone.remove(residency, frame);
+        self.unstack(residency, frame);
+        Memory(1)
+    }
+
+    fn victim(&mut self, residency: &mut Residency, _: Memory) -> Option<FrameId> {
+        let queued = self.queue.oldest_valid(residency);
+        queued.or_else(|| self.oldest_low(residency))
+    }
+
+    fn evict(&mut self, residency: &mut Residency, frame: FrameId) {
+        self.take(residency, frame);
+        if !self.is(residency, frame, STACKED) {
+            return residency.forget(frame);
+        }
+        residency.remember(frame);
+        self.gone.push_newest(residency, frame);
+        if self.gone.len() > self.remembered {
+            let oldest = self.gone.pop_oldest(residency);
+            let oldest = oldest.expect("one was added");
+            self.unstack(residency, oldest);
+            residency.forget(oldest);
+        }
+    }
+
+    fn insert(&mut self, residency: &mut Residency, frame: FrameId, _: Pattern, memory: Memory) {
+        if memory != Memory::NONE || self.low < self.low_size {
+            self.promote(residency, frame);
+        } else {
+            self.stack(residency, frame);
+            self.queue.push_newest(residency, frame);
+        }
+    }
+
+    fn refresh(&mut self, residency: &mut Residency, frame: FrameId, _: Pattern) {
+        self.renew(residency, frame);
+    }
+
+    fn withdraw(&mut self, residency: &mut Residency, frame: FrameId) {
+        self.take(residency, frame);
+        self.unstack(residency, frame);
+        residency.forget(frame);
+    }
+}

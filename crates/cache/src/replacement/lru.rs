@@ -1,0 +1,62 @@
+//! LRU: the block that nobody has asked for the longest goes.
+//!
+//! The baseline, and what PFC has at both levels but with SARC. Not for loads that read more than
+//! the cache in a loop: then every block goes just before it is asked for again.
+
+use super::{Memory, Pattern, Replacement, Touch};
+use crate::residency::{FrameId, List, Needs, Residency};
+
+/// One list, newest first.
+#[derive(Debug)]
+pub struct Lru {
+    order: List,
+}
+
+impl Lru {
+    /// Makes one.
+    pub fn new() -> Self {
+        Self {
+            order: List::numbered(0),
+        }
+    }
+}
+
+impl Default for Lru {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Replacement for Lru {
+    fn needs(&self) -> Needs {
+        Needs {
+            remembered: 0,
+            lists: 1,
+        }
+    }
+
+    fn touch(&mut self, residency: &mut Residency, frame: FrameId, _: Touch, _: Pattern) {
+        self.order.move_to_newest(residency, frame);
+    }
+
+    fn victim(&mut self, residency: &mut Residency, _: Memory) -> Option<FrameId> {
+        self.order.oldest_valid(residency)
+    }
+
+    fn evict(&mut self, residency: &mut Residency, frame: FrameId) {
+        self.withdraw(residency, frame);
+    }
+
+    fn insert(&mut self, residency: &mut Residency, frame: FrameId, _: Pattern, _: Memory) {
+        self.order.push_newest(residency, frame);
+    }
+
+    fn refresh(&mut self, residency: &mut Residency, frame: FrameId, _: Pattern) {
+        self.order.move_to_newest(residency, frame);
+    }
+
+    fn withdraw(&mut self, residency: &mut Residency, frame: FrameId) {
+        self.order.remove(residency, frame);
+        residency.forget(frame);
+    }
+}

@@ -1,0 +1,190 @@
+//! S3-FIFO: new blocks pass through a small queue, and only those that were asked for again there
+//! come into the main one (Yang et al., SOSP 2023).
+//!
+//! ```text
+//!            .-> small, a tenth --- asked for again --> main --.
+//!   new -----'        |                                  ^ '---' asked for: round again
+//!                     v                                  |
+//!              remembered, as many as main --- new ------'
+//! ```
+//!
+//! Not for loads in which a block's second use follows only after the small queue has passed, and
+//! whose working set is larger than what is remembered.
+
+use super::{Memory, Pattern, Replacement, Touch, share};
+use crate::residency::{FrameId, List, Needs, Residency};
+use crate::settings::{Parameter, Settings, Values};
+
+/// What can be set.
+pub const PARAMETERS: &[Parameter] = &[
+    Parameter {
+        key: "small",
+        what: "Thousandths of the cache that the small queue is; 100 as in the paper, at least one block (a choice).",
+        values: Values::Number {
+            range: 0..=1000,
+            default: 100,
+        },
+    },
+    Parameter {
+        key: "remembered",
+        what: "Thousandths of the cache that are remembered; 900, as many as the main queue has in the paper.",
+        values: Values::Number {
+            range: 0..=4000,
+            default: 900,
+        },
+    },
+    Parameter {
+        key: "again",
+        what: "Demands after the first that bring a block from the small queue into the main one; 2 as in the paper.",
+        values: Values::Number {
+            range: 1..=3,
+            default: 2,
+        },
+    },
+    Parameter {
+        key: "turn",
+        what: "When the small queue's turn ends: once a block has gone, as in the paper, or already when the queue is shorter than it should be.",
+        values: Values::Words(&["gone", "short"]),
+    },
+];
+
+/// When the small queue's turn ends, if blocks of it move to the main one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Turn {
+    /// When a block has gone, or none can.
+    Gone,
+    /// When it is shorter than it should be, too.
+    Short,
+}
+
+/// Bits of the marks: how often a block was asked for, and where it is.
+const COUNTER: u8 = 0b11;
+const MAIN: u8 = 0b100;
+
+/// The queues.
+#[derive(Debug)]
+pub struct S3Fifo {
+    small: List,
+    main: List,
+    ghosts: List,
+    /// What the small queue has before it gives.
+    small_size: u32,
+    remembered: u32,
+    again: u8,
+    turn: Turn,
+}
+
+impl S3Fifo {
+    /// For so many frames.
+    pub fn new(capacity: u32, settings: &Settings) -> Self {
+        Self {
+            small: List::numbered(0),
+            main: List::numbered(1),
+            ghosts: List::numbered(2),
+            small_size: share(capacity, settings.get("small")).max(1),
+            remembered: share(capacity, settings.get("remembered")),
+            again: settings.get("again") as u8,
+            turn: match settings.get("turn") {
+                0 => Turn::Gone,
+                _ => Turn::Short,
+            },
+        }
+    }
+
+    /// The queue in which the frame stands.
+    fn queue(&mut self, residency: &Residency, frame: FrameId) -> &mut List {
+        match residency.marks(frame) & MAIN {
+            0 => &mut self.small,
+            _ => &mut self.main,
+        }
+    }
+
+    /// Whether it is the small queue's turn.
+    fn is_small_due(&self) -> bool {
+        self.small.len() >= self.small_size
+    }
+}
+
+impl Replacement for S3Fifo {
+    fn needs(&self) -> Needs {
+        Needs {
+            remembered: self.remembered,
+            lists: 3,
+        }
+    }
+
+    fn touch(&mut self, residency: &mut Residency, frame: FrameId, touch: Touch, _: Pattern) {
+        let marks = residency.marks(frame);
+        if touch == Touch::Again && marks & COUNTER < COUNTER {
+            residency.set_marks(frame, marks + 1);
+        }
+    }
+
+    fn recall(&mut self, residency: &mut Residency, frame: FrameId) -> Memory {
+        self.ghosts.remove(residency, frame);
+        Memory(1)
+    }
+
+    fn victim(&mut self, residency: &mut Residency, _: Memory) -> Option<FrameId> {
+        let mut is_small = self.is_small_due();
+        loop {
+            let small = self.small.oldest_valid(residency);
+            let next = match is_small {
+                true => small.or_else(|| self.main.oldest_valid(residency)),
+                false => self.main.oldest_valid(residency).or(small),
+            };
+            let frame = next?;
+            let marks = residency.marks(frame);
+            let counter = marks & COUNTER;
+            if marks & MAIN != 0 {
+                if counter == 0 {
+                    return Some(frame);
+                }
+                residency.set_marks(frame, marks - 1);
+                self.main.move_to_newest(residency, frame);
+            } else {
+                if counter < self.again {
+                    return Some(frame);
+                }
+                self.small.remove(residency, frame);
+                residency.set_marks(frame, MAIN);
+                self.main.push_newest(residency, frame);
+                is_small &= self.turn == Turn::Gone || self.is_small_due();
+            }
+        }
+    }
+
+    fn evict(&mut self, residency: &mut Residency, frame: FrameId) {
+        let is_main = residency.marks(frame) & MAIN != 0;
+        self.queue(residency, frame).remove(residency, frame);
+        if is_main || self.remembered == 0 {
+            residency.forget(frame);
+            return;
+        }
+        if self.ghosts.len() == self.remembered {
+            let oldest = self.ghosts.pop_oldest(residency);
+            residency.forget(oldest.expect("as many as are remembered"));
+        }
+        residency.remember(frame);
+        self.ghosts.push_newest(residency, frame);
+    }
+
+    fn insert(&mut self, residency: &mut Residency, frame: FrameId, _: Pattern, memory: Memory) {
+        if memory == Memory::NONE {
+            self.small.push_newest(residency, frame);
+        } else {
+            residency.set_marks(frame, MAIN);
+            self.main.push_newest(residency, frame);
+        }
+    }
+
+    fn refresh(&mut self, residency: &mut Residency, frame: FrameId, _: Pattern) {
+        self.queue(residency, frame)
+            .move_to_newest(residency, frame);
+    }
+
+    fn withdraw(&mut self, residency: &mut Residency, frame: FrameId) {
+        self.queue(residency, frame).remove(residency, frame);
+        residency.forget(frame);
+    }
+}

@@ -1,0 +1,402 @@
+//! Which blocks a cache knows of: resident ones in frames, and those that its policy remembers.
+//!
+//! ```text
+//!   entries:   | heads of lists | capacity + remembered + 1 entries          |
+//!              |  0 .. lists    |  free, remembered, in flight, or valid     |
+//!
+//!   an entry:  | flags, 12 bits | block, 52 bits | newer, 32 | older, 32 |   16 bytes
+//! ```
+//!
+//! Every entry stands in a list: in that of the free ones, or where its policy put it. The lists
+//! are rings through a head, so that linking has no special cases. Everything is allocated when it
+//! is made; nothing later.
+
+use std::fmt;
+
+mod index;
+mod list;
+
+pub use list::List;
+
+use crate::interval::Interval;
+use index::Index;
+
+/// The highest number of a block: 2^52 blocks of 4 KiB are all bytes that a u64 can address.
+pub const MAX_BLOCK: u64 = (1 << 52) - 1;
+
+/// The largest capacity, in blocks: 2 TiB of cache, and indexes of entries stay within 32 bits. A
+/// choice.
+pub const MAX_CAPACITY: u32 = 1 << 29;
+
+/// Bits of an entry's word above the block's number.
+const STATE: u64 = 0b11 << 52;
+const ORIGIN: u64 = 0b11 << 54;
+const USED: u64 = 1 << 56;
+const UNTOUCHED: u64 = 1 << 57;
+const DIRTY: u64 = 1 << 58;
+const MARKS_SHIFT: u32 = 59;
+const MARKS: u64 = 0b1_1111 << MARKS_SHIFT;
+
+const FREE: u64 = 0;
+const REMEMBERED: u64 = 1 << 52;
+const IN_FLIGHT: u64 = 2 << 52;
+const VALID: u64 = 3 << 52;
+
+/// Names an entry: below [`Residency::frame_ids`], so that a policy or prefetcher may index a table
+/// with it. It stays the same while the block is resident, and when it is remembered afterwards.
+#[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct FrameId(u32);
+
+impl FrameId {
+    /// The entry that is no block's.
+    pub(crate) const HEAD: Self = Self(0);
+
+    /// The place in a table with [`Residency::frame_ids`] elements.
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+impl fmt::Debug for FrameId {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(to, "#{}", self.0)
+    }
+}
+
+/// What a cache has of a block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// Nothing; at most its number is remembered.
+    Absent,
+    /// A frame, and the read into it is not complete.
+    InFlight,
+    /// Its contents.
+    Valid,
+}
+
+/// Why a block was fetched. Metrics only: no policy asks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// Somebody asked for it.
+    Demand,
+    /// The level's prefetcher did.
+    Prefetch,
+    /// The coordinator did.
+    Readmore,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    word: u64,
+    newer: u32,
+    older: u32,
+}
+
+/// What a policy wants of the entries, beside the frames.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Needs {
+    /// How many evicted blocks it remembers at most.
+    pub remembered: u32,
+    /// How many lists it keeps.
+    pub lists: u32,
+}
+
+/// Which blocks are resident, and which are remembered.
+#[derive(Clone, Debug)]
+pub struct Residency {
+    index: Index,
+    entries: Box<[Entry]>,
+    free: List,
+    capacity: u32,
+    resident: u32,
+    in_flight: u32,
+}
+
+impl Residency {
+    /// With `capacity` frames, at least one and at most [`MAX_CAPACITY`].
+    ///
+    /// # Panics
+    /// If there is no frame or more than that: who makes a cache has checked it.
+    pub fn new(capacity: u32, needs: Needs) -> Self {
+        assert!(capacity > 0 && capacity <= MAX_CAPACITY, "capacity");
+        // One more, for a block that comes while all others are known.
+        let known = capacity as usize + needs.remembered as usize + 1;
+        let heads = needs.lists + 1;
+        let count = heads as usize + known;
+        assert!(u32::try_from(count).is_ok(), "remembered blocks");
+        let mut entries = Vec::with_capacity(count);
+        for at in 0..count as u32 {
+            entries.push(Entry {
+                word: FREE,
+                newer: at,
+                older: at,
+            });
+        }
+        let mut residency = Self {
+            index: Index::new(known),
+            entries: entries.into_boxed_slice(),
+            free: List::numbered(needs.lists),
+            capacity,
+            resident: 0,
+            in_flight: 0,
+        };
+        let mut free = residency.free;
+        for at in heads..count as u32 {
+            free.push_newest(&mut residency, FrameId(at));
+        }
+        residency.free = free;
+        residency
+    }
+
+    // What prefetchers and coordinators ask.
+
+    /// How many blocks there may be, in flight ones included.
+    pub fn capacity(&self) -> u32 {
+        self.capacity
+    }
+
+    /// How many there are, in flight ones included.
+    pub fn resident(&self) -> u32 {
+        self.resident
+    }
+
+    /// How many are in flight.
+    pub fn in_flight(&self) -> u32 {
+        self.in_flight
+    }
+
+    /// Whether no frame is free.
+    pub fn is_full(&self) -> bool {
+        self.resident == self.capacity
+    }
+
+    /// What there is of the block.
+    pub fn state(&self, block: u64) -> State {
+        self.find(block)
+            .map_or(State::Absent, |frame| self.frame_state(frame))
+    }
+
+    /// Whether it is in flight or valid.
+    pub fn is_resident(&self, block: u64) -> bool {
+        self.frame(block).is_some()
+    }
+
+    /// The frame of a resident block.
+    pub fn frame(&self, block: u64) -> Option<FrameId> {
+        self.find(block).filter(|frame| self.is_kept(*frame))
+    }
+
+    /// Whether every block is resident; not so for an empty interval.
+    pub fn has_all(&self, blocks: Interval) -> bool {
+        !blocks.is_empty() && blocks.blocks().all(|block| self.is_resident(block))
+    }
+
+    /// Whether any block is resident.
+    pub fn has_any(&self, blocks: Interval) -> bool {
+        blocks.blocks().any(|block| self.is_resident(block))
+    }
+
+    /// The maximal runs of absent blocks, upwards: one I/O each.
+    pub fn absent_runs(&self, blocks: Interval) -> impl Iterator<Item = Interval> {
+        let mut rest = blocks;
+        std::iter::from_fn(move || {
+            let first = rest.blocks().find(|block| !self.is_resident(*block))?;
+            let mut after = first..=rest.last;
+            let end = after.find(|block| self.is_resident(*block));
+            let run = Interval::new(first, end.map_or(rest.last, |end| end - 1));
+            rest = end.map_or(Interval::EMPTY, |end| Interval::new(end, rest.last));
+            Some(run)
+        })
+    }
+
+    /// How many resident blocks stand just before this one, counting no further than `most`.
+    pub fn resident_before(&self, block: u64, most: u64) -> u64 {
+        let before = Interval::new(block.saturating_sub(most), block.saturating_sub(1));
+        if block == 0 {
+            return 0;
+        }
+        let run = before.blocks().rev();
+        run.take_while(|block| self.is_resident(*block)).count() as u64
+    }
+
+    /// The first absent block of the interval.
+    pub fn first_absent(&self, blocks: Interval) -> Option<u64> {
+        blocks.blocks().find(|block| !self.is_resident(*block))
+    }
+
+    /// Every [`FrameId`] is less than this.
+    pub fn frame_ids(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// The block of an entry that is not free.
+    pub fn block(&self, frame: FrameId) -> u64 {
+        self.word(frame) & MAX_BLOCK
+    }
+
+    /// What there is of an entry's block.
+    pub fn frame_state(&self, frame: FrameId) -> State {
+        match self.word(frame) & STATE {
+            IN_FLIGHT => State::InFlight,
+            VALID => State::Valid,
+            _ => State::Absent,
+        }
+    }
+
+    /// Why the resident block was fetched.
+    pub fn origin(&self, frame: FrameId) -> Origin {
+        match (self.word(frame) & ORIGIN) >> ORIGIN.trailing_zeros() {
+            0 => Origin::Demand,
+            1 => Origin::Prefetch,
+            _ => Origin::Readmore,
+        }
+    }
+
+    /// Whether the block was delivered upwards since it became resident.
+    pub fn is_used(&self, frame: FrameId) -> bool {
+        self.word(frame) & USED != 0
+    }
+
+    /// Whether the block was fetched ahead, and no demand for it has reached the policy since.
+    pub fn is_untouched(&self, frame: FrameId) -> bool {
+        self.word(frame) & UNTOUCHED != 0
+    }
+
+    /// Whether the block holds what is not yet written below.
+    pub fn is_dirty(&self, frame: FrameId) -> bool {
+        self.word(frame) & DIRTY != 0
+    }
+}
+
+/// What policies ask and do.
+impl Residency {
+    /// What the policy noted at the entry: five bits, 0 when the block becomes known.
+    pub fn marks(&self, frame: FrameId) -> u8 {
+        (self.word(frame) >> MARKS_SHIFT) as u8
+    }
+
+    /// Notes five bits at the entry.
+    pub fn set_marks(&mut self, frame: FrameId, marks: u8) {
+        let word = &mut self.entries[frame.index()].word;
+        *word = *word & !MARKS | u64::from(marks) << MARKS_SHIFT;
+    }
+
+    /// Whether the read into the entry's frame is not complete: then it must not be evicted.
+    pub fn is_in_flight(&self, frame: FrameId) -> bool {
+        self.word(frame) & STATE == IN_FLIGHT
+    }
+
+    /// The resident block is evicted, and the policy keeps its number.
+    pub fn remember(&mut self, frame: FrameId) {
+        self.leave(frame);
+        let word = &mut self.entries[frame.index()].word;
+        *word = *word & (MAX_BLOCK | MARKS) | REMEMBERED;
+    }
+
+    /// The block is evicted or no longer remembered. The policy has taken the entry out of its
+    /// lists.
+    pub fn forget(&mut self, frame: FrameId) {
+        if self.is_kept(frame) {
+            self.leave(frame);
+        }
+        self.index.remove(self.block(frame), frame.0);
+        self.entries[frame.index()].word = FREE;
+        let mut free = self.free;
+        free.push_newest(self, frame);
+        self.free = free;
+    }
+
+    /// A resident block gives its frame back.
+    fn leave(&mut self, frame: FrameId) {
+        debug_assert!(self.is_kept(frame), "{frame:?} is not resident");
+        self.resident -= 1;
+        self.in_flight -= u32::from(self.is_in_flight(frame));
+    }
+}
+
+/// What the cache does.
+impl Residency {
+    /// The entry of a block that is known, resident or not.
+    pub(crate) fn find(&self, block: u64) -> Option<FrameId> {
+        let is_block = |entry: u32| self.entries[entry as usize].word & MAX_BLOCK == block;
+        self.index.find(block, is_block).map(FrameId)
+    }
+
+    /// Reads what serving these blocks will need, so that the processor has it at hand: the loads
+    /// do not depend on each other, and it waits for all of them at once.
+    pub(crate) fn warm(&self, blocks: &[u64]) {
+        let mut sum = 0;
+        for &block in blocks {
+            let entry = &self.entries[self.index.first_entry(block)];
+            let newer = &self.entries[entry.newer as usize];
+            let older = &self.entries[entry.older as usize];
+            sum ^= newer.word ^ older.word;
+        }
+        std::hint::black_box(sum);
+    }
+
+    /// Whether the entry's block is resident.
+    pub(crate) fn is_kept(&self, frame: FrameId) -> bool {
+        self.word(frame) & STATE >= IN_FLIGHT
+    }
+
+    /// The block gets a frame and is in flight. `known` is its entry if it was remembered.
+    pub(crate) fn enter(&mut self, block: u64, known: Option<FrameId>, origin: Origin) -> FrameId {
+        debug_assert!(self.resident < self.capacity && block <= MAX_BLOCK);
+        let frame = known.unwrap_or_else(|| self.take_free(block));
+        let origin = match origin {
+            Origin::Demand => 0,
+            Origin::Prefetch => 1 << ORIGIN.trailing_zeros() | UNTOUCHED,
+            Origin::Readmore => 2 << ORIGIN.trailing_zeros() | UNTOUCHED,
+        };
+        self.entries[frame.index()].word = block | IN_FLIGHT | origin;
+        self.resident += 1;
+        self.in_flight += 1;
+        frame
+    }
+
+    /// A free entry, and the index knows it.
+    fn take_free(&mut self, block: u64) -> FrameId {
+        let mut free = self.free;
+        let frame = free.pop_oldest(self).expect("an entry for each block");
+        self.free = free;
+        self.index.insert(block, frame.0);
+        frame
+    }
+
+    /// The read into the frame is complete.
+    pub(crate) fn complete(&mut self, frame: FrameId) {
+        if self.is_in_flight(frame) {
+            self.in_flight -= 1;
+            self.entries[frame.index()].word |= VALID;
+        }
+    }
+
+    /// The block was delivered upwards.
+    pub(crate) fn set_used(&mut self, frame: FrameId) {
+        self.entries[frame.index()].word |= USED;
+    }
+
+    /// A demand for the block reached the policy. Says whether it is the first of a block that was
+    /// fetched ahead.
+    pub(crate) fn touch(&mut self, frame: FrameId) -> bool {
+        let word = &mut self.entries[frame.index()].word;
+        let was_untouched = *word & UNTOUCHED != 0;
+        *word = (*word | USED) & !UNTOUCHED;
+        was_untouched
+    }
+
+    /// The block holds what is not yet written below, from now on.
+    pub(crate) fn set_dirty(&mut self, frame: FrameId) {
+        self.entries[frame.index()].word |= DIRTY;
+    }
+
+    /// The block is the same below, from now on.
+    pub(crate) fn set_clean(&mut self, frame: FrameId) {
+        self.entries[frame.index()].word &= !DIRTY;
+    }
+
+    fn word(&self, frame: FrameId) -> u64 {
+        self.entries[frame.index()].word
+    }
+}

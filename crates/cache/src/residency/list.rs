@@ -1,0 +1,134 @@
+//! Lists through the entries, from newest to oldest.
+//!
+//! ```text
+//!        .------- newer -------.
+//!        v                     |
+//!      head <-> newest <-> ... oldest <-> head
+//! ```
+
+use super::{FrameId, Residency};
+
+/// A ring of entries through its head. An entry stands in one list at a time; the list does not
+/// check that what it is given stands in it.
+#[derive(Clone, Copy, Debug)]
+pub struct List {
+    head: u32,
+    len: u32,
+}
+
+impl List {
+    /// The list with this number of those that the policy asked for, while it is empty.
+    pub const fn numbered(head: u32) -> Self {
+        Self { head, len: 0 }
+    }
+
+    /// How many entries stand in it.
+    pub fn len(self) -> u32 {
+        self.len
+    }
+
+    /// Whether none does.
+    pub fn is_empty(self) -> bool {
+        self.len == 0
+    }
+
+    /// The end at which entries are usually put.
+    pub fn newest(self, residency: &Residency) -> Option<FrameId> {
+        self.older(residency, FrameId(self.head))
+    }
+
+    /// The end at which entries are usually taken.
+    pub fn oldest(self, residency: &Residency) -> Option<FrameId> {
+        self.newer(residency, FrameId(self.head))
+    }
+
+    /// The neighbour towards the newest.
+    pub fn newer(self, residency: &Residency, frame: FrameId) -> Option<FrameId> {
+        self.unless_head(residency.entries[frame.index()].newer)
+    }
+
+    /// The neighbour towards the oldest.
+    pub fn older(self, residency: &Residency, frame: FrameId) -> Option<FrameId> {
+        self.unless_head(residency.entries[frame.index()].older)
+    }
+
+    /// The oldest whose read is complete: those in flight are passed over, and keep their places.
+    pub fn oldest_valid(self, residency: &Residency) -> Option<FrameId> {
+        let mut at = self.oldest(residency);
+        while let Some(frame) = at {
+            if !residency.is_in_flight(frame) {
+                return at;
+            }
+            at = self.newer(residency, frame);
+        }
+        None
+    }
+
+    /// The newest whose read is complete.
+    pub fn newest_valid(self, residency: &Residency) -> Option<FrameId> {
+        let mut at = self.newest(residency);
+        while let Some(frame) = at {
+            if !residency.is_in_flight(frame) {
+                return at;
+            }
+            at = self.older(residency, frame);
+        }
+        None
+    }
+
+    /// Puts an entry that stands nowhere at the newest end.
+    pub fn push_newest(&mut self, residency: &mut Residency, frame: FrameId) {
+        let older = residency.entries[self.head as usize].older;
+        link(residency, self.head, frame.0, older);
+        self.len += 1;
+    }
+
+    /// Puts an entry that stands nowhere at the oldest end.
+    pub fn push_oldest(&mut self, residency: &mut Residency, frame: FrameId) {
+        let newer = residency.entries[self.head as usize].newer;
+        link(residency, newer, frame.0, self.head);
+        self.len += 1;
+    }
+
+    /// Takes the entry out.
+    pub fn remove(&mut self, residency: &mut Residency, frame: FrameId) {
+        unlink(residency, frame.0);
+        self.len -= 1;
+    }
+
+    /// Takes the oldest entry out.
+    pub fn pop_oldest(&mut self, residency: &mut Residency) -> Option<FrameId> {
+        let oldest = self.oldest(residency)?;
+        self.remove(residency, oldest);
+        Some(oldest)
+    }
+
+    /// Moves an entry of the list to the newest end.
+    pub fn move_to_newest(self, residency: &mut Residency, frame: FrameId) {
+        let newest = residency.entries[self.head as usize].older;
+        if newest != frame.0 {
+            unlink(residency, frame.0);
+            link(residency, self.head, frame.0, newest);
+        }
+    }
+
+    fn unless_head(self, at: u32) -> Option<FrameId> {
+        (at != self.head).then_some(FrameId(at))
+    }
+}
+
+/// Puts an entry between two neighbours.
+fn link(residency: &mut Residency, newer: u32, entry: u32, older: u32) {
+    residency.entries[newer as usize].older = entry;
+    residency.entries[older as usize].newer = entry;
+    let entry = &mut residency.entries[entry as usize];
+    entry.newer = newer;
+    entry.older = older;
+}
+
+/// Joins the neighbours of an entry.
+fn unlink(residency: &mut Residency, entry: u32) {
+    let entry = residency.entries[entry as usize];
+    residency.entries[entry.newer as usize].older = entry.older;
+    residency.entries[entry.older as usize].newer = entry.newer;
+}
