@@ -312,10 +312,10 @@ impl<T: Tracks> Streams<T> {
             ..entry.playout.terms.demand
         };
         let change = entry.playout.refresh(map);
-        if demand != entry.playout.terms.demand
-            && let Some(held) = entry.held.take()
-        {
-            self.admission.release(held);
+        if demand != entry.playout.terms.demand || entry.held.is_none() {
+            if let Some(held) = entry.held.take() {
+                self.admission.release(held);
+            }
             match self.admission.admit(&demand) {
                 Ok(grant) => {
                     entry.held = Some(grant.held);

@@ -356,6 +356,47 @@ fn a_file_that_moves_to_where_it_would_be_refused_loses_its_guarantee() {
         Some(Served::Memory),
         "at best effort"
     );
+    // And back again.
+    let back = world
+        .streams
+        .refresh(world.now, stream, file(0, 60_000), zone());
+    back.expect("open");
+    world.until_serving(stream);
+    assert_eq!(world.streams.admission().streams(), 1);
+}
+
+#[test]
+fn a_recording_that_moves_is_written_again_at_its_rate() {
+    let mut world = World::new(at_the_last_moment());
+    let stream = recorder(&mut world, Answering::Buffered);
+    let mut written = 0;
+    let mut write = |world: &mut World, steps| {
+        for _ in 0..steps {
+            world.run_for(Duration::from_millis(41));
+            world.write(stream, written, 10 * BLOCK);
+            written += 10 * BLOCK;
+        }
+    };
+    write(&mut world, 200);
+    let (drained, _) = world.streams.window(stream).expect("open");
+    let before = world.ordered.len();
+    let change = world
+        .streams
+        .refresh(world.now, stream, file(100_000, 60_000), zone());
+    assert_eq!(change, Ok(Change::Moved(0)));
+    write(&mut world, 400);
+    let batches: Vec<_> = world.ordered[before..].iter().map(|(_, t)| t).collect();
+    assert_eq!(batches[0].offset, drained, "all that was not on the media");
+    let plan = world.streams.admission().plan().expect("one stream");
+    let most = MB * (plan.round + LATENCY).as_nanos() / 1_000_000_000 + 201 * BLOCK;
+    let mut at = drained;
+    for batch in batches {
+        assert_eq!(batch.offset, at);
+        assert_eq!(batch.extent.start().0, 100_000 + at / BLOCK);
+        let length = batch.extent.length().0 * BLOCK;
+        assert!(length <= most, "{length} of {most}");
+        at += length;
+    }
 }
 
 #[test]

@@ -312,8 +312,12 @@ impl Playout {
                 self.edge = self.base;
                 self.jump(self.point);
             }
-            // What is under way goes to blocks that are not the file's any more: once again.
-            Direction::Write => self.edge = self.drained(),
+            // What is under way goes to blocks that are not the file's any more: once again, at its
+            // rate, so that it is no burst.
+            Direction::Write => {
+                self.edge = self.drained();
+                self.base = self.edge;
+            }
         }
         for under in &mut self.under {
             under.use_ = Use::Stale;
