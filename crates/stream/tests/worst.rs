@@ -17,6 +17,9 @@ use disk::{BLOCK, Flat, LATENCY, rules, times, zone};
 /// What an application reads at once.
 const READ: u64 = 16 * BLOCK;
 
+/// Blocks of a file: more than is played.
+const FILE: u64 = 200_000;
+
 /// A client.
 #[derive(Debug)]
 struct Client {
@@ -30,8 +33,9 @@ struct Client {
 
 #[derive(Clone, Copy, Debug)]
 enum Happens {
-    /// Somebody comes: rate, how many milliseconds his buffer lasts, where his file is.
-    Comes(Direction, u64, u64, u64),
+    /// Somebody comes: rate, how many milliseconds his buffer lasts, where his file is, and of
+    /// how many blocks its extents are.
+    Comes(Direction, u64, u64, u64, u64),
     /// One of those present goes.
     Goes(usize),
 }
@@ -71,12 +75,16 @@ impl Slowest {
 
     fn happens(&mut self, what: Happens) {
         match what {
-            Happens::Comes(direction, rate, lasts, start) => {
-                let blocks = 200_000;
-                let extent = Extent::new(block::Lba(start), block::Sectors(blocks));
-                let extent = extent.expect("a valid extent");
-                let map =
-                    LocationMap::new(vec![Piece { offset: 0, extent }], BLOCK, blocks * BLOCK);
+            Happens::Comes(direction, rate, lasts, start, blocks) => {
+                let pieces = (0..FILE.div_ceil(blocks)).map(|number| {
+                    let start = block::Lba(start + number * (blocks + 50_000));
+                    let extent = Extent::new(start, block::Sectors(blocks));
+                    Piece {
+                        offset: number * blocks * BLOCK,
+                        extent: extent.expect("a valid extent"),
+                    }
+                });
+                let map = LocationMap::new(pieces.collect(), BLOCK, FILE * BLOCK);
                 let attached = self.streams.attach(
                     self.now,
                     Attach {
@@ -236,15 +244,18 @@ fn worst_times() -> HeadTimes {
 
 fn happens() -> impl Strategy<Value = (u64, Happens)> {
     let direction = prop_oneof![Just(Direction::Read), Just(Direction::Write)];
+    let extents = prop_oneof![3 => Just(FILE), 1 => 800u64..FILE];
+    let start = 0u64..140_000_000;
     let comes = (
         direction,
         50_000u64..5_000_000,
         300u64..6_000,
-        0u64..199_000_000,
+        start,
+        extents,
     );
     let what = prop_oneof![
-        4 => comes.prop_map(|(direction, rate, lasts, start)| {
-            Happens::Comes(direction, rate, lasts, start)
+        4 => comes.prop_map(|(direction, rate, lasts, start, blocks)| {
+            Happens::Comes(direction, rate, lasts, start, blocks)
         }),
         1 => (0usize..100).prop_map(Happens::Goes),
     ];
