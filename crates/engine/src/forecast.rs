@@ -110,6 +110,25 @@ impl Head {
         }
     }
 
+    /// The same of a command that begins with its first block: where the head would land inside its
+    /// blocks, and take the rest of them first, it may as well leave later, and land before them.
+    pub fn course_in_order(self, belief: &Profile, given: Instant, route: &Route) -> Course {
+        let course = self.course(belief, given, route);
+        if course.pass.wrapped.is_zero() {
+            return course;
+        }
+        let pass = belief.pass(self.position, course.start, &route.first, route.direction);
+        let free = course.start + pass.total() + route.rest;
+        Course {
+            pass,
+            head: Head {
+                free,
+                ..course.head
+            },
+            ..course
+        }
+    }
+
     /// What is believed of a command that takes the arm to where a route begins, and ends there.
     pub fn sought(self, belief: &Profile, given: Instant, route: &Route) -> Course {
         let position = route.target().position;

@@ -248,16 +248,17 @@ struct Run {
 
 impl Run {
     fn new(lines: &[(usize, usize, usize, u64)]) -> Self {
-        let level = |&(replacement, prefetch, coordinator, capacity): &_| {
-            let of = Composition {
-                capacity,
-                replacement: replacement::ALL[replacement].name,
-                prefetch: prefetch::ALL[prefetch].name,
-                coordinator: coordinator::ALL[coordinator].name,
-                requests: 1 << 16,
+        let level =
+            |&(replacement, prefetch, coordinator, capacity): &(usize, usize, usize, u64)| {
+                let of = Composition {
+                    capacity,
+                    replacement: replacement::ALL[replacement].name,
+                    prefetch: prefetch::ALL[prefetch].name,
+                    coordinator: coordinator::ALL[coordinator].name,
+                    requests: 1 << 16,
+                };
+                Level::new(&of).expect("lines of the tables")
             };
-            Level::new(&of).expect("lines of the tables")
-        };
         Self {
             stack: Stack::new(lines.iter().map(level).collect()),
             waiting: BTreeSet::new(),

@@ -234,7 +234,10 @@ mod tests {
         let drive = catalog::find("modern-20tb").expect("a shipped drive");
         let drive = drive.profile().expect("a good profile");
         let rules = command.preempt.rules(&drive);
-        rules.map_err(|failure| failure.to_string())
+        rules.map_err(|failure| match failure {
+            Failure::Input(problem) => problem,
+            other => panic!("{other:?}"),
+        })
     }
 
     #[test]
@@ -296,24 +299,20 @@ mod tests {
                     ..suited
                 },
             ),
-            (
-                "--step-aside off",
-                Preemption {
-                    aside: None,
-                    ..suited
-                },
-            ),
-            (
-                "--always",
-                Preemption {
-                    when: When::Always,
-                    ..suited
-                },
-            ),
         ];
         for (flags, expected) in cases {
             assert_eq!(with(flags), expected, "{flags}");
         }
+    }
+
+    #[test]
+    fn values_are_what_they_say() {
+        let with = |flags: &str| {
+            let rules = rules(&format!("--preempt {flags}")).expect("good");
+            rules.expect("rules")
+        };
+        assert_eq!(with("--step-aside off").aside, None);
+        assert_eq!(with("--always").when, When::Always);
         let fixed = Landing::Fixed(Duration::from_micros(1_500));
         assert_eq!(with("--just-in-time 1.5").just_in_time, Some(fixed));
         assert_eq!(

@@ -77,7 +77,7 @@ impl Engine {
         let to = &self.routes[piece as usize];
         let before = head.course(&self.belief, now, to);
         let held = before.pass.seek + before.pass.transfer;
-        let landing = self.landing(level, held).unwrap_or(FILLED_LANDING);
+        let landing = self.landing(level, held).unwrap_or(FILLED_LANDING) + self.belief.head_switch;
         let leaves = before.start + before.pass.rotation.saturating_sub(landing);
         let sector = self.belief.spindle.time_of(self.width_at(head.position)?);
         let most = leaves.since(head.free.min(leaves)).as_nanos() / sector.as_nanos().max(1);
@@ -141,10 +141,7 @@ impl Engine {
         }
         let route = self.routes[piece as usize];
         let head = self.expected_head();
-        let course = head.course(&self.belief, now, &route);
-        if !course.pass.wrapped.is_zero() {
-            return None;
-        }
+        let course = head.course_in_order(&self.belief, now, &route);
         let held = course.pass.seek + course.pass.transfer;
         let when = transfers.rules.when;
         if let Some(hop) = self.hop(now, (level, when), &head, (&course, &route)) {
