@@ -109,7 +109,6 @@ pub fn alone(way: Way, direction: Direction, kib: u32) -> Serving {
         model: Model::St318437lw,
         way,
         policy: FCFS,
-        at_drive: 1,
         bulk: Bulk {
             direction,
             kib,

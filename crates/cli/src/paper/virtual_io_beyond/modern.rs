@@ -64,7 +64,6 @@ impl Service {
             model: Model::Modern20tb,
             way: self.way,
             policy: self.policy,
-            at_drive: 1,
             bulk: Bulk {
                 direction: Direction::Read,
                 kib: 1024,
@@ -168,12 +167,12 @@ fn told(served: &Served) -> Result<String, Failure> {
 const ONE: Service = Service {
     clients: 1,
     policy: "fcfs",
-    way: Way::Own,
+    way: Way::Prompt,
 };
 
 /// Over a quarter of the stroke.
 const ONE_SPLIT: Service = Service {
-    way: Way::OwnSplit(250),
+    way: Way::PromptSplit(250),
     ..ONE
 };
 
