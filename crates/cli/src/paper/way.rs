@@ -70,10 +70,11 @@ impl Way {
     }
 
     /// Commands at the drive at once. The paper's are given one by one; ours overlap a chunk's cost with
-    /// the medium's work on the one before.
+    /// the medium's work on the one before, except where every command that is there already is one too
+    /// many.
     pub fn at_drive(self) -> usize {
         match self {
-            Way::Own | Way::OwnOf(_) | Way::Prompt | Way::PromptSplit(_) => 2,
+            Way::Own | Way::OwnOf(_) => 2,
             _ => 1,
         }
     }
