@@ -23,7 +23,11 @@ fn prints(arguments: &str) -> String {
 }
 
 fn rows(arguments: &str) -> Vec<Value> {
-    let text = prints(&format!("paper freeblock {arguments} --json"));
+    rows_of("freeblock", arguments)
+}
+
+fn rows_of(paper: &str, arguments: &str) -> Vec<Value> {
+    let text = prints(&format!("paper {paper} {arguments} --json"));
     serde_json::from_str(&text).expect("an array")
 }
 
@@ -146,11 +150,121 @@ fn the_papers_figures_are_drawn() {
 }
 
 #[test]
+fn virtual_io_stands_beside_its_paper_by_what_was_profiled() {
+    let rows = rows_of("virtual-io", "--requests 1500");
+    let row = |id: &str| rows.iter().find(|row| row["id"] == id).expect(id);
+    for row in &rows {
+        let is_about_a_scheduler =
+            !["vio.example", "vio.chunk-size"].contains(&row["id"].as_str().expect("a text"));
+        let note = row["note"].as_str().expect("a text");
+        assert_eq!(row["mode"] == "external", is_about_a_scheduler, "{row}");
+        assert_eq!(
+            note.contains("belief profiled, seek noise sigma"),
+            is_about_a_scheduler,
+            "{note}"
+        );
+        assert_eq!(note.contains("SHORT RUNS"), is_about_a_scheduler, "{note}");
+        assert!(
+            is_figures(&row["theirs"]) && is_figures(&row["ours"]),
+            "{row}"
+        );
+        assert!(!note.contains("ENDED WITH AN ERROR"), "{note}");
+    }
+    // What hangs on no luck, already with few requests.
+    for id in [
+        "vio.example",
+        "vio.chunk-size",
+        "vio.throughput",
+        "vio.components",
+    ] {
+        assert_eq!(row(id)["holds"], true, "{}", row(id));
+    }
+    let cells = row("vio.expected-wait.table2");
+    assert_eq!(
+        cells["ours"].as_object().map(serde_json::Map::len),
+        Some(20)
+    );
+    let large = |way: &str| {
+        cells["ours"][format!("{way}_read_2000kb")]
+            .as_f64()
+            .expect("a time")
+    };
+    assert!(large("vio") * 10.0 < large("npio"), "{cells}");
+    for table in [1, 3] {
+        for size in [50, 500, 2000] {
+            let cells = row(&format!("vio.table{table}.{size}kb"));
+            let count = if table == 1 { 30 } else { 24 };
+            assert_eq!(
+                cells["ours"].as_object().map(serde_json::Map::len),
+                Some(count)
+            );
+        }
+    }
+}
+
+#[test]
+fn the_figures_of_virtual_io_are_drawn_and_the_same_again() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let arguments = |to: &str| {
+        let to = folder.path().join(to);
+        format!("paper virtual-io --requests 300 --svg-dir {}", to.display())
+    };
+    let text = prints(&arguments("once"));
+    assert_eq!(text, prints(&arguments("again")));
+    assert!(
+        text.contains("  off\n"),
+        "cells that are off are marked: {text}"
+    );
+    for name in [
+        "figures-3-and-5-to-7",
+        "figure-9",
+        "figure-10",
+        "figure-11",
+        "figure-12",
+        "figure-13",
+        "figure-14",
+        "figure-15",
+    ] {
+        let read =
+            |to: &str| std::fs::read_to_string(folder.path().join(to).join(format!("{name}.svg")));
+        let svg = read("once").expect(name);
+        assert!(
+            svg.starts_with("<svg") && svg.trim_end().ends_with("</svg>"),
+            "{name}"
+        );
+        assert_eq!(svg, read("again").expect(name), "{name}");
+    }
+}
+
+#[test]
+fn beyond_virtual_io_stands_on_both_drives_beside_the_drive_s_own_queue() {
+    let rows = rows_of("virtual-io-beyond", "--requests 2000");
+    assert_eq!(rows.len(), 7);
+    for row in &rows {
+        assert_eq!(row["mode"], "external", "{row}");
+        let note = row["note"].as_str().expect("a text");
+        let is_modern = row["id"].as_str().is_some_and(|id| id.contains("20tb"));
+        assert_eq!(note.contains("modern-20tb"), is_modern, "{note}");
+    }
+    let beside = rows.last().expect("seven")["note"]
+        .as_str()
+        .expect("a text");
+    for said in [
+        "told nothing",
+        "with priority:",
+        "a duration limit of",
+        "Poisson",
+    ] {
+        assert!(beside.contains(said), "{said}: {beside}");
+    }
+}
+
+#[test]
 fn what_is_wrong_is_said_in_one_line_with_what_was_expected() {
     for (arguments, said) in [
         (
             "paper freeblok",
-            "no paper is called \"freeblok\": expected one of freeblock, freeblock-beyond; did you mean \"freeblock\"?",
+            "no paper is called \"freeblok\": expected one of freeblock, freeblock-beyond, virtual-io, virtual-io-beyond; did you mean \"freeblock\"?",
         ),
         (
             "paper freeblock fb.sptff",

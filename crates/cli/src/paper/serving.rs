@@ -27,8 +27,6 @@ pub struct Serving {
     pub way: Way,
     /// Which of the greedy requests is next.
     pub policy: &'static str,
-    /// Commands at the drive at once.
-    pub at_drive: usize,
     /// The greedy clients.
     pub bulk: Bulk,
     /// The urgent one.
@@ -150,7 +148,7 @@ impl Serving {
     pub fn run(&self, extent: Extent) -> Result<Served, Failure> {
         let scene = self.scene()?;
         let mut scenario = scene.scenario(self.policy)?;
-        scenario.limits.commands_at_drive = self.at_drive;
+        scenario.limits.commands_at_drive = self.way.at_drive();
         scenario.preemption = self.rules(&scene);
         let mut load = self.load(&scene)?;
         let played = scenario.play(&mut load, &self.options(extent), &mut ());

@@ -91,6 +91,7 @@ fn servings() -> Vec<Serving> {
             all.extend(RATES.map(|rate| at_rate(way, direction, kib, rate)));
         }
     }
+    all.extend(RATES.map(|rate| at_rate(Way::Own, READ, LARGE, rate)));
     all.extend(pairs(&COMPONENT_WAYS, &SIZES).map(|(way, kib)| alone(way, READ, kib)));
     for kib in TABLE_SIZES {
         all.extend(RATES.map(|rate| at_rate(Way::Prefetch, READ, kib, rate)));
@@ -109,7 +110,6 @@ pub fn alone(way: Way, direction: Direction, kib: u32) -> Serving {
         model: Model::St318437lw,
         way,
         policy: FCFS,
-        at_drive: 1,
         bulk: Bulk {
             direction,
             kib,
@@ -293,6 +293,9 @@ const COMPONENT_WAYS: [Way; 3] = [Way::Chunks, Way::JustInTime, Way::Prefetch];
 /// Those of the paper, in kB, here KiB. That a kB has 1024 bytes is a choice: its requests are whole
 /// blocks of 512.
 const SIZES: [u32; 5] = [50, 250, 500, 1000, 2000];
+
+/// The largest.
+const LARGE: u32 = 2000;
 
 /// Those of Tables 1 and 3.
 const TABLE_SIZES: [u32; 3] = [50, 500, 2000];

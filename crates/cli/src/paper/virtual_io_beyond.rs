@@ -91,8 +91,10 @@ impl Beyond<'_> {
 
     /// Many urgent requests beside large transfers.
     fn busy(&self) -> Result<Finding, Failure> {
-        let before = self.of(calm(Way::Paper))?.rate();
-        let lost = |way| Ok::<_, Failure>(before - self.of(busy(way))?.rate());
+        let whole = self.of(busy(Way::Single))?.rate();
+        let calm_rate = self.of(calm(Way::Paper))?.rate();
+        let lost = |from: f64, way| Ok::<_, Failure>(from - self.of(busy(way))?.rate());
+        let share = |from| Ok::<_, Failure>(lost(from, OWN)? / lost(from, Way::Paper)? * 100.0);
         let mut all = Vec::new();
         for way in [Way::Single, Way::Paper, OWN, SMALL_CHUNKS] {
             let served = self.of(busy(way))?;
@@ -106,14 +108,13 @@ impl Beyond<'_> {
             ));
         }
         let ours = [
-            (
-                "loss_percent_of_theirs",
-                lost(OWN)? / lost(Way::Paper)? * 100.0,
-            ),
+            ("loss_percent_of_theirs", share(whole)?),
             ("response_ms", self.of(busy(OWN))?.response()?.mean_ms),
         ];
         let more = format!(
-            "both losses from the {before:.2} MB/s of the paper's way; {}",
+            "both losses from the {whole:.2} MB/s that are left beside the same urgent requests by one \
+             command a request; from the {calm_rate:.2} MB/s of the paper's way without any: {:.1} %; {}",
+            share(calm_rate)?,
             all.join("; ")
         );
         let note = self.note(busy(OWN), &more)?;
@@ -130,15 +131,15 @@ fn note(serving: Serving, extent: Extent, more: &str) -> Result<String, Failure>
     Ok(format!(
         "{remark}greedy requests are always there, {} at the drive; urgent: 4 KiB reads at a constant \
          rate; {}; {more}",
-        serving.at_drive,
+        serving.way.at_drive(),
         serving.scene()?,
     ))
 }
 
 const OWN: Way = Way::Own;
 
-/// Chunks of 8 KiB. A choice.
-const SMALL_CHUNKS: Way = Way::OwnOf(16);
+/// Chunks of half the paper's. A choice.
+const SMALL_CHUNKS: Way = Way::OwnOf(25);
 
 /// The paper's smallest and largest requests.
 const SMALL_KIB: u32 = 50;

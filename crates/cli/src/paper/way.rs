@@ -3,7 +3,7 @@
 use block::{Sectors, Switch};
 use drive::Profile;
 use scheduler::Preemption;
-use scheduler::preemption::{Split, SplitCost};
+use scheduler::preemption::{Split, SplitCost, When};
 
 /// A way, which is rules of preemption or none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,8 +22,10 @@ pub enum Way {
     Own,
     /// The same in chunks of so many blocks.
     OwnOf(u32),
+    /// What suits the drive, for every request: whoever is urgent asks for it.
+    Prompt,
     /// The same, with seeks over so many thousandths of the cylinders split whatever it costs.
-    OwnSplit(u32),
+    PromptSplit(u32),
 }
 
 impl Way {
@@ -31,6 +33,10 @@ impl Way {
     pub fn rules(self, belief: &Profile) -> Option<Preemption> {
         let paper = Preemption::as_in_paper(belief);
         let own = Preemption::suited_to(belief);
+        let prompt = Preemption {
+            when: When::Always,
+            ..own
+        };
         Some(match self {
             Way::Single => return None,
             Way::Paper => paper,
@@ -52,14 +58,25 @@ impl Way {
                 chunk: Some(Sectors(u64::from(blocks))),
                 ..own
             },
-            Way::OwnSplit(permille) => Preemption {
+            Way::Prompt => prompt,
+            Way::PromptSplit(permille) => Preemption {
                 split: Some(Split {
                     longest: (belief.geometry.cylinders() / 1000 * permille).max(1),
                     cost: SplitCost::Revolution,
                 }),
-                ..own
+                ..prompt
             },
         })
+    }
+
+    /// Commands at the drive at once. The paper's are given one by one; ours overlap a chunk's cost with
+    /// the medium's work on the one before, except where every command that is there already is one too
+    /// many.
+    pub fn at_drive(self) -> usize {
+        match self {
+            Way::Own | Way::OwnOf(_) => 2,
+            _ => 1,
+        }
     }
 
     /// The name in drawings.
@@ -72,7 +89,8 @@ impl Way {
             Way::JustInTime => "chunks and just-in-time seeks",
             Way::Own => "ours",
             Way::OwnOf(_) => "ours, smaller chunks",
-            Way::OwnSplit(_) => "ours, long seeks split",
+            Way::Prompt => "ours for every request",
+            Way::PromptSplit(_) => "ours for every request, long seeks split",
         }
     }
 }

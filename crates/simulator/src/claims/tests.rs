@@ -122,6 +122,14 @@ fn a_wrong_figure_is_told_where_it_stands() {
             "p.toml:9: claim.figures: more than one of value, low, at_least, at_most",
         ),
         (
+            claim("[{ value = 1, better = \"faster\", unit = \"%\" }]"),
+            "p.toml:9: claim.figures.better: \"faster\": expected \"lower\" or \"higher\"",
+        ),
+        (
+            claim("[{ at_most = 1, better = \"lower\", unit = \"%\" }]"),
+            "p.toml:9: claim.figures.better: unknown key",
+        ),
+        (
             claim("[{ value = 1 }]"),
             "p.toml:9: claim.figures.unit: missing: expected a unit",
         ),
@@ -162,6 +170,21 @@ fn refused(cases: &[(String, &str)]) {
         assert!(error.starts_with(expected), "{error}\nexpected {expected}");
         assert!(!error.contains('\n'), "{error}");
     }
+}
+
+#[test]
+fn a_cell_of_a_table_may_be_a_fifth_worse_or_any_better() {
+    let text = claim(
+        "[{ name = \"a\", value = 10, better = \"lower\", unit = \"ms\" }, \
+         { name = \"b\", value = 10, better = \"higher\", unit = \"MB/s\" }]",
+    );
+    let paper = parse(&text).expect("good claims");
+    let agrees = |name, ours| {
+        let figure = paper.claims[0].figure(Some(name)).expect("one of them");
+        figure.theirs.agrees(ours)
+    };
+    assert!(agrees("a", 12.0) && agrees("a", 0.1) && !agrees("a", 12.1));
+    assert!(agrees("b", 8.0) && agrees("b", 99.0) && !agrees("b", 7.9));
 }
 
 proptest! {

@@ -1,8 +1,8 @@
 //! What grows, falls and is larger than what.
 
 use super::{
-    ALONE_SECONDS, COMPONENT_WAYS, COMPONENTS, FACTOR, LONG, LONGEST, Paper, RATE, RATES, READ,
-    SIZES, TABLE_RATE, TABLE_SIZES, WAIT, alone, at_rate, listed,
+    ALONE_SECONDS, COMPONENT_WAYS, COMPONENTS, FACTOR, LARGE, LONG, LONGEST, Paper, RATE, RATES,
+    READ, SIZES, TABLE_RATE, TABLE_SIZES, WAIT, alone, at_rate, listed,
 };
 use crate::output::Failure;
 use crate::paper::finding::{Finding, Mode, Shape};
@@ -167,10 +167,11 @@ impl Paper<'_> {
         let checks = [with[judged] <= MOST_WITH_MS, with[judged] < without[judged]];
         let serving = at_rate(Way::Paper, READ, LARGE, TABLE_RATE);
         let more = format!(
-            "of {} requests; at 0.5 to 20 Hz: with {}, without {}",
+            "of {} requests; at 0.5 to 20 Hz, of 500 to 4,000 requests: with {}, without {}; ours with {}",
             serving.seconds,
             listed(&with),
             listed(&without),
+            listed(&longest(Way::Own)?),
         );
         let note = self.note(serving, &more)?;
         let finding = Finding::several(LONGEST, Mode::External, &ours, note);
@@ -193,9 +194,6 @@ fn is_linear(figures: &[f64]) -> bool {
     let line = step(2, SIZES.len() - 1);
     (1..SIZES.len()).all(|to| (0.7..=1.3).contains(&(step(to - 1, to) / line)))
 }
-
-/// The largest requests, in KiB.
-const LARGE: u32 = 2000;
 
 /// The factor of issue 6.
 const LEAST_FACTOR: f64 = 3.6;

@@ -19,8 +19,10 @@ pub(super) enum Told {
     Nothing,
     /// That they have priority.
     Priority,
-    /// The same, and to give them up when they have waited for so long. They are then given once more.
+    /// To give them up when they have waited for so long. They are then given once more.
     Limit(Duration),
+    /// Both.
+    PriorityAndLimit(Duration),
 }
 
 impl Told {
@@ -29,7 +31,8 @@ impl Told {
         match self {
             Told::Nothing => "told nothing".to_owned(),
             Told::Priority => "with priority".to_owned(),
-            Told::Limit(limit) => format!("with priority and a duration limit of {limit}"),
+            Told::Limit(limit) => format!("with a duration limit of {limit}"),
+            Told::PriorityAndLimit(limit) => format!("with both, the limit {limit}"),
         }
     }
 }
@@ -44,11 +47,13 @@ impl Device for Hinted {
     fn submit(&mut self, now: Instant, mut command: Command) -> Result<(), Refused> {
         let extent = command.action.extent();
         let is_urgent = extent.is_some_and(|extent| extent.length() == Sectors(1));
-        if is_urgent && self.told != Told::Nothing {
-            command.urgency = Urgency::High;
-        }
-        if let (true, Told::Limit(limit)) = (is_urgent, self.told) {
-            command.duration_limit = Some(limit);
+        if is_urgent {
+            (command.urgency, command.duration_limit) = match self.told {
+                Told::Nothing => (Urgency::Normal, None),
+                Told::Priority => (Urgency::High, None),
+                Told::Limit(limit) => (Urgency::Normal, Some(limit)),
+                Told::PriorityAndLimit(limit) => (Urgency::High, Some(limit)),
+            };
         }
         self.drive.submit(now, command)
     }
