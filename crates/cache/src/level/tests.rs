@@ -226,8 +226,11 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// A line of a table for each level.
-fn lines() -> impl Strategy<Value = Vec<(usize, usize, usize, u64)>> {
+/// A line of each table, and a capacity.
+type Lines = (usize, usize, usize, u64);
+
+/// Some for each level.
+fn lines() -> impl Strategy<Value = Vec<Lines>> {
     let line = (
         0..replacement::ALL.len(),
         0..prefetch::ALL.len(),
@@ -247,8 +250,8 @@ struct Run {
 }
 
 impl Run {
-    fn new(lines: &[(usize, usize, usize, u64)]) -> Self {
-        let level = |&(replacement, prefetch, coordinator, capacity): &_| {
+    fn new(lines: &[Lines]) -> Self {
+        let level = |&(replacement, prefetch, coordinator, capacity): &Lines| {
             let of = Composition {
                 capacity,
                 replacement: replacement::ALL[replacement].name,
