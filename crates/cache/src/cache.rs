@@ -74,11 +74,16 @@ impl Cache {
         first_touch: FirstTouch,
     ) -> Result<Self, BadReplacement> {
         let policy = replacement::named(policy, capacity)?;
-        Ok(Self {
-            residency: Residency::new(capacity as u32, policy.needs()),
+        Ok(Self::of(policy, capacity as u32, first_touch))
+    }
+
+    /// With so many frames, at least one, and this policy, made for as many.
+    pub(crate) fn of(policy: Box<dyn Replacement>, capacity: u32, first_touch: FirstTouch) -> Self {
+        Self {
+            residency: Residency::new(capacity, policy.needs()),
             policy,
             first_touch,
-        })
+        }
     }
 
     /// What is resident: for prefetchers and coordinators.

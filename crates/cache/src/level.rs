@@ -218,14 +218,24 @@ impl Level {
             frames: cache.residency().capacity(),
         };
         let coordinator = coordinator::make(of.coordinator, &below)?;
-        Ok(Self {
+        Ok(Self::of(cache, prefetcher, coordinator, of.requests))
+    }
+
+    /// Of these parts.
+    fn of(
+        cache: Cache,
+        prefetcher: Box<dyn Prefetcher>,
+        coordinator: Box<dyn Coordinator>,
+        most_requests: u32,
+    ) -> Self {
+        Self {
             manners: coordinator.manners(),
             waiters: Waiters::new(cache.residency().frame_ids()),
             cache,
             prefetcher,
             coordinator,
             requests: Slab::default(),
-            most_requests: of.requests,
+            most_requests,
             fetches: Slab::default(),
             out: VecDeque::new(),
             finished: VecDeque::new(),
@@ -233,7 +243,7 @@ impl Level {
             advice: Advice::default(),
             runs: Vec::new(),
             absent: Vec::new(),
-        })
+        }
     }
 
     /// What is in the cache.

@@ -1,6 +1,8 @@
 //! Levels as their users see them: vectors of the specification, and what holds for every
 //! composition.
 
+mod parts;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use block::{Direction, Instant, RequestId};
