@@ -2,18 +2,21 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use simulator::workload::{Generator, Workload};
+use simulator::workload::{Described, Generator};
 
 fuzz_target!(|text: &str| {
-    let workload = match Workload::parse("fuzz.toml", text) {
-        Ok(workload) => workload,
+    let loads = match Described::parse("fuzz.toml", text) {
+        Ok(Described::Alone(load)) => vec![load],
+        Ok(Described::Mixture(mixture)) => mixture.parts,
         Err(error) => {
             assert!(!error.problem.contains('\n'), "one line: {error}");
             return;
         }
     };
-    for (block_bytes, capacity) in [(512, 17_783_240), (4096, 1_000), (512, 1)] {
-        let Ok(mut requests) = Generator::new(&workload, block_bytes, capacity) else {
+    let drives = [(512, 17_783_240), (4096, 1_000), (512, 1)];
+    let cases = loads.iter().flat_map(|load| drives.map(|drive| (load, drive)));
+    for (load, (block_bytes, capacity)) in cases {
+        let Ok(mut requests) = Generator::new(load, block_bytes, capacity) else {
             continue;
         };
         for _ in 0..100 {

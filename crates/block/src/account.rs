@@ -39,6 +39,19 @@ impl Account {
         self.overhead + self.head() + self.bus
     }
 
+    /// The phases of two commands together; the buffer's part is the later one's.
+    pub fn and(&self, later: &Account) -> Account {
+        Account {
+            queue: self.queue + later.queue,
+            overhead: self.overhead + later.overhead,
+            seek: self.seek + later.seek,
+            rotation: self.rotation + later.rotation,
+            transfer: self.transfer + later.transfer,
+            bus: self.bus + later.bus,
+            hit: later.hit,
+        }
+    }
+
     /// The part in which the arm and the medium worked.
     pub fn head(&self) -> Duration {
         self.seek + self.rotation + self.transfer

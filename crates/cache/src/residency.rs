@@ -220,6 +220,12 @@ impl Residency {
         blocks.blocks().find(|block| !self.is_resident(*block))
     }
 
+    /// The frames of all resident blocks, in no order that means anything: for reports.
+    pub fn frames(&self) -> impl Iterator<Item = FrameId> {
+        let entries = (0..self.entries.len() as u32).map(FrameId);
+        entries.filter(|&frame| self.is_kept(frame))
+    }
+
     /// Every [`FrameId`] is less than this.
     pub fn frame_ids(&self) -> usize {
         self.entries.len()

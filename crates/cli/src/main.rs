@@ -18,6 +18,7 @@ mod shared;
 mod simulate;
 mod trace;
 mod validate;
+mod why;
 mod workload;
 
 use std::process::ExitCode;
@@ -66,6 +67,8 @@ enum Command {
     Trace(trace::Trace),
     /// Hold the models against times measured on real drives, with DiskSim's results beside ours.
     Validate(validate::Arguments),
+    /// Why requests of a running service were slow: where their time went.
+    Why(why::Arguments),
 }
 
 fn main() -> ExitCode {
@@ -89,6 +92,7 @@ fn main() -> ExitCode {
         Command::Simulate(arguments) => simulate::run(&arguments),
         Command::Trace(arguments) => trace::run(&arguments).map_err(Failure::from),
         Command::Validate(arguments) => validate::run(&arguments),
+        Command::Why(arguments) => why::run(&arguments),
     };
     match ended {
         Ok(()) => ExitCode::SUCCESS,

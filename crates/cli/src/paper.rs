@@ -19,7 +19,11 @@ mod latency_share;
 mod prediction;
 mod report;
 mod scene;
+mod serving;
 mod trial;
+mod virtual_io;
+mod virtual_io_beyond;
+mod way;
 
 use std::fs;
 use std::path::PathBuf;
@@ -74,6 +78,11 @@ const ALL: &[Measurement] = &[
     cpu::MEASUREMENT,
     free::MEASUREMENT,
     beyond::MEASUREMENT,
+    virtual_io::example::MEASUREMENT,
+    virtual_io::chunks::MEASUREMENT,
+    virtual_io::MEASUREMENT,
+    virtual_io_beyond::MEASUREMENT,
+    virtual_io_beyond::modern::MEASUREMENT,
 ];
 
 /// What a measurement comes back with.
@@ -262,6 +271,7 @@ fn examples() -> String {
   headtime paper freeblock fb.latency-share --quick
   headtime paper freeblock fb.prediction --svg-dir out/freeblock --json
   headtime paper freeblock-beyond
+  headtime paper virtual-io vio.table1 --svg-dir out/virtual-io
 
 Papers:\n",
     );
@@ -284,7 +294,8 @@ Papers:\n",
         text.push_str(&format!("  {id}\n"));
     }
     text.push_str(
-        "\nA number holds within 15 %, a bound if it is met or beaten, a shape by its check.\n\
+        "\nA number holds within 15 %, a table's cell within 20 % or if it is better, a bound if it is met or\n\
+         beaten, a shape by its check.\n\
          In-firmware (belief = truth) and external are rows of their own.",
     );
     text

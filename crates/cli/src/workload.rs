@@ -7,9 +7,11 @@ use block::{Finished, Instant};
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 use simulator::replay::{Counts, Devices, Fit, Pace, Plan, Replay, ReplayError};
-use simulator::run::{Arrival, Load, LoadError, PastEnd};
+use simulator::run::{Arrival, Load, LoadError, Part, PastEnd};
 use simulator::trace::{Format, OnBad};
-use simulator::workload::{self, BuiltIn, Overrides, Synthetic, Workload};
+use simulator::workload::{
+    self, BuiltIn, Described, Mixed, Mixture, Overrides, Synthetic, Workload,
+};
 
 use crate::output::{Failure, read_file, unknown};
 
@@ -83,6 +85,8 @@ pub enum FitName {
 pub enum Source {
     /// A synthetic load.
     Synthetic(Workload),
+    /// Several loads at once.
+    Mixture(Mixture),
     /// A trace.
     Trace(Plan),
 }
@@ -91,6 +95,8 @@ pub enum Source {
 pub enum UnderWay {
     /// A synthetic one.
     Synthetic(Box<Synthetic>),
+    /// Several at once.
+    Mixture(Mixed),
     /// A trace.
     Trace(Box<Replay>),
 }
@@ -117,10 +123,14 @@ impl LoadArguments {
     pub fn source(&self) -> Result<Source, Failure> {
         match (&self.trace, &self.workload) {
             (Some(path), _) => Ok(Source::Trace(self.plan(path.clone())?)),
-            (None, Some(name)) => named(name)?
-                .with(&self.overrides())
-                .map(Source::Synthetic)
-                .map_err(Failure::input),
+            (None, Some(name)) => {
+                let flags = self.overrides();
+                let source = match described(name)? {
+                    Described::Alone(load) => load.with(&flags).map(Source::Synthetic),
+                    Described::Mixture(mixture) => mixture.with(&flags).map(Source::Mixture),
+                };
+                source.map_err(Failure::input)
+            }
             (None, None) => Err(Failure::input("expected --workload or --trace")),
         }
     }
@@ -130,6 +140,7 @@ impl LoadArguments {
         match (self.seed, source) {
             (Some(seed), _) => seed,
             (None, Source::Synthetic(workload)) => workload.seed,
+            (None, Source::Mixture(mixture)) => mixture.seed,
             (None, Source::Trace(_)) => DEFAULT_SEED,
         }
     }
@@ -209,17 +220,18 @@ fn is_file_name(workload: &str) -> bool {
     workload.contains(['/', '.'])
 }
 
-/// The built-in load of this name, or that of a file.
-fn named(name: &str) -> Result<Workload, Failure> {
-    if let Some(built_in) = BuiltIn::find(name) {
-        return built_in.workload().map_err(Failure::failed);
+/// The built-in load or mixture of this name, or that of a file.
+fn described(name: &str) -> Result<Described, Failure> {
+    if let Some(built_in) = BuiltIn::find(name).or_else(|| BuiltIn::find_mixture(name)) {
+        return built_in.described().map_err(Failure::failed);
     }
     if !is_file_name(name) {
-        let names: Vec<&str> = workload::ALL.iter().map(|load| load.name).collect();
+        let all = workload::ALL.iter().chain(workload::mixture::MIXTURES);
+        let names: Vec<&str> = all.map(|load| load.name).collect();
         return Err(unknown("built-in load", name, &names));
     }
     let text = read_file(name.as_ref())?;
-    Workload::parse(name, &text).map_err(Failure::input)
+    Described::parse(name, &text).map_err(Failure::input)
 }
 
 impl Source {
@@ -227,6 +239,7 @@ impl Source {
     pub fn name(&self) -> String {
         match self {
             Source::Synthetic(workload) => workload.name.clone(),
+            Source::Mixture(mixture) => mixture.name.clone(),
             Source::Trace(plan) => match plan.path.file_name() {
                 Some(name) => name.to_string_lossy().into_owned(),
                 None => plan.path.display().to_string(),
@@ -243,6 +256,9 @@ impl Source {
             Source::Synthetic(workload) => Synthetic::new(workload, block_bytes, capacity)
                 .map(|load| UnderWay::Synthetic(Box::new(load)))
                 .map_err(Failure::input),
+            Source::Mixture(mixture) => Mixed::new(mixture, block_bytes, capacity)
+                .map(UnderWay::Mixture)
+                .map_err(Failure::input),
             Source::Trace(plan) => {
                 let block_bytes = NonZeroU64::new(u64::from(block_bytes))
                     .ok_or_else(|| Failure::input("a drive with blocks of zero bytes"))?;
@@ -258,7 +274,7 @@ impl UnderWay {
     /// What became of the trace, if it is one.
     pub fn counts(&self) -> Option<TraceCounts> {
         match self {
-            UnderWay::Synthetic(_) => None,
+            UnderWay::Synthetic(_) | UnderWay::Mixture(_) => None,
             UnderWay::Trace(replay) => Some(TraceCounts {
                 replayed: replay.counts(),
                 scaled_from_blocks: replay.scaled_from(),
@@ -271,6 +287,7 @@ impl UnderWay {
     fn load(&mut self) -> &mut dyn Load {
         match self {
             UnderWay::Synthetic(load) => &mut **load,
+            UnderWay::Mixture(load) => load,
             UnderWay::Trace(replay) => &mut **replay,
         }
     }
@@ -284,9 +301,10 @@ impl Load for UnderWay {
     fn on_finished(
         &mut self,
         now: Instant,
+        part: Part,
         finished: &Finished,
     ) -> Result<Option<Arrival>, LoadError> {
-        self.load().on_finished(now, finished)
+        self.load().on_finished(now, part, finished)
     }
 
     fn on_skipped(
@@ -300,7 +318,16 @@ impl Load for UnderWay {
     fn place(&self) -> Option<String> {
         match self {
             UnderWay::Synthetic(load) => load.place(),
+            UnderWay::Mixture(load) => load.place(),
             UnderWay::Trace(replay) => replay.place(),
+        }
+    }
+
+    fn parts(&self) -> Vec<String> {
+        match self {
+            UnderWay::Synthetic(load) => load.parts(),
+            UnderWay::Mixture(load) => load.parts(),
+            UnderWay::Trace(replay) => replay.parts(),
         }
     }
 }

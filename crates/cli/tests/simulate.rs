@@ -171,10 +171,44 @@ fn unknown_names_are_answered_with_near_ones() {
     assert_eq!(
         scene.refuses(&format!("{ON_CHEETAH} --workload olpt")),
         "no built-in load is called \"olpt\": expected one of oltp, random, uniform-4k, zipf, \
-         sequential, streams, mixed, modern, small-files, random-256k, local-small; did you mean \"oltp\"?"
+         sequential, streams, mixed, modern, small-files, random-256k, local-small, \
+         urgent-beside-bulk; did you mean \"oltp\"?"
     );
     let said = scene.refuses(&format!("{ON_CHEETAH} --trace nowhere.csv"));
     assert!(said.starts_with("nowhere.csv"), "{said}");
+}
+
+#[test]
+fn a_mixture_s_parts_have_figures_of_their_own() {
+    let scene = Scene::with(&[]);
+    let load = "simulate --drive modern-20tb --workload urgent-beside-bulk --seconds 20";
+    let json = scene.json(&format!("{load} --policy fcfs,sptf"));
+    assert_eq!(json["load"]["source"], "mixture");
+    assert_eq!(json["load"]["parts"][0]["class"], "foreground");
+    for result in json["results"].as_array().expect("two policies") {
+        let parts = result["parts"].as_array().expect("two parts");
+        let names: Vec<&serde_json::Value> = parts.iter().map(|part| &part["name"]).collect();
+        assert_eq!(names, ["urgent", "bulk"]);
+        let number = |part: usize, key: &str| parts[part][key].as_u64().expect("a count");
+        assert_eq!(number(0, "requests"), 200, "ten a second");
+        assert_eq!(number(1, "bytes"), number(1, "requests") << 20);
+        // The urgent ones pass all of the bulk that is not at the drive yet.
+        let mean = |part: usize| parts[part]["response"]["mean_ms"].as_f64().expect("a time");
+        assert!(mean(0) * 1.5 < mean(1), "{result}");
+    }
+    let text = scene.prints(load);
+    for said in [
+        "urgent: 10 a second, evenly",
+        "; foreground\n",
+        "  bulk    sptf",
+    ] {
+        assert!(text.contains(said), "{said}: {text}");
+    }
+    let said = scene.refuses(&format!("{load} --tasks 3"));
+    assert!(
+        said.contains("--tasks: urgent-beside-bulk has several parts"),
+        "{said}"
+    );
 }
 
 #[test]

@@ -262,10 +262,14 @@ impl Buffer {
             && blocks <= u64::from(self.rules.segment_blocks)
     }
 
-    /// Whether another write finds room. What continues the one before shares its segment.
+    /// Whether another write finds room. What continues the one before shares its segment, where
+    /// the drive does that.
     pub(crate) fn has_room(&self, extent: Extent) -> bool {
         if self.dirty.len() < self.rules.write_segments as usize {
             return true;
+        }
+        if self.rules.segment_per_write {
+            return false;
         }
         let mut segments = 0;
         let (mut end, mut blocks) = (None, 0);

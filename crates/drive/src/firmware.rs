@@ -42,6 +42,18 @@ pub struct Bus {
     pub write_block: Duration,
 }
 
+impl BufferRules {
+    /// Blocks that all segments hold together.
+    pub fn blocks(&self) -> u64 {
+        u64::from(self.segments) * u64::from(self.segment_blocks)
+    }
+
+    /// Blocks that the segments for writes hold together.
+    pub fn write_blocks(&self) -> u64 {
+        u64::from(self.write_segments) * u64::from(self.segment_blocks)
+    }
+}
+
 impl Bus {
     /// A bus of this rate both ways, in megabytes (10^6 bytes) a second, for blocks of so many bytes.
     pub fn at(rate: f64, block_bytes: u32) -> Bus {
@@ -107,9 +119,23 @@ pub struct BufferRules {
     pub zero_latency_write: bool,
     /// Which writes are done early.
     pub write_back: WriteBack,
-    /// The share of a read, in 1/1000, that is in the buffer before the bus begins.
+    /// Whether each of them takes a segment of its own; else one that continues the write before
+    /// shares its segment.
+    pub segment_per_write: bool,
+    /// In which order what they wrote goes to the medium.
+    pub destage_order: QueueOrder,
+    /// Whether all of it is there before the arm serves a later command; else such a command goes
+    /// before what the arm has not begun.
+    pub destage_first: bool,
+    /// Whether a write to the medium that is larger than the segments for writes goes there in
+    /// parts as large as these, each of which the drive takes from the host when the one before is
+    /// on the medium; else it takes the data as they are wanted.
+    pub writes_in_parts: bool,
+    /// The share of a read, in 1/1000, that is in the buffer before the bus begins (the buffer full
+    /// ratio of SCSI); at most what the buffer holds.
     pub read_watermark: u16,
-    /// The share of a write, in 1/1000, that is in the buffer before the medium begins.
+    /// The share of a write, in 1/1000, that is in the buffer before the medium begins; at most
+    /// what the buffer holds.
     pub write_watermark: u16,
 }
 
@@ -123,6 +149,25 @@ pub enum QueueOrder {
     Sptf,
     /// The same, less the time that a command has waited, weighed.
     AgedSptf,
+}
+
+/// How much of its waiting a command gets off its positioning time in the aged order: 6 ms for
+/// each second (Worthington, Ganger, Patt 1994 compare several factors; ours is a choice).
+const AGING_DIVISOR: u64 = 1000 / 6;
+
+impl QueueOrder {
+    /// What the order minimises, of something that takes so many nanoseconds and has waited.
+    pub(crate) fn cost(self, nanos: u64, waited: Duration) -> u64 {
+        match self {
+            QueueOrder::Fcfs => 0,
+            QueueOrder::Sptf => nanos,
+            QueueOrder::AgedSptf => {
+                // Shifted so that a long wait cannot take it below zero: an hour is 21.6 s.
+                const SHIFT: u64 = 1 << 40;
+                (nanos + SHIFT).saturating_sub(waited.as_nanos() / AGING_DIVISOR)
+            }
+        }
+    }
 }
 
 /// The drive's own queue.

@@ -57,6 +57,14 @@ impl ReadFlow {
         ReadFlow { reselect, ..self }
     }
 
+    /// The same through a buffer that holds so many blocks: more of them cannot wait for the bus.
+    pub(crate) fn within(self, blocks: u64) -> Self {
+        ReadFlow {
+            watermark: self.watermark.min(blocks.max(1)),
+            ..self
+        }
+    }
+
     /// Blocks that the buffer had at `at`.
     pub(crate) fn buffered(&mut self, blocks: u64, at: Instant) {
         self.block_ready(1, at);
@@ -130,6 +138,16 @@ impl WriteFlow {
             per_block,
             bus_begins,
             watermark_at: bus_begins + per_block * needed,
+        }
+    }
+
+    /// The same through a buffer that holds so many blocks: more of them cannot wait for the
+    /// medium.
+    pub(crate) fn within(self, blocks: u64) -> Self {
+        let full = self.bus_begins + self.per_block * blocks.max(1);
+        WriteFlow {
+            watermark_at: self.watermark_at.min(full),
+            ..self
         }
     }
 

@@ -9,6 +9,7 @@
 //! | `[seek]` | the arm: points or a formula, head switch, write settle |
 //! | `[layout]` | where blocks are: `kind = "zoned"` or `"indexed"` |
 //! | `[overhead]`, `[bus]`, `[buffer]`, `[queue]` | the electronics |
+//! | `[commands]` | which of the commands that not every drive has it has |
 //! | `[confidence]` | how far each part can be trusted, if it was found from timings |
 //! | `[fitted]` | constants that were fitted to measured traces; [`Profile::published`] is without |
 
@@ -120,6 +121,9 @@ pub struct Profile {
     pub bus: Bus,
     /// The drive's own queue.
     pub queue: QueueRules,
+    /// Whether it has a seek without transfer (SCSI's SEEK): without, [`block::Action::Seek`] ends
+    /// at once and moves nothing.
+    pub seek_command: Switch,
     /// How far each part can be trusted, if the profile says so.
     pub confidence: Option<Confidence>,
     /// The profile without what was fitted to measurements, if something was.
@@ -184,7 +188,7 @@ impl Profile {
 }
 
 /// The keys at the top of a file.
-const TOP: [&str; 19] = [
+const TOP: [&str; 20] = [
     "name",
     "model",
     "year",
@@ -202,12 +206,13 @@ const TOP: [&str; 19] = [
     "bus",
     "buffer",
     "queue",
+    "commands",
     "confidence",
     "fitted",
 ];
 
 /// The tables that say where they come from.
-const TABLES: [&str; 8] = [
+const TABLES: [&str; 9] = [
     "spindle",
     "seek",
     "layout",
@@ -215,6 +220,7 @@ const TABLES: [&str; 8] = [
     "bus",
     "buffer",
     "queue",
+    "commands",
     "confidence",
 ];
 
@@ -246,6 +252,7 @@ fn read_published(root: &Section) -> Result<Profile, ProfileError> {
     let arm = arm::read(&root.need("seek")?, geometry.cylinders())?;
     origins.extend(arm.formula);
     let electronics = electronics::read(root)?;
+    let provenance = root.need("provenance")?.choice(&Provenance::NAMES)?;
     let confidence = root.get("confidence");
     let Sectors(blocks) = geometry.sectors();
     Ok(Profile {
@@ -256,7 +263,7 @@ fn read_published(root: &Section) -> Result<Profile, ProfileError> {
             Some(field) => Some(field.integer(1956..=2100)? as u16),
             None => None,
         },
-        provenance: root.need("provenance")?.choice(&Provenance::NAMES)?,
+        provenance,
         origins,
         source: match root.get("source") {
             Some(field) => Some(field.text()?.to_owned()),
@@ -275,6 +282,7 @@ fn read_published(root: &Section) -> Result<Profile, ProfileError> {
         buffer: electronics.buffer,
         bus: electronics.bus,
         queue: electronics::read_queue(&root.need("queue")?)?,
+        seek_command: electronics::read_commands(root, provenance)?,
         confidence: match confidence {
             Some(field) => Some(confidence::read(&field, blocks)?),
             None => None,

@@ -26,7 +26,8 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use block::{
-    Account, Action, BufferHit, Direction, Durability, Duration, Instant, Lba, Status, Switch,
+    Account, Action, BufferHit, Direction, Durability, Duration, Extent, Instant, Lba, Status,
+    Switch,
 };
 
 use crate::angle::Angle;
@@ -133,6 +134,15 @@ impl Travel {
         );
     }
 
+    /// Adds what came next.
+    fn join(&mut self, next: &Travel) {
+        self.waited += next.waited;
+        self.seek += next.seek;
+        self.rotation += next.rotation;
+        self.transfer += next.transfer;
+        self.unreadable = self.unreadable.or(next.unreadable);
+    }
+
     fn head(&self) -> Duration {
         self.seek + self.rotation + self.transfer
     }
@@ -237,7 +247,7 @@ impl Service {
                 durability == Durability::Volatile && self.buffer.find(arm, extent).0 == Found::All
             }
             Action::Write { extent, durability } => self.takes_early(extent, durability),
-            Action::Seek { .. } => false,
+            Action::Seek { .. } => self.truth.seek_command == Switch::Off,
             Action::Flush | Action::SetLookAhead(_) | Action::SetWriteCache(_) => true,
         }
     }
@@ -285,7 +295,11 @@ impl Service {
     }
 
     fn seek(&mut self, to: Lba, taken: Taken) -> Served {
+        if self.truth.seek_command == Switch::Off {
+            return self.electronics_only(taken);
+        }
         let arm = self.arm_of(to);
+        self.destage_first(Extent::block(to));
         let overhead = self.overhead(self.truth.overheads.read_miss);
         self.stop_ahead(arm, taken.at);
         let Arm {
@@ -293,7 +307,8 @@ impl Service {
             free_at,
             ..
         } = self.arms[arm];
-        let ready = taken.ready(overhead).max(free_at);
+        let decoded = taken.ready(overhead);
+        let ready = decoded.max(free_at);
         let place = self.truth.geometry.locate(to);
         let position = place.map_or(from, |place| Target::from(&place).position);
         let ideal = self.truth.reposition(from, position, Direction::Read);
@@ -302,6 +317,7 @@ impl Service {
         self.arms[arm].free_at = ready + seek;
         self.arms[arm].turn = ready + seek;
         let travel = Travel {
+            waited: ready.since(decoded),
             seek,
             ..Travel::default()
         };

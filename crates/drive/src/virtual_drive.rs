@@ -14,7 +14,7 @@
 use std::sync::Arc;
 
 use block::{
-    Account, Action, Command, Direction, Extent, Instant, Outcome, Refused, Status, Urgency,
+    Account, Action, Command, Direction, Extent, Instant, Outcome, Refused, Status, Switch, Urgency,
 };
 
 use crate::angle::Angle;
@@ -73,10 +73,6 @@ pub struct Lost {
     /// Commands that will never end.
     pub commands: Vec<Command>,
 }
-
-/// How much of its waiting a command gets off its positioning time in the aged order: 6 ms for
-/// each second (Worthington, Ganger, Patt 1994 compare several factors; ours is a choice).
-const AGING_DIVISOR: u64 = 1000 / 6;
 
 impl VirtualDrive {
     /// A drive that behaves exactly as `truth` says.
@@ -347,21 +343,12 @@ impl VirtualDrive {
         let truth = &self.service.truth;
         let way = |direction| truth.positioning(position, at, &target, direction).total();
         let way = match queued.command.action {
+            Action::Seek { .. } if truth.seek_command == Switch::Off => return 0,
             Action::Seek { .. } => truth.reposition(position, target.position, Direction::Read),
             Action::Write { .. } => way(Direction::Write),
             _ => way(Direction::Read),
         };
-        let nanos = way.as_nanos();
-        match self.order {
-            QueueOrder::Fcfs => 0,
-            QueueOrder::Sptf => nanos,
-            QueueOrder::AgedSptf => {
-                // Shifted so that a long wait cannot take it below zero: an hour is 21.6 s.
-                const SHIFT: u64 = 1 << 40;
-                let aged = at.since(queued.submitted).as_nanos() / AGING_DIVISOR;
-                (nanos + SHIFT).saturating_sub(aged)
-            }
-        }
+        self.order.cost(way.as_nanos(), at.since(queued.submitted))
     }
 }
 

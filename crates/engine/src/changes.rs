@@ -77,7 +77,8 @@ impl Engine {
             return Err(Unchanged::NotWaiting { id });
         }
         for &piece in &waiting {
-            if self.ordering.level(piece) > level {
+            // What has begun is raised as a whole: the rest of it is what is wanted.
+            if self.ordering.level(piece) > level && !self.has_begun(piece) {
                 self.divide(now, slot, piece, part);
             }
             self.ordering.raise(now, piece, level);
@@ -100,6 +101,7 @@ impl Engine {
         let is_any = !waiting.is_empty();
         for &piece in &waiting {
             self.ordering.withdraw(now, piece);
+            self.forget_transfer(piece);
             let waited = self.ordering.waited(piece);
             let end = End {
                 at: now,

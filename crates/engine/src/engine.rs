@@ -18,19 +18,28 @@ use scheduler::ordering::{Drive, Level, Newcomer, Next};
 use scheduler::{Ordering, Policy, Sight};
 
 use crate::background::Background;
+use crate::explanation::Log;
 use crate::forecast::{Head, Route};
 use crate::limits::Limits;
-use crate::sent::{Purpose, Sent, Step};
+use crate::sent::{Manner, Planned, Purpose, Sent, Step};
 use crate::slots::{End, Parts, Slots};
 
+mod aside;
+mod explaining;
 mod flush;
 mod gaps;
+mod head;
+mod parts;
+mod slack;
 mod tracking;
+mod transfer;
 
 pub use flush::Flushed;
 use flush::Flushes;
 pub use tracking::Tallies;
 use tracking::Tracking;
+pub use transfer::Preempted;
+use transfer::{Going, Rest, Transfers};
 
 /// The state machine between clients and one drive.
 pub struct Engine {
@@ -51,6 +60,9 @@ pub struct Engine {
     way: VecDeque<Step>,
     background: Option<Box<Background>>,
     tracking: Option<Box<Tracking>>,
+    transfers: Option<Box<Transfers>>,
+    /// What held the head lately, if somebody may ask.
+    log: Option<Box<Log>>,
     flushes: Flushes,
     /// When a request was last here.
     busy: Instant,
@@ -88,6 +100,8 @@ impl Engine {
             way: VecDeque::new(),
             background: None,
             tracking: None,
+            transfers: None,
+            log: None,
             flushes: Flushes::default(),
             busy: Instant::ZERO,
             ended_last: Instant::ZERO,
@@ -181,6 +195,7 @@ impl Engine {
         }
         let route = Route::seen(self.sight(), &self.belief, extent, direction)
             .ok_or_else(|| self.past_end(request))?;
+        self.note_arrival(now, level);
         let newcomer = Newcomer {
             owner: self.slots.accept(now, request),
             direction,
@@ -199,23 +214,42 @@ impl Engine {
     pub fn poll(&mut self, now: Instant) -> Option<Command> {
         self.reach(now);
         if self.at_drive.len() >= self.limits.commands_at_drive {
+            // An end comes before anything else can be given.
+            self.wakeup = None;
             return None;
         }
         if self.is_starved_in_drive(now) {
             self.wakeup = None;
             return None;
         }
-        self.let_real_time_pass();
-        if let Some(step) = self.way.pop_front() {
-            return Some(self.give(now, step));
+        if let Some(then) = self.taken_up(now) {
+            self.wakeup = Some(then);
+            return None;
+        }
+        self.let_urgent_pass(now);
+        if let Some(command) = self.set_out(now) {
+            return Some(command);
         }
         if let Some(command) = self.poll_flush(now) {
             return Some(command);
         }
-        if self.settled && self.wakeup.is_none_or(|then| then > now) {
+        let is_asleep = self.settled || !self.way.is_empty();
+        if is_asleep && self.wakeup.is_none_or(|then| then > now) {
             return None;
         }
         self.wakeup = None;
+        match self.going(now) {
+            Going::On(piece) => {
+                let most = u64::MAX;
+                return Some(self.give(now, Step::Part { piece, most }));
+            }
+            Going::Waiting => {
+                self.settled = true;
+                return None;
+            }
+            Going::Aside => return self.set_out(now),
+            Going::Free => {}
+        }
         if self.ordering.waiting() == 0 {
             return self.poll_idle(now);
         }
@@ -223,9 +257,18 @@ impl Engine {
             self.settled = true;
             return None;
         };
-        self.plan(now, piece);
-        let step = self.way.pop_front()?;
-        Some(self.give(now, step))
+        self.aim(piece);
+        match self.transfers {
+            None => self.plan(now, piece),
+            Some(_) => self.way.push_back(Step::Request {
+                piece,
+                planned: Planned::No,
+                was_held: false,
+                merged: None,
+                without: None,
+            }),
+        }
+        self.set_out(now)
     }
 
     /// A command has ended, as the drive says.
@@ -242,6 +285,7 @@ impl Engine {
             .unwrap_or_else(|| panic!("{id:?} ended, which is not at the drive"));
         let sent = self.at_drive.remove(place).expect("a place in the queue");
         self.settled = false;
+        self.remember(now, &sent, &outcome);
         if matches!(sent.purpose, Purpose::Flush) {
             return self.flushed(now, outcome.status);
         }
@@ -255,21 +299,27 @@ impl Engine {
             return;
         };
         self.busy = now;
-        if self.is_tried_again(piece, &sent, outcome.status) {
+        let is_undone = self.is_tried_again(piece, &sent, outcome.status);
+        if is_undone && self.transfers.is_none() {
             self.retried += 1;
             self.ordering.requeue(piece);
             return;
         }
-        let waited = self.ordering.waited(piece);
+        let ended = (outcome.status, outcome.account);
+        let rest = self.part_ended(now, piece, &sent, ended, is_undone);
+        let Rest::None(status, account, waited) = rest else {
+            return;
+        };
         let slot = self.ordering.owner(piece);
+        let waited_order = self.ordering.waited(piece).order;
         self.ordering.end(now, piece);
         self.feel(now, slot, lost);
         let end = End {
             at: outcome.at,
-            status: outcome.status,
-            waited: waited.all,
-            waited_order: waited.order,
-            account: outcome.account,
+            status,
+            waited,
+            waited_order,
+            account,
         };
         if self.slots.part_ended(slot, end) == Parts::All {
             self.ended.push_back(slot);
@@ -318,7 +368,9 @@ impl Engine {
     fn give(&mut self, now: Instant, step: Step) -> Command {
         let id = CommandId(self.given);
         self.given += 1;
+        let manner = self.manner_of(&step);
         let (purpose, direction, extent) = self.purpose(now, step);
+        let (part, durability) = self.note_given(now, &step);
         let route = match (step, self.sight()) {
             (_, Sight::Order) => None,
             (
@@ -335,18 +387,17 @@ impl Engine {
             id,
             given: now,
             purpose,
+            part,
+            manner,
+            was_held: matches!(step, Step::Request { was_held: true, .. }),
+            is_buffered: self.transfers.is_some()
+                && direction == Direction::Write
+                && durability == Durability::Volatile
+                && self.is_hidden(direction),
             route,
         });
-        let durability = match purpose.piece() {
-            Some(piece) => {
-                self.slots
-                    .get(self.ordering.owner(piece))
-                    .request
-                    .durability
-            }
-            None => Durability::Volatile,
-        };
         let action = match direction {
+            _ if manner == Manner::Only => Action::Seek { to: extent.start() },
             Direction::Read => Action::Read { extent, durability },
             Direction::Write => Action::Write { extent, durability },
         };
@@ -361,52 +412,11 @@ impl Engine {
         is_undone && self.ordering.requeued(piece) < RETRIES
     }
 
-    /// The head is known again: the last sector of the command has just passed under it.
-    fn resync(&mut self, now: Instant, sent: &Sent, route: &Route) {
-        let course = self.head.course(&self.belief, sent.given, route);
-        self.head = course.ended(&self.belief, route, now);
-        let end = self.head.free;
-        let given = self.at_drive.iter_mut().map(|sent| &mut sent.purpose);
-        given
-            .filter_map(Purpose::without_mut)
-            .for_each(|without| without.resync(sent.id, end));
-        for step in &mut self.way {
-            if let Step::Request {
-                without: Some(without),
-                ..
-            } = step
-            {
-                without.resync(sent.id, end);
-            }
-        }
-        self.learn(now, &course, route);
-        self.track(now, &course, route);
-    }
-
-    /// Whether somebody wants to know where the head is.
-    pub(crate) fn sight(&self) -> Sight {
-        match (&self.background, &self.tracking) {
-            (None, None) => self.ordering.sight(),
-            _ => Sight::Head,
-        }
-    }
-
     /// Whether the drive keeps a command for so long that it must not be tempted by another.
     fn is_starved_in_drive(&self, now: Instant) -> bool {
         self.at_drive
             .front()
             .is_some_and(|sent| sent.given + self.limits.patience <= now)
-    }
-
-    /// The head when all commands at the drive will have ended.
-    fn expected_head(&self) -> Head {
-        if self.sight() == Sight::Order {
-            return self.head;
-        }
-        self.at_drive.iter().fold(self.head, |head, sent| {
-            let after = sent.route.as_ref();
-            after.map_or(head, |route| head.after(&self.belief, sent.given, route))
-        })
     }
 
     fn past_end(&self, request: Request) -> Refused {

@@ -11,7 +11,7 @@ use block::{Direction, Duration, Extent, Instant};
 use drive::firmware::WriteBack;
 use drive::geometry::Run;
 use drive::mechanics::Pass;
-use drive::{Position, Profile, Target};
+use drive::{Angle, Position, Profile, Target};
 use scheduler::{Sight, View};
 
 /// The head between two commands.
@@ -110,9 +110,44 @@ impl Head {
         }
     }
 
-    /// The head after a command that was given to the drive at `given`.
-    pub fn after(self, belief: &Profile, given: Instant, route: &Route) -> Head {
-        self.course(belief, given, route).head
+    /// What is believed of a command that takes the arm to where a route begins, and ends there.
+    pub fn sought(self, belief: &Profile, given: Instant, route: &Route) -> Course {
+        let position = route.target().position;
+        let start = self.view(belief, given).start(Direction::Read);
+        let seek = belief.reposition(self.position, position, Direction::Read);
+        Course {
+            start,
+            pass: Pass {
+                seek,
+                ..Pass::default()
+            },
+            distance: self.position.cylinder.abs_diff(position.cylinder),
+            head: Head {
+                position,
+                free: start + seek,
+                previous: Direction::Read,
+            },
+        }
+    }
+
+    /// What is believed of a command that goes on where the one before ended, without a pause of the
+    /// medium: the drive has read ahead, or takes the blocks before it writes them.
+    pub fn on(self, belief: &Profile, route: &Route) -> Course {
+        let mut pass = belief.pass(self.position, self.free, &route.first, route.direction);
+        // The moment is known to some microseconds only: what seems to have just passed has not.
+        if pass.rotation.as_nanos() > belief.spindle.period().as_nanos() / 2 {
+            pass.rotation = Duration::ZERO;
+        }
+        Course {
+            start: self.free,
+            pass,
+            distance: 0,
+            head: Head {
+                position: route.last,
+                free: self.free + pass.total() + route.rest,
+                previous: route.direction,
+            },
+        }
     }
 }
 
@@ -131,6 +166,22 @@ impl Course {
         let rest = late - revolutions * period;
         let plausible = rest.abs() < period / SURPRISE && revolutions >= -1;
         (plausible || revolutions > 0).then_some(revolutions)
+    }
+
+    /// The expected head after a command that went on where the one before had ended, now that it has
+    /// ended at `now`: where the medium is, the buffer does not tell. What ended later than it could
+    /// was held up there.
+    pub fn gone_on(&self, belief: &Profile, route: &Route, now: Instant) -> Head {
+        let expected = self.head.free + route.tail(belief, &self.pass);
+        let late = now.as_nanos().saturating_sub(expected.as_nanos());
+        let late = match late > belief.spindle.period().as_nanos() / 2 {
+            true => Duration::from_nanos(late),
+            false => Duration::ZERO,
+        };
+        Head {
+            free: (self.head.free + late).min(now),
+            ..self.head
+        }
     }
 
     /// The expected head, now that the command has ended at `now`.
@@ -256,6 +307,16 @@ impl Route {
                 belief.bus.read_block + held.max(block * early.max(1))
             }
         }
+    }
+
+    /// Whether all of it is on this track.
+    pub fn is_on_track(&self, track: Position) -> bool {
+        self.rest.is_zero() && self.target().position == track
+    }
+
+    /// How wide a sector of its first track is.
+    pub fn width(&self) -> Angle {
+        self.first.width
     }
 
     /// Which way its bytes go.

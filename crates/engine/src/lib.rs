@@ -13,7 +13,9 @@
 pub mod background;
 pub mod changes;
 pub mod engine;
+pub mod explanation;
 pub mod forecast;
+pub mod guarantees;
 pub mod lifecycle;
 pub mod limits;
 mod sent;
@@ -21,5 +23,5 @@ mod slots;
 
 pub use crate::background::{Gaps, Rules};
 pub use crate::changes::Unchanged;
-pub use crate::engine::{Engine, Flushed, Tallies};
+pub use crate::engine::{Engine, Flushed, Preempted, Tallies};
 pub use crate::limits::Limits;

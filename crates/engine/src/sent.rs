@@ -1,10 +1,11 @@
 //! Commands that were given to the drive, and those that are about to be.
 
 use block::{CommandId, Duration, Extent, Instant};
+use drive::Profile;
 use scheduler::background::{Means, Served};
 use scheduler::freeblock::Stop;
 
-use crate::forecast::Route;
+use crate::forecast::{Course, Head, Route};
 
 /// What a command is for.
 #[derive(Clone, Copy, Debug)]
@@ -23,6 +24,10 @@ pub(crate) enum Purpose {
     },
     /// Background blocks alone.
     Background(Read),
+    /// Blocks that follow those of a read, in slack that nobody wanted.
+    Ahead,
+    /// A stop of the arm on its way to a request.
+    Hop,
     /// No blocks: what the drive's buffer holds goes to the medium.
     Flush,
     /// A block that tells where the platter is.
@@ -53,12 +58,39 @@ pub(crate) struct Without {
     pub(crate) paid: u64,
 }
 
+/// How the head comes to a command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Manner {
+    /// It goes there.
+    There,
+    /// It goes on: the drive has read ahead, or takes the blocks before it writes them.
+    On,
+    /// It goes there, and nothing passes under it.
+    Only,
+}
+
+/// Whether the gap before a request was planned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Planned {
+    /// It may still be filled.
+    No,
+    /// What comes before it stands before it on the way.
+    Yes,
+}
+
 /// One command at the drive.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sent {
     pub(crate) id: CommandId,
     pub(crate) given: Instant,
     pub(crate) purpose: Purpose,
+    /// Those of its blocks that its request asked for.
+    pub(crate) part: Option<Extent>,
+    pub(crate) manner: Manner,
+    /// Whether it was held back for a just-in-time seek.
+    pub(crate) was_held: bool,
+    /// Whether it is told to have ended when the buffer has it, which says nothing of the head.
+    pub(crate) is_buffered: bool,
     /// Where it lies, where somebody looks at the head.
     pub(crate) route: Option<Route>,
 }
@@ -70,9 +102,18 @@ pub(crate) enum Step {
     Read(Stop, Means),
     /// A read that tells where the platter is.
     Calibration(Extent),
-    /// A piece of a request, with the free blocks before it that are merged with it.
+    /// The next part of a piece that is under way, of at most so many blocks.
+    Part { piece: u32, most: u64 },
+    /// A read of what follows the one before.
+    Ahead(Extent),
+    /// A block on the way of a long seek.
+    Hop(Extent),
+    /// A piece of a request, or its first part since the head left it, with the free blocks before it
+    /// that are merged with it.
     Request {
         piece: u32,
+        planned: Planned,
+        was_held: bool,
         merged: Option<(Stop, Means)>,
         without: Option<Without>,
     },
@@ -96,7 +137,11 @@ impl Purpose {
     pub(crate) fn without_mut(&mut self) -> Option<&mut Without> {
         match self {
             Purpose::Request { without, .. } | Purpose::Merged { without, .. } => without.as_mut(),
-            Purpose::Background(_) | Purpose::Calibration | Purpose::Flush => None,
+            Purpose::Background(_)
+            | Purpose::Ahead
+            | Purpose::Hop
+            | Purpose::Calibration
+            | Purpose::Flush => None,
         }
     }
 
@@ -104,7 +149,22 @@ impl Purpose {
     pub(crate) fn piece(&self) -> Option<u32> {
         match *self {
             Purpose::Request { piece, .. } | Purpose::Merged { piece, .. } => Some(piece),
-            Purpose::Background(_) | Purpose::Calibration | Purpose::Flush => None,
+            Purpose::Background(_)
+            | Purpose::Ahead
+            | Purpose::Hop
+            | Purpose::Calibration
+            | Purpose::Flush => None,
+        }
+    }
+}
+
+impl Sent {
+    /// What is believed of it, if the head is at `head` before.
+    pub(crate) fn course(&self, head: &Head, belief: &Profile, route: &Route) -> Course {
+        match self.manner {
+            Manner::There => head.course(belief, self.given, route),
+            Manner::On => head.on(belief, route),
+            Manner::Only => head.sought(belief, self.given, route),
         }
     }
 }

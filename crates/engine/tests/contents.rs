@@ -8,11 +8,13 @@ use std::sync::Arc;
 
 use block::{
     Action, Class, Command, Direction, Duration, Extent, Instant, Lba, Outcome, Request, RequestId,
-    Sectors, Status,
+    Sectors, Status, Switch,
 };
 use engine::{Engine, Limits};
 use proptest::prelude::*;
+use scheduler::Preemption;
 use scheduler::ordering::Phases;
+use scheduler::preemption::{Aside, Landing, LastChunk, Split, SplitCost, When};
 
 #[path = "policies/hostile.rs"]
 mod hostile;
@@ -36,7 +38,8 @@ enum Act {
 #[derive(Clone, Copy, Debug)]
 struct Serving {
     command: Command,
-    request: u64,
+    /// Whose blocks; nobody's of what is read ahead or on the way.
+    request: Option<u64>,
     due: Instant,
     status: Status,
 }
@@ -154,9 +157,10 @@ impl Trial {
     }
 
     fn begin(&mut self, command: Command) {
-        let request = self.engine.request_of(command.id).expect("a request").id.0;
+        let request = self.engine.request_of(command.id);
+        let request = request.map(|request| request.id.0);
         let (direction, _) = parts(command);
-        if direction == Direction::Write {
+        if let (Direction::Write, Some(request)) = (direction, request) {
             let barriers = self.requests[request as usize].barriers;
             let early = self.requests.iter().find(|other| {
                 other.direction == Direction::Write
@@ -182,14 +186,14 @@ impl Trial {
 
     fn end(&mut self, ended: Serving) {
         let (direction, extent) = parts(ended.command);
-        if ended.status == Status::Good {
-            self.done.push((ended.request, direction, extent));
+        if let (Status::Good, Some(request)) = (ended.status, ended.request) {
+            self.done.push((request, direction, extent));
             for block in extent.start().0..extent.end().0 {
                 let content = &mut self.contents[block as usize];
                 match direction {
-                    Direction::Write => *content = 1 + ended.request,
+                    Direction::Write => *content = 1 + request,
                     Direction::Read => {
-                        let before = self.read.insert((ended.request, block), *content);
+                        let before = self.read.insert((request, block), *content);
                         assert_eq!(before, None, "{ended:?} was read twice");
                     }
                 }
@@ -298,6 +302,54 @@ fn limits() -> impl Strategy<Value = Limits> {
     })
 }
 
+fn rules() -> impl Strategy<Value = Preemption> {
+    let last_chunk = prop_oneof![
+        Just(LastChunk::Buffered),
+        Just(LastChunk::Forced),
+        (0..4u32).prop_map(LastChunk::Every),
+    ];
+    let landing = prop_oneof![
+        Just(Landing::Learned),
+        (0..3_000u64).prop_map(|micros| Landing::Fixed(Duration::from_micros(micros))),
+    ];
+    let cost = prop_oneof![Just(SplitCost::Hidden), Just(SplitCost::Revolution)];
+    let split = (1..30u32, cost).prop_map(|(longest, cost)| Split { longest, cost });
+    let switch = || prop_oneof![Just(Switch::Off), Just(Switch::On)];
+    let aside = (switch(), 0..1001u16).prop_map(|(fill, most_permille)| Aside {
+        fill,
+        most_permille,
+    });
+    let when = prop_oneof![Just(When::Always), Just(When::Worth)];
+    let parts = (
+        prop::option::of(1..8u64),
+        prop::option::of(landing),
+        prop::option::of(split),
+    );
+    (parts, switch(), last_chunk, prop::option::of(aside), when).prop_map(
+        |((chunk, just_in_time, split), free_prefetch, last_chunk, aside, when)| Preemption {
+            chunk: chunk.map(Sectors),
+            just_in_time,
+            split,
+            free_prefetch,
+            last_chunk,
+            aside,
+            when,
+        },
+    )
+}
+
+/// The invented drive, with a buffer or without.
+fn belief(has_buffer: bool) -> Arc<drive::Profile> {
+    let mut belief = invented::profile();
+    if has_buffer {
+        belief.buffer.segments = 4;
+        belief.buffer.segment_blocks = 16;
+        belief.buffer.look_ahead = drive::firmware::LookAhead::Track;
+        belief.buffer.write_back = drive::firmware::WriteBack::All;
+    }
+    Arc::new(belief)
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(1_000))]
 
@@ -306,10 +358,15 @@ proptest! {
         policy in 0..hostile::COUNT,
         limits in limits(),
         dice in any::<u64>(),
+        rules in prop::option::of(rules()),
+        has_buffer in any::<bool>(),
         acts in prop::collection::vec((0..4_000u64, act()), 0..150),
     ) {
-        let belief = Arc::new(invented::profile());
-        let mut trial = Trial::new(Engine::new(belief, &|| hostile::make(policy), limits), dice);
+        let mut engine = Engine::new(belief(has_buffer), &|| hostile::make(policy), limits);
+        if let Some(rules) = rules {
+            engine = engine.with_preemption(rules);
+        }
+        let mut trial = Trial::new(engine, dice);
         for (gap, act) in &acts {
             trial.act(act);
             // Several acts may fall into one instant.

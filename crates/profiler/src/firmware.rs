@@ -19,6 +19,7 @@ mod ahead;
 mod chunk;
 mod hits;
 mod queue;
+mod seek;
 mod segments;
 mod site;
 mod turnaround;
@@ -55,6 +56,8 @@ pub struct Firmware {
     pub write_buffer: Option<WriteBuffer>,
     /// The queue.
     pub queue: QueueRules,
+    /// Whether a seek without transfer moves the arm, if that was tried.
+    pub seek_command: Option<Switch>,
     /// The chunk sizes of sequential reads that keep the full rate.
     pub chunk: Option<Chunk>,
     /// How far each part can be trusted.
@@ -169,9 +172,25 @@ pub async fn measure(prober: &Prober, geometry: &Geometry) {
         segments,
         write_buffer,
         queue,
+        seek_command: None,
         chunk,
         confidence: parts,
     };
+    prober.findings(|findings| findings.firmware = Some(firmware));
+}
+
+/// Tries what needs nothing but the electronics that [`measure`] has found, and what they need not:
+/// a seek without transfer, and whether written data go to the medium first.
+pub async fn measure_rest(prober: &Prober, geometry: &Geometry) {
+    let (clock, found) = prober.findings(|findings| (findings.clock, findings.firmware.clone()));
+    let (Some(clock), Some(mut firmware)) = (clock, found) else {
+        return;
+    };
+    let mut site = Site::new(prober.clone(), geometry.clone(), clock);
+    firmware.seek_command = Some(seek::measure(&mut site).await);
+    if firmware.write_buffer.is_some() {
+        firmware.buffer.destage_first = writes::go_first(&mut site, &firmware.buffer).await;
+    }
     prober.findings(|findings| findings.firmware = Some(firmware));
 }
 

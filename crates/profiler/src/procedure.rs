@@ -85,6 +85,9 @@ pub async fn complete(prober: Prober, budget: Duration) {
     find_firmware(&prober).await;
     complete_map(&prober, end).await;
     limit_arm(&prober);
+    if let Some(geometry) = geometry(&prober) {
+        firmware::measure_rest(&prober, &geometry).await;
+    }
     begin(&prober, Step::Done);
 }
 

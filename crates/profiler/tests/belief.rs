@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use block::{Action, Command, CommandId, Durability, Duration, Extent, Instant, Lba};
+use block::{Action, Command, CommandId, Durability, Duration, Extent, Instant, Lba, Switch};
 use drive::geometry::indexed::{Description, GroupDescription, TrackRun};
 use drive::{Angle, Imperfections, Part, Profile, VirtualDrive, catalog};
 use profiler::arm::{Arm, SeekPoint};
@@ -107,6 +107,7 @@ fn findings(truth: &Profile) -> Findings {
             segments: Found::Exactly,
             write_buffer: None,
             queue: truth.queue,
+            seek_command: Some(truth.seek_command),
             chunk: None,
             confidence: Parts {
                 read_miss: sure,
@@ -217,6 +218,35 @@ fn without_firmware_the_phase_of_every_answer_is_right() {
         let off = off(is, predicted) % period;
         assert!(off.min(period - off) < 20_000, "{off} ns");
     }
+}
+
+/// What a belief keeps of a drive's seek command and of its rarer rules.
+#[test]
+fn a_belief_has_the_rarer_rules_and_the_seek_command_that_were_found() {
+    let truth = truth("seagate-st318437lw");
+    let mut found = findings(&truth);
+    let believe = |found: &Findings| belief::profile(found, &device(&truth), "found");
+    let believed = believe(&found).expect("a profile");
+    assert!(truth.buffer.destage_first && truth.buffer.writes_in_parts);
+    assert_eq!(believed.buffer, truth.buffer);
+    assert_eq!(believed.seek_command, Switch::On);
+    if let Some(firmware) = &mut found.firmware {
+        firmware.seek_command = Some(Switch::Off);
+    }
+    let without = believe(&found).expect("a profile");
+    assert_eq!(without.seek_command, Switch::Off);
+    // Nobody has tried.
+    if let Some(firmware) = &mut found.firmware {
+        firmware.seek_command = None;
+    }
+    let untried = believe(&found).expect("a profile");
+    assert_eq!(untried.seek_command, Switch::Off);
+    assert!(
+        untried
+            .origins
+            .iter()
+            .all(|origin| origin.table != "commands")
+    );
 }
 
 #[test]

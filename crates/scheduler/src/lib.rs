@@ -7,8 +7,10 @@ pub mod background;
 pub mod freeblock;
 pub mod ordering;
 pub mod policy;
+pub mod preemption;
 
 pub use ordering::Ordering;
 pub use policy::{
     Choice, NamedPolicy, Pending, Policy, PolicyEntry, Sight, Ticket, UnknownPolicy, View,
 };
+pub use preemption::Preemption;

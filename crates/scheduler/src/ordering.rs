@@ -235,6 +235,18 @@ impl Ordering {
         level != Level::REAL_TIME && (self.ready[0] | self.ready[1]) & bit != 0
     }
 
+    /// Whether something may be served that is more urgent than a piece.
+    pub fn is_outranked(&self, piece: u32) -> bool {
+        let more_urgent = (1 << self.pieces.get(piece).level.index()) - 1;
+        (self.ready[0] | self.ready[1]) & more_urgent != 0
+    }
+
+    /// Whether a piece has waited longer than the patience.
+    pub fn is_out_of_patience(&self, now: Instant, piece: u32) -> bool {
+        let entry = self.pieces.get(piece);
+        entry.is_patient && entry.since + self.rules.patience <= now
+    }
+
     /// Takes a piece in; it waits. The answer names it until it has left.
     pub fn enter(&mut self, now: Instant, newcomer: Newcomer) -> u32 {
         let pending = Pending {
@@ -290,6 +302,13 @@ impl Ordering {
     pub fn requeue(&mut self, piece: u32) {
         self.pieces.step(piece, Step::Requeue);
         self.pieces.get_mut(piece).requeued += 1;
+        self.wait_again(piece);
+    }
+
+    /// A piece of which a part was served steps aside: it waits again, before what its level's policy
+    /// has.
+    pub fn step_aside(&mut self, piece: u32) {
+        self.pieces.step(piece, Step::Requeue);
         self.wait_again(piece);
     }
 

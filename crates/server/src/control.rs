@@ -25,6 +25,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use crate::status::Status;
+use crate::why::{Query, Slow};
 
 /// What the control plane asks of the service. Calls may take a while, and come from threads on
 /// which they may.
@@ -50,6 +51,12 @@ pub trait Service: Send + Sync + 'static {
     /// # Errors
     /// If there is no such drive, or none that keeps to a budget.
     fn set_impact(&self, drive: &str, impact_ppm: u32) -> Result<(), String>;
+
+    /// Where the time of slow requests went, the slowest first.
+    ///
+    /// # Errors
+    /// If there is none of those that were asked for: what to do.
+    fn why(&self, query: &Query) -> Result<Vec<Slow>, String>;
 
     /// Reads the configuration again, and takes over what can be without dropping a client.
     ///

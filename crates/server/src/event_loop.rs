@@ -34,12 +34,14 @@ mod operations;
 pub(crate) mod outbox;
 pub mod picture;
 pub mod resize;
+pub mod slowest;
 pub mod tally;
 pub mod tasks;
 
 use connection::Connection;
 pub use operations::LONGEST;
 use operations::Pending;
+use slowest::Accounts;
 use tally::Tally;
 use tasks::Ongoing;
 
@@ -97,6 +99,7 @@ pub struct EventLoop {
     mailbox: Mailbox,
     bell: Box<[u8; 8]>,
     tally: Tally,
+    accounts: Accounts,
     stopping: Stopping,
     bounds: Bounds,
     /// For what commands read besides what was asked for.
@@ -241,6 +244,7 @@ impl EventLoop {
             mailbox,
             bell: Box::new([0; 8]),
             tally: Tally::default(),
+            accounts: Accounts::default(),
             stopping: Stopping::No,
             bounds,
             spare: Arena::map(SPARE)?,

@@ -27,3 +27,4 @@ pub mod service;
 pub mod station;
 pub mod status;
 pub mod tls;
+pub mod why;

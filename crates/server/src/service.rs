@@ -21,6 +21,7 @@ use crate::front_end::fuse;
 use crate::listener::{Directory, Listener, Seats, Shown};
 use crate::mailbox::Mailbox;
 use crate::status::{self, Status};
+use crate::why::{Query, Slow};
 
 mod devices;
 mod doors;
@@ -29,6 +30,7 @@ pub mod scan_file;
 mod scanning;
 pub mod set_sum;
 mod sink;
+mod slow;
 
 use devices::Devices;
 use doors::{Welcome, listen};
@@ -303,6 +305,10 @@ impl control::Service for Running {
             return Err(format!("no drive {name}: expected one of {names}"));
         };
         drive.set_impact(impact_ppm)
+    }
+
+    fn why(&self, query: &Query) -> Result<Vec<Slow>, String> {
+        self.slow(query)
     }
 
     fn reload(&self) -> Result<Changes, String> {

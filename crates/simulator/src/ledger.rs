@@ -11,10 +11,16 @@
 use block::{Account, BufferHit, Direction, Duration, Finished, Instant, Status};
 use hdrhistogram::Histogram;
 
+use commands::Commands;
+
+use crate::run::Part;
+
+mod commands;
 mod report;
 mod requests;
 
-pub use report::{AccountMeans, HeadTime, Hits, Report, Response, Side};
+pub use commands::CommandFigures;
+pub use report::{AccountMeans, HeadTime, Hits, PartFigures, Report, Response, Side};
 pub use requests::{Format, RequestsFile};
 
 /// Running sums over the requests that have ended.
@@ -24,8 +30,18 @@ pub struct Ledger {
     actuators: u8,
     reads: Tally,
     writes: Tally,
+    /// By part of the load, if it has several.
+    parts: Vec<(String, Tally)>,
+    commands: Commands,
     /// From the first arrival to the last end.
-    span: Option<(Instant, Instant)>,
+    span: Option<Span>,
+}
+
+/// A time in which something happened.
+#[derive(Clone, Copy, Debug)]
+struct Span {
+    first: Instant,
+    last: Instant,
 }
 
 /// The sums of one direction.
@@ -76,20 +92,40 @@ impl Ledger {
             actuators,
             reads: Tally::new(),
             writes: Tally::new(),
+            parts: Vec::new(),
+            commands: Commands::new(),
             span: None,
         }
     }
 
-    /// Adds a request that has ended.
-    pub fn record(&mut self, finished: &Finished) {
-        self.span = Some(match self.span {
-            None => (finished.submitted, finished.at),
-            Some((first, last)) => (first.min(finished.submitted), last.max(finished.at)),
-        });
+    /// The same, with sums for each of these parts of the load besides.
+    pub fn with_parts(mut self, names: Vec<String>) -> Self {
+        let parts = names.into_iter().map(|name| (name, Tally::new()));
+        self.parts = parts.collect();
+        self
+    }
+
+    /// Adds a request of a part of the load that has ended.
+    pub fn record(&mut self, part: Part, finished: &Finished) {
+        self.span = Some(Span::around(self.span, finished.submitted, finished.at));
         match finished.request.direction {
             Direction::Read => self.reads.record(finished),
             Direction::Write => self.writes.record(finished),
         }
+        if let Some((_, tally)) = self.parts.get_mut(usize::from(part.0)) {
+            tally.record(finished);
+        }
+    }
+
+    /// Adds a command that could have the head from one moment on, and ended at another.
+    pub fn record_command(&mut self, began: Instant, ended: Instant) {
+        self.commands.record(began, ended);
+    }
+
+    /// How many commands held the head for how long, for plots: the upper end of each step that holds
+    /// any, and how many.
+    pub fn command_distribution(&self) -> impl Iterator<Item = (Duration, u64)> {
+        self.commands.distribution()
     }
 
     /// How many requests ended within each step of the response time, for plots: the upper end of
@@ -99,18 +135,42 @@ impl Ledger {
             Direction::Read => &self.reads,
             Direction::Write => &self.writes,
         };
-        tally.histogram.iter_recorded().map(|step| {
-            let upper = Duration::from_nanos(step.value_iterated_to());
-            (upper, step.count_since_last_iteration())
+        steps(&tally.histogram)
+    }
+}
+
+/// The upper end of each step of a histogram that holds any, and how many.
+fn steps(histogram: &Histogram<u64>) -> impl Iterator<Item = (Duration, u64)> {
+    histogram.iter_recorded().map(|step| {
+        let upper = Duration::from_nanos(step.value_iterated_to());
+        (upper, step.count_since_last_iteration())
+    })
+}
+
+impl Span {
+    /// One that has both in it.
+    fn around(span: Option<Span>, first: Instant, last: Instant) -> Span {
+        span.map_or(Span { first, last }, |span| Span {
+            first: span.first.min(first),
+            last: span.last.max(last),
         })
     }
+
+    fn length(self) -> Duration {
+        self.last.since(self.first)
+    }
+}
+
+/// For times in nanoseconds.
+fn histogram() -> Histogram<u64> {
+    let mut histogram = Histogram::new_with_bounds(FINEST_NANOS, LONGEST_NANOS, DIGITS)
+        .expect("the bounds are in order, and there are fewer than six digits");
+    histogram.auto(false);
+    histogram
 }
 
 impl Tally {
     fn new() -> Self {
-        let mut histogram = Histogram::new_with_bounds(FINEST_NANOS, LONGEST_NANOS, DIGITS)
-            .expect("the bounds are in order, and there are fewer than six digits");
-        histogram.auto(false);
         Tally {
             requests: 0,
             errors: 0,
@@ -123,7 +183,7 @@ impl Tally {
             misses: 0,
             partial_hits: 0,
             full_hits: 0,
-            histogram,
+            histogram: histogram(),
         }
     }
 

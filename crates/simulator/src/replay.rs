@@ -15,7 +15,7 @@ use std::path::PathBuf;
 use block::{Class, Extent, Finished, Instant, Lba, Sectors};
 use serde::Serialize;
 
-use crate::run::{Arrival, Demand, Load, LoadError};
+use crate::run::{Arrival, Demand, Load, LoadError, Part};
 use crate::trace::{Format, OnBad, Reader, Record, TraceError};
 
 /// Which trace, and how it is replayed.
@@ -271,6 +271,7 @@ impl Replay {
             direction: record.direction,
             extent: self.fitted(&record),
             class: Class::default(),
+            part: Part::ONLY,
         };
         Ok(Some(Arrival { at, demand }))
     }
@@ -295,7 +296,12 @@ impl Load for Replay {
         }
     }
 
-    fn on_finished(&mut self, now: Instant, _: &Finished) -> Result<Option<Arrival>, LoadError> {
+    fn on_finished(
+        &mut self,
+        now: Instant,
+        _: Part,
+        _: &Finished,
+    ) -> Result<Option<Arrival>, LoadError> {
         self.answered(now)
     }
 

@@ -13,19 +13,22 @@ use std::io;
 
 use block::{Class, Duration, Finished, Instant, Refused, Request, RequestId};
 use engine::Engine;
+use engine::explanation::{Explanation, Slowest};
 
 use crate::ledger::Ledger;
 use crate::run::arrivals::Arrivals;
+use crate::run::heads::Heads;
 use crate::run::scan::Watched;
 
 mod arrivals;
 pub mod device;
+mod heads;
 pub mod load;
 pub mod scan;
 pub mod shared;
 
 pub use device::Device;
-pub use load::{Arrival, Demand, Load, LoadError};
+pub use load::{Arrival, Demand, Load, LoadError, Part};
 pub use scan::{AfterLoad, Point, Scan};
 pub use shared::{Known, Shared, Turns};
 
@@ -43,6 +46,8 @@ pub struct Options {
     pub progress_every: u64,
     /// The background task that is watched.
     pub scan: Option<Scan>,
+    /// Of so many requests, the slowest, it is told where their time went.
+    pub slowest: usize,
 }
 
 /// What becomes of an arrival whose blocks are not on the drive.
@@ -99,6 +104,11 @@ pub trait Watch {
     /// Another [`Options::progress_every`] requests have ended.
     fn progress(&mut self, progress: Progress) {
         let _ = progress;
+    }
+
+    /// The run is over, and this was one of its slowest requests; the slowest is the first.
+    fn slow(&mut self, number: u64, explanation: &Explanation) {
+        let _ = (number, explanation);
     }
 
     /// Another hundredth of the scan was read.
@@ -188,6 +198,7 @@ impl Default for Options {
             // Choice: at a million requests a second, a hundred reports a second.
             progress_every: 10_000,
             scan: None,
+            slowest: 0,
         }
     }
 }
@@ -213,11 +224,13 @@ pub fn run<D: Device, L: Load + ?Sized, W: Watch + ?Sized>(
         arrivals: Arrivals::new(load, options, capacity)?,
         now: Instant::ZERO,
         outside: Outside::default(),
+        heads: Heads::default(),
         last_end: Instant::ZERO,
         is_idle: false,
         ran: Ran::default(),
         progress_every: options.progress_every.max(1),
         scan: options.scan.map(Watched::new),
+        slowest: Slowest::of(options.slowest),
     };
     loop {
         course.instant(engine, drive, ledger, watch)?;
@@ -230,6 +243,9 @@ pub fn run<D: Device, L: Load + ?Sized, W: Watch + ?Sized>(
         }
     }
     assert_eq!(engine.held(), 0, "the run ended, and requests did not");
+    for (number, explanation) in course.slowest.iter() {
+        watch.slow(*number, explanation);
+    }
     course.ran.over = course.now;
     course.ran.skipped = course.arrivals.skipped();
     course.ran.overruled = engine.overruled();
@@ -241,6 +257,7 @@ struct Course<'a, L: ?Sized> {
     arrivals: Arrivals<'a, L>,
     now: Instant,
     outside: Outside,
+    heads: Heads,
     /// The latest end so far, as the drive reports it.
     last_end: Instant,
     /// No request is there, and one was.
@@ -248,14 +265,23 @@ struct Course<'a, L: ?Sized> {
     ran: Ran,
     progress_every: u64,
     scan: Option<Watched>,
+    slowest: Slowest<u64>,
 }
 
 /// What the engine is not told of the requests that it holds.
 #[derive(Default)]
 struct Outside {
-    /// (number, arrival), by the number under which the engine knows the request.
-    known: Vec<(u64, Instant)>,
+    /// By the number under which the engine knows the request.
+    known: Vec<Arrived>,
     free: Vec<u32>,
+}
+
+/// A request that has arrived.
+#[derive(Clone, Copy)]
+struct Arrived {
+    number: u64,
+    at: Instant,
+    part: Part,
 }
 
 impl<L: Load + ?Sized> Course<'_, L> {
@@ -269,17 +295,19 @@ impl<L: Load + ?Sized> Course<'_, L> {
     ) -> Result<(), RunError> {
         loop {
             while let Some(outcome) = drive.poll(self.now) {
+                ledger.record_command(self.heads.end(&outcome), outcome.at);
                 engine.complete(self.now, outcome.id, outcome);
             }
             while let Some(finished) = engine.poll_finished() {
                 let end = finished.at;
-                self.finish(finished, ledger, watch)?;
+                self.finish(engine, finished, ledger, watch)?;
                 self.last_end = self.last_end.max(end);
                 self.is_idle = engine.held() == 0;
             }
             self.submit(engine)?;
             while let Some(command) = engine.poll(self.now) {
                 drive.submit(self.now, command).map_err(RunError::Drive)?;
+                self.heads.begin(self.now, command.id);
             }
             if drive.next_wakeup().is_none_or(|then| then > self.now) {
                 return Ok(());
@@ -289,15 +317,21 @@ impl<L: Load + ?Sized> Course<'_, L> {
 
     fn finish<W: Watch + ?Sized>(
         &mut self,
+        engine: &Engine,
         mut finished: Finished,
         ledger: &mut Ledger,
         watch: &mut W,
     ) -> Result<(), RunError> {
-        let (number, arrived) = self.outside.leave(finished.request.id);
+        let Arrived { number, at, part } = self.outside.leave(finished.request.id);
+        if self.slowest.is_one(finished.at.since(at))
+            && let Some(explanation) = engine.explain(&finished, at)
+        {
+            self.slowest.take(number, explanation);
+        }
         finished.request.id = RequestId(number);
-        finished.waited += finished.submitted.since(arrived);
-        finished.submitted = arrived;
-        ledger.record(&finished);
+        finished.waited += finished.submitted.since(at);
+        finished.submitted = at;
+        ledger.record(part, &finished);
         watch.finished(&finished)?;
         self.ran.requests += 1;
         self.ran.end = self.now;
@@ -308,7 +342,7 @@ impl<L: Load + ?Sized> Course<'_, L> {
                 scanned: self.scan.as_ref().map(Watched::share),
             });
         }
-        self.arrivals.on_finished(self.now, &finished)
+        self.arrivals.on_finished(self.now, part, &finished)
     }
 
     /// Gives the engine what is due, until it is full.
@@ -328,9 +362,11 @@ impl<L: Load + ?Sized> Course<'_, L> {
                 direction,
                 extent,
                 class,
+                part,
             } = arrival.demand;
+            let at = arrival.at;
             let request = Request {
-                id: self.outside.enter(number, arrival.at),
+                id: self.outside.enter(Arrived { number, at, part }),
                 direction,
                 extent,
                 class,
@@ -377,21 +413,21 @@ impl<L: Load + ?Sized> Course<'_, L> {
 }
 
 impl Outside {
-    fn enter(&mut self, number: u64, arrived: Instant) -> RequestId {
+    fn enter(&mut self, arrived: Arrived) -> RequestId {
         let slot = match self.free.pop() {
             Some(slot) => {
-                self.known[slot as usize] = (number, arrived);
+                self.known[slot as usize] = arrived;
                 slot
             }
             None => {
-                self.known.push((number, arrived));
+                self.known.push(arrived);
                 self.known.len() as u32 - 1
             }
         };
         RequestId(u64::from(slot))
     }
 
-    fn leave(&mut self, id: RequestId) -> (u64, Instant) {
+    fn leave(&mut self, id: RequestId) -> Arrived {
         self.free.push(id.0 as u32);
         self.known[id.0 as usize]
     }

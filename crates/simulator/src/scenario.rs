@@ -8,8 +8,10 @@ use std::sync::Arc;
 
 use block::{Duration, Instant};
 use drive::{Imperfections, Profile, VirtualDrive};
-use engine::{Engine, Gaps, Limits, Rules, Tallies};
+use engine::explanation::{Explanation, Known};
+use engine::{Engine, Gaps, Limits, Preempted, Rules, Tallies};
 use profiler::tracker::Mode;
+use scheduler::Preemption;
 use scheduler::background::{Order, Progress, TaskRefused};
 use scheduler::freeblock::Wanted;
 use scheduler::policy::NamedPolicy;
@@ -32,6 +34,8 @@ pub struct Scenario {
     pub policy: NamedPolicy,
     /// The engine's bounds.
     pub limits: Limits,
+    /// How larger requests step aside for more urgent ones.
+    pub preemption: Option<Preemption>,
     /// What is read in the background.
     pub background: Option<Background>,
 }
@@ -64,6 +68,8 @@ pub struct Played {
     pub told: Option<Tallies>,
     /// What the belief was used for at the end.
     pub mode: Mode,
+    /// What stepping aside came to.
+    pub preempted: Preempted,
 }
 
 /// What a background task came to.
@@ -125,12 +131,19 @@ impl Scenario {
     ) -> Result<Played, ScenarioError> {
         let belief = Arc::clone(&self.belief);
         let mut engine = Engine::new(belief, &|| self.policy.make(), self.limits);
+        if options.slowest > 0 {
+            engine = engine.with_explanations(Known::Profile);
+        }
         if !self.is_in_firmware() {
             engine = engine.with_tracking(self.policy);
         }
+        if let Some(rules) = self.preemption {
+            engine = engine.with_preemption(rules);
+        }
         let truth = Arc::clone(&self.truth);
         let mut drive = VirtualDrive::imperfect(truth, self.imperfections.clone(), self.seed);
-        let mut ledger = Ledger::new(self.truth.block_bytes, self.truth.actuators);
+        let mut ledger =
+            Ledger::new(self.truth.block_bytes, self.truth.actuators).with_parts(load.parts());
         let mut options = *options;
         if let Some(background) = &self.background {
             engine = engine.with_background(background.rules);
@@ -174,6 +187,7 @@ impl Scenario {
             scan,
             told: engine.told(),
             mode: engine.mode(),
+            preempted: engine.preempted(),
         })
     }
 }
@@ -214,6 +228,10 @@ impl<W: Watch + ?Sized> Watch for Points<'_, W> {
 
     fn progress(&mut self, progress: run::Progress) {
         self.watch.progress(progress);
+    }
+
+    fn slow(&mut self, number: u64, explanation: &Explanation) {
+        self.watch.slow(number, explanation);
     }
 
     fn scanned(&mut self, point: &Point) {

@@ -7,6 +7,7 @@
 //! ```toml
 //! name = "example"
 //! read_fraction = 0.67
+//! class = "best-effort-3"       # how urgent; or: foreground, best-effort-1 to -6, background
 //! [arrivals]                    # or: model = "open", per_second = 90, gaps = "exponential"
 //! model = "closed"
 //! tasks = 10
@@ -18,9 +19,13 @@
 //! [placement]                   # uniform, zipf, sequential, streams, local, small-files
 //! kind = "uniform"
 //! ```
+//!
+//! Several loads at once are a [`Mixture`].
 
+pub mod class;
 pub mod dice;
 pub mod generator;
+pub mod mixture;
 mod parse;
 pub mod placement;
 pub(crate) mod section;
@@ -30,9 +35,11 @@ pub mod synthetic;
 
 use std::fmt;
 
+use block::Class;
 use serde::Serialize;
 
 pub use generator::Generator;
+pub use mixture::{Described, Mixed, Mixture};
 pub use placement::Placement;
 pub use section::SpecError;
 pub use size::{SizeOption, Sizes};
@@ -52,6 +59,9 @@ pub struct Workload {
     pub summary: String,
     /// The seed that is used if the user names none.
     pub seed: u64,
+    /// How urgent its requests are.
+    #[serde(serialize_with = "class::serialize")]
+    pub class: Class,
     /// The share of requests that read.
     pub read_fraction: f64,
     /// When requests come.
@@ -170,6 +180,21 @@ impl BuiltIn {
     /// Never for a load of [`ALL`]: a test reads them all.
     pub fn workload(&self) -> Result<Workload, SpecError> {
         Workload::parse(&format!("workloads/{}.toml", self.name), self.text)
+    }
+}
+
+impl Overrides {
+    /// The first flag that is about one load, if there is one: all but the seed are.
+    fn of_one_load(&self) -> Option<&'static str> {
+        let given = [
+            ("--read-fraction", self.read_fraction.is_some()),
+            ("--tasks", self.tasks.is_some()),
+            ("--think-ms", self.think_ms.is_some()),
+            ("--size-kib", self.size_kib.is_some()),
+            ("--rate", self.rate.is_some()),
+        ];
+        let mut given = given.into_iter().filter(|(_, is_given)| *is_given);
+        given.next().map(|(flag, _)| flag)
     }
 }
 
@@ -323,7 +348,11 @@ impl fmt::Display for Workload {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let reads = (self.read_fraction * 1e6).round() / 1e4;
         let (arrivals, sizes, placement) = (&self.arrivals, &self.sizes, &self.placement);
-        write!(f, "{arrivals}; {reads} % reads; {sizes}; {placement}")
+        write!(f, "{arrivals}; {reads} % reads; {sizes}; {placement}")?;
+        match self.class == Class::default() {
+            true => Ok(()),
+            false => write!(f, "; {}", class::name(self.class)),
+        }
     }
 }
 

@@ -6,7 +6,7 @@ use block::{
 };
 use proptest::prelude::*;
 use simulator::ledger::{Format, Ledger, RequestsFile, Response};
-use simulator::run::{Ran, Watch};
+use simulator::run::{Part, Ran, Watch};
 
 fn finished(number: u64, direction: Direction, submitted: u64, waited: u64, seek: u64) -> Finished {
     Finished {
@@ -74,7 +74,7 @@ proptest! {
                 true => (Direction::Write, &mut writes),
                 false => (Direction::Read, &mut reads),
             };
-            ledger.record(&finished(number as u64, direction, submitted, waited, seek));
+            ledger.record(Part::ONLY, &finished(number as u64, direction, submitted, waited, seek));
             side.push(waited + seek);
         }
         let report = ledger.report(&Ran::default());
@@ -114,9 +114,94 @@ fn an_empty_ledger_has_no_means() {
 }
 
 #[test]
+fn each_part_has_the_figures_of_its_own_requests_over_the_span_of_all() {
+    let names = ["urgent".to_owned(), "bulk".to_owned()];
+    let mut ledger = Ledger::new(512, 1).with_parts(names.to_vec());
+    for number in 0..10 {
+        let millis = 1_000_000 * number;
+        let urgent = finished(number, Direction::Read, 50 * millis, 3_000_000, 7_000_000);
+        ledger.record(Part(0), &urgent);
+        let bulk = finished(number, Direction::Write, 100 * millis, 0, 100_000_000);
+        ledger.record(Part(1), &bulk);
+        ledger.record(Part(1), &bulk);
+    }
+    let report = ledger.report(&Ran::default());
+    assert_eq!(report.span_ms, 1000.0);
+    let [urgent, bulk] = report.parts.as_slice() else {
+        panic!("two parts: {:?}", report.parts);
+    };
+    assert_eq!(
+        (urgent.name.as_str(), bulk.name.as_str()),
+        ("urgent", "bulk")
+    );
+    assert_eq!((urgent.side.requests, bulk.side.requests), (10, 20));
+    assert_eq!(
+        (urgent.requests_per_second, bulk.requests_per_second),
+        (10.0, 20.0)
+    );
+    assert_eq!(bulk.megabytes_per_second, 20.0 * 4096.0 / 1e6);
+    let mean = |side: &simulator::ledger::Side| side.response.expect("requests").mean_ms;
+    assert_eq!((mean(&urgent.side), mean(&bulk.side)), (10.0, 100.0));
+    assert_eq!(report.all.requests, 30);
+}
+
+#[test]
+fn an_arrival_waits_for_half_of_the_squares_over_all_of_the_time() {
+    let mut ledger = Ledger::new(512, 1);
+    assert_eq!(ledger.report(&Ran::default()).commands, None);
+    let at = |millis: u64| Instant::from_nanos(millis * 1_000_000);
+    // 2 ms, a pause of 8 ms, 10 ms, 3 ms, 16 ms; nothing more until 50 ms.
+    for (began, ended) in [(0, 2), (10, 20), (20, 23), (23, 39)] {
+        ledger.record_command(at(began), at(ended));
+    }
+    ledger.record(Part::ONLY, &finished(0, Direction::Read, 0, 0, 50_000_000));
+    let figures = ledger.report(&Ran::default()).commands.expect("commands");
+    let squares = 2.0 * 2.0 + 10.0 * 10.0 + 3.0 * 3.0 + 16.0 * 16.0;
+    let close = |ours: f64, exact: f64| (ours - exact).abs() <= 1e-6;
+    assert!(
+        close(figures.expected_wait_ms, squares / 2.0 / 50.0),
+        "{figures:?}"
+    );
+    assert!(
+        close(figures.expected_wait_if_busy_ms, squares / 2.0 / 31.0),
+        "{figures:?}"
+    );
+    assert_eq!((figures.commands, figures.busy), (4, 0.62));
+    assert_eq!((figures.mean_ms, figures.max_ms), (7.75, 16.0));
+    assert_eq!(figures.share_3_to_16_ms, 0.75);
+}
+
+proptest! {
+    #[test]
+    fn the_expected_wait_is_the_mean_wait_of_arrivals_at_every_moment(
+        commands in prop::collection::vec((0..40u64, 1..90u64), 1..40),
+    ) {
+        // At a step of 0.1 ms, the mean over all steps is the integral but for half a step.
+        let step = 100_000;
+        let mut ledger = Ledger::new(512, 1);
+        let (mut now, mut waits, mut steps) = (0, 0u64, 0u64);
+        for &(pause, length) in &commands {
+            steps += pause + length;
+            now += pause * step;
+            let ended = now + length * step;
+            ledger.record_command(Instant::from_nanos(now), Instant::from_nanos(ended));
+            waits += (0..length).map(|passed| (ended - now) - passed * step).sum::<u64>();
+            now = ended;
+        }
+        let first = commands[0].0;
+        let exact = waits as f64 / (steps - first) as f64 / 1e6;
+        let figures = ledger.report(&Ran::default()).commands.expect("commands");
+        prop_assert!((figures.expected_wait_ms - exact).abs() <= 0.05 + 1e-6, "{figures:?} {exact}");
+    }
+}
+
+#[test]
 fn shares_of_head_time_add_up() {
     let mut ledger = Ledger::new(512, 2);
-    ledger.record(&finished(0, Direction::Read, 0, 500_000, 1_500_000));
+    ledger.record(
+        Part::ONLY,
+        &finished(0, Direction::Read, 0, 500_000, 1_500_000),
+    );
     let ran = Ran {
         idle: Duration::from_micros(250),
         ..Ran::default()

@@ -13,7 +13,8 @@ use scheduler::policy::{ALL, find};
 use scheduler::{Choice, Pending, Policy, Sight, View};
 use simulator::ledger::{Format, Ledger, Report, RequestsFile};
 use simulator::run::{
-    Arrival, Demand, Device, Load, LoadError, Options, PastEnd, Progress, Ran, RunError, Watch, run,
+    Arrival, Demand, Device, Load, LoadError, Options, Part, PastEnd, Progress, Ran, RunError,
+    Watch, run,
 };
 
 #[path = "../../scheduler/tests/drives/invented.rs"]
@@ -48,6 +49,7 @@ fn arrival(at: u64, start: u64, length: u64) -> Arrival {
             direction,
             extent: Extent::new(Lba(start), Sectors(length)).expect("a valid extent"),
             class: Class::default(),
+            part: Part::ONLY,
         },
     }
 }
@@ -103,7 +105,12 @@ impl Load for Closed {
         Ok((self.asked < self.clients).then(|| self.ask(Instant::ZERO)))
     }
 
-    fn on_finished(&mut self, now: Instant, _: &Finished) -> Result<Option<Arrival>, LoadError> {
+    fn on_finished(
+        &mut self,
+        now: Instant,
+        _: Part,
+        _: &Finished,
+    ) -> Result<Option<Arrival>, LoadError> {
         let at = now + self.think;
         Ok(Some(self.ask(at)))
     }

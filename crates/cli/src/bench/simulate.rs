@@ -138,6 +138,7 @@ fn rate_with_free_blocks(limit: &Limit, virtual_time: block::Duration) -> Result
         seed: 0,
         policy,
         limits: Limits::suited_to(policy, &profile),
+        preemption: None,
         background: Some(Background {
             rules: Rules {
                 tracks: limit.tracks,

@@ -14,7 +14,7 @@ use block::{Finished, Instant, Outcome, Request, RequestId};
 use engine::{Engine, Rules};
 use scheduler::background::Order;
 use scheduler::freeblock::Wanted;
-use simulator::run::{Arrival, Load as _};
+use simulator::run::{Arrival, Load as _, Part};
 use simulator::workload::{Overrides, Synthetic};
 
 use super::finding::{Finding, Measured, Shape};
@@ -70,7 +70,7 @@ fn run(bench: &Bench) -> Result<Found, Failure> {
         bench.done();
         let value = cost.each * cost.rate * 100.0;
         ours.push(Measured {
-            name: Some(name),
+            name: Some(name.to_owned()),
             value,
         });
         let micros = cost.each * 1e6;
@@ -215,7 +215,8 @@ fn next(
     now: Instant,
     finished: &Finished,
 ) -> Result<Option<Arrival>, Failure> {
-    load.on_finished(now, finished).map_err(Failure::failed)
+    load.on_finished(now, Part::ONLY, finished)
+        .map_err(Failure::failed)
 }
 
 fn request(number: u64, arrival: &Arrival) -> Request {

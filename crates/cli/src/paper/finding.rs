@@ -29,10 +29,10 @@ pub struct Finding {
 }
 
 /// One figure of ours.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Measured {
     /// Its name; a claim's only figure has none.
-    pub name: Option<&'static str>,
+    pub name: Option<String>,
     /// How much.
     pub value: f64,
 }
@@ -90,14 +90,9 @@ impl Finding {
     }
 
     /// Of a claim with several figures.
-    pub fn several(
-        id: &'static str,
-        mode: Mode,
-        ours: &[(&'static str, f64)],
-        note: String,
-    ) -> Finding {
-        let figure = |&(name, value)| Measured {
-            name: Some(name),
+    pub fn several(id: &'static str, mode: Mode, ours: &[(&str, f64)], note: String) -> Finding {
+        let figure = |&(name, value): &(&str, f64)| Measured {
+            name: Some(name.to_owned()),
             value,
         };
         Finding {
@@ -142,7 +137,9 @@ impl Finding {
         }
         let mut holds = true;
         for ours in &self.ours {
-            let figure = claim.figure(ours.name).ok_or_else(|| self.astray())?;
+            let figure = claim
+                .figure(ours.name.as_deref())
+                .ok_or_else(|| self.astray())?;
             holds &= figure.theirs.agrees(rounded(ours.value));
         }
         Ok(holds)
@@ -168,7 +165,7 @@ pub fn rounded(value: f64) -> f64 {
 /// What they found, as a reader writes it.
 pub fn written(theirs: Theirs) -> String {
     match theirs {
-        Theirs::Exact(value) => format!("{value}"),
+        Theirs::Exact(value) | Theirs::Lower(value) | Theirs::Higher(value) => format!("{value}"),
         Theirs::Range(low, high) => format!("{low} to {high}"),
         Theirs::AtLeast(bound) => format!(">= {bound}"),
         Theirs::AtMost(bound) => format!("<= {bound}"),

@@ -15,7 +15,7 @@ use block::{
 };
 use drive::VirtualDrive;
 use engine::forecast::{Head, Route};
-use simulator::run::{Arrival, Load as _};
+use simulator::run::{Arrival, Load as _, Part};
 use simulator::workload::{Synthetic, Workload};
 
 use super::scene::Scene;
@@ -159,7 +159,7 @@ impl Follower<'_> {
         };
         match self
             .load
-            .on_finished(now, &finished)
+            .on_finished(now, Part::ONLY, &finished)
             .map_err(Failure::failed)?
         {
             Some(arrival) => self.give(now, &arrival),

@@ -61,12 +61,19 @@ fn theirs(claim: &Claim) -> Value {
                 all.insert(end("low"), json!(low));
                 all.insert(end("high"), json!(high));
             }
-            (Theirs::Exact(value) | Theirs::AtLeast(value) | Theirs::AtMost(value), None) => {
-                return json!(value);
-            }
-            (Theirs::Exact(value) | Theirs::AtLeast(value) | Theirs::AtMost(value), Some(name)) => {
-                all.insert(name.to_owned(), json!(value));
-            }
+            (
+                Theirs::Exact(value)
+                | Theirs::AtLeast(value)
+                | Theirs::AtMost(value)
+                | Theirs::Lower(value)
+                | Theirs::Higher(value),
+                name,
+            ) => match name {
+                None => return json!(value),
+                Some(name) => {
+                    all.insert(name.to_owned(), json!(value));
+                }
+            },
         }
     }
     Value::Object(all)
@@ -75,9 +82,9 @@ fn theirs(claim: &Claim) -> Value {
 fn ours(measured: &[Measured]) -> Value {
     let mut all = Map::new();
     for figure in measured {
-        match figure.name {
+        match &figure.name {
             None => return json!(rounded(figure.value)),
-            Some(name) => all.insert(name.to_owned(), json!(rounded(figure.value))),
+            Some(name) => all.insert(name.clone(), json!(rounded(figure.value))),
         };
     }
     Value::Object(all)
@@ -116,12 +123,16 @@ pub fn table(paper: &Paper, judged: &[Judged<'_>], extent: Extent) -> String {
         text.push_str(&wrapped(&format!("{}: {}", claim.place, claim.text)));
         let _ = writeln!(text, "  {:40}{:>12}{:>12}", "", "theirs", "ours");
         for figure in &finding.ours {
-            let claimed = claim.figure(figure.name);
+            let claimed = claim.figure(figure.name.as_deref());
             let unit = claimed.map_or("", |claimed| claimed.unit.as_str());
-            let name = figure.name.unwrap_or("");
+            let name = figure.name.as_deref().unwrap_or("");
             let theirs = claimed.map_or("-".to_owned(), |claimed| written(claimed.theirs));
             let ours = rounded(figure.value);
-            let _ = writeln!(text, "  {name:40}{theirs:>12}{ours:>12} {unit}");
+            let is_off = claimed.is_some_and(|claimed| !claimed.theirs.agrees(ours));
+            // What a check is about is judged by it, and one figure by the verdict above.
+            let is_told = is_off && claim.shape.is_none() && claim.figures.len() > 1;
+            let off = if is_told { "  off" } else { "" };
+            let _ = writeln!(text, "  {name:40}{theirs:>12}{ours:>12} {unit}{off}");
         }
         text.push_str(&wrapped(&note(&finding.note, claim, Extent::Full)));
     }

@@ -34,6 +34,10 @@ pub enum Model {
     Atlas10k(HeadSwitch),
     /// Seagate Cheetah 18LP, the 9 GB one.
     Cheetah18lp,
+    /// Seagate ST318437LW, with its write cache.
+    St318437lw,
+    /// A drive of 20 TB, which is in no paper.
+    Modern20tb,
 }
 
 /// Whose time for a head switch the Atlas 10K has.
@@ -189,6 +193,7 @@ impl Scene {
             seed: SEED,
             limits: Limits::suited_to(policy, &self.belief),
             policy,
+            preemption: None,
             background: None,
         })
     }
@@ -214,10 +219,16 @@ impl Model {
         match self {
             Model::Atlas10k(_) => "quantum-atlas-10k",
             Model::Cheetah18lp => "seagate-cheetah-18lp",
+            Model::St318437lw => "seagate-st318437lw",
+            Model::Modern20tb => "modern-20tb",
         }
     }
 
+    /// The drives of Virtual IO and of today have a bus and a write cache in their profiles.
     fn as_in_paper(self, mut profile: Profile) -> Profile {
+        if matches!(self, Model::St318437lw | Model::Modern20tb) {
+            return profile;
+        }
         profile.bus.read_block = BUS_BLOCK;
         profile.bus.write_block = BUS_BLOCK;
         profile.buffer.write_back = WriteBack::None;
@@ -236,10 +247,17 @@ impl fmt::Display for Scene {
             LookAhead::None => "off",
             _ => "on",
         };
+        let cache = match self.truth.buffer.write_back {
+            WriteBack::None => "off",
+            _ => "on",
+        };
+        let bus = self.truth.bus.read_block.as_nanos() as f64;
         write!(
             f,
-            "{}, head switch {}, bus 80 MB/s, write cache off, look-ahead {ahead}, ",
-            self.truth.name, self.truth.head_switch,
+            "{}, head switch {}, bus {:.0} MB/s, write cache {cache}, look-ahead {ahead}, ",
+            self.truth.name,
+            self.truth.head_switch,
+            f64::from(self.truth.block_bytes) * 1e3 / bus,
         )?;
         match self.mode {
             Mode::InFirmware => write!(f, "belief = truth"),

@@ -7,13 +7,15 @@ use scheduler::NamedPolicy;
 use scheduler::ordering::Phases;
 use scheduler::policy::Depth;
 use serde::Serialize;
+use server::why::Slow;
 use simulator::ledger::{Ledger, Report};
 use simulator::plot::{Bar, Curve, Ink, Panel, Part};
 use simulator::replay::{Devices, Fit, Pace};
 use simulator::run::Ran;
-use simulator::workload::Workload;
+use simulator::workload::{Mixture, Workload};
 
 use super::Setup;
+use super::preempt::Stepped;
 use super::scan::ScanFigures;
 use super::truth::{Mode, Stated};
 use crate::output::Failure;
@@ -36,6 +38,10 @@ pub struct PolicyRun {
     pub scan: Option<ScanFigures>,
     /// What the ends of commands said of the belief, unless it is the truth.
     pub tracking: Option<Tracking>,
+    /// What stepping aside came to, if requests may.
+    pub preempted: Option<Stepped>,
+    /// Its slowest requests, if that was asked for: where their time went.
+    pub slow: Vec<Slow>,
 }
 
 /// How far the drive did what was believed of it.
@@ -103,6 +109,8 @@ impl PolicyRun {
             trace,
             scan: None,
             tracking: None,
+            preempted: None,
+            slow: Vec::new(),
         }
     }
 
@@ -240,6 +248,7 @@ struct Drive<'a> {
 #[serde(tag = "source", rename_all = "kebab-case")]
 enum Load<'a> {
     Workload(&'a Workload),
+    Mixture(&'a Mixture),
     Trace(Trace),
 }
 
@@ -270,6 +279,10 @@ struct Figures<'a> {
     scan: Option<&'a ScanFigures>,
     #[serde(skip_serializing_if = "Option::is_none")]
     tracking: Option<Tracking>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    preempted: Option<Stepped>,
+    #[serde(skip_serializing_if = "<[Slow]>::is_empty")]
+    slow: &'a [Slow],
     #[serde(flatten)]
     report: &'a Report,
 }
@@ -289,6 +302,7 @@ pub fn json(setup: &Setup, runs: &[PolicyRun]) -> Result<String, Failure> {
         load: load(&setup.source),
         seed: match &setup.source {
             Source::Synthetic(workload) => Some(workload.seed),
+            Source::Mixture(mixture) => Some(mixture.seed),
             Source::Trace(_) => None,
         },
         bounds: Bounds {
@@ -312,6 +326,8 @@ pub fn json(setup: &Setup, runs: &[PolicyRun]) -> Result<String, Failure> {
                 trace: run.trace.as_ref(),
                 scan: run.scan.as_ref(),
                 tracking: run.tracking,
+                preempted: run.preempted,
+                slow: &run.slow,
                 report: &run.report,
             })
             .collect(),
@@ -324,6 +340,7 @@ pub fn json(setup: &Setup, runs: &[PolicyRun]) -> Result<String, Failure> {
 fn load(source: &Source) -> Load<'_> {
     match source {
         Source::Synthetic(workload) => Load::Workload(workload),
+        Source::Mixture(mixture) => Load::Mixture(mixture),
         Source::Trace(plan) => {
             let (pace, scale_time, outstanding) = match plan.pace {
                 Pace::Timed { factor } => ("timed", Some(factor), None),

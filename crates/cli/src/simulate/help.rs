@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use simulator::workload;
+use simulator::workload::{self, Described, Mixture};
 
 /// What stands under the help, made from the tables.
 pub fn examples() -> String {
@@ -12,6 +12,7 @@ pub fn examples() -> String {
   headtime simulate --drive quantum-atlas-10k --workload random --tasks 32 --policy sptf,drive
   headtime simulate --drive quantum-atlas-10k --workload random --seek-noise-us 60 --write-cache off
   headtime simulate --drive modern-20tb --workload modern --write-cache off --scan --seconds 600
+  headtime simulate --drive modern-20tb --workload urgent-beside-bulk --policy sstf --preempt
   headtime simulate --drive seagate-cheetah-15k5 --trace websearch.csv.zst --device 0 --svg out.svg
 
 Built-in loads:\n",
@@ -19,6 +20,12 @@ Built-in loads:\n",
     for load in workload::ALL {
         let summary = load.workload().map(|load| load.summary).unwrap_or_default();
         let _ = writeln!(text, "  {:12}{summary}", load.name);
+    }
+    text.push_str("\nBuilt-in mixtures of several loads, whose parts have figures of their own:\n");
+    for mixture in workload::mixture::MIXTURES {
+        if let Ok(Described::Mixture(Mixture { summary, .. })) = mixture.described() {
+            let _ = writeln!(text, "  {:20}{summary}", mixture.name);
+        }
     }
     text.push_str("\nPolicies:\n");
     for policy in scheduler::policy::ALL {

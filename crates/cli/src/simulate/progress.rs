@@ -4,7 +4,9 @@ use std::io::{self, BufWriter};
 use std::path::Path;
 
 use block::Finished;
+use engine::explanation::Explanation;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use server::why::Slow;
 use simulator::ledger::{Format, RequestsFile};
 use simulator::run::{self, Point, Watch};
 
@@ -27,6 +29,7 @@ pub struct Progress {
     bar: ProgressBar,
     share: Share,
     requests: Option<(String, RequestsFile<BufWriter<NewFile>>)>,
+    slow: Vec<Slow>,
 }
 
 impl Progress {
@@ -54,6 +57,7 @@ impl Progress {
             bar,
             share,
             requests: None,
+            slow: Vec::new(),
         }
     }
 
@@ -78,6 +82,16 @@ impl Progress {
         let done = share * 100.0 / f64::from(hundredths);
         self.bar
             .set_position((done.min(1.0) * FINENESS as f64) as u64);
+    }
+
+    /// The slowest requests, if somebody wants to know why.
+    pub fn slow(&mut self, block_bytes: u32) -> Vec<Slow> {
+        let slow = std::mem::take(&mut self.slow).into_iter();
+        slow.map(|slow| Slow {
+            block_bytes,
+            ..slow
+        })
+        .collect()
     }
 
     /// Ends the bar and the file.
@@ -113,6 +127,10 @@ impl Watch for Progress {
         }
         self.bar
             .set_message(format!("{:.0} virtual seconds", progress.now.as_secs_f64()));
+    }
+
+    fn slow(&mut self, number: u64, explanation: &Explanation) {
+        self.slow.push(Slow::new(number, explanation, |_| None));
     }
 
     fn scanned(&mut self, point: &Point) {

@@ -18,8 +18,9 @@ use scheduler::policy::Depth;
 use simulator::ledger::{AccountMeans, Side};
 
 use super::figures::{IDLE, OTHER};
-use super::{PolicyRun, Setup};
+use super::{PolicyRun, Setup, preempt};
 use crate::output::{UNENDED, grouped};
+use crate::why;
 use crate::workload::Source;
 
 /// Picks the requests that a part of the table is about.
@@ -34,7 +35,9 @@ pub fn report(setup: &Setup, runs: &[PolicyRun]) -> String {
     text.push_str(&table(runs));
     text.push('\n');
     text.push_str(&head_time(runs));
+    text.push_str(&commands(runs));
     text.push_str(&tracking(runs));
+    text.push_str(&preempt::text(runs));
     text.push('\n');
     for run in runs {
         if let Some(scan) = &run.scan {
@@ -45,6 +48,13 @@ pub fn report(setup: &Setup, runs: &[PolicyRun]) -> String {
     }
     text.push_str(&accounts(runs));
     text.push('\n');
+    for run in runs.iter().filter(|run| !run.slow.is_empty()) {
+        let _ = writeln!(text, "the slowest under {}\n", run.policy.name());
+        for slow in &run.slow {
+            text.push_str(&why::text(slow));
+            text.push('\n');
+        }
+    }
     text.push_str(&histograms(runs));
     text.push_str(&remarks(runs));
     text
@@ -53,8 +63,18 @@ pub fn report(setup: &Setup, runs: &[PolicyRun]) -> String {
 fn heading(setup: &Setup, runs: &[PolicyRun]) -> String {
     let drive = &setup.drive;
     let mut text = format!("{} on {}\n", setup.source.name(), drive.name);
-    if let Source::Synthetic(workload) = &setup.source {
-        let _ = writeln!(text, "  load    {workload}; seed {}", workload.seed);
+    match &setup.source {
+        Source::Synthetic(workload) => {
+            let _ = writeln!(text, "  load    {workload}; seed {}", workload.seed);
+        }
+        Source::Mixture(mixture) => {
+            for (place, part) in mixture.parts.iter().enumerate() {
+                let label = if place == 0 { "load" } else { "" };
+                let _ = writeln!(text, "  {label:7} {}: {part}", part.name);
+            }
+            let _ = writeln!(text, "          seed {}", mixture.seed);
+        }
+        Source::Trace(_) => {}
     }
     let _ = writeln!(
         text,
@@ -111,12 +131,25 @@ fn table(runs: &[PolicyRun]) -> String {
         if name != "all" && runs.iter().map(counts).all(says_nothing) {
             continue;
         }
-        for (row, run) in runs.iter().enumerate() {
-            let label = if row == 0 { name } else { "" };
-            let _ = write!(text, "  {label:7} {:width$}", run.policy.name());
-            text.push_str(&figures(side(run), run.report.span_ms));
-            text.push('\n');
-        }
+        text.push_str(&lines(runs, name, side));
+    }
+    let parts = runs.first().map_or(0, |run| run.report.parts.len());
+    for part in 0..parts {
+        let name = &runs[0].report.parts[part].name;
+        text.push_str(&lines(runs, name, |run| &run.report.parts[part].side));
+    }
+    text
+}
+
+/// A line for each run.
+fn lines(runs: &[PolicyRun], name: &str, side: impl Fn(&PolicyRun) -> &Side) -> String {
+    let width = name_width(runs);
+    let mut text = String::new();
+    for (row, run) in runs.iter().enumerate() {
+        let label = if row == 0 { name } else { "" };
+        let _ = write!(text, "  {label:7} {:width$}", run.policy.name());
+        text.push_str(&figures(side(run), run.report.span_ms));
+        text.push('\n');
     }
     text
 }
@@ -194,6 +227,30 @@ fn head_time(runs: &[PolicyRun]) -> String {
             let _ = write!(text, "  {glyph} {name} {:.1} %", share * 100.0);
         }
         text.push('\n');
+    }
+    text
+}
+
+/// For how long commands held the head, and what somebody waits for who comes at any moment.
+fn commands(runs: &[PolicyRun]) -> String {
+    let width = name_width(runs);
+    let mut text = String::from("  commands\n");
+    for run in runs {
+        let Some(commands) = &run.report.commands else {
+            continue;
+        };
+        let _ = writeln!(
+            text,
+            "  {:width$}{} held the head for {} ms on average, p99 {}, at most {}; 3 to 16 ms {:.1} %; \
+             an arrival waits {} ms for the one that has it",
+            run.policy.name(),
+            grouped(commands.commands),
+            short(commands.mean_ms),
+            short(commands.p99_ms),
+            short(commands.max_ms),
+            commands.share_3_to_16_ms * 100.0,
+            short(commands.expected_wait_ms),
+        );
     }
     text
 }

@@ -1,9 +1,9 @@
-//! The tables of the electronics: `[overhead]`, `[bus]`, `[buffer]`, `[queue]`.
+//! The tables of the electronics: `[overhead]`, `[bus]`, `[buffer]`, `[queue]`, `[commands]`.
 
-use block::Duration;
+use block::{Duration, Switch};
 
 use super::document::{Field, Section};
-use super::{ProfileError, millis};
+use super::{ProfileError, Provenance, millis};
 use crate::firmware::{BufferRules, Bus, LookAhead, Overheads, QueueOrder, QueueRules, WriteBack};
 
 /// The words for [`LookAhead`].
@@ -142,6 +142,27 @@ pub(super) const BUFFER: [(&str, Rule); 13] = [
     }),
 ];
 
+/// The keys of `[buffer]` that may be left out, from the rarer rules: their defaults are those of
+/// most drives.
+pub(super) const RARE: [(&str, Rule); 4] = [
+    ("segment_per_write", |field, rules| {
+        rules.segment_per_write = field.boolean()?;
+        Ok(())
+    }),
+    ("destage_order", |field, rules| {
+        rules.destage_order = field.choice(&QUEUE_ORDERS)?;
+        Ok(())
+    }),
+    ("destage_first", |field, rules| {
+        rules.destage_first = field.boolean()?;
+        Ok(())
+    }),
+    ("writes_in_parts", |field, rules| {
+        rules.writes_in_parts = field.boolean()?;
+        Ok(())
+    }),
+];
+
 /// At most how many segments: a buffer of single-block segments of the largest drives.
 const MAX_SEGMENTS: u32 = 1 << 20;
 
@@ -149,7 +170,7 @@ const MAX_SEGMENTS: u32 = 1 << 20;
 /// buffers of 2020.
 const MAX_BUFFER_BLOCKS: u64 = 1 << 24;
 
-/// Reads `[overhead]`, `[bus]` and `[buffer]`, in which every key is needed.
+/// Reads `[overhead]`, `[bus]` and `[buffer]`, in which every key is needed but the rare ones.
 pub(super) fn read(root: &Section) -> Result<Electronics, ProfileError> {
     let mut electronics = Electronics::default();
     for (table, times) in [("overhead", &OVERHEADS[..]), ("bus", &BUS[..])] {
@@ -167,12 +188,18 @@ pub(super) fn read(root: &Section) -> Result<Electronics, ProfileError> {
     let field = root.need("buffer")?;
     let keys: Vec<&str> = BUFFER
         .iter()
+        .chain(&RARE)
         .map(|(key, _)| *key)
         .chain(["origin"])
         .collect();
     let section = field.section(&keys)?;
     for (key, rule) in BUFFER {
         rule(&section.need(key)?, &mut electronics.buffer)?;
+    }
+    for (key, rule) in RARE {
+        if let Some(field) = section.get(key) {
+            rule(&field, &mut electronics.buffer)?;
+        }
     }
     Ok(electronics)
 }
@@ -184,7 +211,7 @@ pub(super) fn fit(section: &Section, electronics: &mut Electronics) -> Result<()
             *place(electronics) = millis(&field)?;
         }
     }
-    for (key, rule) in BUFFER {
+    for (key, rule) in BUFFER.iter().chain(&RARE) {
         if let Some(field) = section.get(key) {
             rule(&field, &mut electronics.buffer)?;
         }
@@ -201,5 +228,24 @@ pub(super) fn read_queue(field: &Field) -> Result<QueueRules, ProfileError> {
     Ok(QueueRules {
         depth: section.need("depth")?.integer(1..=MAX_DEPTH)? as u32,
         order: section.need("order")?.choice(&QUEUE_ORDERS)?,
+    })
+}
+
+/// Reads `[commands]`. Without it a drive has them all, as those with a SCSI bus do; but of a
+/// profiled one nobody has seen it.
+pub(super) fn read_commands(
+    root: &Section,
+    provenance: Provenance,
+) -> Result<Switch, ProfileError> {
+    let Some(field) = root.get("commands") else {
+        return Ok(match provenance {
+            Provenance::Profiled => Switch::Off,
+            _ => Switch::On,
+        });
+    };
+    let section = field.section(&["origin", "seek"])?;
+    Ok(match section.need("seek")?.boolean()? {
+        true => Switch::On,
+        false => Switch::Off,
     })
 }

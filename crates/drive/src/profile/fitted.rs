@@ -15,6 +15,7 @@ pub(super) fn read(field: &Field, published: Profile) -> Result<Profile, Profile
     keys.extend(electronics::OVERHEADS.map(|(key, _)| key));
     keys.extend(electronics::BUS.map(|(key, _)| key));
     keys.extend(electronics::BUFFER.map(|(key, _)| key));
+    keys.extend(electronics::RARE.map(|(key, _)| key));
     let section = field.section(&keys)?;
     let mut profile = published.clone();
     profile.origins.push(Origin {

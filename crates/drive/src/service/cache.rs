@@ -1,9 +1,12 @@
-//! What the write cache holds: destaged in idle time, first in, first out, and on demand.
+//! What the write cache holds: destaged in idle time and on demand, in the profile's order.
 
-use block::{BufferHit, Duration, Extent, Instant};
+use block::{BufferHit, Direction, Duration, Extent, Instant};
 
 use super::power::Put;
 use super::{Ending, Served, Service, Taken, Travel};
+use crate::buffer::Dirty;
+use crate::firmware::QueueOrder;
+use crate::mechanics::Target;
 
 impl Service {
     /// Destages as the idle time before `until` allows: each arm its own. Answers whether an arm
@@ -26,15 +29,45 @@ impl Service {
         any
     }
 
-    /// The oldest dirty blocks of an arm.
+    /// Which dirty blocks an arm destages next: the oldest, or those that it reaches first. What
+    /// overlaps older ones waits for them.
     fn next_dirty(&self, arm: usize) -> Option<usize> {
-        let mut dirty = self.buffer.dirty.iter();
-        dirty.position(|dirty| self.arm_of(dirty.extent.start()) == arm)
+        let dirty = &self.buffer.dirty;
+        let mut own =
+            (0..dirty.len()).filter(|&index| self.arm_of(dirty[index].extent.start()) == arm);
+        let order = self.truth.buffer.destage_order;
+        if order == QueueOrder::Fcfs {
+            return own.next();
+        }
+        let is_first = |&index: &usize| {
+            let extent = dirty[index].extent;
+            let mut older = dirty.range(..index);
+            older.all(|older| !older.extent.overlaps(extent))
+        };
+        own.filter(is_first)
+            .min_by_key(|&index| (self.reached(&dirty[index], order), index))
     }
 
-    /// Writes the oldest dirty blocks of all to the medium; answers when they are there.
+    /// When its arm could begin with dirty blocks, in nanoseconds; in the aged order less what
+    /// their waiting counts.
+    fn reached(&self, dirty: &Dirty, order: QueueOrder) -> u64 {
+        let arm = self.arms[self.arm_of(dirty.extent.start())];
+        let at = arm.free_at.max(dirty.since);
+        let Some(place) = self.truth.geometry.locate(dirty.extent.start()) else {
+            return at.as_nanos();
+        };
+        let target = Target::from(&place);
+        let truth = &self.truth;
+        let way = truth.positioning(arm.position, at, &target, Direction::Write);
+        order.cost((at + way.total()).as_nanos(), at.since(dirty.since))
+    }
+
+    /// Writes dirty blocks of the arm with the oldest ones to the medium; answers when they are
+    /// there.
     pub(super) fn destage_next(&mut self) -> Instant {
-        self.destage(0).1
+        let oldest = self.buffer.dirty.front();
+        let arm = oldest.map_or(0, |dirty| self.arm_of(dirty.extent.start()));
+        self.destage(self.next_dirty(arm).unwrap_or(0)).1
     }
 
     /// Writes dirty blocks to the medium; answers how that went and when they are there.
@@ -69,6 +102,29 @@ impl Service {
                 self.destage(index);
             }
         }
+    }
+
+    /// Writes what has to be on the medium before the arm transfers blocks of `extent`; answers
+    /// whether there was any.
+    pub(super) fn destage_before(&mut self, extent: Extent) -> bool {
+        let first = self.destage_first(extent);
+        self.destage_overlapping(extent) || first
+    }
+
+    /// Where what was written goes first: writes all that the arms of `extent` have to, and
+    /// answers whether there was any.
+    pub(super) fn destage_first(&mut self, extent: Extent) -> bool {
+        let mut any = false;
+        if !self.truth.buffer.destage_first {
+            return any;
+        }
+        for arm in self.arm_of(extent.start())..=self.arm_of(extent.last()) {
+            while let Some(index) = self.next_dirty(arm) {
+                self.destage(index);
+                any = true;
+            }
+        }
+        any
     }
 
     /// Ends when all that was written is on the medium. Its account is that of the arm which is

@@ -27,7 +27,7 @@ impl Service {
         let (found, segment) = match durability {
             Durability::Volatile => self.find(arm, extent),
             Durability::Durable => {
-                self.destage_overlapping(extent);
+                self.destage_before(extent);
                 (Found::Nothing, 0)
             }
         };
@@ -46,7 +46,7 @@ impl Service {
     /// are written first.
     fn find(&mut self, arm: usize, extent: Extent) -> (Found, usize) {
         let found = self.buffer.find(arm, extent);
-        if found.0 != Found::All && self.destage_overlapping(extent) {
+        if found.0 != Found::All && self.destage_before(extent) {
             return self.buffer.find(arm, extent);
         }
         match found {
@@ -66,6 +66,7 @@ impl Service {
             ready.max(self.arms[read.arm].bus_free),
         )
         .with_reselect(self.truth.overheads.read_reselect)
+        .within(self.truth.buffer.blocks())
     }
 
     fn read_hit(&mut self, read: Read, segment: usize) -> Served {

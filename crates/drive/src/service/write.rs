@@ -1,6 +1,8 @@
 //! Writes: into the buffer, or through it to the medium.
 
-use block::{BufferHit, Direction, Durability, Duration, Extent, Instant, Lba, Status, Switch};
+use block::{
+    BufferHit, Direction, Durability, Duration, Extent, Instant, Lba, Sectors, Status, Switch,
+};
 
 use super::power::Put;
 use super::{Ending, Served, Service, Taken, Travel};
@@ -23,7 +25,7 @@ impl Service {
         let served = if self.takes_early(extent, durability) {
             self.write_early(extent, taken)
         } else {
-            self.destage_overlapping(extent);
+            self.destage_before(extent);
             self.write_through(extent, taken)
         };
         self.keep_written(extent, taken.at);
@@ -108,10 +110,8 @@ impl Service {
         let arm = self.arm_of(extent.start());
         let bus_begins =
             (decoded + self.truth.overheads.write_reselect).max(self.arms[arm].bus_free);
-        self.arms[arm].bus_free = bus_begins + self.truth.bus.write_block * extent.length().0;
-        let flow = self.write_flow(extent, bus_begins);
         let ready = taken.ready(overhead);
-        let (travel, [begins, until]) = self.put(extent, ready, taken.at, &flow);
+        let (travel, [begins, until]) = self.put_parts(extent, ready, taken.at, bus_begins);
         self.keep_turn(extent);
         self.log_put(Put {
             extent,
@@ -123,6 +123,34 @@ impl Service {
         self.write_done(taken, overhead, until, travel, BufferHit::Miss)
     }
 
+    /// Puts an extent on the medium, whose data come from `bus_begins` on: at once, or in parts.
+    /// Answers as [`Service::put`] does.
+    fn put_parts(
+        &mut self,
+        extent: Extent,
+        ready: Instant,
+        taken: Instant,
+        bus_begins: Instant,
+    ) -> (Travel, [Instant; 2]) {
+        let arm = self.arm_of(extent.start());
+        let most = match self.truth.buffer.writes_in_parts {
+            true => self.truth.buffer.write_blocks().max(1),
+            false => extent.length().0,
+        };
+        let (mut travel, mut begins) = (Travel::default(), None);
+        let (mut at, mut bus_begins, mut ready) = (extent.start(), bus_begins, ready);
+        while let Ok(part) = Extent::new(at, Sectors(most.min(extent.end().0 - at.0))) {
+            let flow = self.write_flow(part, bus_begins);
+            self.arms[arm].bus_free = bus_begins + self.truth.bus.write_block * part.length().0;
+            let (one, [first, until]) = self.put(part, ready, taken, &flow);
+            travel.join(&one);
+            begins = begins.or(Some(first));
+            at = part.end();
+            (bus_begins, ready) = (until, until);
+        }
+        (travel, [begins.unwrap_or(ready), ready])
+    }
+
     pub(super) fn write_flow(&self, extent: Extent, bus_begins: Instant) -> WriteFlow {
         WriteFlow::new(
             extent.length().0,
@@ -130,6 +158,7 @@ impl Service {
             self.truth.buffer.write_watermark,
             bus_begins,
         )
+        .within(self.truth.buffer.blocks())
     }
 
     fn write_done(

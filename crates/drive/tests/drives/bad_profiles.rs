@@ -3,6 +3,8 @@
 mod cases;
 mod mutated;
 
+use block::Switch;
+use drive::firmware::QueueOrder;
 use drive::{Part, Profile};
 
 use cases::{INDEXED_CASES, ZONED_CASES};
@@ -62,6 +64,10 @@ read_on_arrival = false
 zero_latency_read = false
 zero_latency_write = false
 write_back = "none"
+segment_per_write = true
+destage_order = "sptf"
+destage_first = true
+writes_in_parts = true
 read_watermark_permille = 500
 write_watermark_permille = 0
 
@@ -69,6 +75,10 @@ write_watermark_permille = 0
 origin = "made up"
 depth = 1
 order = "fcfs"
+
+[commands]
+origin = "made up"
+seek = false
 
 [confidence]
 origin = "made up"
@@ -159,6 +169,10 @@ fn refused(text: &str, part: &str, by: &str, key: &str, words: &str) {
 #[test]
 fn the_small_drives_are_fine() {
     let zoned = Profile::parse(ZONED, "tiny.toml").expect("a profile");
+    assert_eq!(zoned.seek_command, Switch::Off);
+    assert_eq!(zoned.buffer.destage_order, QueueOrder::Sptf);
+    assert!(zoned.buffer.segment_per_write && zoned.buffer.destage_first);
+    assert!(zoned.buffer.writes_in_parts);
     assert!(zoned.is_fitted());
     assert!(!zoned.published().is_fitted());
     assert_eq!(zoned.write_settle_nanos, -300_000);
@@ -301,4 +315,41 @@ fn a_seventh_number_is_the_blocks_of_each_track() {
     assert_eq!(lba(3, 1, 18), Some(block::Lba(4 * 20 - 3 + 18)));
     assert_eq!(lba(3, 1, 19), None);
     assert_eq!(lba(2, 1, 0), Some(block::Lba(4 * 20 - 3 + 19)));
+}
+
+/// `ZONED` without its table of commands.
+fn without_commands() -> String {
+    ZONED.replacen("[commands]\norigin = \"made up\"\nseek = false\n", "", 1)
+}
+
+#[test]
+fn only_a_profiled_drive_that_says_nothing_of_it_has_no_seek_command() {
+    for (provenance, expected) in [
+        ("measured", Switch::On),
+        ("approximate", Switch::On),
+        ("invented", Switch::On),
+        ("profiled", Switch::Off),
+    ] {
+        let text = without_commands().replacen("\"invented\"", &format!("\"{provenance}\""), 1);
+        let profile = Profile::parse(&text, "tiny.toml").expect("a profile");
+        assert_eq!(profile.seek_command, expected, "{provenance}");
+    }
+}
+
+#[test]
+fn the_rare_rules_may_be_left_out() {
+    let mut text = ZONED.to_owned();
+    for line in [
+        "segment_per_write = true\n",
+        "destage_order = \"sptf\"\n",
+        "destage_first = true\n",
+        "writes_in_parts = true\n",
+    ] {
+        text = text.replacen(line, "", 1);
+    }
+    let buffer = Profile::parse(&text, "tiny.toml")
+        .expect("a profile")
+        .buffer;
+    assert_eq!(buffer.destage_order, QueueOrder::Fcfs);
+    assert!(!buffer.segment_per_write && !buffer.destage_first && !buffer.writes_in_parts);
 }

@@ -13,3 +13,5 @@ mod queue;
 mod small;
 mod switched;
 mod two_arms;
+mod virtual_io;
+mod write_rules;

@@ -15,9 +15,9 @@ use crate::small::*;
 pub fn profiles() -> impl Strategy<Value = Profile> {
     let times = prop::collection::vec(0..900_000u64, 14);
     let shape = (0..5u32, 1..80u32, 0..5u32, 0..80u32, 1..3u8);
-    let modes = (0..5usize, 0..3usize, 0..3usize, 1..12u32);
+    let modes = (0..5usize, 0..3usize, 0..3usize, 1..12u32, 0..3usize);
     let shares = (0..1001u16, 0..1001u16);
-    let flags = prop::collection::vec(any::<bool>(), 5);
+    let flags = prop::collection::vec(any::<bool>(), 8);
     (times, shape, modes, shares, flags).prop_map(|(times, shape, modes, shares, flags)| {
         let mut profile = bare();
         let nanos = |n: usize| Duration::from_nanos(times[n]);
@@ -58,11 +58,17 @@ pub fn profiles() -> impl Strategy<Value = Profile> {
         buffer.read_on_arrival = flags[2];
         buffer.zero_latency_read = flags[3];
         buffer.zero_latency_write = flags[4];
-        profile.queue.order = [QueueOrder::Fcfs, QueueOrder::Sptf, QueueOrder::AgedSptf][modes.2];
+        buffer.segment_per_write = flags[5];
+        buffer.destage_first = flags[6];
+        buffer.writes_in_parts = flags[7];
+        buffer.destage_order = ORDERS[modes.4];
+        profile.queue.order = ORDERS[modes.2];
         profile.queue.depth = modes.3;
         profile
     })
 }
+
+const ORDERS: [QueueOrder; 3] = [QueueOrder::Fcfs, QueueOrder::Sptf, QueueOrder::AgedSptf];
 
 /// Bad luck of all kinds, also none.
 pub fn luck() -> impl Strategy<Value = Imperfections> {

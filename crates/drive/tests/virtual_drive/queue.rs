@@ -227,3 +227,114 @@ fn the_shortest_seek_of_a_seek_command_is_what_counts() {
     play.drain();
     assert!(play.of(seeking).outcome.at < play.of(reading).outcome.at);
 }
+
+#[test]
+fn the_urgent_go_in_the_drives_order_among_themselves() {
+    for (order, expected) in [
+        (QueueOrder::Fcfs, [1_500, 40]),
+        (QueueOrder::Sptf, [40, 1_500]),
+    ] {
+        let mut play = queued(&bare(), order);
+        play.submit(at(0), read(0, 1));
+        play.submit(at(0), read(20, 1));
+        for start in [1_500, 40] {
+            play.submit_as(at(0), read(start, 1), |command| {
+                command.urgency = Urgency::High;
+            });
+        }
+        play.drain();
+        let urgent = play.done[1..3].iter();
+        let starts: Vec<u64> = urgent.map(|done| start(&done.command)).collect();
+        assert_eq!(starts, expected, "{order:?}");
+        assert_eq!(start(&play.done[3].command), 20);
+    }
+}
+
+/// Where a command begins.
+fn start(command: &Command) -> u64 {
+    command.action.extent().map_or(0, |extent| extent.start().0)
+}
+
+#[test]
+fn one_that_times_out_makes_room_and_is_not_served() {
+    let drive = VirtualDrive::new(arc(bare())).with_queue(2, QueueOrder::Sptf);
+    let mut play = Play::new(drive);
+    play.submit(at(0), read(1_000, 20));
+    let short = play.submit_as(at(0), read(1_500, 1), |command| {
+        command.urgency = Urgency::High;
+        command.duration_limit = Some(micros(2_000));
+    });
+    play.run_until(at(1_999));
+    assert_eq!(play.drive.held(), 2);
+    play.run_until(at(2_000));
+    assert_eq!(play.drive.held(), 1);
+    assert_eq!(play.of(short).status(), Status::TimedOut);
+    // The arm has not gone there: the next command finds it where the first one left it.
+    let next = play.submit(at(2_000), read(1_019, 1));
+    play.drain();
+    assert_eq!(play.of(next).account().seek, Duration::ZERO);
+}
+
+/// When a command that had to wait was taken up.
+fn taken(done: &Done) -> Option<Instant> {
+    let account = done.account();
+    let overhead = micros(300).min(account.overhead);
+    (!account.queue.is_zero()).then(|| done.submitted + overhead + account.queue)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(60))]
+
+    /// Greedy readers keep eight commands at the drive, urgent ones come in between, some with a
+    /// limit.
+    #[test]
+    fn none_goes_before_an_urgent_one_that_is_there_nor_waits_past_its_limit(
+        starts in prop::collection::vec(0..BLOCKS - 20, 40..80),
+        urgents in prop::collection::vec((0..900_000u64, 0..BLOCKS, any::<bool>()), 1..12),
+        order in 0..3usize,
+    ) {
+        let orders = [QueueOrder::Fcfs, QueueOrder::Sptf, QueueOrder::AgedSptf];
+        let mut play = queued(&bare(), orders[order]);
+        let mut urgents = urgents;
+        urgents.sort_unstable();
+        let mut urgents = urgents.into_iter().peekable();
+        let limit = micros(25_000);
+        for start in starts {
+            while play.drive.held() >= 8 {
+                let wakeup = play.drive.next_wakeup().expect("there is work");
+                while let Some((_, lba, limited)) =
+                    urgents.next_if(|&(when, ..)| play.drive.held() < 16 && at(when) <= wakeup)
+                {
+                    let now = play.now;
+                    play.submit_as(now, read(lba, 1), |command| {
+                        command.urgency = Urgency::High;
+                        command.duration_limit = limited.then_some(limit);
+                    });
+                }
+                let wakeup = play.drive.next_wakeup().expect("there is work");
+                play.run_until(wakeup);
+            }
+            let now = play.now;
+            play.submit(now, read(start, 20));
+        }
+        play.drain();
+        let (urgent, normal): (Vec<Done>, Vec<Done>) =
+            play.done.iter().partition(|done| done.command.urgency == Urgency::High);
+        for done in &urgent {
+            match (done.status(), done.command.duration_limit) {
+                (Status::TimedOut, Some(limit)) => prop_assert_eq!(done.took(), limit),
+                (Status::Good, Some(limit)) => {
+                    let waited = taken(done).map_or(Duration::ZERO, |at| at.since(done.submitted));
+                    prop_assert!(waited <= limit, "{waited:?}");
+                }
+                (status, _) => prop_assert_eq!(status, Status::Good),
+            }
+        }
+        for (later, first) in normal.iter().filter_map(|done| Some((done, taken(done)?))) {
+            let passed = urgent.iter().find(|urgent| {
+                urgent.submitted < first && urgent.outcome.at > later.outcome.at
+            });
+            prop_assert!(passed.is_none(), "{later:?} before {passed:?}");
+        }
+    }
+}

@@ -12,7 +12,7 @@ use std::collections::VecDeque;
 use block::{Action, Command, CommandId, Instant, Refused, RequestId, Status};
 
 use super::Engine;
-use crate::sent::{Purpose, Sent};
+use crate::sent::{Manner, Purpose, Sent};
 
 /// A flush that has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,6 +77,10 @@ impl Engine {
             id,
             given: now,
             purpose: Purpose::Flush,
+            part: None,
+            manner: Manner::There,
+            was_held: false,
+            is_buffered: false,
             route: None,
         });
         Some(Command::new(id, Action::Flush))

@@ -8,7 +8,7 @@ use scheduler::freeblock::{Gap, Kind, Losses, Wanted};
 use super::Engine;
 use crate::background::{Background, Decision, Gaps, Rules, counted};
 use crate::forecast::{Course, Head, Route};
-use crate::sent::{Purpose, Read, Sent, Step, Without};
+use crate::sent::{Planned, Purpose, Read, Sent, Step, Without};
 
 impl Engine {
     /// The engine, with background tasks under these rules.
@@ -162,6 +162,8 @@ impl Engine {
         let Some((decision, mut without)) = decided else {
             self.way.push_back(Step::Request {
                 piece,
+                planned: Planned::Yes,
+                was_held: false,
                 merged: None,
                 without: None,
             });
@@ -181,6 +183,8 @@ impl Engine {
         }
         self.way.push_back(Step::Request {
             piece,
+            planned: Planned::Yes,
+            was_held: false,
             merged,
             without: Some(without),
         });
@@ -190,14 +194,23 @@ impl Engine {
     fn on_the_way(&self) -> Option<u32> {
         match self.way.back() {
             Some(&Step::Request { piece, .. }) => Some(piece),
-            Some(Step::Read(..) | Step::Calibration(_)) | None => None,
+            Some(_) | None => None,
         }
     }
 
-    /// A real-time piece that came since another was chosen goes first.
-    pub(super) fn let_real_time_pass(&mut self) {
-        let chosen = self.on_the_way();
-        if chosen.is_some_and(|piece| self.ordering.overtakes(piece)) {
+    /// Something that came since another was chosen goes first, if it is real-time; with preemption, if
+    /// it is more urgent.
+    pub(super) fn let_urgent_pass(&mut self, now: Instant) {
+        let Some(chosen) = self.on_the_way() else {
+            return;
+        };
+        let is_passed = match self.preemption() {
+            None => self.ordering.overtakes(chosen),
+            Some(_) => {
+                self.ordering.is_outranked(chosen) && !self.ordering.is_out_of_patience(now, chosen)
+            }
+        };
+        if is_passed {
             self.turn_back();
         }
     }
@@ -288,7 +301,7 @@ impl Engine {
     }
 
     /// Whether a command at the drive writes some of these blocks.
-    fn is_being_written(&self, extent: Extent) -> bool {
+    pub(super) fn is_being_written(&self, extent: Extent) -> bool {
         self.at_drive.iter().any(|sent| {
             let piece = sent.purpose.piece();
             piece.is_some_and(|piece| {
@@ -332,9 +345,11 @@ impl Engine {
                 piece,
                 merged,
                 without,
+                ..
             } => {
                 self.ordering.give(now, piece);
-                let (direction, extent) = self.ordering.blocks(piece);
+                let (direction, _) = self.ordering.blocks(piece);
+                let (extent, _) = self.next_part(piece, u64::MAX);
                 let Some((stop, means)) = merged else {
                     return (Purpose::Request { piece, without }, direction, extent);
                 };
@@ -353,6 +368,16 @@ impl Engine {
                 let read = self.take(stop.extent, stop.kind, means);
                 (Purpose::Background(read), Direction::Read, stop.extent)
             }
+            Step::Part { piece, most } => {
+                let (direction, _) = self.ordering.blocks(piece);
+                let purpose = Purpose::Request {
+                    piece,
+                    without: None,
+                };
+                (purpose, direction, self.next_part(piece, most).0)
+            }
+            Step::Ahead(extent) => (Purpose::Ahead, Direction::Read, extent),
+            Step::Hop(extent) => (Purpose::Hop, Direction::Read, extent),
             Step::Calibration(extent) => (Purpose::Calibration, Direction::Read, extent),
         }
     }
@@ -373,7 +398,7 @@ impl Engine {
             Purpose::Request { without, .. } => (without, None),
             Purpose::Merged { without, read, .. } => (without, Some(read)),
             Purpose::Background(read) => (None, Some(read)),
-            Purpose::Calibration | Purpose::Flush => (None, None),
+            Purpose::Ahead | Purpose::Hop | Purpose::Calibration | Purpose::Flush => (None, None),
         };
         let Some(background) = self.background.as_mut() else {
             return 0;
@@ -408,15 +433,16 @@ impl Engine {
     }
 
     /// What the end of a command tells of the belief.
-    pub(super) fn learn(&mut self, now: Instant, course: &Course, route: &Route) {
-        let Some(background) = self.background.as_mut() else {
-            return;
-        };
+    pub(super) fn learn(&mut self, now: Instant, sent: &Sent, course: &Course, route: &Route) {
         // Without a seek there is nothing to learn, and inside its blocks the head waits for none.
         if course.pass.seek.is_zero() || !course.pass.wrapped.is_zero() {
             return;
         }
-        if let Some(revolutions) = course.revolutions(&self.belief, route, now) {
+        let Some(revolutions) = course.revolutions(&self.belief, route, now) else {
+            return;
+        };
+        self.learn_landing(sent, course.pass.rotation, revolutions);
+        if let Some(background) = self.background.as_mut() {
             background.conservatism_mut().observe(
                 route.direction(),
                 course.distance,

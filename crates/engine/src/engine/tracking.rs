@@ -138,9 +138,7 @@ impl Engine {
         };
         let expected = route.told(&self.belief, course, self.ended_last, now);
         let Some(expected) = expected.filter(|_| course.pass.wrapped.is_zero()) else {
-            tracking.told.silent += 1;
-            tracking.tracker.travelled(None, None, 0);
-            return;
+            return self.track_silently();
         };
         let before = tracking.tracker.mode();
         let told = tracking.tracker.observe(expected, now);
@@ -176,6 +174,14 @@ impl Engine {
         self.turn(spindle);
         if let Some(arm) = refined {
             self.refine(arm);
+        }
+    }
+
+    /// A command has ended that the drive's buffer answered: it says nothing of the platter.
+    pub(super) fn track_silently(&mut self) {
+        if let Some(tracking) = &mut self.tracking {
+            tracking.told.silent += 1;
+            tracking.tracker.travelled(None, None, 0);
         }
     }
 

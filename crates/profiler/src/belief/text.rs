@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use block::Duration;
+use block::{Duration, Switch};
 use drive::firmware::{BufferRules, LookAhead, QueueOrder, WriteBack};
 use drive::geometry::indexed::{Description, GroupDescription};
 use drive::{Angle, Part};
@@ -31,6 +31,7 @@ pub fn text(findings: &Findings, device: &Device, name: &str) -> String {
     seek(&mut text, findings, layout.cylinders);
     electronics(&mut text, findings, device);
     queue(&mut text, findings, device);
+    commands(&mut text, findings);
     confidence(&mut text, findings, device);
     arrangement(&mut text, findings, layout);
     text
@@ -219,6 +220,20 @@ fn buffer(text: &mut String, rules: &BufferRules) {
     put!(text, "zero_latency_read = {}", rules.zero_latency_read);
     put!(text, "zero_latency_write = {}", rules.zero_latency_write);
     put!(text, "write_back = \"{write_back}\"");
+    // The rarer rules, where they are found.
+    let usual = BufferRules::default();
+    if rules.segment_per_write != usual.segment_per_write {
+        put!(text, "segment_per_write = {}", rules.segment_per_write);
+    }
+    if rules.destage_order != usual.destage_order {
+        put!(text, "destage_order = \"{}\"", word(rules.destage_order));
+    }
+    if rules.destage_first != usual.destage_first {
+        put!(text, "destage_first = {}", rules.destage_first);
+    }
+    if rules.writes_in_parts != usual.writes_in_parts {
+        put!(text, "writes_in_parts = {}", rules.writes_in_parts);
+    }
     put!(text, "read_watermark_permille = {}", rules.read_watermark);
     put!(text, "write_watermark_permille = {}", rules.write_watermark);
 }
@@ -231,12 +246,27 @@ fn queue(text: &mut String, findings: &Findings, device: &Device) {
     };
     table(text, "queue", origin);
     let rules = found.unwrap_or_else(|| defaults::queue(device.depth));
-    let order = match rules.order {
+    let order = word(rules.order);
+    put!(text, "depth = {}\norder = \"{order}\"", rules.depth);
+}
+
+fn word(order: QueueOrder) -> &'static str {
+    match order {
         QueueOrder::Fcfs => "fcfs",
         QueueOrder::Sptf => "sptf",
         QueueOrder::AgedSptf => "aged-sptf",
+    }
+}
+
+/// What was not tried is left out: a profiled drive then has none of it.
+fn commands(text: &mut String, findings: &Findings) {
+    let found = findings.firmware.as_ref();
+    let Some(seek) = found.and_then(|firmware| firmware.seek_command) else {
+        return;
     };
-    put!(text, "depth = {}\norder = \"{order}\"", rules.depth);
+    let how = "whether a seek without transfer takes longer to far blocks than to near ones";
+    table(text, "commands", how);
+    put!(text, "seek = {}", seek == Switch::On);
 }
 
 /// The confidence of each part; 0 for parts that were not found, none for those that cannot be

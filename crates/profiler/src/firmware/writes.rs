@@ -17,6 +17,13 @@ const BURST: usize = 160;
 /// Bursts: one to find the kind, and to check it.
 const BURSTS: u32 = 4;
 
+/// Writes that are to be on their way when a read comes. A choice: while it is served, the arm could
+/// destage one of them, but not three.
+const FEW: u32 = 4;
+
+/// How often that is tried.
+const ROUNDS: u32 = 3;
+
 /// Writes by which the time of one destaging is taken.
 const DESTAGED: usize = 6;
 
@@ -232,4 +239,25 @@ async fn destage(site: &mut Site) -> Destage {
     } else {
         Destage::Idle
     }
+}
+
+/// Whether a read that comes when writes have just been done early waits until all of them are on
+/// the medium: then nothing is left to flush after it.
+pub(super) async fn go_first(site: &mut Site, buffer: &BufferRules) -> bool {
+    if buffer.write_back != WriteBack::All || buffer.write_segments < FEW {
+        return false;
+    }
+    let mut nothing = 0;
+    for _ in 0..ROUNDS {
+        site.prober.ask(Action::Flush).await;
+        for number in 0..FEW as usize {
+            let place = scattered(site, number);
+            site.write(place, 1).await;
+        }
+        let near = site.fresh().first;
+        site.ask(Direction::Read, near, 1).await;
+        let flush = site.prober.ask(Action::Flush).await;
+        nothing += u32::from(took(&flush) < 0.6 * site.period());
+    }
+    nothing * 2 > ROUNDS
 }

@@ -75,6 +75,7 @@ fn chunk_points_of_drives_whose_curve_has_edges() {
         "ibm-ultrastar-18es",
         "seagate-cheetah-18lp",
         "seagate-elite-st41601n",
+        "seagate-st318437lw",
         "toshiba-x300-5tb",
     ];
     for name in drives {

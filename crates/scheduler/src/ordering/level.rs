@@ -25,7 +25,7 @@ impl Level {
     }
 
     /// Its place in a table of all levels.
-    pub(super) const fn index(self) -> usize {
+    pub const fn index(self) -> usize {
         self.0 as usize
     }
 }

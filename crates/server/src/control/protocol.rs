@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{Scan, Service, Steer};
+use crate::why::Query;
 
 /// The version of what is said. It grows when a client of the version before would misunderstand.
 pub const VERSION: u32 = 1;
@@ -43,6 +44,8 @@ pub enum Ask {
         /// By how much, in parts per million, up to a million.
         impact_ppm: u32,
     },
+    /// Where the time of slow requests went: a list of [`crate::why::Slow`].
+    Why(Query),
     /// To read the configuration again: [`super::Changes`].
     Reload,
     /// To end what was begun, and stop.
@@ -54,7 +57,7 @@ pub enum Ask {
 impl Ask {
     /// Whether it only looks.
     pub fn only_looks(&self) -> bool {
-        matches!(self, Ask::Status | Ask::Tasks)
+        matches!(self, Ask::Status | Ask::Tasks | Ask::Why(_))
     }
 }
 
@@ -148,6 +151,10 @@ pub fn answer(service: &dyn Service, ask: Ask) -> Answer {
         },
         Ask::Impact { drive, impact_ppm } => match service.set_impact(&drive, impact_ppm) {
             Ok(()) => Ok(Value::Null),
+            Err(problem) => return Answer::refusal(problem),
+        },
+        Ask::Why(query) => match service.why(&query) {
+            Ok(slow) => serde_json::to_value(slow),
             Err(problem) => return Answer::refusal(problem),
         },
         Ask::Reload => match service.reload() {

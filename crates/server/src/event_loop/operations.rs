@@ -341,6 +341,8 @@ impl EventLoop {
     fn finished(&mut self, finished: &Finished) {
         let key = finished.request.id.0 as usize;
         self.tally.finished(finished);
+        let export = self.pending[key].operation.export;
+        self.accounts.finished(&self.engine, export, finished);
         if finished.status != Status::Good {
             let pending = &mut self.pending[key];
             let failed = pending.noted.unwrap_or(Failed::Io);

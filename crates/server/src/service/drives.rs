@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use drive::firmware::Bus;
 use drive::{Imperfections, Profile, VirtualDrive, catalog};
+use engine::explanation::Known;
 use engine::{Engine, Limits, Rules};
 use scheduler::freeblock::{Caution, Ranges, SameTrack};
 use scheduler::policy::Depth;
@@ -115,6 +116,13 @@ impl Drive {
         let volumes = self.all_volumes();
         let each = volumes.iter();
         each.map(|(volume, _)| volume.name.clone()).collect()
+    }
+
+    /// The names of its exports.
+    pub(super) fn exports(&self) -> Vec<String> {
+        let exports = self.exports.lock().unwrap_or_else(PoisonError::into_inner);
+        let each = exports.iter();
+        each.map(|(export, _)| export.name.clone()).collect()
     }
 
     fn all_volumes(&self) -> MutexGuard<'_, Vec<(config::Volume, u64)>> {
@@ -312,18 +320,28 @@ fn station(
         // Nobody predicts anything: the kernel or the memory may have as much as it takes.
         limits.commands_at_drive = limits.commands_at_drive.max(UNKNOWN_DEPTH);
     }
+    let known = match is_known {
+        true => Known::Profile,
+        false => Known::Nothing,
+    };
     let is_followed = is_known && policy.depth() == Depth::JustInTime;
     let tasks = match is_followed {
         true => Tasks::By(rules),
         false => Tasks::None,
     };
-    let recorder = recording::begin(config, (parts.blocks, parts.block_bytes), limits, tasks)?;
+    let preemption = config.preemption.filter(|_| is_followed);
+    let preemption = preemption.map(|rules| rules.rules(&belief));
+    let layout = (parts.blocks, parts.block_bytes);
+    let recorder = recording::begin(config, layout, limits, tasks, preemption)?;
     let name = format!("drive {}", config.name);
     let (scale, make) = (parts.scale, parts.back_end);
     Station::start(&name, move |mailbox| {
-        let mut engine = Engine::new(belief, &|| policy.make(), limits);
+        let mut engine = Engine::new(belief, &|| policy.make(), limits).with_explanations(known);
         if is_followed {
             engine = engine.with_background(rules).with_tracking(policy);
+        }
+        if let Some(rules) = preemption {
+            engine = engine.with_preemption(rules);
         }
         let (clock, back_end) = (Clock::start(scale), make()?);
         let event_loop = EventLoop::new(clock, engine, back_end, exports, mailbox, bounds)?;

@@ -8,4 +8,5 @@ mod ledger;
 mod model;
 mod power;
 mod random;
+mod slowest;
 mod station;

@@ -6,6 +6,7 @@ use std::sync::{Arc, RwLock, mpsc};
 use block::Class;
 use drive::catalog::find as find_drive;
 use drive::{Imperfections, Profile, VirtualDrive};
+use engine::explanation::Known;
 use engine::{Engine, Limits};
 use scheduler::policy::find;
 use server::back_end::BackEnd;
@@ -146,6 +147,7 @@ impl Served {
         let build = move |mailbox| {
             let limits = Limits::suited_to(policy, &belief);
             let engine = Engine::new(belief, &|| policy.make(), limits);
+            let engine = engine.with_explanations(Known::Profile);
             event_loop(engine, back_end(), scale, bytes, mailbox)
         };
         Served::build(folder, bytes, block, build)

@@ -124,7 +124,26 @@ fn read_theirs(origin: &mut Origin, from: &mut Section<'_>) -> Result<Theirs, Sp
             }
             Ok(Theirs::Range(low, high))
         }
-        _ => number("value").map(Theirs::Exact),
+        _ => {
+            let value = number("value")?;
+            match from.has("better") {
+                true => read_cell(origin, from, value),
+                false => Ok(Theirs::Exact(value)),
+            }
+        }
+    }
+}
+
+/// A cell of a table, which says which way is better.
+fn read_cell(origin: &mut Origin, from: &mut Section<'_>, value: f64) -> Result<Theirs, SpecError> {
+    let expected = "\"lower\" or \"higher\"";
+    match from.text(origin, "better", None, expected)?.as_str() {
+        "lower" => Ok(Theirs::Lower(value)),
+        "higher" => Ok(Theirs::Higher(value)),
+        other => {
+            let problem = format!("\"{other}\": expected {expected}");
+            Err(origin.complain("claim.figures.better", problem))
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 use block::Duration;
 use serde::Serialize;
 
-use crate::ledger::{Ledger, Phases, Tally};
+use crate::ledger::{CommandFigures, Ledger, Phases, Span, Tally};
 use crate::run::Ran;
 
 /// The figures of a run. Times are in milliseconds, to the nanosecond.
@@ -24,12 +24,31 @@ pub struct Report {
     pub overruled: u64,
     /// How the head spent the span.
     pub head: HeadTime,
+    /// For how long single commands held it; none if the drive was given none.
+    pub commands: Option<CommandFigures>,
     /// All requests.
     pub all: Side,
     /// Reads alone.
     pub reads: Side,
     /// Writes alone.
     pub writes: Side,
+    /// Each part of the load, if it has several.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub parts: Vec<PartFigures>,
+}
+
+/// The figures of one part of a load.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct PartFigures {
+    /// What it is called.
+    pub name: String,
+    /// Requests per second of the run's span.
+    pub requests_per_second: f64,
+    /// Millions of bytes per second of the run's span.
+    pub megabytes_per_second: f64,
+    /// Its requests.
+    #[serde(flatten)]
+    pub side: Side,
 }
 
 /// The figures of the requests of one direction, or of both.
@@ -125,9 +144,7 @@ impl Ledger {
     /// The figures so far, of a run that did `ran`.
     pub fn report(&self, ran: &Ran) -> Report {
         let all = self.reads.with(&self.writes);
-        let span = self
-            .span
-            .map_or(Duration::ZERO, |(first, last)| last.since(first));
+        let span = self.span.map_or(Duration::ZERO, Span::length);
         let bytes = u128::from(all.blocks) * u128::from(self.block_bytes);
         Report {
             span_ms: millis(u128::from(span.as_nanos())),
@@ -137,9 +154,25 @@ impl Ledger {
             skipped: ran.skipped,
             overruled: ran.overruled,
             head: head_time(&all.phases, span, ran.idle, self.actuators),
+            commands: self.commands.figures(self.span),
             all: self.side(&all),
             reads: self.side(&self.reads),
             writes: self.side(&self.writes),
+            parts: self
+                .parts
+                .iter()
+                .map(|(name, tally)| self.part(name, tally, span))
+                .collect(),
+        }
+    }
+
+    fn part(&self, name: &str, tally: &Tally, span: Duration) -> PartFigures {
+        let bytes = u128::from(tally.blocks) * u128::from(self.block_bytes);
+        PartFigures {
+            name: name.to_owned(),
+            requests_per_second: per_second(u128::from(tally.requests), span),
+            megabytes_per_second: per_second(bytes, span) / 1e6,
+            side: self.side(tally),
         }
     }
 
@@ -233,12 +266,12 @@ fn head_time(phases: &Phases, span: Duration, idle: Duration, actuators: u8) -> 
 }
 
 /// Exact to the nanosecond, rounded to nearest.
-fn mean(sum: u128, count: u64) -> f64 {
+pub(super) fn mean(sum: u128, count: u64) -> f64 {
     let count = u128::from(count);
     millis((sum + count / 2) / count)
 }
 
-fn millis(nanos: u128) -> f64 {
+pub(super) fn millis(nanos: u128) -> f64 {
     nanos as f64 / 1e6
 }
 

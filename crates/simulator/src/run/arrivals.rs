@@ -6,7 +6,7 @@ use std::collections::BinaryHeap;
 
 use block::{Finished, Instant, Refused, Sectors};
 
-use crate::run::load::{Arrival, Load};
+use crate::run::load::{Arrival, Load, Part};
 use crate::run::{LATEST_ARRIVAL, MOST_SKIPPED, Options, PastEnd, RunError};
 
 /// A load, checked and sorted.
@@ -100,9 +100,10 @@ impl<'a, L: Load + ?Sized> Arrivals<'a, L> {
     pub(super) fn on_finished(
         &mut self,
         now: Instant,
+        part: Part,
         finished: &Finished,
     ) -> Result<(), RunError> {
-        let follower = self.load.on_finished(now, finished)?;
+        let follower = self.load.on_finished(now, part, finished)?;
         self.follow(now, follower)
     }
 

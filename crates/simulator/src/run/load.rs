@@ -14,6 +14,15 @@ use std::fmt;
 
 use block::{Class, Direction, Extent, Finished, Instant};
 
+/// Which part of a load that has several a request belongs to, by its place among them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Part(pub u16);
+
+impl Part {
+    /// All requests of a load that is alone.
+    pub const ONLY: Part = Part(0);
+}
+
 /// What a client wants; the loop gives it a number and makes it a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Demand {
@@ -23,6 +32,8 @@ pub struct Demand {
     pub extent: Extent,
     /// How urgent.
     pub class: Class,
+    /// Of which part of the load.
+    pub part: Part,
 }
 
 /// A demand and when it comes.
@@ -43,7 +54,7 @@ pub trait Load {
     /// If the source cannot be read or is not what it claims to be; the run stops.
     fn next_arrival(&mut self) -> Result<Option<Arrival>, LoadError>;
 
-    /// A request of this load has ended at `now`; answers the arrival that this gives rise to, at
+    /// A request of this part of the load has ended at `now`; answers the arrival that this gives rise to, at
     /// `now` or later. Such arrivals may come in any order among each other.
     ///
     /// # Errors
@@ -51,9 +62,10 @@ pub trait Load {
     fn on_finished(
         &mut self,
         now: Instant,
+        part: Part,
         finished: &Finished,
     ) -> Result<Option<Arrival>, LoadError> {
-        let _ = (now, finished);
+        let _ = (now, part, finished);
         Ok(None)
     }
 
@@ -76,6 +88,11 @@ pub trait Load {
     /// error messages.
     fn place(&self) -> Option<String> {
         None
+    }
+
+    /// The names of its parts, if it has several.
+    fn parts(&self) -> Vec<String> {
+        Vec::new()
     }
 }
 
@@ -110,9 +127,10 @@ impl<L: Load + ?Sized> Load for Box<L> {
     fn on_finished(
         &mut self,
         now: Instant,
+        part: Part,
         finished: &Finished,
     ) -> Result<Option<Arrival>, LoadError> {
-        (**self).on_finished(now, finished)
+        (**self).on_finished(now, part, finished)
     }
 
     fn on_skipped(
@@ -125,5 +143,9 @@ impl<L: Load + ?Sized> Load for Box<L> {
 
     fn place(&self) -> Option<String> {
         (**self).place()
+    }
+
+    fn parts(&self) -> Vec<String> {
+        (**self).parts()
     }
 }

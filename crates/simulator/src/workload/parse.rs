@@ -1,10 +1,29 @@
 //! From the text of a load file to a load.
 
+use block::Class;
+
 use super::section::{Origin, Section, SpecError, parse};
 use super::{
     Arrivals, LARGEST_BYTES, LARGEST_COUNT, Placement, SizeOption, Sizes, SmallFiles, Spread,
-    Workload,
+    Workload, class,
 };
+
+/// What stands above all tables.
+pub(super) struct Heading {
+    pub(super) name: String,
+    pub(super) summary: String,
+    pub(super) seed: u64,
+}
+
+impl Heading {
+    pub(super) fn read(root: &mut Section<'_>, origin: &mut Origin) -> Result<Self, SpecError> {
+        Ok(Heading {
+            name: root.text(origin, "name", None, "the name of the load")?,
+            summary: root.text(origin, "summary", Some(String::new()), "one sentence")?,
+            seed: root.whole(origin, "seed", Some(1), "a whole number from 0")?,
+        })
+    }
+}
 
 impl Workload {
     /// The load that `text` describes; `file` is its name in complaints.
@@ -15,9 +34,17 @@ impl Workload {
         let mut origin = Origin::new(file);
         let document = parse(&origin, text)?;
         let mut root = Section::root(text, document.as_table());
-        let name = root.text(&mut origin, "name", None, "the name of the load")?;
-        let summary = root.text(&mut origin, "summary", Some(String::new()), "one sentence")?;
-        let seed = root.whole(&mut origin, "seed", Some(1), "a whole number from 0")?;
+        let heading = Heading::read(&mut root, &mut origin)?;
+        Workload::read(origin, root, heading)
+    }
+
+    /// The load that `root` describes below its heading.
+    pub(super) fn read(
+        mut origin: Origin,
+        mut root: Section<'_>,
+        heading: Heading,
+    ) -> Result<Workload, SpecError> {
+        let class = read_class(&mut origin, &mut root)?;
         let read_fraction = root.number(&mut origin, "read_fraction", Some(1.0), FRACTION)?;
         let arrivals = root.section(&mut origin, "arrivals")?;
         let arrivals = read_arrivals(&mut origin, arrivals)?;
@@ -27,9 +54,10 @@ impl Workload {
         let (placement, align_bytes) = read_placement(&mut origin, place)?;
         root.finish(&origin)?;
         let workload = Workload {
-            name,
-            summary,
-            seed,
+            name: heading.name,
+            summary: heading.summary,
+            seed: heading.seed,
+            class,
             read_fraction,
             arrivals,
             sizes,
@@ -40,6 +68,15 @@ impl Workload {
         workload.check()?;
         Ok(workload)
     }
+}
+
+fn read_class(origin: &mut Origin, from: &mut Section<'_>) -> Result<Class, SpecError> {
+    let default = class::name(Class::default()).to_owned();
+    let name = from.text(origin, "class", Some(default), class::EXPECTED)?;
+    class::named(&name).ok_or_else(|| {
+        let problem = format!("\"{name}\": expected {}", class::EXPECTED);
+        origin.complain("class", problem)
+    })
 }
 
 fn read_arrivals(origin: &mut Origin, mut from: Section<'_>) -> Result<Arrivals, SpecError> {

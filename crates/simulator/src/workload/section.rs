@@ -60,7 +60,10 @@ impl Origin {
             if let Some(&line) = self.lines.get(key) {
                 return Some(line);
             }
-            key = key.rsplit_once('.')?.0;
+            match key.rsplit_once('.') {
+                Some((around, _)) => key = around,
+                None => return self.lines.get(WHOLE).copied(),
+            }
         }
     }
 
@@ -212,6 +215,17 @@ impl<'a> Section<'a> {
         }
     }
 
+    /// The table as if it were the whole file: complaints name its keys alone, and their lines.
+    pub(crate) fn alone(self, origin: &mut Origin) -> Self {
+        if let Some(line) = self.line {
+            origin.lines.insert(WHOLE.to_owned(), line);
+        }
+        Section {
+            path: String::new(),
+            ..self
+        }
+    }
+
     /// Whether there is such a key.
     pub(crate) fn has(&self, key: &str) -> bool {
         self.table.contains_key(key)
@@ -342,6 +356,9 @@ fn nearest<'k>(key: &str, keys: impl Iterator<Item = &'k str>) -> Option<&'k str
         .max_by(|a, b| a.0.total_cmp(&b.0))
         .map(|(_, other)| other)
 }
+
+/// The name of what stands around all keys.
+const WHOLE: &str = "";
 
 /// How alike such keys are, at least. A choice: one wrong letter in three is still a typing error,
 /// and no key that has to be there is as much like another one of its section.

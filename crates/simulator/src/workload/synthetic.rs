@@ -4,13 +4,14 @@ use block::{Class, Direction, Extent, Finished, Instant};
 
 use super::generator::Generator;
 use super::{Arrivals, SpecError, Workload};
-use crate::run::{Arrival, Demand, Load, LoadError};
+use crate::run::{Arrival, Demand, Load, LoadError, Part};
 
 /// A load on a drive. It never ends by itself: bound the run by its
 /// [`Options`](crate::run::Options).
 #[derive(Clone, Debug)]
 pub struct Synthetic {
     generator: Generator,
+    class: Class,
     source: Source,
 }
 
@@ -30,6 +31,7 @@ impl Synthetic {
     pub fn new(workload: &Workload, block_bytes: u32, capacity: u64) -> Result<Self, SpecError> {
         Ok(Synthetic {
             generator: Generator::new(workload, block_bytes, capacity)?,
+            class: workload.class,
             source: match workload.arrivals {
                 Arrivals::Closed { tasks, .. } => Source::Closed { unborn: tasks },
                 Arrivals::Open { .. } => Source::Open {
@@ -40,7 +42,20 @@ impl Synthetic {
     }
 
     fn arrival(&mut self, at: Instant) -> Arrival {
-        arrival(at, self.generator.request())
+        let request = self.generator.request();
+        self.request(at, request)
+    }
+
+    fn request(&self, at: Instant, (direction, extent): (Direction, Extent)) -> Arrival {
+        Arrival {
+            at,
+            demand: Demand {
+                direction,
+                extent,
+                class: self.class,
+                part: Part::ONLY,
+            },
+        }
     }
 
     fn answered(&mut self, now: Instant) -> Option<Arrival> {
@@ -76,26 +91,16 @@ impl Load for Synthetic {
     fn on_finished(
         &mut self,
         now: Instant,
+        _: Part,
         finished: &Finished,
     ) -> Result<Option<Arrival>, LoadError> {
         Ok(match self.generator.after(finished.request.extent) {
-            Some(step) => Some(arrival(now, step)),
+            Some(step) => Some(self.request(now, step)),
             None => self.answered(now),
         })
     }
 
     fn on_skipped(&mut self, now: Instant, _: &Arrival) -> Result<Option<Arrival>, LoadError> {
         Ok(self.answered(now))
-    }
-}
-
-fn arrival(at: Instant, (direction, extent): (Direction, Extent)) -> Arrival {
-    Arrival {
-        at,
-        demand: Demand {
-            direction,
-            extent,
-            class: Class::default(),
-        },
     }
 }

@@ -4,7 +4,7 @@ use block::{Class, Direction, Duration, Finished, Instant, Request, RequestId, S
 use proptest::prelude::*;
 
 use super::*;
-use crate::run::Load;
+use crate::run::{Load, Part};
 
 mod refused;
 
@@ -165,7 +165,9 @@ fn a_closed_load_of_files_thinks_between_files_only() {
             waited_order: Duration::ZERO,
             account: None,
         };
-        let next = load.on_finished(now, &finished).expect("no file");
+        let next = load
+            .on_finished(now, Part::ONLY, &finished)
+            .expect("no file");
         let next = next.expect("a closed load goes on");
         gaps.push(next.at.since(now).as_nanos());
         extent = next.demand.extent;

@@ -25,6 +25,7 @@ fn in_firmware(ranges: Ranges, stops: u8) -> Gaps {
         seed: 0,
         policy,
         limits: Limits::suited_to(policy, &profile),
+        preemption: None,
         background: Some(Background {
             rules: Rules {
                 caution: Caution::Fixed {

@@ -57,6 +57,7 @@ fn run(
         seed: 1,
         policy,
         limits: Limits::suited_to(policy, &belief),
+        preemption: None,
         background: (scan == Scan::Yes).then(|| Background {
             rules: Rules {
                 caution,

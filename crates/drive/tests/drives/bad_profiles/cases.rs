@@ -202,6 +202,42 @@ pub const ZONED_CASES: &[[&str; 4]] = &[
         "buffer.read_watermark_permille",
         "to 1000",
     ],
+    [
+        "segment_per_write = true",
+        "segment_per_write = 1",
+        "buffer.segment_per_write",
+        "true or false",
+    ],
+    [
+        "destage_order = \"sptf\"",
+        "destage_order = \"nearest\"",
+        "buffer.destage_order",
+        "\"aged-sptf\"",
+    ],
+    [
+        "destage_first = true",
+        "destage_frist = true",
+        "buffer.destage_frist",
+        "did you mean `destage_first`?",
+    ],
+    [
+        "writes_in_parts = true",
+        "writes_in_parts = \"yes\"",
+        "buffer.writes_in_parts",
+        "true or false",
+    ],
+    [
+        "seek = false",
+        "seek = \"no\"",
+        "commands.seek",
+        "true or false",
+    ],
+    [
+        "seek = false",
+        "seeks = false",
+        "commands.seeks",
+        "did you mean `seek`?",
+    ],
     ["depth = 1", "depth = 0", "queue.depth", "from 1"],
     [
         "revolution_ms = 11.2",

@@ -1,0 +1,97 @@
+//! The drive's own queue: it is given all commands at once, and perhaps told which of them are urgent.
+
+use std::sync::Arc;
+
+use block::{Command, Duration, Instant, Outcome, Refused, Sectors, Urgency};
+use drive::VirtualDrive;
+use engine::Engine;
+use simulator::ledger::Ledger;
+use simulator::run::{self, Device, Load as _};
+
+use crate::output::Failure;
+use crate::paper::Extent;
+use crate::paper::serving::{Served, Serving};
+
+/// What a drive is told of urgent commands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Told {
+    /// Nothing.
+    Nothing,
+    /// That they have priority.
+    Priority,
+    /// The same, and to give them up when they have waited for so long. They are then given once more.
+    Limit(Duration),
+}
+
+impl Told {
+    /// As a report has it.
+    pub(super) fn name(self) -> String {
+        match self {
+            Told::Nothing => "told nothing".to_owned(),
+            Told::Priority => "with priority".to_owned(),
+            Told::Limit(limit) => format!("with priority and a duration limit of {limit}"),
+        }
+    }
+}
+
+/// A drive whose shortest commands are urgent: there are only two sizes.
+struct Hinted {
+    drive: VirtualDrive,
+    told: Told,
+}
+
+impl Device for Hinted {
+    fn submit(&mut self, now: Instant, mut command: Command) -> Result<(), Refused> {
+        let extent = command.action.extent();
+        let is_urgent = extent.is_some_and(|extent| extent.length() == Sectors(1));
+        if is_urgent && self.told != Told::Nothing {
+            command.urgency = Urgency::High;
+        }
+        if let (true, Told::Limit(limit)) = (is_urgent, self.told) {
+            command.duration_limit = Some(limit);
+        }
+        self.drive.submit(now, command)
+    }
+
+    fn poll(&mut self, now: Instant) -> Option<Outcome> {
+        self.drive.poll(now)
+    }
+
+    fn next_wakeup(&self) -> Option<Instant> {
+        self.drive.next_wakeup()
+    }
+}
+
+/// The same load, served by the drive's own queue.
+///
+/// # Errors
+/// If the drive is not shipped or cannot be profiled, or the load does not fit on it.
+pub(super) fn by_the_drive(
+    serving: &Serving,
+    told: Told,
+    extent: Extent,
+) -> Result<Served, Failure> {
+    let scene = serving.scene()?;
+    let scenario = scene.scenario("drive")?;
+    let policy = scenario.policy;
+    let belief = Arc::clone(&scenario.belief);
+    let mut engine = Engine::new(belief, &|| policy.make(), scenario.limits).with_tracking(policy);
+    let mut drive = Hinted {
+        drive: scene.drive(),
+        told,
+    };
+    let mut load = serving.load(&scene)?;
+    let bytes = scenario.belief.block_bytes;
+    let mut ledger = Ledger::new(bytes, scenario.belief.actuators).with_parts(load.parts());
+    let options = serving.options(extent);
+    let ran = run::run(
+        &mut engine,
+        &mut drive,
+        &mut load,
+        &options,
+        &mut ledger,
+        &mut (),
+    );
+    let ran = ran.map_err(Failure::failed)?;
+    Ok(Served::new(&ledger, &ran, 0))
+}

@@ -1,0 +1,267 @@
+//! What a drive can guarantee: its worst head times, out of what is believed of it.
+//!
+//! `stream` knows sums and rounds, and no drives; `drive` knows no streams.
+
+use std::sync::Arc;
+
+use block::{Direction, Duration, Extent, Lba};
+use drive::Profile;
+use stream::head_times::NoPoints;
+use stream::{HeadTimes, Rate, SeekBound, Tracks, WholeTracks, Zone};
+
+/// The longest command of others that cannot be stopped: 128 KiB, the specification's.
+pub const FOREGROUND_BYTES: u64 = 128 * 1024;
+
+/// What a drive does beyond its profile, at worst.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Beyond {
+    /// What a seek takes longer than its curve says at the percentile that is promised (the
+    /// specification's is the 99.9th).
+    pub seek: Duration,
+    /// What the electronics take longer for a command.
+    pub overhead: Duration,
+    /// What one round may lose besides: a recalibration, a slice of the media scan, retries.
+    pub stall: Duration,
+}
+
+/// The worst times of the drive for streams whose extents are in `span`.
+///
+/// # Errors
+/// If the profile's seek curve is empty, which its parser rules out.
+pub fn head_times(belief: &Profile, span: Extent, beyond: Beyond) -> Result<HeadTimes, NoPoints> {
+    let geometry = &belief.geometry;
+    let [low, high] = cylinders_of(belief, span);
+    let span = high - low;
+    let edges = low.max(geometry.cylinders().saturating_sub(1).saturating_sub(high));
+    let inner = slowest_zone(belief, Extent::block(Lba(geometry.sectors().0 - 1)), beyond);
+    let overheads = belief.overheads;
+    let longest = |after: drive::firmware::AfterPrevious| after.read.max(after.write);
+    let bus = belief.bus.read_block.max(belief.bus.write_block);
+    let read = longest(overheads.read_miss) + overheads.read_reselect + overheads.read_completion;
+    let write =
+        longest(overheads.write_miss) + overheads.write_reselect + overheads.write_completion;
+    Ok(HeadTimes {
+        revolution: belief.spindle.period(),
+        // The last block crosses the bus after it has passed the head; for a write the first does
+        // before.
+        overhead: read.max(write) + bus + beyond.overhead,
+        settle: settle(belief, beyond),
+        seek: seek_bound(belief, beyond)?,
+        span,
+        farthest: span.div_ceil(2).max(edges),
+        foreground: inner.sustained.at_most(FOREGROUND_BYTES),
+        stall: beyond.stall + turns(belief),
+    })
+}
+
+/// The slowest zone that an extent touches.
+pub fn slowest_zone(belief: &Profile, extent: Extent, beyond: Beyond) -> Zone {
+    let ends = [extent.start(), extent.last()];
+    let zones = belief.geometry.zones();
+    let inside = zones.iter().map(|zone| zone.first);
+    let inside = inside.filter(|&first| extent.contains(first));
+    let places = ends.into_iter().chain(inside);
+    let zones = places.filter_map(|lba| zone_at(belief, lba, beyond));
+    let slowest = zones.reduce(|slowest, zone| Zone {
+        sustained: slowest.sustained.min(zone.sustained),
+        tracks: slowest.tracks.zip(zone.tracks).map(|(a, b)| WholeTracks {
+            bytes: a.bytes.max(b.bytes),
+            time: a.time.max(b.time),
+            sustained: a.sustained.min(b.sustained),
+        }),
+    });
+    slowest.unwrap_or(Zone {
+        // No block of it is on the drive: nothing passes.
+        sustained: Rate::MIN,
+        tracks: None,
+    })
+}
+
+/// The belief as rounds see it.
+#[derive(Clone, Debug)]
+pub struct BelievedTracks(pub Arc<Profile>);
+
+impl Tracks for BelievedTracks {
+    fn cylinder(&self, lba: Lba) -> u32 {
+        self.0
+            .geometry
+            .locate(lba)
+            .map_or(0, |place| place.cylinder)
+    }
+
+    fn track_start(&self, lba: Lba) -> Lba {
+        let track = self.0.geometry.track_of(lba);
+        track.map_or(lba, |track| track.first.min(lba))
+    }
+
+    fn track_end(&self, lba: Lba) -> Lba {
+        let track = self.0.geometry.track_of(lba);
+        Lba(track.map_or(lba.0, |track| track.last.0).max(lba.0) + 1)
+    }
+}
+
+/// The lowest and the highest cylinder of an extent: those of its ends, and of the ends of zones
+/// inside it.
+fn cylinders_of(belief: &Profile, extent: Extent) -> [u32; 2] {
+    let geometry = &belief.geometry;
+    let whole = Extent::new(Lba(0), geometry.sectors());
+    if whole == Ok(extent) {
+        return [0, geometry.cylinders().saturating_sub(1)];
+    }
+    let ends = [extent.start(), extent.last()];
+    let zones = geometry.zones();
+    let inside = zones.iter().map(|zone| zone.first);
+    let inside = inside.filter(|&first| extent.contains(first));
+    let places = ends.into_iter().chain(inside);
+    let cylinders = places.filter_map(|lba| geometry.locate(lba).map(|place| place.cylinder));
+    cylinders.fold([u32::MAX, 0], |[low, high], at| [low.min(at), high.max(at)])
+}
+
+/// Every seek and change of heads of both directions, and what comes on top.
+fn seek_bound(belief: &Profile, beyond: Beyond) -> Result<SeekBound, NoPoints> {
+    let settling = Duration::ZERO.adjusted(belief.write_settle_nanos.max(0));
+    let cylinders = belief.seek.read().cylinders();
+    let points = |table: &drive::SeekTable, settle: Duration| {
+        let inside: Vec<(u32, Duration)> = table
+            .points()
+            .filter(|point| point.0 < cylinders)
+            .chain([
+                (1, table.time(1)),
+                (cylinders - 1, table.time(cylinders - 1)),
+            ])
+            .map(|(distance, time)| {
+                (
+                    distance,
+                    time.max(belief.head_switch) + settle + beyond.seek,
+                )
+            })
+            .collect();
+        inside
+    };
+    let read = points(belief.seek.read(), Duration::ZERO);
+    let write = points(belief.seek.write(), settling);
+    let switch = (0, belief.head_switch + settling + beyond.seek);
+    SeekBound::over(read.into_iter().chain(write).chain([switch]))
+}
+
+/// What an access costs besides: one skew more than its rate contains, because n tracks and a bit
+/// may lie on n + 2; and, if a change of track may come too late for its skew, the revolution that
+/// the last part of a track then waits.
+fn settle(belief: &Profile, beyond: Beyond) -> Duration {
+    let skews = belief.geometry.zones();
+    let skews = skews
+        .iter()
+        .filter_map(|zone| Crossing::at(belief, zone.first));
+    let worst = skews.map(|crossing| {
+        let lost = crossing.lost(belief, beyond);
+        crossing.skew + lost
+    });
+    worst.max().unwrap_or_default()
+}
+
+/// What longer ways to the next track cost a round: a serpentine ends, a zone does.
+fn turns(belief: &Profile) -> Duration {
+    let geometry = &belief.geometry;
+    let mut at = Some(Lba(0));
+    let walk = std::iter::from_fn(|| {
+        let crossing = Crossing::at(belief, at?)?;
+        at = Some(Lba(geometry.track_of(at?)?.last.0 + 1));
+        Some(crossing.skew)
+    });
+    let mut usual: Option<Duration> = None;
+    let mut longest = Duration::ZERO;
+    for skew in walk.take(WALK) {
+        usual = Some(usual.map_or(skew, |usual| usual.min(skew)));
+        longest = longest.max(skew);
+    }
+    longest.saturating_sub(usual.unwrap_or_default()) * TURNS
+}
+
+/// Tracks among which the longest way to the next one is looked for: twice those of a serpentine
+/// over 20 surfaces of 315 tracks. A choice.
+const WALK: usize = 12_600;
+
+/// How many of the longest ways a round may meet: on the 20 TB drive one crossing in 6,300 is such,
+/// and of the 300 of a full round more than five are once in 10^11 rounds.
+const TURNS: u64 = 5;
+
+/// From one track to the next in a transfer.
+#[derive(Clone, Copy, Debug)]
+struct Crossing {
+    /// From the end of one to the beginning of the next.
+    skew: Duration,
+    /// The arm and the heads, by the profile.
+    change: Duration,
+}
+
+impl Crossing {
+    /// The one at the end of the track of a block; none at the end of the drive.
+    fn at(belief: &Profile, lba: Lba) -> Option<Crossing> {
+        let geometry = &belief.geometry;
+        let track = geometry.track_of(lba)?;
+        let last = geometry.locate(track.last)?;
+        let next = geometry.locate(Lba(track.last.0 + 1))?;
+        let way = next.angle - (last.angle + last.width);
+        let position = |place: drive::geometry::Place| drive::Target::from(&place).position;
+        let change = |direction| belief.reposition(position(last), position(next), direction);
+        Some(Crossing {
+            skew: belief.spindle.time_of(way),
+            change: change(Direction::Read).max(change(Direction::Write)),
+        })
+    }
+
+    /// A revolution, if the change may take longer than the skew.
+    fn lost(self, belief: &Profile, beyond: Beyond) -> Duration {
+        if self.change + beyond.seek <= self.skew {
+            return Duration::ZERO;
+        }
+        belief.spindle.period()
+    }
+}
+
+/// The zone of a block; none past the end of the drive.
+fn zone_at(belief: &Profile, lba: Lba, beyond: Beyond) -> Option<Zone> {
+    let geometry = &belief.geometry;
+    let mut track = geometry.track_of(lba)?;
+    // The last track may be full only in part, and leads nowhere: it is like the one before it.
+    if track.last.0 + 1 == geometry.sectors().0
+        && let Some(before) = track.first.0.checked_sub(1)
+    {
+        track = geometry.track_of(Lba(before))?;
+    }
+    let place = geometry.locate(track.first)?;
+    let period = belief.spindle.period();
+    let crossing = Crossing::at(belief, track.first).unwrap_or(Crossing {
+        skew: Duration::ZERO,
+        change: belief.head_switch,
+    });
+    let blocks = track.last.0 - track.first.0 + 1;
+    let bytes = blocks * u64::from(belief.block_bytes);
+    let zero_latency = belief.buffer.zero_latency_read && belief.buffer.zero_latency_write;
+    // Taken up at any sector: up to one of them passes first, and nothing waits for a skew.
+    let sector = belief.spindle.time_of(place.width);
+    let whole = period + sector + crossing.skew.max(crossing.change + beyond.seek);
+    let passed = if zero_latency {
+        period + crossing.skew.max(crossing.change + beyond.seek)
+    } else {
+        period + crossing.skew + crossing.lost(belief, beyond)
+    };
+    let rate = |time: Duration| {
+        let rate = u128::from(bytes) * 1_000_000_000 / u128::from(time.as_nanos().max(1));
+        Rate::new(rate as u64)
+    };
+    Some(Zone {
+        sustained: rate(passed)?,
+        tracks: match (zero_latency, rate(whole)) {
+            (true, Some(sustained)) => Some(WholeTracks {
+                bytes,
+                time: whole,
+                sustained,
+            }),
+            _ => None,
+        },
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,273 @@
+//! Several loads at once: what each of them is, and all of them as one source of requests.
+//!
+//! ```toml
+//! name = "urgent-beside-bulk"
+//! [[part]]
+//! name = "urgent"
+//! class = "foreground"
+//! [part.arrivals]               # and size and placement, as of a load that is alone
+//! model = "open"
+//! per_second = 10
+//! [[part]]
+//! name = "bulk"
+//! ...
+//! ```
+//!
+//! A part's chance is its own: what one part asks for does not depend on the others.
+
+use std::collections::BTreeSet;
+use std::fmt;
+
+use block::{Finished, Instant};
+use serde::Serialize;
+
+use super::dice::Dice;
+use super::parse::Heading;
+use super::section::{Origin, Section, parse};
+use super::{BuiltIn, Overrides, SpecError, Synthetic, Workload, built_in};
+use crate::run::{Arrival, Load, LoadError, Part};
+
+/// Loads that come at once.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Mixture {
+    /// What it is called.
+    pub name: String,
+    /// What it is like, in one sentence of its file.
+    #[serde(skip)]
+    pub summary: String,
+    /// The seed that is used if the user names none; each part has one that is drawn from it.
+    pub seed: u64,
+    /// The loads, at least one; their names differ.
+    pub parts: Vec<Workload>,
+}
+
+/// What a load file describes.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Described {
+    /// One load.
+    Alone(Workload),
+    /// Several at once.
+    Mixture(Mixture),
+}
+
+/// A mixture on a drive.
+#[derive(Clone, Debug)]
+pub struct Mixed {
+    parts: Vec<Source>,
+}
+
+#[derive(Clone, Debug)]
+struct Source {
+    name: String,
+    load: Synthetic,
+    /// Its next arrival that depends on nothing, if it was asked for one that was later than
+    /// another part's.
+    ahead: Option<Arrival>,
+    /// No more of those will come.
+    is_over: bool,
+}
+
+/// The built-in mixtures: one file each in `workloads/`, one line each here.
+pub const MIXTURES: &[BuiltIn] = &[built_in(
+    "urgent-beside-bulk",
+    include_str!("../../../../workloads/urgent-beside-bulk.toml"),
+)];
+
+impl BuiltIn {
+    /// The built-in mixture of this name, if there is one.
+    pub fn find_mixture(name: &str) -> Option<&'static BuiltIn> {
+        MIXTURES.iter().find(|mixture| mixture.name == name)
+    }
+
+    /// What its file describes.
+    ///
+    /// # Errors
+    /// Never for what is built in: tests read it all.
+    pub fn described(&self) -> Result<Described, SpecError> {
+        Described::parse(&format!("workloads/{}.toml", self.name), self.text)
+    }
+}
+
+impl Described {
+    /// What `text` describes: a mixture if it has parts.
+    ///
+    /// # Errors
+    /// If it is not TOML, a key is missing, unknown, or has a value that makes no sense.
+    pub fn parse(file: &str, text: &str) -> Result<Described, SpecError> {
+        let document = parse(&Origin::new(file), text)?;
+        match document.as_table().contains_key("part") {
+            false => Workload::parse(file, text).map(Described::Alone),
+            true => Mixture::parse(file, text).map(Described::Mixture),
+        }
+    }
+}
+
+impl Mixture {
+    /// The mixture that `text` describes; `file` is its name in complaints.
+    ///
+    /// # Errors
+    /// If it is not TOML, a key is missing, unknown, or has a value that makes no sense.
+    pub fn parse(file: &str, text: &str) -> Result<Mixture, SpecError> {
+        let mut origin = Origin::new(file);
+        let document = parse(&origin, text)?;
+        let mut root = Section::root(text, document.as_table());
+        let Heading {
+            name,
+            summary,
+            seed,
+        } = Heading::read(&mut root, &mut origin)?;
+        let sections = root.tables(&mut origin, "part")?;
+        if sections.len() > MOST_PARTS {
+            let problem = format!("{} parts: expected at most {MOST_PARTS}", sections.len());
+            return Err(origin.complain("part", problem));
+        }
+        root.finish(&origin)?;
+        let mut names = BTreeSet::new();
+        let mut parts = Vec::new();
+        for section in sections {
+            let mut origin = Origin::new(file);
+            let mut section = section.alone(&mut origin);
+            let what = "what tells it from the other parts";
+            let name = section.text(&mut origin, "name", None, what)?;
+            if !names.insert(name.clone()) {
+                let problem = format!("\"{name}\" is there twice: expected each once");
+                return Err(origin.complain("name", problem));
+            }
+            let heading = Heading {
+                name,
+                summary: String::new(),
+                seed: 0,
+            };
+            parts.push(Workload::read(origin, section, heading)?);
+        }
+        let mixture = Mixture {
+            name,
+            summary,
+            seed,
+            parts,
+        };
+        Ok(mixture.seeded())
+    }
+
+    /// The mixture with some values replaced by flags.
+    ///
+    /// # Errors
+    /// If there is another flag than the seed: of which part should that be?
+    pub fn with(mut self, flags: &Overrides) -> Result<Mixture, SpecError> {
+        if let Some(flag) = flags.of_one_load() {
+            let name = &self.name;
+            return Err(SpecError {
+                place: "command line".to_owned(),
+                key: flag.to_owned(),
+                problem: format!(
+                    "{name} has several parts, and which of them is meant? Expected the values of \
+                     parts in a file"
+                ),
+            });
+        }
+        self.seed = flags.seed.unwrap_or(self.seed);
+        Ok(self.seeded())
+    }
+
+    /// Gives each part its seed.
+    fn seeded(mut self) -> Mixture {
+        let mut seeds = Dice::new(self.seed, PARTS);
+        for part in &mut self.parts {
+            part.seed = seeds.any();
+        }
+        self
+    }
+}
+
+impl fmt::Display for Mixture {
+    /// What its parts are, with all their numbers, in one line.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (place, part) in self.parts.iter().enumerate() {
+            let before = if place == 0 { "" } else { " | " };
+            write!(f, "{before}{}: {part}", part.name)?;
+        }
+        Ok(())
+    }
+}
+
+impl Mixed {
+    /// `mixture` on a drive of `capacity` blocks.
+    ///
+    /// # Errors
+    /// If a part does not fit on it.
+    pub fn new(mixture: &Mixture, block_bytes: u32, capacity: u64) -> Result<Self, SpecError> {
+        let source = |part: &Workload| {
+            Ok(Source {
+                name: part.name.clone(),
+                load: Synthetic::new(part, block_bytes, capacity)?,
+                ahead: None,
+                is_over: false,
+            })
+        };
+        let parts = mixture.parts.iter().map(source);
+        Ok(Mixed {
+            parts: parts.collect::<Result<_, SpecError>>()?,
+        })
+    }
+
+    fn source(&mut self, part: Part) -> &mut Synthetic {
+        &mut self.parts[usize::from(part.0)].load
+    }
+}
+
+impl Load for Mixed {
+    fn next_arrival(&mut self) -> Result<Option<Arrival>, LoadError> {
+        for source in &mut self.parts {
+            if source.ahead.is_none() && !source.is_over {
+                source.ahead = source.load.next_arrival()?;
+                source.is_over = source.ahead.is_none();
+            }
+        }
+        let places = (0u16..).zip(&mut self.parts);
+        let ahead = places.filter(|(_, source)| source.ahead.is_some());
+        // Of those at the same time, the one of the part that stands first in the file.
+        let first = ahead.min_by_key(|(_, source)| source.ahead.map(|arrival| arrival.at));
+        Ok(first.and_then(|(place, source)| of(Part(place), source.ahead.take())))
+    }
+
+    fn on_finished(
+        &mut self,
+        now: Instant,
+        part: Part,
+        finished: &Finished,
+    ) -> Result<Option<Arrival>, LoadError> {
+        let next = self.source(part).on_finished(now, Part::ONLY, finished)?;
+        Ok(of(part, next))
+    }
+
+    fn on_skipped(
+        &mut self,
+        now: Instant,
+        arrival: &Arrival,
+    ) -> Result<Option<Arrival>, LoadError> {
+        let part = arrival.demand.part;
+        let next = self.source(part).on_skipped(now, arrival)?;
+        Ok(of(part, next))
+    }
+
+    fn parts(&self) -> Vec<String> {
+        let names = self.parts.iter().map(|source| source.name.clone());
+        names.collect()
+    }
+}
+
+/// An arrival as one of a part.
+fn of(part: Part, arrival: Option<Arrival>) -> Option<Arrival> {
+    let mut arrival = arrival?;
+    arrival.demand.part = part;
+    Some(arrival)
+}
+
+/// The most parts of a mixture. A choice: each has sums and a histogram of its own.
+pub const MOST_PARTS: usize = 64;
+
+/// The sequence of chance from which the parts' seeds are drawn, beside those of a load.
+const PARTS: u64 = 0x7061_7274;
+
+#[cfg(test)]
+mod tests;

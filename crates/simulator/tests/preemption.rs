@@ -1,0 +1,370 @@
+//! Large transfers that step aside, on drives as they are: what it brings and what it costs.
+
+use std::sync::Arc;
+
+use block::{
+    Class, Command, Direction, Durability, Duration, Extent, Instant, Lba, Request, RequestId,
+    Sectors, Switch,
+};
+use drive::{Imperfections, Profile, VirtualDrive, catalog};
+use engine::{Engine, Limits, Preempted};
+use scheduler::Preemption;
+use scheduler::preemption::{Aside, LastChunk, When};
+
+/// A greedy client, and one that asks for 8 blocks now and then.
+struct Load {
+    direction: Direction,
+    /// Blocks of a greedy request.
+    blocks: u64,
+    /// How many of them are always there.
+    depth: u64,
+    /// Urgent requests a second.
+    rate: f64,
+    seconds: u64,
+}
+
+/// What came of it.
+#[derive(Debug)]
+struct Came {
+    /// Greedy bytes, in MB/s.
+    rate: f64,
+    /// The mean and the longest response of urgent requests, in ms.
+    mean: f64,
+    most: f64,
+    /// Half the sum of the squares of the times for which commands held the drive, by all time, in ms.
+    expected_wait: f64,
+    preempted: Preempted,
+}
+
+fn throw(dice: &mut u64, sides: u64) -> u64 {
+    *dice = dice
+        .wrapping_mul(6_364_136_223_846_793_005)
+        .wrapping_add(1_442_695_040_888_963_407);
+    (*dice >> 33) % sides
+}
+
+/// The engine, its drive, and what both did.
+struct Trial<'a> {
+    engine: Engine,
+    drive: VirtualDrive,
+    load: &'a Load,
+    capacity: u64,
+    dice: [u64; 2],
+    number: u64,
+    greedy: u64,
+    moved: u64,
+    responses: Vec<f64>,
+    given: Vec<(Command, Instant)>,
+    squares: f64,
+    last_end: Instant,
+}
+
+impl Trial<'_> {
+    fn submit(&mut self, now: Instant, direction: Direction, priority: u8, length: u64) {
+        let dice = &mut self.dice[usize::from(priority == 0)];
+        let start = throw(dice, (self.capacity - length) / 8) * 8;
+        let request = Request {
+            id: RequestId(self.number),
+            direction,
+            extent: Extent::new(Lba(start), Sectors(length)).expect("on the drive"),
+            class: Class::BestEffort(priority),
+            durability: Durability::Volatile,
+        };
+        self.number += 1;
+        self.engine.submit(now, request).expect("room");
+    }
+
+    fn end(&mut self, now: Instant) {
+        while let Some(outcome) = self.drive.poll(now) {
+            let mut given = self.given.iter();
+            let place = given.position(|(command, _)| command.id == outcome.id);
+            let (_, at) = self.given.swap_remove(place.expect("it was given"));
+            let held = outcome.at.since(at.max(self.last_end)).as_secs_f64() * 1e3;
+            self.squares += held * held;
+            self.last_end = outcome.at;
+            self.engine.complete(now, outcome.id, outcome);
+        }
+        while let Some(finished) = self.engine.poll_finished() {
+            if finished.request.class == Class::BestEffort(0) {
+                self.responses.push(finished.response().as_secs_f64() * 1e3);
+            } else {
+                self.greedy -= 1;
+                self.moved += finished.request.extent.length().0;
+            }
+        }
+    }
+
+    fn ask(&mut self, now: Instant) {
+        while self.greedy < self.load.depth {
+            self.greedy += 1;
+            self.submit(now, self.load.direction, 3, self.load.blocks);
+        }
+    }
+
+    fn give(&mut self, now: Instant) {
+        while let Some(command) = self.engine.poll(now) {
+            self.given.push((command, now));
+            self.drive.submit(now, command).expect("room at the drive");
+        }
+    }
+}
+
+/// Under these rules, or with one whole request at the drive at a time.
+fn run(truth: &Arc<Profile>, rules: Option<Preemption>, load: &Load) -> Came {
+    let policy = scheduler::policy::find("fcfs").expect("a policy");
+    let mut limits = Limits::default();
+    if rules.is_none() {
+        limits.commands_at_drive = 1;
+    }
+    let mut engine = Engine::new(Arc::clone(truth), &|| policy.make(), limits);
+    if let Some(rules) = rules {
+        engine = engine.with_preemption(rules);
+    }
+    let noise = Imperfections {
+        seek_noise: Duration::from_micros(60),
+        ..Imperfections::default()
+    };
+    let mut trial = Trial {
+        engine,
+        drive: VirtualDrive::imperfect(Arc::clone(truth), noise, 7),
+        load,
+        capacity: truth.geometry.sectors().0,
+        dice: [1, 2],
+        number: 0,
+        greedy: 0,
+        moved: 0,
+        responses: Vec::new(),
+        given: Vec::new(),
+        squares: 0.0,
+        last_end: Instant::ZERO,
+    };
+    let end = Instant::ZERO + Duration::from_secs(load.seconds);
+    let gap = (load.rate > 0.0).then(|| Duration::from_nanos((1e9 / load.rate) as u64));
+    let mut next_urgent = gap.map(|gap| Instant::ZERO + gap);
+    let mut now = Instant::ZERO;
+    loop {
+        trial.end(now);
+        if now < end {
+            trial.ask(now);
+        }
+        if let (Some(then), Some(gap)) = (next_urgent, gap)
+            && then <= now
+        {
+            next_urgent = Some(then + gap).filter(|&then| then < end);
+            trial.submit(now, Direction::Read, 0, 8);
+        }
+        trial.give(now);
+        let next = [
+            trial.drive.next_wakeup(),
+            trial.engine.next_wakeup(),
+            next_urgent,
+        ];
+        match next.into_iter().flatten().min() {
+            Some(then) => now = then,
+            None => break,
+        }
+    }
+    let elapsed = trial.last_end.as_secs_f64();
+    let responses = &trial.responses;
+    Came {
+        rate: trial.moved as f64 * f64::from(truth.block_bytes) / 1e6 / elapsed,
+        mean: responses.iter().sum::<f64>() / responses.len().max(1) as f64,
+        most: responses.iter().copied().fold(0.0, f64::max),
+        expected_wait: trial.squares / 2.0 / (elapsed * 1e3),
+        preempted: trial.engine.preempted(),
+    }
+}
+
+fn barracuda() -> Arc<Profile> {
+    let entry = catalog::find("seagate-st318437lw").expect("a shipped drive");
+    Arc::new(entry.profile().expect("a good profile"))
+}
+
+fn load(direction: Direction, kilobytes: u64, rate: f64) -> Load {
+    Load {
+        direction,
+        blocks: kilobytes * 1000 / 512,
+        depth: 2,
+        rate,
+        seconds: 40,
+    }
+}
+
+/// Nothing but single commands, under which each rule can be switched on alone.
+fn nothing(drive: &Profile) -> Preemption {
+    Preemption {
+        chunk: None,
+        just_in_time: None,
+        split: None,
+        free_prefetch: Switch::Off,
+        last_chunk: LastChunk::Buffered,
+        aside: None,
+        ..Preemption::suited_to(drive)
+    }
+}
+
+#[test]
+fn an_urgent_read_does_not_wait_for_two_megabytes() {
+    let drive = barracuda();
+    for direction in [Direction::Read, Direction::Write] {
+        let load = load(direction, 2000, 5.0);
+        let whole = run(&drive, None, &load);
+        let parts = run(&drive, Some(Preemption::suited_to(&drive)), &load);
+        assert!(parts.mean < whole.mean / 3.0, "{parts:?}\n{whole:?}");
+        assert!(parts.most < whole.most / 2.0, "{parts:?}\n{whole:?}");
+        assert!(parts.preempted.aside > 0);
+    }
+}
+
+#[test]
+fn chunks_and_just_in_time_seeks_cost_no_throughput() {
+    let drive = barracuda();
+    for kilobytes in [50, 500] {
+        let load = load(Direction::Read, kilobytes, 0.0);
+        let whole = run(&drive, None, &load);
+        let parts = run(&drive, Some(Preemption::suited_to(&drive)), &load);
+        assert!(
+            parts.rate > 0.99 * whole.rate,
+            "{} {}",
+            parts.rate,
+            whole.rate
+        );
+        assert!(parts.expected_wait < whole.expected_wait / 2.0, "{parts:?}");
+    }
+}
+
+#[test]
+fn each_rule_works_alone() {
+    let drive = barracuda();
+    let load = load(Direction::Read, 250, 0.0);
+    let none = nothing(&drive);
+    let suited = Preemption::suited_to(&drive);
+    let single = run(&drive, Some(none), &load);
+    assert_eq!(single.preempted, Preempted::default());
+    let chunk = run(
+        &drive,
+        Some(Preemption {
+            chunk: suited.chunk,
+            ..none
+        }),
+        &load,
+    );
+    assert!(chunk.preempted.parts > 0 && chunk.preempted.held == 0);
+    assert!(
+        chunk.expected_wait < 0.8 * single.expected_wait,
+        "{}",
+        chunk.expected_wait
+    );
+    let just_in_time = Preemption {
+        just_in_time: suited.just_in_time,
+        ..none
+    };
+    let just_in_time = run(&drive, Some(just_in_time), &load);
+    assert!(just_in_time.preempted.parts == 0 && just_in_time.preempted.held > 0);
+    assert!(
+        just_in_time.expected_wait < 0.9 * single.expected_wait,
+        "{}",
+        just_in_time.expected_wait
+    );
+    let split = Preemption {
+        split: Preemption::as_in_paper(&drive).split,
+        when: When::Always,
+        ..none
+    };
+    let split = run(&drive, Some(split), &load);
+    assert!(split.preempted.hops > 0 && split.rate < single.rate);
+    let ahead = Preemption {
+        free_prefetch: Switch::On,
+        chunk: suited.chunk,
+        ..none
+    };
+    let ahead = run(&drive, Some(ahead), &load);
+    assert!(ahead.preempted.read_ahead > Sectors(0));
+    assert!(
+        ahead.rate > 0.97 * chunk.rate,
+        "{} {}",
+        ahead.rate,
+        chunk.rate
+    );
+}
+
+#[test]
+fn what_goes_on_while_the_urgent_one_waits_for_its_sector_is_won() {
+    let drive = barracuda();
+    let load = load(Direction::Read, 2000, 20.0);
+    let suited = Preemption::suited_to(&drive);
+    let aside = |fill| {
+        let aside = Aside {
+            fill,
+            most_permille: 1000,
+        };
+        run(
+            &drive,
+            Some(Preemption {
+                aside: Some(aside),
+                ..suited
+            }),
+            &load,
+        )
+    };
+    let (with, without) = (aside(Switch::On), aside(Switch::Off));
+    assert!(with.preempted.filled > 0 && without.preempted.filled == 0);
+    assert!(
+        with.rate > 1.02 * without.rate,
+        "{} {}",
+        with.rate,
+        without.rate
+    );
+    assert!(
+        with.mean < without.mean + 0.5,
+        "{} {}",
+        with.mean,
+        without.mean
+    );
+}
+
+#[test]
+fn ways_back_take_no_more_than_they_may() {
+    let drive = barracuda();
+    let load = load(Direction::Read, 2000, 20.0);
+    for most_permille in [0, 50] {
+        let aside = Aside {
+            fill: Switch::Off,
+            most_permille,
+        };
+        let came = run(
+            &drive,
+            Some(Preemption {
+                aside: Some(aside),
+                ..Preemption::suited_to(&drive)
+            }),
+            &load,
+        );
+        // What was saved up in the beginning may be spent as well.
+        let most = 0.25 + 40.0 * f64::from(most_permille) / 1000.0;
+        assert!(
+            came.preempted.back.as_secs_f64() <= most,
+            "{:?}",
+            came.preempted
+        );
+    }
+}
+
+#[test]
+fn a_cache_full_of_writes_does_not_hold_up_an_urgent_read() {
+    let drive = barracuda();
+    let load = load(Direction::Write, 50, 10.0);
+    let suited = Preemption::suited_to(&drive);
+    let buffered = Preemption {
+        last_chunk: LastChunk::Buffered,
+        ..suited
+    };
+    let forced = run(&drive, Some(suited), &load);
+    let buffered = run(&drive, Some(buffered), &load);
+    assert!(
+        forced.mean < buffered.mean / 2.0,
+        "{} {}",
+        forced.mean,
+        buffered.mean
+    );
+}

@@ -1,0 +1,460 @@
+//! Whether another stream fits: a closed form over sums, in head time.
+//!
+//! In every round of length T each of the streams is due r T bytes, and the round is one sorted
+//! sweep. With n extents in it, the load U = sum of r / R, and D the least time for which a full
+//! buffer lasts beyond what the application was promised,
+//!
+//! ```text
+//!   frozen                 sweep done                         its data are needed    next freezing
+//!     |-- one of others --|----- P + U T at worst -----|              |                   |
+//!     t                                                           t + D - T             t + T
+//!
+//!   P      = n (revolution + overhead + settle) + seeks of the sweep + stall
+//!   needed : FG + P + U T <= D - T    the sweep is over in time, whatever had just begun
+//!            P + U T + f T <= T       rounds do not pile up; f is promised to the foreground
+//!   so     T = (D - P - FG) / (1 + U),  and  T (1 - f - U) >= P
+//! ```
+//!
+//! This is the specification's `D >= P (2 - f) / (1 - f - U)` with FG counted where it delays a
+//! deadline, and not a second time where rounds must not pile up: a foreground command is safe
+//! only while the sweeps after it still end in time, so one FG is never followed by another.
+//!
+//! **Whole tracks.** A drive that takes a whole track up at any sector has no rotational latency
+//! over it. If batches are cut at the ends of tracks (all of them then are whole tracks), the
+//! revolution of each batch falls away; in return up to one track stays due for the next round,
+//! so that D is shorter by a track's time at rate r, and a round may be longer by one track. The
+//! form with the smaller share of the head is chosen.
+
+mod form;
+
+use std::collections::BTreeMap;
+
+use block::Duration;
+
+use crate::head_times::{HeadTimes, Zone};
+use crate::quota::Exceeded;
+use crate::rate::{Rate, SECOND};
+use form::{Form, Part, Sums, share};
+
+/// What is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Demand {
+    /// Bytes in a second.
+    pub rate: Rate,
+    /// How far beyond its playout point the application reads or writes, in bytes.
+    pub application: u64,
+    /// Memory that the stream may have in all, in bytes.
+    pub memory: u64,
+    /// The slowest zone of its extents.
+    pub zone: Zone,
+    /// At most how many extents a batch touches.
+    pub extents: u64,
+    /// Batches are whole pages of so many bytes.
+    pub page: u64,
+}
+
+/// What holds for all streams.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rules {
+    /// The share of head time that is promised to the foreground, in thousandths.
+    pub foreground_permille: u32,
+    /// How late the host may notice anything: timers, dispatch, and the time between two reports
+    /// of a playout point that moves (ABISS: timer slack and worst dispatch delay).
+    pub latency: Duration,
+    /// Rounds are not longer than this, unless their seeks would take too much: a stream that comes
+    /// or comes back waits so long for its first one. Shorter rounds leave less to others.
+    pub longest_round: Duration,
+    /// Streams at most; at the bound others are refused.
+    pub streams: usize,
+}
+
+/// How batches end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cutting {
+    /// Anywhere: an access waits for its first sector.
+    Anywhere,
+    /// At the end of a track.
+    Tracks,
+}
+
+/// How rounds go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Plan {
+    /// From one freezing to the next.
+    pub round: Duration,
+    /// From a freezing to the moment when all of its batches have to be done.
+    pub within: Duration,
+    /// The longest that a sweep takes.
+    pub worst: Duration,
+    /// How batches end.
+    pub cutting: Cutting,
+    /// The share of head time that streams take at worst, in billionths.
+    pub share: u64,
+}
+
+/// A stream is granted.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Grant {
+    /// How rounds go from now on.
+    pub plan: Plan,
+    /// What the stream is due in a round, in bytes.
+    pub batch: u64,
+    /// The memory that was set, in bytes; what was asked for.
+    pub memory: u64,
+    /// The memory that the stream needs for these rounds. The rest of what was set is for rounds
+    /// that get longer when others leave.
+    pub needed: u64,
+    /// To be given back when the stream ends.
+    pub held: Held,
+}
+
+/// What one stream holds of the sums; not to be copied.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Held {
+    part: Part,
+}
+
+/// A stream is refused.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{reason}{}{}", at_rate(*.largest_rate), at_buffer(*.least_memory))]
+pub struct Refusal {
+    /// Why.
+    pub reason: Reason,
+    /// The largest rate that would be granted now, with the same memory.
+    pub largest_rate: Option<Rate>,
+    /// The least memory in bytes with which the rate would be granted now.
+    pub least_memory: Option<u64>,
+}
+
+/// Why a stream is refused.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Reason {
+    /// No rate.
+    #[error("a rate of 0: expected at least one byte in a second")]
+    ZeroRate,
+    /// Faster than the medium, or than what is left of it besides the foreground's share.
+    #[error("{rate} where the disk does {sustained}, of which {left_permille}/1000 are left")]
+    AboveDisk {
+        /// What was asked for.
+        rate: Rate,
+        /// What the zone sustains.
+        sustained: Rate,
+        /// What neither streams nor the foreground were promised.
+        left_permille: u64,
+    },
+    /// Not even its own part fits.
+    #[error("{memory} bytes of memory: the application's part and whole pages are {least}")]
+    BufferTooSmall {
+        /// What may be had.
+        memory: u64,
+        /// More than this is needed.
+        least: u64,
+    },
+    /// The head would be late.
+    #[error("a full buffer would last {lasts}, and rounds of {extents} extents need {needed}")]
+    HeadTime {
+        /// D: of the stream whose buffer is the shortest.
+        lasts: Duration,
+        /// What D would have to be.
+        needed: Duration,
+        /// Extents in a round, with it.
+        extents: u64,
+    },
+    /// A named limit is reached.
+    #[error("{limit} streams may be held at once; wait for one to end")]
+    Full {
+        /// The limit.
+        limit: usize,
+    },
+    /// Its user or its name has had all that it may.
+    #[error(transparent)]
+    Quota(#[from] Exceeded),
+}
+
+/// The streams that were granted, as sums.
+#[derive(Clone, Debug)]
+pub struct Admission {
+    times: HeadTimes,
+    rules: Rules,
+    sums: Sums,
+    /// How often each D is there, batches cut anywhere.
+    lasts: BTreeMap<Duration, usize>,
+    /// The same, batches cut at tracks.
+    lasts_cut: BTreeMap<Duration, usize>,
+}
+
+impl Demand {
+    /// What of the memory is not for the disk's sake: the application's part, what the host may
+    /// notice late (when reading on and when asking for more), and three pages of which only
+    /// parts count: the first one, the last one, and the one that is not yet due.
+    pub fn own_part(&self, latency: Duration) -> u64 {
+        let late = self.rate.bytes_until(latency);
+        let parts = [self.application, late, late, self.page.saturating_mul(3)];
+        parts.into_iter().fold(0, u64::saturating_add)
+    }
+}
+
+impl Rules {
+    /// f, in billionths.
+    fn promised(&self) -> u64 {
+        u64::from(self.foreground_permille) * (SECOND / 1000)
+    }
+}
+
+impl Admission {
+    /// A disk without streams.
+    pub fn new(times: HeadTimes, rules: Rules) -> Self {
+        Admission {
+            times,
+            rules,
+            sums: Sums::default(),
+            lasts: BTreeMap::new(),
+            lasts_cut: BTreeMap::new(),
+        }
+    }
+
+    /// The drive's worst times.
+    pub fn times(&self) -> &HeadTimes {
+        &self.times
+    }
+
+    /// What holds for all.
+    pub fn rules(&self) -> &Rules {
+        &self.rules
+    }
+
+    /// Streams that were granted and not given back.
+    pub fn streams(&self) -> usize {
+        self.sums.streams
+    }
+
+    /// How rounds go with the present streams; none without streams.
+    pub fn plan(&self) -> Option<Plan> {
+        if self.sums.streams == 0 {
+            return None;
+        }
+        self.plan_of(&self.sums, self.shortest(None), self.shortest_cut(None))
+    }
+
+    /// What a stream of this demand would take of the head at worst, in billionths, by itself.
+    pub fn alone(&self, demand: &Demand) -> u64 {
+        let part = demand.part(&self.rules);
+        let plan = self.plan_of(&part.sums, part.lasts, part.lasts_cut);
+        plan.map_or(SECOND, |plan| plan.share)
+    }
+
+    /// Grants a stream, or says why not.
+    ///
+    /// # Errors
+    /// The reason, and what would be granted instead.
+    pub fn admit(&mut self, demand: &Demand) -> Result<Grant, Refusal> {
+        if self.sums.streams >= self.rules.streams {
+            return Err(Refusal {
+                reason: Reason::Full {
+                    limit: self.rules.streams,
+                },
+                largest_rate: None,
+                least_memory: None,
+            });
+        }
+        let part = demand.part(&self.rules);
+        let Some(plan) = self.plan_with(&part) else {
+            return Err(self.refusal(demand, &part));
+        };
+        self.sums = self.sums.with(&part.sums);
+        *self.lasts.entry(part.lasts).or_default() += 1;
+        *self.lasts_cut.entry(part.lasts_cut).or_default() += 1;
+        let unused = match plan.cutting {
+            Cutting::Anywhere => part.lasts.saturating_sub(plan.within + plan.round),
+            Cutting::Tracks => part.lasts_cut.saturating_sub(plan.within + plan.round),
+        };
+        Ok(Grant {
+            plan,
+            batch: demand.rate.bytes_until(plan.round),
+            memory: demand.memory,
+            needed: demand.memory - demand.rate.bytes_within(unused),
+            held: Held { part },
+        })
+    }
+
+    /// Takes back what a stream held.
+    pub fn release(&mut self, held: Held) {
+        let Part {
+            sums,
+            lasts,
+            lasts_cut,
+        } = held.part;
+        self.sums = self.sums.without(&sums);
+        for (all, one) in [(&mut self.lasts, lasts), (&mut self.lasts_cut, lasts_cut)] {
+            if let Some(count) = all.get_mut(&one) {
+                *count -= 1;
+                if *count == 0 {
+                    all.remove(&one);
+                }
+            }
+        }
+    }
+
+    fn plan_with(&self, part: &Part) -> Option<Plan> {
+        let sums = self.sums.with(&part.sums);
+        let lasts = self.shortest(Some(part.lasts));
+        self.plan_of(&sums, lasts, self.shortest_cut(Some(part.lasts_cut)))
+    }
+
+    /// The form that takes the smaller share of the head, of those that fit.
+    fn plan_of(&self, sums: &Sums, lasts: Duration, lasts_cut: Duration) -> Option<Plan> {
+        let foreground = self.times.foreground_worst();
+        let anywhere = self.anywhere(sums).plan(lasts, &self.rules, foreground);
+        let tracks = self.tracks(sums);
+        let tracks = tracks.and_then(|form| form.plan(lasts_cut, &self.rules, foreground));
+        [anywhere, tracks]
+            .into_iter()
+            .flatten()
+            .min_by_key(|plan| plan.share)
+    }
+
+    fn anywhere(&self, sums: &Sums) -> Form {
+        let times = &self.times;
+        let accesses = times.access() * sums.extents;
+        let noticed_late = self.latency_transfer(sums.load);
+        Form {
+            cutting: Cutting::Anywhere,
+            fixed: times.stall + accesses + times.sweep(sums.extents) + sums.pages + noticed_late,
+            peak: Duration::ZERO,
+            load: sums.load,
+        }
+    }
+
+    /// None if not all streams can be cut at tracks.
+    fn tracks(&self, sums: &Sums) -> Option<Form> {
+        let times = &self.times;
+        let accesses = times.aligned_access() * sums.extents;
+        let noticed_late = self.latency_transfer(sums.load_cut);
+        (sums.uncut == 0).then(|| Form {
+            cutting: Cutting::Tracks,
+            fixed: times.stall + accesses + times.sweep(sums.extents) + sums.partial + noticed_late,
+            peak: sums.peak,
+            load: sums.load_cut,
+        })
+    }
+
+    /// A batch may be larger by what was noticed late the round before.
+    fn latency_transfer(&self, load: u64) -> Duration {
+        let nanos = share(self.rules.latency.as_nanos(), load, SECOND);
+        Duration::from_nanos(nanos.unwrap_or(u64::MAX).saturating_add(1))
+    }
+
+    fn shortest(&self, other: Option<Duration>) -> Duration {
+        shortest(&self.lasts, other)
+    }
+
+    fn shortest_cut(&self, other: Option<Duration>) -> Duration {
+        shortest(&self.lasts_cut, other)
+    }
+
+    fn refusal(&self, demand: &Demand, part: &Part) -> Refusal {
+        let sums = self.sums.with(&part.sums);
+        let own_part = demand.own_part(self.rules.latency);
+        let promised = self.rules.promised();
+        let taken = self.sums.load.saturating_add(promised);
+        let anywhere = self.anywhere(&sums);
+        let needed = anywhere.needed(&self.rules, self.times.foreground_worst());
+        let reason = match needed {
+            None => Reason::AboveDisk {
+                rate: demand.rate,
+                sustained: demand.zone.sustained,
+                left_permille: SECOND.saturating_sub(taken) / (SECOND / 1000),
+            },
+            Some(_) if demand.memory <= own_part => Reason::BufferTooSmall {
+                memory: demand.memory,
+                least: own_part,
+            },
+            Some(needed) => Reason::HeadTime {
+                lasts: self.shortest(Some(part.lasts)),
+                needed,
+                extents: sums.extents,
+            },
+        };
+        Refusal {
+            reason,
+            largest_rate: self.largest_rate(demand),
+            least_memory: self.least_memory(demand),
+        }
+    }
+
+    /// The largest rate below the one asked for that would be granted now. A larger rate is a
+    /// larger load and a shorter D, so that halving finds it.
+    fn largest_rate(&self, demand: &Demand) -> Option<Rate> {
+        let fits = |bytes| {
+            let rate = Rate::new(bytes)?;
+            self.plan_with(&Demand { rate, ..*demand }.part(&self.rules))
+                .map(|_| rate)
+        };
+        let (mut granted, mut refused) = (0, demand.rate.bytes());
+        while refused - granted > 1 {
+            let middle = granted + (refused - granted) / 2;
+            match fits(middle) {
+                Some(_) => granted = middle,
+                None => refused = middle,
+            }
+        }
+        Rate::new(granted)
+    }
+
+    /// The least memory with which the rate would be granted now, whichever form that takes; none
+    /// if others' buffers are too short for one stream more.
+    fn least_memory(&self, demand: &Demand) -> Option<u64> {
+        let own_part = demand.own_part(self.rules.latency);
+        let unbounded = Demand {
+            memory: u64::MAX,
+            ..*demand
+        };
+        let sums = self.sums.with(&unbounded.part(&self.rules).sums);
+        let foreground = self.times.foreground_worst();
+        let forms = [
+            (Some(self.anywhere(&sums)), self.lasts.first_key_value(), 0),
+            (
+                self.tracks(&sums),
+                self.lasts_cut.first_key_value(),
+                demand.zone.tracks.map_or(0, |tracks| tracks.bytes),
+            ),
+        ];
+        let least = forms.into_iter().filter_map(|(form, others, track)| {
+            let needed = form?.needed(&self.rules, foreground)?;
+            if others.is_some_and(|(&lasts, _)| lasts < needed) {
+                return None;
+            }
+            let bytes = demand.rate.bytes_until(needed);
+            Some(own_part.saturating_add(bytes).saturating_add(track))
+        });
+        // Bytes are whole and times are, too: what one rounds away the next bytes bring back.
+        least.min().map(|bytes| bytes.saturating_add(SLOP))
+    }
+}
+
+/// What roundings between bytes and nanoseconds may take off a buffer, in bytes: a nanosecond at
+/// 1 GB/s is one, and there are four roundings.
+const SLOP: u64 = 4;
+
+/// The shortest of them and of one more.
+fn shortest(all: &BTreeMap<Duration, usize>, other: Option<Duration>) -> Duration {
+    let present = all.first_key_value().map(|(&lasts, _)| lasts);
+    let both = [present, other];
+    both.into_iter().flatten().min().unwrap_or_default()
+}
+
+fn at_rate(rate: Option<Rate>) -> String {
+    rate.map_or_else(
+        || String::from("; no rate would be granted now with this memory"),
+        |rate| format!("; {rate} would be granted now"),
+    )
+}
+
+fn at_buffer(memory: Option<u64>) -> String {
+    memory.map_or_else(String::new, |bytes| {
+        format!("; so would the rate with {bytes} bytes of memory")
+    })
+}
+
+#[cfg(test)]
+mod tests;

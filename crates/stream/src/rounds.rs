@@ -1,0 +1,301 @@
+//! The safe set: what may be served now without any batch being late (Reuther, Pohlack, RTSS
+//! 2003, as closed sums over sweeps).
+//!
+//! ```text
+//!   now     c         group 0            group 1          the next one, as planned
+//!    |----------|------ W0 ------|.|------ W1 ------|....|------ W ------|
+//!                                 ^ its deadline     ^ its deadline       ^ and its
+//! ```
+//!
+//! A group is what was frozen at once: one sorted sweep, whose deadline is the earliest of its
+//! batches. W is a sweep's worst case from a head that is anywhere, over the batches that still
+//! wait, and what may befall a round besides. A command is safe if after its worst case all groups, back to back in the order of their
+//! deadlines, and the one that is to be frozen next, still end in time.
+//!
+//! Batches that were given to the drive are not counted any more: `now` is then the moment at
+//! which the last of them ends at worst. A group that is served to its end begins at its nearer
+//! end, and goes on from there: [`Rounds::first`] has no memory, because after each batch of a
+//! sweep the nearer end is the next one.
+
+use block::{Duration, Instant};
+
+use crate::admission::Plan;
+use crate::head_times::HeadTimes;
+
+/// A batch's access: one extent of one stream in one round.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Batch {
+    /// The transfer of which the caller knows it.
+    pub key: u64,
+    /// The cylinder of its first block.
+    pub cylinder: u32,
+    /// Its worst case without the seek: access and transfer.
+    pub work: Duration,
+    /// When it has to be done.
+    pub deadline: Instant,
+}
+
+/// Where a batch is in the groups; good until the batch is done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Slot {
+    group: u64,
+    index: usize,
+}
+
+/// The groups that wait, and the plan of those to come.
+#[derive(Clone, Debug)]
+pub struct Rounds {
+    times: HeadTimes,
+    /// When the next group is frozen, if one is, and how it will be.
+    coming: Option<(Instant, Plan)>,
+    /// In the order of their deadlines.
+    groups: Vec<Group>,
+    /// Lists of groups that are over, to be filled again.
+    spare: Vec<Vec<Entry>>,
+    /// Groups so far.
+    frozen: u64,
+}
+
+#[derive(Clone, Debug)]
+struct Group {
+    number: u64,
+    deadline: Instant,
+    /// By cylinder.
+    entries: Vec<Entry>,
+    /// All that wait are in `low..high`, and both ends of that wait.
+    low: usize,
+    high: usize,
+    /// How many wait, and their work.
+    waiting: u64,
+    work: Duration,
+    /// How many are not done.
+    undone: usize,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    batch: Batch,
+    state: State,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Waiting,
+    AtDrive,
+    Done,
+}
+
+/// Groups that may wait at once. Two are there when a sweep ends after the next freezing (by the
+/// longest foreground command, see `admission`), a third one while plans change; a choice.
+pub const GROUPS: usize = 4;
+
+impl Rounds {
+    /// Nothing waits.
+    pub fn new(times: HeadTimes) -> Self {
+        Rounds {
+            times,
+            coming: None,
+            groups: Vec::with_capacity(GROUPS),
+            spare: Vec::with_capacity(GROUPS),
+            frozen: 0,
+        }
+    }
+
+    /// When the next group will be frozen, and how rounds go; none if none will be.
+    pub fn expect(&mut self, coming: Option<(Instant, Plan)>) {
+        self.coming = coming;
+    }
+
+    /// When the next group is to be frozen.
+    pub fn next_freezing(&self) -> Option<Instant> {
+        self.coming.map(|(at, _)| at)
+    }
+
+    /// Whether another group may be frozen.
+    pub fn is_open(&self) -> bool {
+        self.groups.len() < GROUPS
+    }
+
+    /// Groups that are not done.
+    pub fn groups(&self) -> usize {
+        self.groups.len()
+    }
+
+    /// Whether nothing waits: the last of them may be at the drive.
+    pub fn is_idle(&self) -> bool {
+        self.groups.iter().all(|group| group.waiting == 0)
+    }
+
+    /// Freezes the batches into a group, and says of each where it is. At the bound of groups
+    /// ([`Rounds::is_open`]) nothing is frozen.
+    pub fn freeze(&mut self, batches: &[Batch], mut placed: impl FnMut(u64, Slot)) {
+        let deadline = batches.iter().map(|batch| batch.deadline).min();
+        let Some(deadline) = deadline.filter(|_| self.is_open()) else {
+            return;
+        };
+        let mut entries = self.spare.pop().unwrap_or_default();
+        entries.clear();
+        entries.extend(batches.iter().map(|&batch| Entry {
+            batch,
+            state: State::Waiting,
+        }));
+        entries.sort_unstable_by_key(|entry| (entry.batch.cylinder, entry.batch.key));
+        let number = self.frozen;
+        self.frozen += 1;
+        for (index, entry) in entries.iter().enumerate() {
+            let group = number;
+            placed(entry.batch.key, Slot { group, index });
+        }
+        let group = Group {
+            number,
+            deadline,
+            low: 0,
+            high: entries.len(),
+            waiting: entries.len() as u64,
+            work: batches.iter().map(|batch| batch.work).sum(),
+            undone: entries.len(),
+            entries,
+        };
+        let place = self
+            .groups
+            .partition_point(|other| other.deadline <= deadline);
+        self.groups.insert(place, group);
+    }
+
+    /// Whether a command of others that takes at most `worst` may be given to a drive that is free
+    /// from `now` on.
+    pub fn safe(&self, now: Instant, worst: Duration) -> bool {
+        self.fits(now + worst, None)
+    }
+
+    /// Whether a batch may go out of its turn, where the policy wants it, taking at most `worst`.
+    pub fn may_join(&self, now: Instant, worst: Duration, slot: Slot) -> bool {
+        self.fits(now + worst, Some(slot))
+    }
+
+    /// The batch that has to go now, because nothing of others is safe: even their longest
+    /// command is not. None while there is slack.
+    pub fn due(&self, now: Instant, head: u32) -> Option<Batch> {
+        if self.safe(now, self.times.foreground_worst()) {
+            return None;
+        }
+        self.first(head)
+    }
+
+    /// The next batch of the earliest group in the order of its sweep, for a head at a cylinder.
+    pub fn first(&self, head: u32) -> Option<Batch> {
+        let group = self.groups.iter().find(|group| group.waiting > 0)?;
+        let low = group.entries[group.low].batch;
+        let high = group.entries[group.high - 1].batch;
+        let nearer_high = head.abs_diff(high.cylinder) < head.abs_diff(low.cylinder);
+        Some(if nearer_high { high } else { low })
+    }
+
+    /// All batches that wait, in the order of groups and cylinders: those of which the policy may
+    /// choose one to join.
+    pub fn waiting(&self) -> impl Iterator<Item = (Slot, Batch)> + '_ {
+        self.groups.iter().flat_map(|group| {
+            let range = group.low..group.high;
+            let entries = range.map(|index| (index, group.entries[index]));
+            entries
+                .filter(|(_, entry)| entry.state == State::Waiting)
+                .map(|(index, entry)| {
+                    let group = group.number;
+                    (Slot { group, index }, entry.batch)
+                })
+        })
+    }
+
+    /// The earliest deadline of what waits or is at the drive.
+    pub fn next_deadline(&self) -> Option<Instant> {
+        self.groups.first().map(|group| group.deadline)
+    }
+
+    /// The latest deadline of what waits or is at the drive.
+    pub fn last_deadline(&self) -> Option<Instant> {
+        self.groups.last().map(|group| group.deadline)
+    }
+
+    /// A batch was given to the drive.
+    pub fn taken(&mut self, slot: Slot) {
+        let Some(group) = self.group(slot) else {
+            return;
+        };
+        let entry = &mut group.entries[slot.index];
+        if entry.state != State::Waiting {
+            return;
+        }
+        entry.state = State::AtDrive;
+        group.waiting -= 1;
+        group.work = group.work.saturating_sub(entry.batch.work);
+        let waits = |entry: Option<&Entry>| entry.is_some_and(|e| e.state == State::Waiting);
+        while group.low < group.high && !waits(group.entries.get(group.low)) {
+            group.low += 1;
+        }
+        while group.low < group.high && !waits(group.entries.get(group.high - 1)) {
+            group.high -= 1;
+        }
+    }
+
+    /// A batch is done, however it ended, or will not be.
+    pub fn done(&mut self, slot: Slot) {
+        self.taken(slot);
+        let Some(group) = self.group(slot) else {
+            return;
+        };
+        let entry = &mut group.entries[slot.index];
+        if entry.state == State::Done {
+            return;
+        }
+        entry.state = State::Done;
+        group.undone -= 1;
+        if group.undone == 0 {
+            self.groups.retain_mut(|group| {
+                if group.number != slot.group {
+                    return true;
+                }
+                self.spare.push(std::mem::take(&mut group.entries));
+                false
+            });
+        }
+    }
+
+    fn group(&mut self, slot: Slot) -> Option<&mut Group> {
+        let mut groups = self.groups.iter_mut();
+        groups.find(|group| group.number == slot.group)
+    }
+
+    /// Whether everything ends in time if the drive comes free at `free`; `but` is served by then.
+    fn fits(&self, free: Instant, but: Option<Slot>) -> bool {
+        let mut end = free;
+        for group in &self.groups {
+            let (mut waiting, mut work) = (group.waiting, group.work);
+            if let Some(slot) = but.filter(|slot| slot.group == group.number) {
+                waiting -= 1;
+                work = work.saturating_sub(group.entries[slot.index].batch.work);
+            }
+            if waiting == 0 {
+                continue;
+            }
+            end = end + self.times.stall + work + self.times.sweep(waiting);
+            if end > group.deadline {
+                return false;
+            }
+        }
+        // A joined batch that ends after its own deadline is late as well.
+        let late = |slot: Slot| {
+            let group = self.groups.iter().find(|group| group.number == slot.group);
+            group.is_some_and(|group| free > group.deadline)
+        };
+        if but.is_some_and(late) {
+            return false;
+        }
+        match self.coming {
+            None => true,
+            Some((at, plan)) => end.max(at) + plan.worst <= at + plan.within,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
