@@ -30,7 +30,7 @@ use crate::coordinator::{self, Asked, Below, Coordinator, Manners, Plan, Purpose
 use crate::interval::Interval;
 use crate::prefetch::{self, Advice, Prefetcher, Site, Waiting};
 use crate::replacement::{BadReplacement, Pattern};
-use crate::residency::{MAX_BLOCK, Origin, Residency, State};
+use crate::residency::{FrameId, MAX_BLOCK, Origin, Residency, State};
 use crate::settings::BadSettings;
 
 mod serve;
@@ -319,7 +319,7 @@ impl Level {
             let frame = self.cache.residency().frame(block);
             let frame = frame.expect("a frame in flight stays");
             match ending {
-                Ending::Done => self.cache.complete(block),
+                Ending::Done => self.cache.complete_frame(frame),
                 Ending::Failed => self.cache.withdraw(block),
             }
             while let Some(request) = self.waiters.pop(frame) {
