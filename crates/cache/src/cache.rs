@@ -74,11 +74,16 @@ impl Cache {
         first_touch: FirstTouch,
     ) -> Result<Self, BadReplacement> {
         let policy = replacement::named(policy, capacity)?;
-        Ok(Self {
-            residency: Residency::new(capacity as u32, policy.needs()),
+        Ok(Self::of(policy, capacity as u32, first_touch))
+    }
+
+    /// With so many frames, at least one, and this policy, made for as many.
+    pub(crate) fn of(policy: Box<dyn Replacement>, capacity: u32, first_touch: FirstTouch) -> Self {
+        Self {
+            residency: Residency::new(capacity, policy.needs()),
             policy,
             first_touch,
-        })
+        }
     }
 
     /// What is resident: for prefetchers and coordinators.
@@ -88,25 +93,31 @@ impl Cache {
 
     /// A demand for the block: the policy is told if it is resident. Says what there was.
     pub fn demand(&mut self, block: u64, pattern: Pattern) -> State {
-        let Some(frame) = self.residency.frame(block) else {
-            return State::Absent;
-        };
-        touch(
-            &mut *self.policy,
-            &mut self.residency,
-            frame,
-            pattern,
-            self.first_touch,
-        );
-        self.residency.frame_state(frame)
+        match self.residency.frame(block) {
+            Some(frame) => self.demand_frame(frame, pattern),
+            None => State::Absent,
+        }
+    }
+
+    /// [`Cache::demand`] for the block of a frame.
+    pub(crate) fn demand_frame(&mut self, frame: FrameId, pattern: Pattern) -> State {
+        let policy = &mut *self.policy;
+        let residency = &mut self.residency;
+        touch(policy, residency, frame, pattern, self.first_touch);
+        residency.frame_state(frame)
     }
 
     /// A demand that the policy does not see: PFC's silent hit. Says what there was; a resident
     /// block counts as used.
     pub fn demand_silently(&mut self, block: u64) -> State {
-        let Some(frame) = self.residency.frame(block) else {
-            return State::Absent;
-        };
+        match self.residency.frame(block) {
+            Some(frame) => self.demand_frame_silently(frame),
+            None => State::Absent,
+        }
+    }
+
+    /// [`Cache::demand_silently`] for the block of a frame.
+    pub(crate) fn demand_frame_silently(&mut self, frame: FrameId) -> State {
         self.residency.set_used(frame);
         self.residency.frame_state(frame)
     }
@@ -133,6 +144,18 @@ impl Cache {
         pattern: Pattern,
         ask: impl FnMut(&Residency, FrameId) -> Verdict,
     ) -> Result<Option<Evicted>, Refusal> {
+        let admitted = self.admit_frame(block, origin, pattern, ask)?;
+        Ok(admitted.evicted)
+    }
+
+    /// [`Cache::admit`], and which frame it is.
+    pub(crate) fn admit_frame(
+        &mut self,
+        block: u64,
+        origin: Origin,
+        pattern: Pattern,
+        ask: impl FnMut(&Residency, FrameId) -> Verdict,
+    ) -> Result<Admitted, Refusal> {
         let known = self.residency.find(block);
         if known.is_some_and(|frame| self.residency.is_kept(frame)) {
             return Err(Refusal::Resident(block));
@@ -143,15 +166,19 @@ impl Cache {
             origin,
             pattern,
         };
-        let admitted = admit(&mut *self.policy, &mut self.residency, coming, ask)?;
-        Ok(admitted.evicted)
+        admit(&mut *self.policy, &mut self.residency, coming, ask)
     }
 
     /// The read of the block is complete. Nothing happens if it is not in flight.
     pub fn complete(&mut self, block: u64) {
         if let Some(frame) = self.residency.frame(block) {
-            self.residency.complete(frame);
+            self.complete_frame(frame);
         }
+    }
+
+    /// [`Cache::complete`] for the block of a frame.
+    pub(crate) fn complete_frame(&mut self, frame: FrameId) {
+        self.residency.complete(frame);
     }
 
     /// The block is absent from now on, and the policy learns nothing from it: its read failed, or
@@ -216,9 +243,11 @@ struct Coming {
 }
 
 /// A block that has become resident.
-struct Admitted {
-    frame: FrameId,
-    evicted: Option<Evicted>,
+pub(crate) struct Admitted {
+    /// Where.
+    pub(crate) frame: FrameId,
+    /// What went for it.
+    pub(crate) evicted: Option<Evicted>,
 }
 
 /// Tells the policy of a demand for a resident block.

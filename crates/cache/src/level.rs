@@ -30,7 +30,7 @@ use crate::coordinator::{self, Asked, Below, Coordinator, Manners, Plan, Purpose
 use crate::interval::Interval;
 use crate::prefetch::{self, Advice, Prefetcher, Site, Waiting};
 use crate::replacement::{BadReplacement, Pattern};
-use crate::residency::{MAX_BLOCK, Origin, Residency, State};
+use crate::residency::{FrameId, MAX_BLOCK, Origin, Residency, State};
 use crate::settings::BadSettings;
 
 mod serve;
@@ -218,14 +218,24 @@ impl Level {
             frames: cache.residency().capacity(),
         };
         let coordinator = coordinator::make(of.coordinator, &below)?;
-        Ok(Self {
+        Ok(Self::of(cache, prefetcher, coordinator, of.requests))
+    }
+
+    /// Of these parts.
+    fn of(
+        cache: Cache,
+        prefetcher: Box<dyn Prefetcher>,
+        coordinator: Box<dyn Coordinator>,
+        most_requests: u32,
+    ) -> Self {
+        Self {
             manners: coordinator.manners(),
             waiters: Waiters::new(cache.residency().frame_ids()),
             cache,
             prefetcher,
             coordinator,
             requests: Slab::default(),
-            most_requests: of.requests,
+            most_requests,
             fetches: Slab::default(),
             out: VecDeque::new(),
             finished: VecDeque::new(),
@@ -233,7 +243,7 @@ impl Level {
             advice: Advice::default(),
             runs: Vec::new(),
             absent: Vec::new(),
-        })
+        }
     }
 
     /// What is in the cache.
@@ -309,7 +319,7 @@ impl Level {
             let frame = self.cache.residency().frame(block);
             let frame = frame.expect("a frame in flight stays");
             match ending {
-                Ending::Done => self.cache.complete(block),
+                Ending::Done => self.cache.complete_frame(frame),
                 Ending::Failed => self.cache.withdraw(block),
             }
             while let Some(request) = self.waiters.pop(frame) {

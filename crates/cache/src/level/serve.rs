@@ -1,7 +1,7 @@
 //! How a request is served: what goes past the cache, what into it, and what is fetched ahead.
 
 use super::{
-    Asked, Evicted, Fetch, FetchId, Goal, Interval, Level, Origin, Pattern, Plan, Purpose,
+    Asked, Evicted, Fetch, FetchId, FrameId, Goal, Interval, Level, Origin, Pattern, Plan, Purpose,
     Residency, Running, State, Verdict,
 };
 use crate::coordinator::{EmptyNative, ReadmoreAs, SilentHits, SilentUse, Submissions};
@@ -16,18 +16,17 @@ impl Level {
         }
         let found = self.found(direct);
         for block in direct.blocks() {
-            let is_resident = self.cache.residency().is_resident(block);
-            if !is_resident {
+            let Some(frame) = self.cache.residency().frame(block) else {
                 self.read_past(request, block);
                 continue;
-            }
-            self.note_use(block);
+            };
+            self.note_use(frame);
             self.counts.silent_hits += 1;
             let state = match self.manners.silent_hits {
-                SilentHits::Unseen => self.cache.demand_silently(block),
-                SilentHits::Touched => self.cache.demand(block, Pattern::Random),
+                SilentHits::Unseen => self.cache.demand_frame_silently(frame),
+                SilentHits::Touched => self.cache.demand_frame(frame, Pattern::Random),
             };
-            self.deliver(request, block, state);
+            self.deliver(request, frame, state);
         }
         if self.manners.silent_use == SilentUse::Told {
             let seen = Seen {
@@ -123,14 +122,14 @@ impl Level {
 
     /// A block that was asked for.
     fn demand(&mut self, request: u32, block: u64, notes: &[Note]) {
-        if self.cache.residency().is_resident(block) {
-            self.note_use(block);
-            let state = self.cache.demand(block, pattern(block, notes));
-            self.deliver(request, block, state);
-        } else if self.admit(block, Origin::Demand, notes) {
-            self.cache.demand_silently(block);
+        if let Some(frame) = self.cache.residency().frame(block) {
+            self.note_use(frame);
+            let state = self.cache.demand_frame(frame, pattern(block, notes));
+            self.deliver(request, frame, state);
+        } else if let Some(frame) = self.admit(block, Origin::Demand, notes) {
+            self.cache.demand_frame_silently(frame);
             self.extend(request, block, Goal::Frame);
-            self.wait(request, block);
+            self.wait(request, frame);
         } else {
             self.read_past(request, block);
         }
@@ -143,7 +142,7 @@ impl Level {
                 if self.manners.readmore == ReadmoreAs::Demand {
                     self.cache.touch_unused(block, pattern(block, notes));
                 }
-            } else if self.admit(block, Origin::Readmore, notes) {
+            } else if self.admit(block, Origin::Readmore, notes).is_some() {
                 self.counts.readmore += 1;
                 self.extend(request, block, Goal::Ahead);
             } else {
@@ -160,7 +159,7 @@ impl Level {
         prefetch::absent_runs(ahead.blocks, seen, residency, |run| absent.push(run));
         'runs: for run in &absent {
             for block in run.blocks() {
-                if !self.admit(block, Origin::Prefetch, notes) {
+                if self.admit(block, Origin::Prefetch, notes).is_none() {
                     break 'runs;
                 }
                 self.counts.prefetched += 1;
@@ -202,17 +201,16 @@ impl Level {
     }
 
     /// The block was found: it can be had at once, or has to be waited for.
-    fn deliver(&mut self, request: u32, block: u64, state: State) {
+    fn deliver(&mut self, request: u32, frame: FrameId, state: State) {
         if state == State::InFlight {
             self.counts.hits_in_flight += 1;
-            self.wait(request, block);
+            self.wait(request, frame);
         } else {
             self.counts.hits += 1;
         }
     }
 
-    fn wait(&mut self, request: u32, block: u64) {
-        let frame = self.cache.residency().frame(block).expect("resident");
+    fn wait(&mut self, request: u32, frame: FrameId) {
         self.waiters.push(frame, request);
         let open = self
             .requests
@@ -222,26 +220,24 @@ impl Level {
     }
 
     /// A block that was fetched ahead is used for the first time.
-    fn note_use(&mut self, block: u64) {
+    fn note_use(&mut self, frame: FrameId) {
         let residency = self.cache.residency();
-        let frame = residency.frame(block).expect("resident");
         let is_ahead = residency.origin(frame) != Origin::Demand;
         self.counts.ahead_used += u64::from(is_ahead && !residency.is_used(frame));
     }
 
-    /// Gives the block a frame; says whether there was one.
-    fn admit(&mut self, block: u64, origin: Origin, notes: &[Note]) -> bool {
+    /// Gives the block a frame, if there is one.
+    fn admit(&mut self, block: u64, origin: Origin, notes: &[Note]) -> Option<FrameId> {
         let prefetcher = &mut self.prefetcher;
         let ask = |residency: &Residency, frame| -> Verdict {
             prefetcher.on_evict(residency.block(frame))
         };
-        let Ok(evicted) = self.cache.admit(block, origin, pattern(block, notes), ask) else {
-            return false;
-        };
-        if let Some(evicted) = evicted {
+        let pattern = pattern(block, notes);
+        let admitted = self.cache.admit_frame(block, origin, pattern, ask).ok()?;
+        if let Some(evicted) = admitted.evicted {
             self.note_eviction(&evicted);
         }
-        true
+        Some(admitted.frame)
     }
 
     fn note_eviction(&mut self, evicted: &Evicted) {

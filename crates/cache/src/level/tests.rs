@@ -1,6 +1,8 @@
 //! Levels as their users see them: vectors of the specification, and what holds for every
 //! composition.
 
+mod parts;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use block::{Direction, Instant, RequestId};
@@ -226,8 +228,11 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// A line of a table for each level.
-fn lines() -> impl Strategy<Value = Vec<(usize, usize, usize, u64)>> {
+/// A line of each table, and a capacity.
+type Lines = (usize, usize, usize, u64);
+
+/// Some for each level.
+fn lines() -> impl Strategy<Value = Vec<Lines>> {
     let line = (
         0..replacement::ALL.len(),
         0..prefetch::ALL.len(),
@@ -247,18 +252,17 @@ struct Run {
 }
 
 impl Run {
-    fn new(lines: &[(usize, usize, usize, u64)]) -> Self {
-        let level =
-            |&(replacement, prefetch, coordinator, capacity): &(usize, usize, usize, u64)| {
-                let of = Composition {
-                    capacity,
-                    replacement: replacement::ALL[replacement].name,
-                    prefetch: prefetch::ALL[prefetch].name,
-                    coordinator: coordinator::ALL[coordinator].name,
-                    requests: 1 << 16,
-                };
-                Level::new(&of).expect("lines of the tables")
+    fn new(lines: &[Lines]) -> Self {
+        let level = |&(replacement, prefetch, coordinator, capacity): &Lines| {
+            let of = Composition {
+                capacity,
+                replacement: replacement::ALL[replacement].name,
+                prefetch: prefetch::ALL[prefetch].name,
+                coordinator: coordinator::ALL[coordinator].name,
+                requests: 1 << 16,
             };
+            Level::new(&of).expect("lines of the tables")
+        };
         Self {
             stack: Stack::new(lines.iter().map(level).collect()),
             waiting: BTreeSet::new(),

@@ -1,0 +1,314 @@
+//! What a level tells its parts, seen by parts that write it down.
+
+use std::sync::{Arc, Mutex};
+
+use block::{Duration, Instant, RequestId};
+
+use super::{asked, fetched};
+use crate::cache::{Cache, Evicted, FirstTouch, Verdict};
+use crate::coordinator::{
+    Asked, Coordinator, Manners, Plan, Purpose, ReadmoreAs, Sent, SilentHits, SilentUse,
+};
+use crate::interval::Interval;
+use crate::level::{Ending, Level};
+use crate::prefetch::{Advice, Ahead, Mode, Note, Prefetcher, Seen, Waiting};
+use crate::replacement::lru::Lru;
+use crate::replacement::{Memory, Pattern, Replacement, Touch};
+use crate::residency::{FrameId, Needs, Residency};
+
+/// What the parts were told.
+#[derive(Clone, Default)]
+struct Log(Arc<Mutex<Vec<String>>>);
+
+impl Log {
+    fn note(&self, what: String) {
+        self.0.lock().expect("one thread").push(what);
+    }
+
+    fn take(&self) -> Vec<String> {
+        std::mem::take(&mut self.0.lock().expect("one thread"))
+    }
+}
+
+/// LRU that writes down what it is told.
+struct Policy(Lru, Log);
+
+impl Replacement for Policy {
+    fn needs(&self) -> Needs {
+        self.0.needs()
+    }
+
+    fn touch(&mut self, of: &mut Residency, frame: FrameId, touch: Touch, pattern: Pattern) {
+        let block = of.block(frame);
+        self.1.note(format!("touch {block} {touch:?} {pattern:?}"));
+        self.0.touch(of, frame, touch, pattern);
+    }
+
+    fn victim(&mut self, of: &mut Residency, coming: Memory) -> Option<FrameId> {
+        self.0.victim(of, coming)
+    }
+
+    fn evict(&mut self, of: &mut Residency, frame: FrameId) {
+        self.0.evict(of, frame);
+    }
+
+    fn insert(&mut self, of: &mut Residency, frame: FrameId, pattern: Pattern, memory: Memory) {
+        self.1
+            .note(format!("insert {} {pattern:?}", of.block(frame)));
+        self.0.insert(of, frame, pattern, memory);
+    }
+
+    fn refresh(&mut self, of: &mut Residency, frame: FrameId, pattern: Pattern) {
+        self.1
+            .note(format!("refresh {} {pattern:?}", of.block(frame)));
+        self.0.refresh(of, frame, pattern);
+    }
+
+    fn sent(&mut self, of: &mut Residency, frame: FrameId) {
+        self.1.note(format!("sent {}", of.block(frame)));
+    }
+
+    fn withdraw(&mut self, of: &mut Residency, frame: FrameId) {
+        self.0.withdraw(of, frame);
+    }
+
+    fn sequential_miss(&mut self) {
+        self.1.note("sequential miss".to_owned());
+    }
+}
+
+/// Gives the same advice to every request, and a second chance to one block.
+struct Advised(Advice, Option<u64>, Log);
+
+impl Prefetcher for Advised {
+    fn on_request(&mut self, _: &Seen, _: &Residency, advice: &mut Advice) {
+        advice.ahead.extend_from_slice(&self.0.ahead);
+        advice.notes.extend_from_slice(&self.0.notes);
+    }
+
+    fn on_prefetch_complete(&mut self, blocks: Interval, waiting: Waiting) {
+        self.2.note(format!("complete {blocks} {waiting:?}"));
+    }
+
+    fn on_evict(&mut self, block: u64) -> Verdict {
+        match self.1.take_if(|kept| *kept == block) {
+            Some(_) => Verdict::SecondChance,
+            None => Verdict::Evict,
+        }
+    }
+
+    fn on_silent_use(&mut self, seen: &Seen) {
+        self.2
+            .note(format!("silent {} {:?}", seen.blocks, seen.found));
+    }
+}
+
+/// The same plan for every request.
+struct Fixed(Plan, Manners, Log);
+
+impl Coordinator for Fixed {
+    fn plan(&mut self, _: &Asked, _: &Residency) -> Plan {
+        self.0
+    }
+
+    fn manners(&self) -> Manners {
+        self.1
+    }
+
+    fn on_answered(&mut self, asked: &Asked, _: Plan, waited: Duration) {
+        let waited = waited.as_nanos();
+        self.2.note(format!("answered {} {waited}", asked.blocks));
+    }
+
+    fn on_evicted(&mut self, evicted: &Evicted) {
+        let Evicted {
+            block, was_used, ..
+        } = evicted;
+        self.2.note(format!("evicted {block} {was_used}"));
+    }
+}
+
+/// A level of such parts, and what they write.
+fn level(
+    capacity: u32,
+    advice: Advice,
+    kept: Option<u64>,
+    plan: Plan,
+    how: Manners,
+) -> (Level, Log) {
+    let log = Log::default();
+    let policy = Box::new(Policy(Lru::new(), log.clone()));
+    let cache = Cache::of(policy, capacity, FirstTouch::Insertion);
+    let prefetcher = Box::new(Advised(advice, kept, log.clone()));
+    let coordinator = Box::new(Fixed(plan, how, log.clone()));
+    (Level::of(cache, prefetcher, coordinator, 9), log)
+}
+
+fn ahead(first: u64, last: u64, mode: Mode) -> Ahead {
+    Ahead {
+        blocks: Interval::new(first, last),
+        mode,
+    }
+}
+
+fn plan(bypass: u64, readmore: u64) -> Plan {
+    Plan {
+        bypass,
+        readmore,
+        ..Plan::default()
+    }
+}
+
+#[test]
+fn the_replacement_hears_what_the_prefetcher_notes() {
+    let advice = Advice {
+        ahead: vec![ahead(2, 2, Mode::Sync)],
+        notes: vec![
+            Note::SequentialMiss(1),
+            Note::Sequential(Interval::new(1, 2)),
+            Note::Refresh(Interval::new(0, 1)),
+        ],
+    };
+    let (mut level, log) = level(9, advice, None, Plan::default(), Manners::default());
+    fetched(&mut level, 0, 1);
+    let told = [
+        "sequential miss",
+        "insert 0 Random",
+        "insert 1 Sequential",
+        "insert 2 Sequential",
+    ];
+    assert_eq!(log.take()[..4], told);
+    fetched(&mut level, 2, 2);
+    let told = [
+        "sequential miss",
+        "refresh 0 Sequential",
+        "refresh 1 Sequential",
+        "touch 2 First Sequential",
+        "answered [2,2] 0",
+    ];
+    assert_eq!(log.take(), told);
+}
+
+#[test]
+fn the_prefetcher_hears_whether_a_reader_waits_and_how_long_is_told_the_coordinator() {
+    for (reader, waiting) in [(11, "Reader"), (12, "Nobody")] {
+        let advice = Advice {
+            ahead: vec![ahead(11, 12, Mode::Sync)],
+            notes: Vec::new(),
+        };
+        let (mut level, log) = level(9, advice, None, Plan::default(), Manners::default());
+        let at = Instant::from_nanos;
+        level
+            .submit(at(5), RequestId(0), asked(10, 10))
+            .expect("room");
+        let fetch = level.poll().expect("10 to 12");
+        level
+            .submit(at(7), RequestId(1), asked(reader, reader))
+            .expect("room");
+        log.take();
+        level.complete(at(20), fetch.id, Ending::Done);
+        let told = [
+            "answered [10,10] 15".to_owned(),
+            format!("answered [{reader},{reader}] 13"),
+            format!("complete [11,12] {waiting}"),
+        ];
+        assert_eq!(log.take(), told);
+    }
+}
+
+#[test]
+fn an_asynchronous_fetch_is_one_of_its_own_and_none_goes_on_with_what_goes_past() {
+    let advice = Advice {
+        ahead: vec![
+            ahead(2, 3, Mode::Async),
+            ahead(4, 4, Mode::Async),
+            ahead(5, 5, Mode::Sync),
+        ],
+        notes: Vec::new(),
+    };
+    let (mut level, _) = level(9, advice.clone(), None, Plan::default(), Manners::default());
+    let all = fetched(&mut level, 0, 1);
+    let runs = [(0, 1), (2, 3), (4, 5)].map(|(first, last)| Interval::new(first, last));
+    assert!(all.iter().map(|fetch| fetch.0).eq(runs), "{all:?}");
+
+    // Everything past the cache, and behind it what is read more.
+    let (mut level, _) = self::level(9, Advice::default(), None, plan(2, 2), Manners::default());
+    let all = fetched(&mut level, 0, 1);
+    let runs = [(0, 1, Purpose::Demand), (2, 3, Purpose::Prefetch)];
+    let runs = runs.map(|(first, last, purpose)| (Interval::new(first, last), purpose));
+    assert_eq!(all, runs);
+}
+
+#[test]
+fn silent_hits_are_silent_unless_the_coordinator_wants_otherwise() {
+    let told = Manners {
+        silent_hits: SilentHits::Touched,
+        silent_use: SilentUse::Told,
+        ..Manners::default()
+    };
+    for (manners, touches) in [(Manners::default(), 0), (told, 1)] {
+        let advice = Advice::default();
+        let (mut level, log) = level(9, advice, None, plan(1, 1), manners);
+        // 0 goes past, 1 is read more.
+        fetched(&mut level, 0, 0);
+        log.take();
+        fetched(&mut level, 1, 1);
+        let log = log.take();
+        let count = |what: &str| log.iter().filter(|line| line.starts_with(what)).count();
+        assert_eq!(count("touch 1 First"), touches, "{log:?}");
+        assert_eq!(count("silent [1,1] All"), touches, "{log:?}");
+        assert_eq!(level.counts().ahead_used, 1);
+    }
+}
+
+#[test]
+fn what_is_read_more_is_touched_but_not_used() {
+    let gently = Manners {
+        readmore: ReadmoreAs::Prefetch,
+        ..Manners::default()
+    };
+    for (manners, touches) in [(Manners::default(), 1), (gently, 0)] {
+        let (mut level, log) = level(2, Advice::default(), None, plan(0, 1), manners);
+        fetched(&mut level, 0, 0);
+        log.take();
+        // Behind 0 there is 1, which was read more before.
+        fetched(&mut level, 0, 0);
+        let touched = log.take();
+        let touched = touched
+            .iter()
+            .filter(|line| *line == "touch 1 First Random");
+        assert_eq!(touched.count(), touches);
+        // 5 and 6 come, 0 was delivered, 1 never.
+        fetched(&mut level, 5, 5);
+        let log = log.take();
+        assert!(log.contains(&"evicted 0 true".to_owned()), "{log:?}");
+        assert!(log.contains(&"evicted 1 false".to_owned()), "{log:?}");
+        assert_eq!(level.counts().ahead_evicted_unused, 1);
+    }
+}
+
+#[test]
+fn what_was_sent_is_marked_and_a_second_chance_is_given() {
+    let marked = Manners {
+        sent: Sent::Marked,
+        ..Manners::default()
+    };
+    let (mut level, log) = level(2, Advice::default(), Some(3), Plan::default(), marked);
+    fetched(&mut level, 3, 4);
+    let sent = ["sent 3", "sent 4", "answered [3,4] 0"];
+    assert_eq!(log.take()[2..], sent);
+    fetched(&mut level, 5, 5);
+    let kept = [
+        "refresh 3 Random",
+        "evicted 4 true",
+        "insert 5 Random",
+        "sent 5",
+        "answered [5,5] 0",
+    ];
+    let mut told = log.take();
+    // The policy hears of 5 before the coordinator hears of 4.
+    told.sort();
+    let mut kept = kept.map(str::to_owned);
+    kept.sort();
+    assert_eq!(told, kept);
+}
