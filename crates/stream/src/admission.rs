@@ -22,8 +22,8 @@
 //! **Whole tracks.** A drive that takes a whole track up at any sector has no rotational latency
 //! over it. If batches are cut at the ends of tracks (all of them then are whole tracks), the
 //! revolution of each batch falls away; in return up to one track stays due for the next round,
-//! so that D is shorter by a track's time at rate r, and a round may be longer by it; and by
-//! another one where a file ends. The form with the smaller share of the head is chosen.
+//! so that D is shorter by a track's time at rate r, and a round may be longer by one track. The
+//! form with the smaller share of the head is chosen.
 
 mod form;
 
@@ -61,6 +61,9 @@ pub struct Rules {
     /// How late the host may notice anything: timers, dispatch, and the time between two reports
     /// of a playout point that moves (ABISS: timer slack and worst dispatch delay).
     pub latency: Duration,
+    /// Rounds are not longer than this, unless their seeks would take too much: a stream that comes
+    /// or comes back waits so long for its first one. Shorter rounds leave less to others.
+    pub longest_round: Duration,
     /// Streams at most; at the bound others are refused.
     pub streams: usize,
 }
@@ -182,11 +185,11 @@ pub struct Admission {
 
 impl Demand {
     /// What of the memory is not for the disk's sake: the application's part, what the host may
-    /// notice late (when reading on and when asking for more), and two pages that are only partly
-    /// wanted.
+    /// notice late (when reading on and when asking for more), and three pages of which only
+    /// parts count: the first one, the last one, and the one that is not yet due.
     pub fn own_part(&self, latency: Duration) -> u64 {
         let late = self.rate.bytes_until(latency);
-        let parts = [self.application, late, late, self.page, self.page];
+        let parts = [self.application, late, late, self.page.saturating_mul(3)];
         parts.into_iter().fold(0, u64::saturating_add)
     }
 }

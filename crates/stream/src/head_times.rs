@@ -43,14 +43,19 @@ pub struct Zone {
 pub struct WholeTracks {
     /// Bytes on the largest one.
     pub bytes: u64,
-    /// One of them at worst, the change to it included.
+    /// One of them at worst, or a part of one: the change to it included.
     pub time: Duration,
+    /// What reading or writing them keeps up on the slowest ones.
+    pub sustained: Rate,
 }
 
 /// Where blocks are on the disk, as far as rounds need to know.
 pub trait Tracks {
     /// The cylinder of a block: rounds sweep in their order.
     fn cylinder(&self, lba: Lba) -> u32;
+
+    /// The first block of the track of `lba`.
+    fn track_start(&self, lba: Lba) -> Lba;
 
     /// The first block after `lba` that is on another track.
     fn track_end(&self, lba: Lba) -> Lba;

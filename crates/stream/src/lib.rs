@@ -13,13 +13,17 @@
 //! | admission | whether the sum of all streams' worst head times fits |
 
 pub mod admission;
+pub mod credit;
 pub mod head_times;
 pub mod location;
+pub mod playout;
 pub mod quota;
 pub mod rate;
 pub mod rounds;
+pub mod streams;
 
 pub use head_times::{HeadTimes, SeekBound, Tracks, WholeTracks, Zone};
 pub use location::{LocationMap, Piece};
 pub use rate::Rate;
 pub use rounds::Rounds;
+pub use streams::Streams;

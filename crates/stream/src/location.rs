@@ -165,6 +165,19 @@ impl LocationMap {
         most as u64
     }
 
+    /// How many pieces lie in `from..to`, whole or in part.
+    pub fn pieces_in(&self, from: u64, to: u64) -> u64 {
+        if from >= to {
+            return 0;
+        }
+        let after = |at: u64| {
+            self.pieces
+                .partition_point(|piece| piece.end(self.block) <= at)
+        };
+        let begun = self.pieces.partition_point(|piece| piece.offset < to);
+        begun.saturating_sub(after(from)) as u64
+    }
+
     /// How this differs from `before`.
     pub fn change(&self, before: &LocationMap) -> Change {
         let common = self.length.min(before.length);
@@ -315,6 +328,11 @@ mod tests {
                 let first = map.first_in(from, from + window);
                 let first = first.map(|piece| (piece.extent.start().0, piece.extent.length().0));
                 prop_assert_eq!(first, runs(from, from + window).first().copied());
+            }
+            for from in 0..bytes {
+                let pieces = runs(from, from + window).len() as u64;
+                prop_assert_eq!(map.pieces_in(from, from + window), pieces);
+                prop_assert_eq!(map.pieces_in(from, from), 0);
             }
             let most = (0..bytes).map(|from| runs(from, from + window).len()).max();
             prop_assert_eq!(map.most_pieces(window), most.unwrap_or(0) as u64);

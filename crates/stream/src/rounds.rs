@@ -9,7 +9,7 @@
 //!
 //! A group is what was frozen at once: one sorted sweep, whose deadline is the earliest of its
 //! batches. W is a sweep's worst case from a head that is anywhere, over the batches that still
-//! wait. A command is safe if after its worst case all groups, back to back in the order of their
+//! wait, and what may befall a round besides. A command is safe if after its worst case all groups, back to back in the order of their
 //! deadlines, and the one that is to be frozen next, still end in time.
 //!
 //! Batches that were given to the drive are not counted any more: `now` is then the moment at
@@ -121,6 +121,11 @@ impl Rounds {
         self.groups.len()
     }
 
+    /// Whether nothing waits: the last of them may be at the drive.
+    pub fn is_idle(&self) -> bool {
+        self.groups.iter().all(|group| group.waiting == 0)
+    }
+
     /// Freezes the batches into a group, and says of each where it is. At the bound of groups
     /// ([`Rounds::is_open`]) nothing is frozen.
     pub fn freeze(&mut self, batches: &[Batch], mut placed: impl FnMut(u64, Slot)) {
@@ -206,6 +211,11 @@ impl Rounds {
         self.groups.first().map(|group| group.deadline)
     }
 
+    /// The latest deadline of what waits or is at the drive.
+    pub fn last_deadline(&self) -> Option<Instant> {
+        self.groups.last().map(|group| group.deadline)
+    }
+
     /// A batch was given to the drive.
     pub fn taken(&mut self, slot: Slot) {
         let Some(group) = self.group(slot) else {
@@ -267,7 +277,7 @@ impl Rounds {
             if waiting == 0 {
                 continue;
             }
-            end = end + work + self.times.sweep(waiting);
+            end = end + self.times.stall + work + self.times.sweep(waiting);
             if end > group.deadline {
                 return false;
             }

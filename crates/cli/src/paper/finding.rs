@@ -90,12 +90,7 @@ impl Finding {
     }
 
     /// Of a claim with several figures.
-    pub fn several(
-        id: &'static str,
-        mode: Mode,
-        ours: &[(&str, f64)],
-        note: String,
-    ) -> Finding {
+    pub fn several(id: &'static str, mode: Mode, ours: &[(&str, f64)], note: String) -> Finding {
         let figure = |&(name, value): &(&str, f64)| Measured {
             name: Some(name.to_owned()),
             value,

@@ -4,7 +4,7 @@ use block::Duration;
 
 use super::{Cutting, Demand, Plan, Rules};
 use crate::head_times::{WholeTracks, Zone};
-use crate::rate::{Rate, SECOND};
+use crate::rate::SECOND;
 
 /// What streams add up to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -86,6 +86,8 @@ impl Form {
         if round == 0 || fits < u128::from(self.fixed.as_nanos()) * u128::from(SECOND) {
             return None;
         }
+        let shortest = share(self.fixed.as_nanos(), SECOND, left)?.saturating_add(1);
+        let round = round.min(rules.longest_round.as_nanos().max(shortest));
         let transfer = share(round, self.load, SECOND)?.saturating_add(1);
         let taken = share(self.fixed.as_nanos(), SECOND, round)?;
         Some(Plan {
@@ -108,6 +110,13 @@ impl Form {
 }
 
 impl Demand {
+    /// The same demand with memory that lasts so long beyond the application's part.
+    pub fn lasting(self, length: Duration, latency: Duration) -> Demand {
+        let memory = self.own_part(latency);
+        let memory = memory.saturating_add(self.rate.bytes_until(length));
+        Demand { memory, ..self }
+    }
+
     /// D: how long a full buffer lasts beyond the application's part.
     fn lasts(&self, latency: Duration) -> Duration {
         let rest = self.memory.saturating_sub(self.own_part(latency));
@@ -118,10 +127,6 @@ impl Demand {
     pub(super) fn part(&self, rules: &Rules) -> Part {
         let Zone { sustained, tracks } = self.zone;
         let lasts = self.lasts(rules.latency);
-        let whole = tracks.map(|WholeTracks { bytes, time }| {
-            let rate = bytes.saturating_mul(SECOND) / time.as_nanos().max(1);
-            (self.rate.at_most(bytes), time, Rate::new(rate))
-        });
         let mut sums = Sums {
             streams: 1,
             extents: self.extents,
@@ -129,7 +134,12 @@ impl Demand {
             pages: sustained.at_most(self.page) * self.extents,
             ..Sums::default()
         };
-        let Some((waits, time, Some(rate))) = whole else {
+        let Some(WholeTracks {
+            bytes,
+            time,
+            sustained: cut,
+        }) = tracks
+        else {
             sums.uncut = 1;
             return Part {
                 sums,
@@ -137,13 +147,13 @@ impl Demand {
                 lasts_cut: Duration::ZERO,
             };
         };
-        sums.load_cut = self.rate.share_of(rate);
+        sums.load_cut = self.rate.share_of(cut);
         sums.partial = time * 2 * self.extents.saturating_sub(1);
-        sums.peak = time * 2;
+        sums.peak = time;
         Part {
             sums,
             lasts,
-            lasts_cut: lasts.saturating_sub(waits),
+            lasts_cut: lasts.saturating_sub(self.rate.at_most(bytes)),
         }
     }
 }

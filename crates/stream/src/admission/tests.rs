@@ -31,6 +31,7 @@ fn rules() -> Rules {
     Rules {
         foreground_permille: 0,
         latency: Duration::ZERO,
+        longest_round: Duration::from_secs(3_600),
         streams: 1_000,
     }
 }
@@ -49,15 +50,18 @@ fn demand(bytes: u64, memory: u64) -> Demand {
     }
 }
 
-const TRACKS: WholeTracks = WholeTracks {
-    bytes: 850_000,
-    time: Duration::from_micros(8_700),
-};
+fn tracks() -> WholeTracks {
+    WholeTracks {
+        bytes: 850_000,
+        time: Duration::from_micros(8_700),
+        sustained: rate(97_000_000),
+    }
+}
 
 fn cut(demand: Demand) -> Demand {
     Demand {
         zone: Zone {
-            tracks: Some(TRACKS),
+            tracks: Some(tracks()),
             ..demand.zone
         },
         ..demand
@@ -84,7 +88,7 @@ fn the_form_is_that_of_the_specification() {
         let accesses = n * (seconds(times.access()) + page);
         let p = accesses + seconds(times.sweep(n as u64));
         let fg = seconds(times.foreground_worst());
-        let (d, u) = ((2e6 - 8192.0) / 1e6, n * 1e6 / 1e8);
+        let (d, u) = ((2e6 - 12_288.0) / 1e6, n * 1e6 / 1e8);
         d >= p * (1.0 + u) / (1.0 - f - u) + p + fg
     };
     for permille in [0, 300, 500] {
@@ -139,10 +143,10 @@ fn what_cannot_be_is_refused_with_its_reason() {
     let small = small.expect_err("less than one read");
     let expected = Reason::BufferTooSmall {
         memory: 8_192,
-        least: 8_192,
+        least: 12_288,
     };
     assert_eq!((small.reason, small.largest_rate), (expected, None));
-    assert!(small.least_memory.is_some_and(|least| least > 8_192));
+    assert!(small.least_memory.is_some_and(|least| least > 12_288));
 
     let short = admission.admit(&demand(1_000_000, 20_000));
     let short = short.expect_err("twelve milliseconds");

@@ -89,6 +89,19 @@ fn a_sweep_begins_at_its_nearer_end_and_goes_on() {
 }
 
 #[test]
+fn what_may_befall_a_round_is_kept_free() {
+    let stalling = HeadTimes {
+        stall: millis(30),
+        ..times()
+    };
+    let mut rounds = Rounds::new(stalling);
+    rounds.freeze(&[batch(1, 0, 100)], |_, _| {});
+    let slack = millis(100 - 30 - 10).saturating_sub(times().sweep(1));
+    assert!(rounds.safe(at(0), slack));
+    assert!(!rounds.safe(at(0), slack + Duration::from_nanos(1)));
+}
+
+#[test]
 fn the_group_to_come_counts() {
     let mut rounds = Rounds::new(times());
     let plan = Plan {

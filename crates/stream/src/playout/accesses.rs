@@ -1,0 +1,327 @@
+//! What applications do: move their playout points, read, write, close; and what ends.
+
+use block::{Direction, Instant};
+
+use super::{
+    AccessId, Answering, Ended, FAILED, NotTaken, Playout, Served, Standing, Tail, Under, Urgency,
+    Use, WAITING, Waiting,
+};
+use crate::location::{Change, LocationMap};
+
+impl Playout {
+    /// The application's playout point is at `point` now.
+    pub fn position(&mut self, point: u64) {
+        if self.terms.direction == Direction::Write {
+            return;
+        }
+        if point < self.base || point > self.edge {
+            self.jump(point);
+        }
+        self.point = point;
+        if self.standing == Standing::Filling {
+            self.base = self.page_of(point);
+        }
+    }
+
+    /// Reads `length` bytes from `from`.
+    pub fn read(
+        &mut self,
+        now: Instant,
+        access: AccessId,
+        from: u64,
+        length: u64,
+    ) -> Result<(), NotTaken> {
+        if self.terms.direction == Direction::Write {
+            return Err(NotTaken::Direction);
+        }
+        let to = from.saturating_add(length).min(self.map.length());
+        if to <= from {
+            self.answers.push_back((access, Served::PastEnd));
+            return Ok(());
+        }
+        self.check_size(to - self.page_of(from))?;
+        if from < self.base || to > self.edge {
+            if self.waiting.len() >= WAITING {
+                return Err(NotTaken::Full { limit: WAITING });
+            }
+            // While it fills, the edge is on its way here.
+            let filling = self.standing == Standing::Filling;
+            if !filling || from < self.base || to > self.base.saturating_add(self.memory()) {
+                self.jump(from);
+            }
+        }
+        match self.present(from, to) {
+            Some(served) => self.answers.push_back((access, served)),
+            None if self.waiting.len() >= WAITING => {
+                return Err(NotTaken::Full { limit: WAITING });
+            }
+            None => self.waiting.push_back(Waiting {
+                access,
+                from,
+                to,
+                since: now,
+            }),
+        }
+        Ok(())
+    }
+
+    /// Writes `length` bytes from `from`.
+    pub fn write(
+        &mut self,
+        now: Instant,
+        access: AccessId,
+        from: u64,
+        length: u64,
+    ) -> Result<(), NotTaken> {
+        if self.terms.direction == Direction::Read {
+            return Err(NotTaken::Direction);
+        }
+        let page = self.terms.demand.page;
+        if !from.is_multiple_of(page) || !length.is_multiple_of(page) || length == 0 {
+            return Err(NotTaken::NotWholePages {
+                offset: from,
+                length,
+                page,
+            });
+        }
+        let last = self.waiting.back().map_or(self.point, |last| last.to);
+        let expected = last.max(self.point);
+        if from != expected {
+            return Err(NotTaken::NotSequential {
+                offset: from,
+                expected,
+            });
+        }
+        self.check_size(length)?;
+        let to = from.saturating_add(length);
+        self.check_allocated(from, to)?;
+        if self.waiting.len() >= WAITING {
+            return Err(NotTaken::Full { limit: WAITING });
+        }
+        self.waiting.push_back(Waiting {
+            access,
+            from,
+            to,
+            since: now,
+        });
+        self.make_room(now);
+        if self.point < to && self.standing == Standing::Serving {
+            self.standing = Standing::Behind;
+        }
+        Ok(())
+    }
+
+    /// Takes waiting writes into the buffer as far as there is room, and answers those that can be.
+    fn make_room(&mut self, now: Instant) {
+        let full = self.drained().saturating_add(self.memory());
+        for waiting in &self.waiting {
+            if waiting.to > full {
+                break;
+            }
+            self.point = self.point.max(waiting.to);
+        }
+        let done = match self.terms.answer {
+            Answering::Buffered => self.point,
+            Answering::Durable => self.drained(),
+        };
+        while let Some(&waiting) = self.waiting.front().filter(|waiting| waiting.to <= done) {
+            self.waiting.pop_front();
+            let failed = self.failed.iter();
+            let failed = failed.filter(|range| range.0 < waiting.to && waiting.from < range.1);
+            let served = match (failed.count(), waiting.since == now) {
+                (1.., _) => Served::Failed,
+                (0, true) => Served::Memory,
+                (0, false) => Served::Waited(waiting.since),
+            };
+            self.answers.push_back((waiting.access, served));
+        }
+    }
+
+    fn check_size(&self, length: u64) -> Result<(), NotTaken> {
+        let buffer = self.memory();
+        if length <= buffer {
+            return Ok(());
+        }
+        Err(NotTaken::LargerThanBuffer { length, buffer })
+    }
+
+    fn check_allocated(&self, from: u64, to: u64) -> Result<(), NotTaken> {
+        let mut at = from;
+        while at < to {
+            match self.map.first_in(at, to) {
+                Some(piece) if piece.offset <= at => at = piece.end(self.map.block()),
+                _ => return Err(NotTaken::NotAllocated { offset: at }),
+            }
+        }
+        Ok(())
+    }
+
+    /// How a range of the buffer can be read: not yet, if `None`.
+    fn present(&self, from: u64, to: u64) -> Option<Served> {
+        let overlaps = |range: (u64, u64)| range.0 < to && from < range.1;
+        if from < self.base || to > self.edge {
+            return None;
+        }
+        let missing = self.under.iter();
+        let mut missing = missing.filter(|under| under.use_ == Use::Wanted);
+        if missing.any(|under| overlaps((under.from, under.to))) {
+            return None;
+        }
+        let failed = self.failed.iter().any(|&range| overlaps(range));
+        Some(if failed {
+            Served::Failed
+        } else {
+            Served::Memory
+        })
+    }
+
+    /// The application has left the buffer: the scheduler's playout point goes there, and the
+    /// buffer fills again at best effort. What is in it and still of use stays.
+    fn jump(&mut self, to: u64) {
+        self.standing = Standing::Filling;
+        let base = self.page_of(to);
+        self.point = to;
+        if base < self.base || base > self.edge {
+            self.edge = base;
+            for under in &mut self.under {
+                under.use_ = Use::Stale;
+            }
+            self.failed.clear();
+        }
+        self.base = base;
+        let end = base.saturating_add(self.memory());
+        let answers = &mut self.answers;
+        self.waiting.retain(|wait| {
+            let inside = base <= wait.from && wait.to <= end;
+            if !inside {
+                answers.push_back((wait.access, Served::Elsewhere));
+            }
+            inside
+        });
+    }
+
+    /// The transfers that somebody waits for and that were asked for at best effort; they are
+    /// marked as raised.
+    pub fn raise(&mut self) -> Option<u64> {
+        let waiting = &self.waiting;
+        let wanted = |under: &&mut Under| {
+            under.urgency == Urgency::Filling
+                && under.use_ == Use::Wanted
+                && waiting
+                    .iter()
+                    .any(|w| w.from < under.to && under.from < w.to)
+        };
+        let under = self.under.iter_mut().find(wanted)?;
+        under.urgency = Urgency::Wanted;
+        Some(under.key)
+    }
+
+    /// A transfer has ended.
+    pub fn ended(&mut self, now: Instant, under: Under, outcome: Ended) {
+        self.under.retain(|other| other.key != under.key);
+        if under.use_ == Use::Stale && self.terms.direction == Direction::Read {
+            return;
+        }
+        if outcome == Ended::Failed && under.use_ == Use::Wanted {
+            self.fail(under.from, under.to);
+        }
+        match self.terms.direction {
+            Direction::Read => self.answer_readers(),
+            Direction::Write => {
+                self.make_room(now);
+                if self.waiting.is_empty() && self.standing == Standing::Behind {
+                    self.standing = Standing::Serving;
+                }
+                let drained = self.drained();
+                self.failed.retain(|range| range.1 > drained);
+            }
+        }
+    }
+
+    fn fail(&mut self, from: u64, to: u64) {
+        let (low, high) = self.window();
+        self.failed.retain(|range| range.1 > low && range.0 < high);
+        if self.failed.len() >= FAILED
+            && let Some(last) = self.failed.last_mut()
+        {
+            *last = (last.0.min(from), last.1.max(to));
+            return;
+        }
+        self.failed.push((from, to));
+    }
+
+    /// Answers reads that wait for nothing any more.
+    pub fn answer_readers(&mut self) {
+        let mut waiting = std::mem::take(&mut self.waiting);
+        waiting.retain(|wait| {
+            let to = wait.to.min(self.map.length());
+            let served = match self.present(wait.from, to) {
+                _ if to <= wait.from => Some(Served::PastEnd),
+                Some(Served::Memory) => Some(Served::Waited(wait.since)),
+                other => other,
+            };
+            if let Some(served) = served {
+                self.answers.push_back((wait.access, served));
+            }
+            served.is_none()
+        });
+        self.waiting = waiting;
+    }
+
+    /// Everybody who waits is told that the stream is closed.
+    pub fn close(&mut self) {
+        self.tail = Tail::Due;
+        for wait in self.waiting.drain(..) {
+            // What the buffer has of a write will be on the media.
+            self.answers.push_back((wait.access, Served::Closed));
+        }
+        if self.terms.direction == Direction::Read {
+            self.edge = self.base;
+            for under in &mut self.under {
+                under.use_ = Use::Stale;
+            }
+        }
+    }
+
+    /// The file is where `map` says from now on.
+    pub fn refresh(&mut self, map: LocationMap) -> Change {
+        let change = map.change(&self.map);
+        self.map = map;
+        match change {
+            Change::Moved(at) | Change::Punched(at) if at < self.edge => self.forget(),
+            Change::Shrunk => {
+                let end = self.end();
+                self.edge = self.edge.min(end).max(self.base.min(end));
+                for under in &mut self.under {
+                    if under.from >= end {
+                        under.use_ = Use::Stale;
+                    }
+                }
+                self.answer_readers();
+            }
+            _ => {}
+        }
+        change
+    }
+
+    /// Nothing of the buffer is known to be right any more: a reader's fills again from where the
+    /// application is, a writer's is written once more.
+    fn forget(&mut self) {
+        match self.terms.direction {
+            Direction::Read => {
+                self.edge = self.base;
+                self.jump(self.point);
+            }
+            // What is under way goes to blocks that are not the file's any more: once again, at its
+            // rate, so that it is no burst.
+            Direction::Write => {
+                self.edge = self.drained();
+                self.base = self.edge;
+            }
+        }
+        for under in &mut self.under {
+            under.use_ = Use::Stale;
+        }
+        self.failed.clear();
+    }
+}

@@ -1,0 +1,183 @@
+//! What the disk is to do: filling at best effort, and batches.
+
+use block::{Direction, Duration, Extent, Instant, Sectors};
+
+use super::{Due, FILLS, Playout, Standing, Tail, Under, Urgency, Use};
+use crate::admission::{Cutting, Demand};
+use crate::credit::Credit;
+use crate::head_times::Tracks;
+use crate::location::Piece;
+
+impl Playout {
+    /// The next best-effort read of a filling buffer.
+    pub fn next_fill(&mut self) -> Option<(Piece, u64, u64)> {
+        if self.standing != Standing::Filling || self.terms.direction == Direction::Write {
+            return None;
+        }
+        let fills = self.under.iter().filter(|u| u.use_ == Use::Wanted);
+        if fills.count() >= FILLS {
+            return None;
+        }
+        let target = self.base.saturating_add(self.memory()).min(self.end());
+        let to = target.min(self.edge.saturating_add(self.terms.fill));
+        let (piece, from, to) = self.next_piece(self.edge, to)?;
+        self.edge = to;
+        Some((piece, from, to))
+    }
+
+    /// The first piece of a range on the disk, with the bytes of the file that it holds; holes
+    /// before it are in the buffer from now on.
+    fn next_piece(&mut self, from: u64, to: u64) -> Option<(Piece, u64, u64)> {
+        if from >= to {
+            return None;
+        }
+        let Some(piece) = self.map.first_in(from, to) else {
+            self.edge = self.edge.max(to);
+            return None;
+        };
+        let from = from.max(piece.offset);
+        Some((piece, from, piece.end(self.map.block()).min(to)))
+    }
+
+    /// What a frozen buffer is due now: whole pages, by what its playout point has moved.
+    pub fn freeze(
+        &mut self,
+        now: Instant,
+        cutting: Cutting,
+        tracks: &impl Tracks,
+        due: &mut Vec<Due>,
+    ) {
+        let before = self.edge;
+        let page = self.terms.demand.page;
+        let owed = self.credit.accrue(now);
+        let goal = self.page_of(self.point);
+        let moves = goal.saturating_sub(self.base).min(owed - owed % page);
+        self.base += moves;
+        self.credit.spend(moves);
+        let target = match self.terms.direction {
+            Direction::Read => (self.base.saturating_add(self.memory())).min(self.end()),
+            Direction::Write => self.base,
+        };
+        let first = due.len();
+        let deadline = self.deadline(now, before);
+        while let Some((piece, from, to)) = self.next_piece(self.edge, target) {
+            self.edge = to;
+            due.push(Due {
+                piece,
+                from,
+                to,
+                deadline,
+            });
+        }
+        if cutting == Cutting::Tracks {
+            self.cut(tracks, first, due);
+        }
+    }
+
+    /// Takes back what the last piece of a batch has beyond the end of a track.
+    ///
+    /// The rest of a file's last track has a round of its own: it takes as long as a whole track,
+    /// and a round has room for one more than is due, not for two. Where extents end within a
+    /// window, parts of tracks are counted with them.
+    fn cut(&mut self, tracks: &impl Tracks, first: usize, due: &mut Vec<Due>) {
+        let alone = due.len() == first + 1;
+        let Some(last) = due.get_mut(first..).and_then(|due| due.last_mut()) else {
+            return;
+        };
+        let end = last.piece.extent.end();
+        if tracks.track_end(last.piece.extent.last()) == end {
+            return;
+        }
+        let extent = self.map.first_in(last.from, u64::MAX);
+        let extent_ends = extent.is_none_or(|whole| whole.extent.end() == end);
+        if extent_ends && self.terms.demand.extents > 1 {
+            return;
+        }
+        let start = last.piece.extent.start();
+        let track = tracks.track_start(last.piece.extent.last());
+        let inside = track.0.checked_sub(start.0);
+        match Extent::new(start, Sectors(inside.unwrap_or(0))) {
+            Ok(extent) => {
+                last.piece.extent = extent;
+                last.to = last.piece.offset + extent.length().0 * self.map.block();
+                self.edge = last.to;
+            }
+            // It lies on one track.
+            Err(_) if alone && (extent_ends || self.is_last(last.to)) => {}
+            Err(_) => {
+                self.edge = last.from;
+                due.pop();
+            }
+        }
+    }
+
+    /// Whether nothing will come after this byte.
+    fn is_last(&self, to: u64) -> bool {
+        match self.terms.direction {
+            Direction::Read => to >= self.map.length(),
+            Direction::Write => self.tail == Tail::Due && to >= self.page_of(self.point),
+        }
+    }
+
+    /// When the first byte after `edge` is needed, if the application goes on at its rate: in a
+    /// reader's buffer it is read then, in a writer's its room is.
+    fn deadline(&self, now: Instant, edge: u64) -> Instant {
+        let Demand {
+            rate,
+            application,
+            page,
+            ..
+        } = self.terms.demand;
+        let reach = match self.terms.direction {
+            Direction::Read => edge,
+            Direction::Write => edge.saturating_add(self.memory()),
+        };
+        let ahead = reach.saturating_sub(self.base);
+        let ahead = ahead.saturating_sub(application.saturating_add(page));
+        let lasts = rate.at_least(ahead).saturating_sub(self.terms.latency);
+        now + lasts
+    }
+
+    /// Whether the guarantee may hold from this freezing on: what a full buffer lacks is no more
+    /// than one round brings, in no more pieces. It is then needed no sooner than a round's batch.
+    pub fn is_ready(&self, round: Duration) -> bool {
+        if self.terms.direction == Direction::Write {
+            return true;
+        }
+        let Demand { rate, extents, .. } = self.terms.demand;
+        let full = self.base.saturating_add(self.memory());
+        let target = full.min(self.end());
+        let under = self.under.iter().filter(|u| u.use_ == Use::Wanted);
+        let (pieces, first) = under.fold((0, target), |(pieces, first), under| {
+            (pieces + 1, first.min(under.from))
+        });
+        let first = first.min(self.edge);
+        let pieces = pieces + self.map.pieces_in(self.edge, target);
+        first >= target || (full - first <= rate.bytes_within(round) && pieces <= extents)
+    }
+
+    /// The guarantee holds from now on; its terms begin anew. Answers when what is under way has to
+    /// be there.
+    pub fn begin(&mut self, now: Instant) -> Instant {
+        self.standing = Standing::Serving;
+        let Demand { rate, page, .. } = self.terms.demand;
+        self.credit = Credit::new(now, rate, self.terms.latency, page);
+        let first = self.under.iter().filter(|u| u.use_ == Use::Wanted);
+        let first = first.map(|under| under.from).min();
+        self.deadline(now, first.unwrap_or(self.edge))
+    }
+
+    /// What is under way at best effort is due by `deadline` from now on.
+    pub fn raise_all(&mut self, deadline: Instant) -> impl Iterator<Item = &Under> {
+        let best_effort = self.under.iter_mut().filter(|under| {
+            under.use_ == Use::Wanted && !matches!(under.urgency, Urgency::Batch { .. })
+        });
+        best_effort.map(move |under| {
+            under.urgency = Urgency::Batch {
+                deadline,
+                slot: None,
+            };
+            &*under
+        })
+    }
+}

@@ -1,0 +1,482 @@
+//! All streams of a disk: the service as one state machine.
+//!
+//! Inputs: [`attach`](Streams::attach), [`position`](Streams::position), [`read`](Streams::read),
+//! [`write`](Streams::write), [`refresh`](Streams::refresh), [`close`](Streams::close),
+//! [`started`](Streams::started), [`complete`](Streams::complete). Outputs, to be asked for after
+//! each input and at the wakeup until they are `None`: [`poll`](Streams::poll),
+//! [`poll_answer`](Streams::poll_answer), then [`next_wakeup`](Streams::next_wakeup). What may be
+//! served beside them is asked of [`rounds`](Streams::rounds).
+
+mod filling;
+mod freezing;
+mod orders;
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use block::{Class, Direction, Instant, Status};
+
+use crate::admission::{Admission, Demand, Grant, Held, Reason, Refusal, Rules};
+use crate::head_times::{HeadTimes, Tracks, Zone};
+use crate::location::{Change, LocationMap};
+use crate::playout::{
+    AccessId, Answering, Due, Ended, NotTaken, Playout, Standing, Terms, Under, Urgency, Use,
+};
+use crate::quota::{Claim, Quotas, Taken};
+use crate::rate::Rate;
+use crate::rounds::{Batch, Rounds};
+pub use orders::{
+    Answer, Attach, Attached, Notice, Order, Settings, StreamId, Transfer, TransferId,
+};
+
+/// The streams of a disk.
+#[derive(Debug)]
+pub struct Streams<T> {
+    admission: Admission,
+    quotas: Quotas,
+    rounds: Rounds,
+    tracks: T,
+    settings: Settings,
+    table: BTreeMap<StreamId, Stream>,
+    transfers: BTreeMap<TransferId, StreamId>,
+    /// Those whose buffers may want to be filled.
+    filling: BTreeSet<StreamId>,
+    /// Which of them was given a turn last.
+    filled: StreamId,
+    orders: VecDeque<Order>,
+    answers: VecDeque<Answer>,
+    clock: Clock,
+    named: u64,
+    late: u64,
+    /// Kept for their memory.
+    due: Vec<Due>,
+    batches: Vec<Batch>,
+}
+
+#[derive(Debug)]
+struct Stream {
+    playout: Playout,
+    held: Option<Held>,
+    taken: Option<Taken>,
+    life: Life,
+    told: Standing,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Life {
+    Open,
+    /// Closed by its client; something is under way.
+    Closing,
+}
+
+/// When rounds are.
+#[derive(Clone, Copy, Debug)]
+struct Clock {
+    last: Option<Instant>,
+    next: Option<Instant>,
+    pace: Pace,
+}
+
+/// Whether sweeps may use their slack.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Pace {
+    /// They may.
+    Easy,
+    /// Somebody waits to begin: until no sweep is left over, they may not.
+    Hurried,
+}
+
+impl<T: Tracks> Streams<T> {
+    /// A disk without streams.
+    pub fn new(
+        times: HeadTimes,
+        rules: Rules,
+        quotas: Quotas,
+        settings: Settings,
+        tracks: T,
+    ) -> Self {
+        Streams {
+            rounds: Rounds::new(times.clone()),
+            admission: Admission::new(times, rules),
+            quotas,
+            tracks,
+            settings,
+            table: BTreeMap::new(),
+            transfers: BTreeMap::new(),
+            filling: BTreeSet::new(),
+            filled: StreamId(0),
+            orders: VecDeque::new(),
+            answers: VecDeque::new(),
+            clock: Clock {
+                last: None,
+                next: None,
+                pace: Pace::Easy,
+            },
+            named: 0,
+            late: 0,
+            due: Vec::new(),
+            batches: Vec::new(),
+        }
+    }
+
+    /// The safe set.
+    pub fn rounds(&self) -> &Rounds {
+        &self.rounds
+    }
+
+    /// What was admitted.
+    pub fn admission(&self) -> &Admission {
+        &self.admission
+    }
+
+    /// Batches that came too late so far.
+    pub fn late(&self) -> u64 {
+        self.late
+    }
+
+    /// How a stream stands; none if there is no such stream.
+    pub fn standing(&self, stream: StreamId) -> Option<Standing> {
+        Some(self.table.get(&stream)?.playout.standing)
+    }
+
+    /// The bytes of the file that the caller keeps in memory for a stream, as far as they have
+    /// come: from here to there.
+    pub fn window(&self, stream: StreamId) -> Option<(u64, u64)> {
+        Some(self.table.get(&stream)?.playout.window())
+    }
+
+    /// Grants a stream, or says why not.
+    ///
+    /// # Errors
+    /// The reason, and what would be granted instead.
+    pub fn attach(&mut self, now: Instant, attach: Attach<'_>) -> Result<Attached, Refusal> {
+        self.advance(now);
+        let refused = |reason| Refusal {
+            reason,
+            largest_rate: None,
+            least_memory: None,
+        };
+        let rate = Rate::new(attach.rate).ok_or_else(|| refused(Reason::ZeroRate))?;
+        let demand = self.demand(&attach, rate);
+        let claim = Claim {
+            user: attach.user,
+            name: attach.name,
+            rate,
+            head: self.admission.alone(&demand),
+        };
+        let taken = self.quotas.take(claim);
+        let taken = taken.map_err(|exceeded| refused(exceeded.into()))?;
+        let grant = match self.admission.admit(&demand) {
+            Ok(grant) => grant,
+            Err(refusal) => {
+                self.quotas.give_back(taken);
+                return Err(refusal);
+            }
+        };
+        let Grant {
+            plan,
+            batch,
+            memory,
+            held,
+            ..
+        } = grant;
+        self.named += 1;
+        let stream = StreamId(self.named);
+        let terms = Terms {
+            direction: attach.direction,
+            demand,
+            latency: self.admission.rules().latency,
+            fill: self.settings.fill,
+            answer: attach.answer,
+        };
+        let playout = Playout::new(now, terms, attach.map, attach.start);
+        let entry = Stream {
+            playout,
+            held: Some(held),
+            taken: Some(taken),
+            life: Life::Open,
+            told: Standing::Filling,
+        };
+        self.table.insert(stream, entry);
+        self.filling.insert(stream);
+        self.replan(now);
+        self.settle(now, stream);
+        Ok(Attached {
+            stream,
+            plan,
+            batch,
+            memory,
+        })
+    }
+
+    fn demand(&self, attach: &Attach<'_>, rate: Rate) -> Demand {
+        let tracks = match (attach.direction, attach.answer) {
+            // Who waits for the media would wait for the rest of the track to be written, too.
+            (Direction::Write, Answering::Durable) => None,
+            _ => attach.zone.tracks,
+        };
+        Demand {
+            rate,
+            application: attach.application,
+            memory: attach.memory,
+            zone: Zone {
+                tracks,
+                ..attach.zone
+            },
+            extents: attach.map.most_pieces(attach.memory).max(1),
+            page: self.settings.page,
+        }
+    }
+
+    /// The application's playout point has moved.
+    ///
+    /// # Errors
+    /// If there is no such stream.
+    pub fn position(&mut self, now: Instant, stream: StreamId, point: u64) -> Result<(), NotTaken> {
+        self.with(now, stream, |playout| {
+            playout.position(point);
+            Ok(())
+        })
+    }
+
+    /// The application reads `length` bytes from `from`.
+    ///
+    /// # Errors
+    /// If the access cannot be taken; it is then not answered.
+    pub fn read(
+        &mut self,
+        now: Instant,
+        stream: StreamId,
+        access: AccessId,
+        (from, length): (u64, u64),
+    ) -> Result<(), NotTaken> {
+        self.with(now, stream, |playout| {
+            playout.read(now, access, from, length)
+        })
+    }
+
+    /// The application writes `length` bytes from `from`: whole pages, one after the other.
+    ///
+    /// # Errors
+    /// If the access cannot be taken; it is then not answered.
+    pub fn write(
+        &mut self,
+        now: Instant,
+        stream: StreamId,
+        access: AccessId,
+        (from, length): (u64, u64),
+    ) -> Result<(), NotTaken> {
+        self.with(now, stream, |playout| {
+            playout.write(now, access, from, length)
+        })
+    }
+
+    /// An open stream does something.
+    fn with(
+        &mut self,
+        now: Instant,
+        stream: StreamId,
+        act: impl FnOnce(&mut Playout) -> Result<(), NotTaken>,
+    ) -> Result<(), NotTaken> {
+        self.advance(now);
+        let entry = self.table.get_mut(&stream);
+        let entry = entry.filter(|entry| entry.life == Life::Open);
+        let done = act(&mut entry.ok_or(NotTaken::NoStream)?.playout);
+        self.settle(now, stream);
+        done
+    }
+
+    /// The stream's file has grown, or lies elsewhere; its slowest zone, too. The guarantee goes on
+    /// if it would be granted there.
+    ///
+    /// # Errors
+    /// If there is no such stream.
+    pub fn refresh(
+        &mut self,
+        now: Instant,
+        stream: StreamId,
+        map: LocationMap,
+        zone: Zone,
+    ) -> Result<Change, NotTaken> {
+        self.advance(now);
+        let entry = self.table.get_mut(&stream);
+        let entry = entry.filter(|entry| entry.life == Life::Open);
+        let entry = entry.ok_or(NotTaken::NoStream)?;
+        let demand = Demand {
+            zone: Zone {
+                tracks: zone
+                    .tracks
+                    .filter(|_| entry.playout.terms.demand.zone.tracks.is_some()),
+                ..zone
+            },
+            extents: map.most_pieces(entry.playout.terms.demand.memory).max(1),
+            ..entry.playout.terms.demand
+        };
+        let change = entry.playout.refresh(map);
+        if demand != entry.playout.terms.demand || entry.held.is_none() {
+            if let Some(held) = entry.held.take() {
+                self.admission.release(held);
+            }
+            match self.admission.admit(&demand) {
+                Ok(grant) => {
+                    entry.held = Some(grant.held);
+                    entry.playout.terms.demand = demand;
+                }
+                Err(refusal) => {
+                    entry.playout.standing = Standing::Filling;
+                    let notice = Notice::Unguaranteed(refusal);
+                    self.answers.push_back(Answer::Notice { stream, notice });
+                }
+            }
+            self.replan(now);
+        }
+        self.settle(now, stream);
+        Ok(change)
+    }
+
+    /// The stream is over, or its client has died. What is under way ends; what a recording has in
+    /// memory is written in its rounds, and then what it held is free.
+    ///
+    /// # Errors
+    /// If there is no such stream.
+    pub fn close(&mut self, now: Instant, stream: StreamId) -> Result<(), NotTaken> {
+        self.with(now, stream, |playout| {
+            playout.close();
+            Ok(())
+        })?;
+        if let Some(entry) = self.table.get_mut(&stream) {
+            entry.life = Life::Closing;
+        }
+        self.settle(now, stream);
+        Ok(())
+    }
+
+    /// A transfer was given to the drive.
+    pub fn started(&mut self, id: TransferId) {
+        if let Some(Urgency::Batch {
+            slot: Some(slot), ..
+        }) = self.under(id).map(|under| under.urgency)
+        {
+            self.rounds.taken(slot);
+        }
+    }
+
+    /// A transfer has ended. Those that were not ordered are ignored.
+    pub fn complete(&mut self, now: Instant, id: TransferId, status: Status) {
+        self.advance(now);
+        let Some(under) = self.under(id) else {
+            return;
+        };
+        let Some(stream) = self.transfers.remove(&id) else {
+            return;
+        };
+        let Some(entry) = self.table.get_mut(&stream) else {
+            return;
+        };
+        let mut notices = [None, None];
+        if let Urgency::Batch { deadline, slot } = under.urgency {
+            if let Some(slot) = slot {
+                self.rounds.done(slot);
+            }
+            if now > deadline && under.use_ == Use::Wanted {
+                self.late += 1;
+                notices[0] = Some(Notice::Late(now.since(deadline)));
+            }
+        }
+        let ended = match status {
+            Status::Good => Ended::Good,
+            _ => Ended::Failed,
+        };
+        if ended == Ended::Failed && entry.playout.terms.direction == Direction::Write {
+            let Under { from, to, .. } = under;
+            notices[1] = Some(Notice::WriteFailed { from, to });
+        }
+        entry.playout.ended(now, under, ended);
+        for notice in notices.into_iter().flatten() {
+            self.answers.push_back(Answer::Notice { stream, notice });
+        }
+        self.settle(now, stream);
+    }
+
+    fn under(&self, id: TransferId) -> Option<Under> {
+        let entry = self.table.get(self.transfers.get(&id)?)?;
+        let mut under = entry.playout.under.iter();
+        under.find(|under| under.key == id.0).copied()
+    }
+
+    /// The next thing to be done for the streams.
+    pub fn poll(&mut self, now: Instant) -> Option<Order> {
+        self.advance(now);
+        self.orders.pop_front().or_else(|| self.fill())
+    }
+
+    /// The next thing that a stream is to be told.
+    pub fn poll_answer(&mut self) -> Option<Answer> {
+        self.answers.pop_front()
+    }
+
+    /// When `poll` is to be called next, if nothing else happens before.
+    pub fn next_wakeup(&self) -> Option<Instant> {
+        self.clock.next.filter(|_| self.rounds.is_open())
+    }
+
+    /// What somebody waits for goes first among best effort.
+    fn raise(&mut self, stream: StreamId) {
+        let Some(entry) = self.table.get_mut(&stream) else {
+            return;
+        };
+        while let Some(key) = entry.playout.raise() {
+            self.orders.push_back(Order::Raise {
+                id: TransferId(key),
+                class: Class::BestEffort(0),
+            });
+        }
+    }
+
+    /// After whatever happened to a stream: its answers, its standing, its end.
+    fn settle(&mut self, now: Instant, stream: StreamId) {
+        self.raise(stream);
+        let Some(entry) = self.table.get_mut(&stream) else {
+            return;
+        };
+        while let Some((access, served)) = entry.playout.answers.pop_front() {
+            self.answers.push_back(Answer::Access {
+                stream,
+                access,
+                served,
+            });
+        }
+        let standing = entry.playout.standing;
+        if standing != entry.told {
+            entry.told = standing;
+            let notice = Notice::Stands(standing);
+            self.answers.push_back(Answer::Notice { stream, notice });
+        }
+        let over = entry.playout.under.is_empty() && entry.playout.is_drained();
+        if entry.life == Life::Closing && over {
+            self.end(now, stream);
+            return;
+        }
+        match (standing, entry.life) {
+            (Standing::Filling, Life::Open) => self.filling.insert(stream),
+            _ => self.filling.remove(&stream),
+        };
+        self.wind(now);
+    }
+
+    /// A closed stream has nothing under way any more.
+    fn end(&mut self, now: Instant, stream: StreamId) {
+        self.filling.remove(&stream);
+        let Some(entry) = self.table.remove(&stream) else {
+            return;
+        };
+        if let Some(held) = entry.held {
+            self.admission.release(held);
+        }
+        if let Some(taken) = entry.taken {
+            self.quotas.give_back(taken);
+        }
+        let notice = Notice::Closed;
+        self.answers.push_back(Answer::Notice { stream, notice });
+        self.replan(now);
+    }
+}

@@ -1,0 +1,136 @@
+//! What recorders do wrong, and what becomes of what they write.
+
+use block::{Direction, Duration, Lba, Status};
+use stream::LocationMap;
+use stream::location::Change;
+use stream::playout::{AccessId, Answering, NotTaken, Served, Standing};
+use stream::streams::{Attach, Notice, StreamId};
+
+use super::disk::{BLOCK, LATENCY, zone};
+use super::world::{World, attach, file, piece};
+use super::{MB, at_the_last_moment};
+
+fn recorder(world: &mut World, answer: Answering) -> StreamId {
+    let attach = attach(Direction::Write, MB, 100 * BLOCK, file(0, 60_000));
+    let attached = world.streams.attach(world.now, Attach { answer, ..attach });
+    let stream = attached.expect("an empty disk").stream;
+    world.until_serving(stream);
+    stream
+}
+
+#[test]
+fn a_recording_that_moves_is_written_again_at_its_rate() {
+    let mut world = World::new(at_the_last_moment());
+    let stream = recorder(&mut world, Answering::Buffered);
+    let mut written = 0;
+    let mut write = |world: &mut World, steps| {
+        for _ in 0..steps {
+            world.run_for(Duration::from_millis(41));
+            world.write(stream, written, 10 * BLOCK);
+            written += 10 * BLOCK;
+        }
+    };
+    write(&mut world, 200);
+    let (drained, _) = world.streams.window(stream).expect("open");
+    let before = world.ordered.len();
+    let change = world
+        .streams
+        .refresh(world.now, stream, file(100_000, 60_000), zone());
+    assert_eq!(change, Ok(Change::Moved(0)));
+    write(&mut world, 400);
+    let batches: Vec<_> = world.ordered[before..].iter().map(|(_, t)| t).collect();
+    assert_eq!(batches[0].offset, drained, "all that was not on the media");
+    let plan = world.streams.admission().plan().expect("one stream");
+    let most = MB * (plan.round + LATENCY).as_nanos() / 1_000_000_000 + 201 * BLOCK;
+    let mut at = drained;
+    for batch in batches {
+        assert_eq!(batch.offset, at);
+        assert_eq!(batch.extent.start().0, 100_000 + at / BLOCK);
+        let length = batch.extent.length().0 * BLOCK;
+        assert!(length <= most, "{length} of {most}");
+        at += length;
+    }
+}
+
+#[test]
+fn recordings_are_sequential_whole_pages_in_allocated_blocks() {
+    let mut world = World::new(at_the_last_moment());
+    let stream = recorder(&mut world, Answering::Buffered);
+    let access = AccessId(1);
+    let mut write = |from, length| {
+        world
+            .streams
+            .write(world.now, stream, access, (from, length))
+    };
+    assert!(matches!(
+        write(BLOCK, BLOCK),
+        Err(NotTaken::NotSequential { expected: 0, .. })
+    ));
+    assert!(matches!(
+        write(0, BLOCK + 1),
+        Err(NotTaken::NotWholePages { .. })
+    ));
+    assert!(matches!(write(0, 0), Err(NotTaken::NotWholePages { .. })));
+    assert!(write(0, BLOCK).is_ok());
+    let holes = LocationMap::new(
+        vec![piece(0, 0, 2), piece(3 * BLOCK, 3, 1)],
+        BLOCK,
+        4 * BLOCK,
+    );
+    world
+        .streams
+        .refresh(world.now, stream, holes.expect("a map"), zone())
+        .expect("open");
+    let mut write = |from, length| {
+        world
+            .streams
+            .write(world.now, stream, access, (from, length))
+    };
+    assert!(
+        matches!(write(BLOCK, 2 * BLOCK), Err(NotTaken::NotAllocated { offset }) if offset == 2 * BLOCK)
+    );
+}
+
+#[test]
+fn a_synchronous_write_is_answered_when_it_is_on_the_media() {
+    let mut world = World::new(at_the_last_moment());
+    let stream = recorder(&mut world, Answering::Durable);
+    assert_eq!(world.write(stream, 0, 3 * BLOCK), None);
+    let (access, written) = (AccessId(world.accesses), world.now);
+    world.run_for(Duration::from_secs(20));
+    assert_eq!(world.served(access), Some(Served::Waited(written)));
+    let (_, last) = world.ordered.last().expect("it was written");
+    assert_eq!(last.durability, block::Durability::Durable);
+}
+
+#[test]
+fn a_recorder_that_is_too_fast_waits_and_is_served_again() {
+    let mut world = World::new(at_the_last_moment());
+    let stream = recorder(&mut world, Answering::Buffered);
+    let mut at = 0;
+    while world.streams.standing(stream) == Some(Standing::Serving) {
+        world.write(stream, at, 100 * BLOCK);
+        at += 100 * BLOCK;
+    }
+    let (access, written) = (AccessId(world.accesses), world.now);
+    assert_eq!(world.streams.standing(stream), Some(Standing::Behind));
+    world.run_for(Duration::from_secs(30));
+    assert_eq!(world.served(access), Some(Served::Waited(written)));
+    assert_eq!(world.streams.standing(stream), Some(Standing::Serving));
+    assert_eq!(world.streams.late(), 0);
+}
+
+#[test]
+fn what_could_not_be_written_is_told() {
+    let mut world = World::new(Box::new(|now, _| (now, Status::MediumError { at: Lba(0) })));
+    let stream = recorder(&mut world, Answering::Durable);
+    assert_eq!(world.write(stream, 0, 3 * BLOCK), None);
+    let access = AccessId(world.accesses);
+    world.run_for(Duration::from_secs(20));
+    assert_eq!(world.served(access), Some(Served::Failed));
+    let notice = Notice::WriteFailed {
+        from: 0,
+        to: 3 * BLOCK,
+    };
+    assert!(world.was_told(stream, &notice));
+}

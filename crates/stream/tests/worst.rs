@@ -1,0 +1,280 @@
+//! A drive on which everything takes its worst case, beside a foreground that takes every moment
+//! that is safe: nothing is late, whoever comes and goes.
+
+use block::{Class, Direction, Duration, Extent, Instant, Status};
+use proptest::prelude::*;
+use stream::location::{LocationMap, Piece};
+use stream::playout::{AccessId, Answering, Served, Standing};
+use stream::quota::Quotas;
+use stream::streams::{Answer, Attach, Order, Settings, StreamId, Streams, Transfer, TransferId};
+use stream::{HeadTimes, Tracks};
+
+#[path = "world/disk.rs"]
+mod disk;
+
+use disk::{BLOCK, Flat, LATENCY, rules, times, zone};
+
+/// What an application reads at once.
+const READ: u64 = 16 * BLOCK;
+
+/// Blocks of a file: more than is played.
+const FILE: u64 = 200_000;
+
+/// A client.
+#[derive(Debug)]
+struct Client {
+    stream: StreamId,
+    direction: Direction,
+    rate: u64,
+    began: Option<Instant>,
+    /// What it has read or written.
+    done: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Happens {
+    /// Somebody comes: rate, how many milliseconds his buffer lasts, where his file is, and of
+    /// how many blocks its extents are.
+    Comes(Direction, u64, u64, u64, u64),
+    /// One of those present goes.
+    Goes(usize),
+}
+
+struct Slowest {
+    streams: Streams<Flat>,
+    clients: Vec<Client>,
+    waiting: Vec<Transfer>,
+    head: u32,
+    now: Instant,
+    tick: Instant,
+    accesses: u64,
+    waited: u64,
+    /// Commands of others.
+    foreground: u64,
+}
+
+impl Slowest {
+    fn new() -> Self {
+        let settings = Settings {
+            page: BLOCK,
+            fill: 32 * BLOCK,
+            priority: 3,
+        };
+        Slowest {
+            streams: Streams::new(worst_times(), rules(), Quotas::open(), settings, Flat),
+            clients: Vec::new(),
+            waiting: Vec::new(),
+            head: 0,
+            now: Instant::ZERO,
+            tick: Instant::ZERO,
+            accesses: 0,
+            waited: 0,
+            foreground: 0,
+        }
+    }
+
+    fn happens(&mut self, what: Happens) {
+        match what {
+            Happens::Comes(direction, rate, lasts, start, blocks) => {
+                let pieces = (0..FILE.div_ceil(blocks)).map(|number| {
+                    let start = block::Lba(start + number * (blocks + 50_000));
+                    let extent = Extent::new(start, block::Sectors(blocks));
+                    Piece {
+                        offset: number * blocks * BLOCK,
+                        extent: extent.expect("a valid extent"),
+                    }
+                });
+                let map = LocationMap::new(pieces.collect(), BLOCK, FILE * BLOCK);
+                let attached = self.streams.attach(
+                    self.now,
+                    Attach {
+                        user: 0,
+                        name: "test",
+                        direction,
+                        rate,
+                        application: READ,
+                        memory: READ + rate * lasts / 1_000,
+                        map: map.expect("a valid map"),
+                        zone: zone(),
+                        start: 0,
+                        answer: Answering::Buffered,
+                    },
+                );
+                if let Ok(attached) = attached {
+                    self.clients.push(Client {
+                        stream: attached.stream,
+                        direction,
+                        rate,
+                        began: None,
+                        done: 0,
+                    });
+                }
+            }
+            Happens::Goes(index) if !self.clients.is_empty() => {
+                let client = self.clients.remove(index % self.clients.len());
+                let closed = self.streams.close(self.now, client.stream);
+                closed.expect("it is open");
+            }
+            Happens::Goes(_) => {}
+        }
+    }
+
+    fn run(&mut self, until: Instant) {
+        while self.now < until {
+            self.catch_up(self.now);
+            if !self.serve() {
+                let next = self
+                    .streams
+                    .next_wakeup()
+                    .map_or(self.tick, |at| at.min(self.tick));
+                self.catch_up(next.max(self.now));
+            }
+        }
+    }
+
+    /// Gives the drive whatever is safe, others' first; and otherwise what must be.
+    fn serve(&mut self) -> bool {
+        let longest = worst_times().foreground_worst();
+        let best_effort = |transfer: &Transfer| matches!(transfer.class, Class::BestEffort(_));
+        if self.streams.rounds().safe(self.now, longest) {
+            let filling = self.waiting.iter().position(best_effort);
+            self.catch_up(self.now + longest);
+            self.head = Flat.cylinder(block::Lba(self.now.as_nanos() % 200_000_000));
+            match filling {
+                Some(index) => {
+                    let id = self.waiting.remove(index).id;
+                    self.streams.complete(self.now, id, Status::Good);
+                }
+                None => self.foreground += 1,
+            }
+            return true;
+        }
+        let Some(batch) = self.streams.rounds().first(self.head) else {
+            return false;
+        };
+        let id = TransferId(batch.key);
+        self.streams.started(id);
+        self.waiting.retain(|transfer| transfer.id != id);
+        let seek = worst_times().seek.at(self.head.abs_diff(batch.cylinder));
+        self.head = batch.cylinder;
+        self.catch_up(self.now + seek + batch.work);
+        self.streams.complete(self.now, id, Status::Good);
+        true
+    }
+
+    /// Clients and rounds until `until`; then it is `until`.
+    fn catch_up(&mut self, until: Instant) {
+        loop {
+            while let Some(order) = self.streams.poll(self.now) {
+                match order {
+                    Order::Transfer(transfer) => self.waiting.push(transfer),
+                    Order::Raise { id, class } => {
+                        let mut waiting = self.waiting.iter_mut();
+                        if let Some(transfer) = waiting.find(|transfer| transfer.id == id) {
+                            transfer.class = class;
+                        }
+                    }
+                }
+            }
+            while let Some(answer) = self.streams.poll_answer() {
+                if let Answer::Access { served, .. } = answer {
+                    let memory = matches!(served, Served::Memory | Served::PastEnd);
+                    self.waited += u64::from(!memory);
+                }
+            }
+            let next = self
+                .streams
+                .next_wakeup()
+                .map_or(self.tick, |at| at.min(self.tick));
+            if next > until {
+                break;
+            }
+            self.now = self.now.max(next);
+            if self.tick <= self.now {
+                self.tick += LATENCY;
+                self.play();
+            }
+        }
+        self.now = self.now.max(until);
+    }
+
+    fn play(&mut self) {
+        for client in &mut self.clients {
+            let standing = self.streams.standing(client.stream);
+            if client.began.is_none() && standing == Some(Standing::Serving) {
+                client.began = Some(self.now);
+            }
+            let Some(began) = client.began else {
+                continue;
+            };
+            let point = client.rate * (self.now.since(began).as_nanos() / 1_000) / 1_000_000;
+            self.accesses += 1;
+            let access = AccessId(self.accesses);
+            match client.direction {
+                Direction::Read => {
+                    let moved = self.streams.position(self.now, client.stream, point);
+                    moved.expect("it is open");
+                    let last = (point + READ - BLOCK, BLOCK);
+                    let read = self.streams.read(self.now, client.stream, access, last);
+                    read.expect("it is taken");
+                }
+                Direction::Write => {
+                    // All that it may at once, as late as it may.
+                    let length = (point + READ - client.done) / BLOCK * BLOCK;
+                    if length == 0 {
+                        continue;
+                    }
+                    let next = (client.done, length);
+                    client.done += length;
+                    let written = self.streams.write(self.now, client.stream, access, next);
+                    written.expect("it is taken");
+                }
+            }
+        }
+    }
+}
+
+/// The longest command of others is a read of a filling buffer.
+fn worst_times() -> HeadTimes {
+    HeadTimes {
+        foreground: zone().sustained.at_most(32 * BLOCK),
+        ..times()
+    }
+}
+
+fn happens() -> impl Strategy<Value = (u64, Happens)> {
+    let direction = prop_oneof![Just(Direction::Read), Just(Direction::Write)];
+    let extents = prop_oneof![3 => Just(FILE), 1 => 800u64..FILE];
+    let start = 0u64..140_000_000;
+    let comes = (
+        direction,
+        50_000u64..5_000_000,
+        300u64..6_000,
+        start,
+        extents,
+    );
+    let what = prop_oneof![
+        4 => comes.prop_map(|(direction, rate, lasts, start, blocks)| {
+            Happens::Comes(direction, rate, lasts, start, blocks)
+        }),
+        1 => (0usize..100).prop_map(Happens::Goes),
+    ];
+    // Most at once, some after a while.
+    (prop_oneof![3 => 0u64..20, 1 => 0u64..3_000], what)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(96))]
+
+    #[test]
+    fn nothing_is_late_on_the_slowest_drive(happens in prop::collection::vec(happens(), 1..80)) {
+        let mut slowest = Slowest::new();
+        for (after, what) in happens {
+            slowest.run(slowest.now + Duration::from_millis(after));
+            slowest.happens(what);
+        }
+        slowest.run(slowest.now + Duration::from_secs(20));
+        prop_assert_eq!((slowest.streams.late(), slowest.waited), (0, 0));
+        prop_assert!(slowest.foreground > 0);
+    }
+}
