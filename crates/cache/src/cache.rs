@@ -111,6 +111,16 @@ impl Cache {
         self.residency.frame_state(frame)
     }
 
+    /// As if there were a demand for the resident block, but nobody gets it: what a coordinator adds to
+    /// a request. It does not count as used.
+    pub fn touch_unused(&mut self, block: u64, pattern: Pattern) {
+        if let Some(frame) = self.residency.frame(block) {
+            let was_used = self.residency.is_used(frame);
+            self.demand(block, pattern);
+            self.residency.set_use(frame, was_used);
+        }
+    }
+
     /// Gives an absent block a frame; it is in flight. `ask` is asked before another block goes for
     /// it. Says which one went.
     ///
@@ -277,9 +287,13 @@ pub(crate) fn replay<R: Replacement + ?Sized>(
 ) -> Result<u64, Refusal> {
     let mut hits = 0;
     for some in blocks.chunks(AHEAD) {
-        residency.warm(some);
-        for &block in some {
-            let known = residency.find(block);
+        let mut likely = [FrameId::HEAD; AHEAD];
+        for (&block, likely) in some.iter().zip(&mut likely) {
+            *likely = residency.warm(block);
+            policy.warm(*likely);
+        }
+        for (&block, &likely) in some.iter().zip(&likely) {
+            let known = residency.find_likely(block, likely);
             if let Some(frame) = known.filter(|frame| residency.is_kept(*frame)) {
                 hits += 1;
                 touch(

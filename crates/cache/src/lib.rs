@@ -25,6 +25,7 @@
 pub mod cache;
 pub mod coordinator;
 pub mod interval;
+pub mod level;
 mod lru_map;
 pub mod prefetch;
 pub mod replacement;
@@ -33,5 +34,6 @@ pub mod settings;
 
 pub use cache::{Cache, Evicted, FirstTouch, Refusal, Verdict};
 pub use interval::Interval;
+pub use level::{Composition, Level, Stack};
 pub use replacement::{Pattern, Replacement};
 pub use residency::{FrameId, MAX_BLOCK, Origin, Residency, State};

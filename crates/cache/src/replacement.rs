@@ -70,6 +70,10 @@ pub trait Replacement: Send {
         cache::replay(self, residency, blocks)
     }
 
+    /// Reads what it keeps of an entry that will be touched soon, for the processor to have it at
+    /// hand.
+    fn warm(&self, _frame: FrameId) {}
+
     /// A demand found the block resident.
     fn touch(&mut self, residency: &mut Residency, frame: FrameId, touch: Touch, pattern: Pattern);
 

@@ -7,11 +7,11 @@
 //!   an entry:  | flags, 12 bits | block, 52 bits | newer, 32 | older, 32 |   16 bytes
 //! ```
 //!
-//! Every entry stands in a list: in that of the free ones, or where its policy put it. The lists
-//! are rings through a head, so that linking has no special cases. Everything is allocated when it
-//! is made; nothing later.
+//! An entry that is not free stands where its policy put it. The lists are rings through a head, so
+//! that linking has no special cases. Everything is allocated when it is made; nothing later.
 
 use std::fmt;
+use std::hint::black_box;
 
 mod index;
 mod list;
@@ -106,7 +106,8 @@ pub struct Needs {
 pub struct Residency {
     index: Index,
     entries: Box<[Entry]>,
-    free: List,
+    /// Entries of no block; the last one is taken first.
+    free: Vec<u32>,
     capacity: u32,
     resident: u32,
     in_flight: u32,
@@ -121,7 +122,8 @@ impl Residency {
         assert!(capacity > 0 && capacity <= MAX_CAPACITY, "capacity");
         // One more, for a block that comes while all others are known.
         let known = capacity as usize + needs.remembered as usize + 1;
-        let heads = needs.lists + 1;
+        // Entry 0 is no block's, even if there are no lists.
+        let heads = needs.lists.max(1);
         let count = heads as usize + known;
         assert!(u32::try_from(count).is_ok(), "remembered blocks");
         let mut entries = Vec::with_capacity(count);
@@ -132,20 +134,14 @@ impl Residency {
                 older: at,
             });
         }
-        let mut residency = Self {
+        Self {
             index: Index::new(known),
             entries: entries.into_boxed_slice(),
-            free: List::numbered(needs.lists),
+            free: (heads..count as u32).rev().collect(),
             capacity,
             resident: 0,
             in_flight: 0,
-        };
-        let mut free = residency.free;
-        for at in heads..count as u32 {
-            free.push_newest(&mut residency, FrameId(at));
         }
-        residency.free = free;
-        residency
     }
 
     // What prefetchers and coordinators ask.
@@ -222,6 +218,12 @@ impl Residency {
     /// The first absent block of the interval.
     pub fn first_absent(&self, blocks: Interval) -> Option<u64> {
         blocks.blocks().find(|block| !self.is_resident(*block))
+    }
+
+    /// The frames of all resident blocks, in no order that means anything: for reports.
+    pub fn frames(&self) -> impl Iterator<Item = FrameId> {
+        let entries = (0..self.entries.len() as u32).map(FrameId);
+        entries.filter(|&frame| self.is_kept(frame))
     }
 
     /// Every [`FrameId`] is less than this.
@@ -301,9 +303,7 @@ impl Residency {
         }
         self.index.remove(self.block(frame), frame.0);
         self.entries[frame.index()].word = FREE;
-        let mut free = self.free;
-        free.push_newest(self, frame);
-        self.free = free;
+        self.free.push(frame.0);
     }
 
     /// A resident block gives its frame back.
@@ -322,17 +322,24 @@ impl Residency {
         self.index.find(block, is_block).map(FrameId)
     }
 
-    /// Reads what serving these blocks will need, so that the processor has it at hand: the loads
-    /// do not depend on each other, and it waits for all of them at once.
-    pub(crate) fn warm(&self, blocks: &[u64]) {
-        let mut sum = 0;
-        for &block in blocks {
-            let entry = &self.entries[self.index.first_entry(block)];
-            let newer = &self.entries[entry.newer as usize];
-            let older = &self.entries[entry.older as usize];
-            sum ^= newer.word ^ older.word;
+    /// The entry of a block that is known, resident or not. `likely` is looked at first.
+    pub(crate) fn find_likely(&self, block: u64, likely: FrameId) -> Option<FrameId> {
+        let word = self.word(likely);
+        if word & MAX_BLOCK == block && word & STATE != FREE {
+            return Some(likely);
         }
-        std::hint::black_box(sum);
+        self.find(block)
+    }
+
+    /// Reads what serving the block will need, so that the processor has it at hand: done for
+    /// several blocks, it waits for all of them at once. Says which entry it will be, most often.
+    pub(crate) fn warm(&self, block: u64) -> FrameId {
+        let first = self.index.first_entry(block);
+        let entry = &self.entries[first as usize];
+        let newer = &self.entries[entry.newer as usize];
+        let older = &self.entries[entry.older as usize];
+        black_box(newer.word ^ older.word);
+        FrameId(first)
     }
 
     /// Whether the entry's block is resident.
@@ -357,11 +364,9 @@ impl Residency {
 
     /// A free entry, and the index knows it.
     fn take_free(&mut self, block: u64) -> FrameId {
-        let mut free = self.free;
-        let frame = free.pop_oldest(self).expect("an entry for each block");
-        self.free = free;
-        self.index.insert(block, frame.0);
-        frame
+        let entry = self.free.pop().expect("an entry for each block");
+        self.index.insert(block, entry);
+        FrameId(entry)
     }
 
     /// The read into the frame is complete.
@@ -375,6 +380,12 @@ impl Residency {
     /// The block was delivered upwards.
     pub(crate) fn set_used(&mut self, frame: FrameId) {
         self.entries[frame.index()].word |= USED;
+    }
+
+    /// Whether the block counts as delivered upwards.
+    pub(crate) fn set_use(&mut self, frame: FrameId, is_used: bool) {
+        let word = &mut self.entries[frame.index()].word;
+        *word = *word & !USED | (USED * u64::from(is_used));
     }
 
     /// A demand for the block reached the policy. Says whether it is the first of a block that was

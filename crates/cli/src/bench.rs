@@ -7,6 +7,7 @@ use clap::{Args, Subcommand};
 use crate::output::Failure;
 
 mod loop_device;
+mod preemption;
 mod rig;
 mod schedulers;
 mod serve;
@@ -26,6 +27,8 @@ enum What {
     Simulate(simulate::Arguments),
     /// What the service itself costs, beside nbdkit and qemu-storage-daemon
     Serve(serve::Arguments),
+    /// Urgent reads beside a greedy reader, with and without preemption, beside the kernel's schedulers
+    Preemption(preemption::Arguments),
     /// Our order beside the kernel's schedulers, on the same emulated drive; without and with a scan
     Schedulers(schedulers::Arguments),
 }
@@ -38,6 +41,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     match &arguments.what {
         What::Simulate(arguments) => simulate::run(arguments),
         What::Serve(arguments) => serve::run(arguments),
+        What::Preemption(arguments) => preemption::run(arguments),
         What::Schedulers(arguments) => schedulers::run(arguments),
     }
 }
@@ -45,4 +49,5 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
 const EXAMPLES: &str = "Examples:
   headtime bench simulate
   headtime bench serve --rounds 9
-  headtime bench schedulers --seconds 15 --rounds 1";
+  headtime bench schedulers --seconds 15 --rounds 1
+  headtime bench preemption --time-scale 1,4";

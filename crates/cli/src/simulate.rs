@@ -3,6 +3,7 @@
 mod belief;
 mod figures;
 mod help;
+pub mod preempt;
 mod progress;
 pub mod scan;
 mod terminal;
@@ -15,9 +16,9 @@ use block::Instant;
 use clap::{Args, ValueEnum};
 use drive::{Profile, catalog};
 use engine::Limits;
-use scheduler::NamedPolicy;
 use scheduler::ordering::Phases;
 use scheduler::policy::UnknownPolicy;
+use scheduler::{NamedPolicy, Preemption};
 use simulator::plot;
 use simulator::replay::Fit;
 use simulator::run::{Options, PastEnd, RunError, Watch};
@@ -27,6 +28,7 @@ use crate::output::{Failure, NewFile, print, read_file, unknown};
 use crate::workload::{LoadArguments, Source, TraceCounts};
 
 pub use figures::{PolicyRun, panels};
+use preempt::PreemptArguments;
 pub use progress::Progress;
 use scan::{ScanArguments, ScanFigures, ScanPlan};
 pub use terminal::{report, short};
@@ -48,6 +50,8 @@ pub struct Arguments {
     pub truth: TruthArguments,
     #[command(flatten)]
     pub scan: ScanArguments,
+    #[command(flatten)]
+    pub preempt: PreemptArguments,
     /// The policies to compare, from the list below
     #[arg(
         long,
@@ -121,6 +125,8 @@ pub struct Setup {
     pub past_end: PastEnd,
     /// What is read in the background.
     pub scan: Option<ScanPlan>,
+    /// How large requests step aside.
+    pub preemption: Option<Preemption>,
     /// Of how many requests, the slowest, it is told why.
     pub slowest: usize,
 }
@@ -179,7 +185,9 @@ impl Arguments {
             Some(path) => Some(truth.believing(path, &drive)?),
             None => None,
         };
-        let scan = self.scan.plan(belief.as_ref().unwrap_or(&drive))?;
+        let believed = belief.as_ref().unwrap_or(&drive);
+        let scan = self.scan.plan(believed)?;
+        let preemption = self.preempt.rules(believed)?;
         let requests = match (&source, self.requests, until) {
             (Source::Synthetic(_) | Source::Mixture(_), None, None) if scan.is_none() => {
                 Some(DEFAULT_REQUESTS)
@@ -210,6 +218,7 @@ impl Arguments {
             until,
             past_end: self.load.past_end(),
             scan,
+            preemption,
             slowest: self.why.map_or(0, usize::from),
         };
         for policy in &setup.policies {
@@ -332,6 +341,9 @@ impl Setup {
         run.tracking = played
             .told
             .map(|told| figures::Tracking::new(played.mode, &told));
+        run.preempted = self
+            .preemption
+            .map(|_| preempt::Stepped::new(&played.preempted, &self.drive));
         if let (Some(plan), Some(scanned)) = (&self.scan, &played.scan) {
             let options = Options {
                 until: Some(self.until.map_or(ran.end, |until| until.min(ran.end))),
@@ -360,7 +372,7 @@ impl Setup {
             seed: self.truth.seed(),
             policy,
             limits: self.limits(policy)?,
-            preemption: None,
+            preemption: self.preemption,
             background: self.scan.as_ref().map(|scan| scan.background().clone()),
         })
     }

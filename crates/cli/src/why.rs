@@ -148,7 +148,7 @@ fn parts(slow: &Slow) -> Vec<(f64, String)> {
         (
             How::LessUrgent,
             HEAD_TIME,
-            "less urgent, chosen before it came or out of patience",
+            "less urgent: chosen before it came, under way, or out of patience",
         ),
         (How::Task, HEAD_TIME, "of background tasks"),
         (

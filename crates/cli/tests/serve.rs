@@ -136,6 +136,22 @@ fn the_impact_that_is_allowed_is_changed_live() {
 }
 
 #[test]
+fn preemption_is_switched_on_by_a_restart() {
+    let service = Service::start(&[], "");
+    let with = config("[drive.preemption]\nchunk = \"whole\"");
+    std::fs::write(service.path("c.toml"), &with).expect("a configuration");
+    let changes = service.json(&["ctl", "--json", "reload"]);
+    let later = "[[drive]] differs from what is in force";
+    assert_eq!(changes["after_restart"][0], later);
+    assert_eq!(changes["applied"].as_array().map(Vec::len), Some(0));
+    let service = Service::start_in(service.end(), &with);
+    let mut client = client::Client::connect(&service.path("nbd.sock"), Style::Structured);
+    let end = client.ask(Asked::Of(Ask::Read), 0, 1 << 20, &[]);
+    assert_eq!(end.result, Ok(()));
+    service.end();
+}
+
+#[test]
 fn who_is_connected_is_told_with_what_they_did() {
     let service = Service::start(&[], "");
     let mut client = client::Client::connect(&service.path("nbd.sock"), Style::Structured);

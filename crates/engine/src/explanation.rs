@@ -117,7 +117,7 @@ pub enum Ahead {
     MoreUrgent,
     /// It was as urgent, and chosen before.
     AsUrgent,
-    /// It was less urgent: chosen before the request came, or out of patience.
+    /// It was less urgent: chosen before the request came, under way in parts, or out of patience.
     LessUrgent,
     /// A background task's, in the gap before a request.
     Task,

@@ -17,6 +17,7 @@
 pub mod event;
 mod live;
 mod numbers;
+mod preemption;
 mod reader;
 mod recorder;
 mod replay;

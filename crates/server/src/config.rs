@@ -3,6 +3,7 @@
 //! ```text
 //!   [[drive]]                a back end, what is believed of it, a policy
 //!     [[drive.volume]]       a range of its bytes
+//!     [drive.preemption]     how larger requests step aside for more urgent ones
 //!     [[drive.export]]       a name under which clients get a volume, and their class
 //!   [[nbd]] [fuse] [ublk]    the ways in
 //!   [control] [log] [limits]
@@ -13,6 +14,7 @@
 
 mod front;
 mod places;
+pub mod preemption;
 mod reader;
 mod remote;
 mod storage;
@@ -24,6 +26,7 @@ use block::Switch;
 use scheduler::policy::NamedPolicy;
 
 pub use places::Places;
+pub use preemption::Preemption;
 pub use reader::ConfigError;
 pub use remote::{Address, Remote, RemoteTls};
 
@@ -62,6 +65,8 @@ pub struct Drive {
     pub belief: Belief,
     /// In which order requests are served.
     pub policy: NamedPolicy,
+    /// How larger requests step aside for more urgent ones, if they do.
+    pub preemption: Option<Preemption>,
     /// By how much background tasks may lengthen foreground requests, in parts per million.
     pub impact_ppm: u32,
     /// Where every input and decision of its engine is written, if it is: for `headtime replay`.

@@ -1,5 +1,6 @@
 //! Runs engines in virtual time: traces, workloads, validation, claims, reports.
 
+pub mod caching;
 pub mod claims;
 pub mod experiment;
 pub mod fit;

@@ -86,9 +86,9 @@ pub const PARAMETERS: &[Parameter] = &[
 /// alone.
 const ARMS: [Actions; 2] = [Actions::Both, Actions::Readmore];
 
-/// A context for so many frames of the lower cache, so that all of them together take no more than a
-/// fifth of 0.05 % of its memory; the one that was used longest ago is forgotten. At most [`MOST`].
-const FRAMES: u32 = 256;
+/// A context for so many frames of the lower cache, so that all of them together take less than a
+/// twentieth of 0.05 % of its memory; the one that was used longest ago is forgotten. At most [`MOST`].
+const FRAMES: u32 = 1024;
 
 /// More contexts are never kept: sixteen clients with 256 files each. A choice.
 const MOST: u32 = 4096;

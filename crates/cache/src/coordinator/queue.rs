@@ -1,14 +1,15 @@
 //! A set of block numbers of bounded size that forgets the one that was used longest ago.
 //!
 //! ```text
-//!   ring    | 41 | 42 |  - | 17 | 40 |  .   .      oldest to newest; a number that was used again
-//!             ^oldest                ^next         stands anew at the end, and leaves a gap
-//!   index   | . 3 . . 0 1 . 4 . |                  from a number's hash to its place in the ring
+//!   ring     | 41 | 42 |  - | 17 | 40 |  .   .     oldest to newest; a number that was used again
+//!              ^oldest                ^next        stands anew at the end, and leaves a gap
+//!   next     |  4 |  . |    |  . |  . |            the next one of the same bucket
+//!   buckets  [ 1  .  0  .  3 ]                     the newest one of each
 //! ```
 //!
-//! A request adds and asks for runs of numbers: both go through the ring in order, and only the index
-//! is touched here and there. There are no links: 8 bytes for a number with a quarter of them more, and
-//! 4 for its place with two fifths more, are 15.6 bytes for each number that can be held.
+//! A request adds and asks for runs of numbers: both go through the ring in order. There are no links
+//! from newer to older: 12 bytes for a place of the ring, of which there are an eighth more than numbers,
+//! and 4 for a bucket are 17.5 bytes for each number that can be held.
 
 use crate::coordinator::Footprint;
 use crate::interval::Interval;
@@ -18,13 +19,23 @@ use crate::residency::MAX_BLOCK;
 #[derive(Clone, Debug)]
 pub(super) struct Queue {
     ring: Box<[u64]>,
-    index: Box<[u32]>,
+    next: Box<[u32]>,
+    buckets: Box<[u32]>,
     capacity: usize,
     len: usize,
     /// Where the oldest may stand; gaps may come first.
     oldest: usize,
     /// How many places from there on are numbers or gaps.
     taken: usize,
+}
+
+/// Where a number stands.
+#[derive(Clone, Copy, Debug)]
+struct Found {
+    bucket: usize,
+    /// The place before it in its bucket, or [`NONE`].
+    before: u32,
+    place: u32,
 }
 
 /// Which blocks of a run stay that is longer than the queue.
@@ -50,15 +61,15 @@ pub(super) enum OnHit {
 /// Neither a block's number (they end at [`MAX_BLOCK`]) nor forgotten: nothing.
 const GAP: u64 = u64::MAX;
 
-const EMPTY: u32 = u32::MAX;
+const NONE: u32 = u32::MAX;
 
 /// 2^64 divided by the golden ratio, made odd: neighbours are spread evenly (Knuth, The Art of Computer
 /// Programming 3, 6.4).
 const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
 
-/// The ring is longer than the queue by a part of this many, for gaps. With a quarter, gaps are cleared
-/// once in a quarter of the queue's size of repeated uses: five steps for each.
-const GAPS: usize = 4;
+/// The ring is longer than the queue by a part of this many, for gaps. With an eighth, gaps are cleared
+/// once in an eighth of the queue's size of repeated uses: nine steps for each.
+const GAPS: usize = 8;
 
 impl Queue {
     /// Holds at most `capacity` numbers, at least one.
@@ -66,7 +77,8 @@ impl Queue {
         let capacity = capacity.clamp(1, 1 << 30) as usize;
         Queue {
             ring: vec![GAP; capacity + capacity.div_ceil(GAPS)].into(),
-            index: vec![EMPTY; capacity + capacity * 2 / 5 + 1].into(),
+            next: vec![NONE; capacity + capacity.div_ceil(GAPS)].into(),
+            buckets: vec![NONE; capacity].into(),
             capacity,
             len: 0,
             oldest: 0,
@@ -77,7 +89,8 @@ impl Queue {
     /// Bytes: the numbers that it can hold are the rule's, the rest is ours.
     pub(super) fn footprint(&self) -> Footprint {
         let rule = self.capacity * size_of::<u64>();
-        let all = size_of_val(&*self.ring) + size_of_val(&*self.index);
+        let links = size_of_val(&*self.next) + size_of_val(&*self.buckets);
+        let all = size_of_val(&*self.ring) + links;
         Footprint {
             rule,
             beyond: all - rule,
@@ -98,15 +111,15 @@ impl Queue {
 
     /// Whether it holds the block.
     pub(super) fn finds(&mut self, block: u64, on_hit: OnHit) -> bool {
-        let Some(place) = self.place(block) else {
+        let Some(found) = self.find(block) else {
             return false;
         };
         match on_hit {
             OnHit::Stay => (),
-            OnHit::Refresh => self.refresh(place, block),
+            OnHit::Refresh => self.refresh(found, block),
             OnHit::Remove => {
-                self.ring[self.index[place] as usize] = GAP;
-                self.vacate(place);
+                self.unlink(found);
+                self.ring[found.place as usize] = GAP;
                 self.len -= 1;
             }
         }
@@ -130,8 +143,8 @@ impl Queue {
         };
         let mut forgotten = 0;
         for block in kept.blocks() {
-            match self.place(block) {
-                Some(place) => self.refresh(place, block),
+            match self.find(block) {
+                Some(found) => self.refresh(found, block),
                 None => {
                     if self.len == self.capacity {
                         self.forget_oldest();
@@ -152,10 +165,9 @@ impl Queue {
         while self.ring[self.oldest] == GAP {
             self.step();
         }
-        let slot = self.oldest;
-        let place = self.place_of_slot(slot);
-        self.vacate(place);
-        self.ring[slot] = GAP;
+        let found = self.found_at(self.oldest);
+        self.unlink(found);
+        self.ring[self.oldest] = GAP;
         self.step();
         self.len -= 1;
     }
@@ -169,59 +181,79 @@ impl Queue {
         self.taken -= 1;
     }
 
-    fn home(&self, block: u64) -> usize {
-        let hash = block.wrapping_mul(GOLDEN);
-        ((u128::from(hash) * self.index.len() as u128) >> 64) as usize
+    fn bucket(&self, block: u64) -> usize {
+        let hash = block.wrapping_mul(GOLDEN) >> 32;
+        ((hash * self.buckets.len() as u64) >> 32) as usize
     }
 
-    fn after(&self, place: usize) -> usize {
-        if place + 1 == self.index.len() {
-            0
-        } else {
-            place + 1
-        }
-    }
-
-    /// Where in the index the block is.
-    fn place(&self, block: u64) -> Option<usize> {
-        let mut place = self.home(block);
-        loop {
-            let slot = self.index[place];
-            if slot == EMPTY {
-                return None;
+    fn find(&self, block: u64) -> Option<Found> {
+        let bucket = self.bucket(block);
+        let mut before = NONE;
+        let mut place = self.buckets[bucket];
+        while let Some(&held) = self.ring.get(place as usize) {
+            if held == block {
+                return Some(Found {
+                    bucket,
+                    before,
+                    place,
+                });
             }
-            if self.ring[slot as usize] == block {
-                return Some(place);
-            }
-            place = self.after(place);
+            before = place;
+            place = self.next[place as usize];
+        }
+        None
+    }
+
+    /// The number at a place of the ring, which is no gap.
+    fn found_at(&self, at: usize) -> Found {
+        let bucket = self.bucket(self.ring[at]);
+        let mut before = NONE;
+        let mut place = self.buckets[bucket];
+        while place as usize != at {
+            before = place;
+            place = self.next[place as usize];
+        }
+        Found {
+            bucket,
+            before,
+            place,
         }
     }
 
-    /// Where in the index a place of the ring is that holds a number.
-    fn place_of_slot(&self, slot: usize) -> usize {
-        let mut place = self.home(self.ring[slot]);
-        while self.index[place] as usize != slot {
-            place = self.after(place);
+    /// Takes a number out of its bucket.
+    fn unlink(&mut self, found: Found) {
+        let after = self.next[found.place as usize];
+        self.lead(found, after);
+    }
+
+    /// What led to the place leads to another one.
+    fn lead(&mut self, found: Found, to: u32) {
+        match self.next.get_mut(found.before as usize) {
+            Some(before) => *before = to,
+            None => self.buckets[found.bucket] = to,
         }
-        place
     }
 
     fn push(&mut self, block: u64) {
-        let mut place = self.home(block);
-        while self.index[place] != EMPTY {
-            place = self.after(place);
-        }
-        let slot = self.append(block);
-        self.index[place] = slot;
+        let place = self.append(block);
+        let bucket = self.bucket(block);
+        self.next[place as usize] = self.buckets[bucket];
+        self.buckets[bucket] = place;
         self.len += 1;
     }
 
-    fn refresh(&mut self, place: usize, block: u64) {
+    fn refresh(&mut self, mut found: Found, block: u64) {
         if self.taken == self.ring.len() {
             self.clear_gaps();
+            let Some(moved) = self.find(block) else {
+                return;
+            };
+            found = moved;
         }
-        self.ring[self.index[place] as usize] = GAP;
-        self.index[place] = self.append(block);
+        let place = self.append(block);
+        self.next[place as usize] = self.next[found.place as usize];
+        self.lead(found, place);
+        self.ring[found.place as usize] = GAP;
     }
 
     /// Puts a number at the end of the ring.
@@ -229,13 +261,13 @@ impl Queue {
         if self.taken == self.ring.len() {
             self.clear_gaps();
         }
-        let mut slot = self.oldest + self.taken;
-        if slot >= self.ring.len() {
-            slot -= self.ring.len();
+        let mut place = self.oldest + self.taken;
+        if place >= self.ring.len() {
+            place -= self.ring.len();
         }
-        self.ring[slot] = block;
+        self.ring[place] = block;
         self.taken += 1;
-        slot as u32
+        place as u32
     }
 
     /// Moves the numbers together, in their order, so that the gaps are at the end.
@@ -248,10 +280,11 @@ impl Queue {
             let block = self.ring[from];
             if block != GAP {
                 if from != to {
-                    let place = self.place_of_slot(from);
+                    let found = self.found_at(from);
+                    self.next[to] = self.next[from];
+                    self.lead(found, to as u32);
                     self.ring[from] = GAP;
                     self.ring[to] = block;
-                    self.index[place] = to as u32;
                 }
                 to = next(to);
                 kept += 1;
@@ -259,35 +292,6 @@ impl Queue {
             from = next(from);
         }
         self.taken = kept;
-    }
-
-    /// Empties a place of the index: what was pushed past it moves back.
-    fn vacate(&mut self, mut hole: usize) {
-        let size = self.index.len();
-        let mut place = hole;
-        loop {
-            self.index[hole] = EMPTY;
-            let moved = loop {
-                place = self.after(place);
-                let slot = self.index[place];
-                if slot == EMPTY {
-                    return;
-                }
-                let home = self.home(self.ring[slot as usize]);
-                let distance = |from: usize| {
-                    if from <= place {
-                        place - from
-                    } else {
-                        place + size - from
-                    }
-                };
-                if distance(home) >= distance(hole) {
-                    break slot;
-                }
-            };
-            self.index[hole] = moved;
-            hole = place;
-        }
     }
 }
 

@@ -164,6 +164,10 @@ impl Replacement for Lirs {
         }
     }
 
+    fn warm(&self, frame: FrameId) {
+        self.stack.warm(frame);
+    }
+
     fn touch(&mut self, residency: &mut Residency, frame: FrameId, touch: Touch, _: Pattern) {
         let is_again = touch == Touch::Again;
         let marks = residency.marks(frame);

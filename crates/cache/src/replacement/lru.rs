@@ -45,6 +45,7 @@ impl Replacement for Lru {
 
     fn evict(&mut self, residency: &mut Residency, frame: FrameId) {
         self.withdraw(residency, frame);
+        self.order.warm_oldest(residency);
     }
 
     fn insert(&mut self, residency: &mut Residency, frame: FrameId, _: Pattern, _: Memory) {

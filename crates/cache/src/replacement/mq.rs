@@ -11,6 +11,8 @@
 //! Written for a server below caching clients, where what is used again is used again late. Not where
 //! uses follow each other closely and then end: they lift a block that nobody wants any more.
 
+use std::hint::black_box;
+
 use super::{Memory, Pattern, Replacement, Touch};
 use crate::residency::{FrameId, List, Needs, Residency};
 use crate::settings::{Parameter, Settings, Values};
@@ -57,9 +59,25 @@ const CLASSES: usize = 64;
 /// Per entry: how often it was used, when last, and when it comes down.
 #[derive(Clone, Copy, Debug, Default)]
 struct Use {
-    count: u32,
-    last: u64,
+    /// How often, up to [`MOST_USES`], in the lower bits, and when last in the upper ones.
+    count_and_last: u64,
     expires: u64,
+}
+
+/// Bits of a use's count: what is used more often is in the highest queue long since.
+const COUNT_BITS: u32 = 16;
+
+/// The highest count.
+const MOST_USES: u64 = (1 << COUNT_BITS) - 1;
+
+impl Use {
+    fn count(self) -> u32 {
+        (self.count_and_last & MOST_USES) as u32
+    }
+
+    fn last(self) -> u64 {
+        self.count_and_last >> COUNT_BITS
+    }
 }
 
 /// The queues; a frame's marks are its queue.
@@ -68,7 +86,7 @@ pub struct Mq {
     queues: Vec<List>,
     gone: List,
     uses: Box<[Use]>,
-    /// When the oldest of each queue comes down: read at every demand.
+    /// When the oldest of each queue comes down: read at every demand. Never from the lowest one.
     expiries: [u64; 8],
     now: u64,
     life: u64,
@@ -84,6 +102,8 @@ struct Distances {
     /// After so many demands the life time is made anew, and old counts are halved. The paper says
     /// no more than that it is measured: as long as the cache is a choice.
     period: u64,
+    /// When it is made anew.
+    next: u64,
 }
 
 impl Mq {
@@ -104,6 +124,7 @@ impl Mq {
             distances: (settings.get("life") == 0).then_some(Distances {
                 classes: [0; CLASSES],
                 period: capacity,
+                next: capacity,
             }),
         }
     }
@@ -116,49 +137,64 @@ impl Mq {
     /// Takes the frame out of its queue.
     fn take(&mut self, residency: &mut Residency, frame: FrameId) {
         let queue = usize::from(residency.marks(frame));
+        let was_oldest = self.queues[queue].oldest(residency) == Some(frame);
         self.queues[queue].remove(residency, frame);
-        self.note_oldest(residency, queue);
+        // Nothing comes down from the lowest queue.
+        if was_oldest && queue > 0 {
+            let oldest = self.queues[queue].oldest(residency);
+            self.expiries[queue] = oldest.map_or(NEVER, |frame| self.uses[frame.index()].expires);
+        }
     }
 
     /// Puts the frame at the newest end of a queue, for a whole life time.
     fn put(&mut self, residency: &mut Residency, frame: FrameId, queue: usize) {
-        self.uses[frame.index()].expires = self.now + self.life;
+        let expires = self.now + self.life;
+        self.uses[frame.index()].expires = expires;
+        if self.queues[queue].is_empty() && queue > 0 {
+            self.expiries[queue] = expires;
+        }
         residency.set_marks(frame, queue as u8);
         self.queues[queue].push_newest(residency, frame);
-        self.note_oldest(residency, queue);
     }
 
-    fn note_oldest(&mut self, residency: &Residency, queue: usize) {
-        let oldest = self.queues[queue].oldest(residency);
-        self.expiries[queue] = oldest.map_or(NEVER, |frame| self.uses[frame.index()].expires);
+    /// The oldest of a queue goes to the one below.
+    fn bring_down(&mut self, residency: &mut Residency, queue: usize) {
+        if let Some(oldest) = self.queues[queue].pop_oldest(residency) {
+            let next = self.queues[queue].oldest(residency);
+            self.expiries[queue] = next.map_or(NEVER, |frame| self.uses[frame.index()].expires);
+            self.put(residency, oldest, queue - 1);
+        }
     }
 
     /// The block is used, for the first time or again.
     fn count(&mut self, frame: FrameId) {
         let one = &mut self.uses[frame.index()];
-        if one.count > 0
+        if one.count() > 0
             && let Some(distances) = &mut self.distances
         {
-            distances.classes[(self.now - one.last).max(1).ilog2() as usize] += 1;
+            distances.classes[(self.now - one.last()).max(1).ilog2() as usize] += 1;
         }
-        one.count = one.count.saturating_add(1);
-        one.last = self.now;
+        let count = u64::from(one.count() + 1).min(MOST_USES);
+        one.count_and_last = self.now << COUNT_BITS | count;
     }
 
     /// A demand has been served: the oldest of each queue comes down if its time is up.
     fn tick(&mut self, residency: &mut Residency) {
         self.now += 1;
-        for queue in 1..self.queues.len() {
-            if self.expiries[queue] < self.now
-                && let Some(oldest) = self.queues[queue].oldest(residency)
-            {
-                self.take(residency, oldest);
-                self.put(residency, oldest, queue - 1);
-            }
+        // Which queues have one whose time is up, as bits: without a branch for each.
+        let mut due = 0_u8;
+        for (queue, expiry) in self.expiries.iter().enumerate() {
+            due |= u8::from(*expiry < self.now) << queue;
+        }
+        while due != 0 {
+            let queue = due.trailing_zeros() as usize;
+            due &= due - 1;
+            self.bring_down(residency, queue);
         }
         if let Some(distances) = &mut self.distances
-            && self.now.is_multiple_of(distances.period)
+            && self.now == distances.next
         {
+            distances.next += distances.period;
             self.life = distances.commonest().unwrap_or(self.life);
         }
     }
@@ -185,12 +221,16 @@ impl Replacement for Mq {
         }
     }
 
+    fn warm(&self, frame: FrameId) {
+        black_box(self.uses[frame.index()].expires);
+    }
+
     fn touch(&mut self, residency: &mut Residency, frame: FrameId, touch: Touch, _: Pattern) {
         self.take(residency, frame);
         if touch == Touch::Again {
             self.count(frame);
         }
-        let queue = self.queue(self.uses[frame.index()].count);
+        let queue = self.queue(self.uses[frame.index()].count());
         self.put(residency, frame, queue);
         self.tick(residency);
     }
@@ -219,6 +259,7 @@ impl Replacement for Mq {
         }
         residency.remember(frame);
         self.gone.push_newest(residency, frame);
+        self.gone.warm_oldest(residency);
     }
 
     fn insert(&mut self, residency: &mut Residency, frame: FrameId, _: Pattern, memory: Memory) {
@@ -226,7 +267,7 @@ impl Replacement for Mq {
             self.uses[frame.index()] = Use::default();
         }
         self.count(frame);
-        let queue = self.queue(self.uses[frame.index()].count);
+        let queue = self.queue(self.uses[frame.index()].count());
         self.put(residency, frame, queue);
         self.tick(residency);
     }

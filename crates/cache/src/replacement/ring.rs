@@ -1,5 +1,7 @@
 //! A second order for entries that already stand in a list of the residency's.
 
+use std::hint::black_box;
+
 use crate::residency::FrameId;
 
 /// A ring of entries through the entry 0, which is no block's.
@@ -25,6 +27,13 @@ impl Ring {
     /// The oldest of all.
     pub(super) fn oldest(&self) -> Option<FrameId> {
         self.newer(FrameId::HEAD)
+    }
+
+    /// Reads the neighbours of an entry, for the processor to have them at hand.
+    pub(super) fn warm(&self, frame: FrameId) {
+        let Link { newer, older } = self.links[frame.index()];
+        black_box(self.links[newer.index()].newer);
+        black_box(self.links[older.index()].older);
     }
 
     /// The neighbour towards the newest.

@@ -10,6 +10,8 @@
 //! missed, and which move to the newest end of SEQ when a trigger fires. Not for loads without
 //! sequential runs: then it is an LRU that costs more.
 
+use std::hint::black_box;
+
 use super::{Memory, Pattern, Replacement, Touch, share};
 use crate::residency::{FrameId, List, Needs, Residency};
 use crate::settings::{Parameter, Settings, Values};
@@ -124,6 +126,10 @@ impl Replacement for Sarc {
             remembered: 0,
             lists: 2,
         }
+    }
+
+    fn warm(&self, frame: FrameId) {
+        black_box(self.stamps[frame.index()]);
     }
 
     fn touch(&mut self, residency: &mut Residency, frame: FrameId, _: Touch, pattern: Pattern) {

@@ -49,8 +49,8 @@ impl Index {
     }
 
     /// The entry in the slot where the search for the block begins: most often the block's own.
-    pub(super) fn first_entry(&self, block: u64) -> usize {
-        self.slots[self.home(hash(block))] as u32 as usize
+    pub(super) fn first_entry(&self, block: u64) -> u32 {
+        self.slots[self.home(hash(block))] as u32
     }
 
     /// The block's entry; `is_block` says whether an entry is of the block.

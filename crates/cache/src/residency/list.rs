@@ -6,7 +6,9 @@
 //!      head <-> newest <-> ... oldest <-> head
 //! ```
 
-use super::{FrameId, Residency};
+use std::hint::black_box;
+
+use super::{FrameId, MAX_BLOCK, Residency};
 
 /// A ring of entries through its head. An entry stands in one list at a time; the list does not
 /// check that what it is given stands in it.
@@ -74,6 +76,16 @@ impl List {
             at = self.older(residency, frame);
         }
         None
+    }
+
+    /// Reads what taking the oldest will need, so that the processor has it at hand by then: where
+    /// the index has the block, and the next neighbour.
+    pub fn warm_oldest(self, residency: &Residency) {
+        let oldest = residency.entries[self.head as usize].newer as usize;
+        let entry = &residency.entries[oldest];
+        let slot = residency.index.first_entry(entry.word & MAX_BLOCK);
+        let next = residency.entries[entry.newer as usize].newer;
+        black_box(slot ^ next);
     }
 
     /// Puts an entry that stands nowhere at the newest end.

@@ -12,7 +12,7 @@ use super::rig::Needed;
 use crate::output::Failure;
 
 /// How many requests the device takes before the scheduler may choose.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Depth {
     /// As many as a loop device takes.
     Loop,

@@ -174,6 +174,12 @@ pub struct Load {
 
 /// Runs fio with these arguments, on the client's core; its jobs by their names.
 pub fn fio(arguments: &[String], folder: &Path) -> Result<Vec<(String, Load)>, Failure> {
+    let told = fio_json(arguments, folder)?;
+    loads(&told).ok_or_else(|| Failure::failed("fio did not tell of its jobs: expected fio 3"))
+}
+
+/// Runs fio with these arguments, on the client's core; what it says.
+pub fn fio_json(arguments: &[String], folder: &Path) -> Result<serde_json::Value, Failure> {
     let output = folder.join("fio.json");
     let mut command = on(Core::Client, FIO.program);
     command.args(arguments).arg("--output-format=json");
@@ -183,8 +189,8 @@ pub fn fio(arguments: &[String], folder: &Path) -> Result<Vec<(String, Load)>, F
         .output()
         .map_err(Failure::failed)?;
     let text = fs::read_to_string(&output).unwrap_or_default();
-    let jobs = loads(&text).filter(|_| ran.status.success());
-    jobs.ok_or_else(|| {
+    let told = json(&text).filter(|_| ran.status.success());
+    told.ok_or_else(|| {
         let said = String::from_utf8_lossy(&ran.stderr);
         let line = said
             .lines()
@@ -194,10 +200,14 @@ pub fn fio(arguments: &[String], folder: &Path) -> Result<Vec<(String, Load)>, F
     })
 }
 
-/// The jobs of fio's JSON. There may be notes before it.
-fn loads(text: &str) -> Option<Vec<(String, Load)>> {
-    let json: serde_json::Value = serde_json::from_str(&text[text.find('{')?..]).ok()?;
-    json["jobs"].as_array()?.iter().map(load).collect()
+/// fio's JSON. There may be notes before it.
+fn json(text: &str) -> Option<serde_json::Value> {
+    serde_json::from_str(&text[text.find('{')?..]).ok()
+}
+
+/// Its jobs.
+fn loads(told: &serde_json::Value) -> Option<Vec<(String, Load)>> {
+    told["jobs"].as_array()?.iter().map(load).collect()
 }
 
 fn load(job: &serde_json::Value) -> Option<(String, Load)> {
@@ -251,7 +261,7 @@ mod tests {
                     "clat_ns":{"mean":2000000.0,"percentile":{"99.000000":5000000}}},
             "write":{"iops":5.0,"total_ios":10,"bw_bytes":500000,"clat_ns":{"mean":6000000.0}}}]}"#;
         let text = text.trim_start_matches("note: ");
-        let jobs = loads(text).expect("it is fio's");
+        let jobs = json(text).as_ref().and_then(loads).expect("it is fio's");
         let expected = Load {
             iops: 15.0,
             requests: 40,
@@ -260,7 +270,7 @@ mod tests {
             mb_per_s: 1.5,
         };
         assert_eq!(jobs, [("x".to_owned(), expected)]);
-        assert_eq!(loads("nothing"), None);
+        assert_eq!(json("nothing"), None);
     }
 
     #[test]

@@ -131,6 +131,7 @@ fn setup(drive: &str, source: Source, requests: Option<u64>) -> Result<Setup, Fa
         until: None,
         past_end: PastEnd::Stop,
         scan: None,
+        preemption: None,
         slowest: 0,
     })
 }

@@ -15,6 +15,7 @@ use simulator::run::Ran;
 use simulator::workload::{Mixture, Workload};
 
 use super::Setup;
+use super::preempt::Stepped;
 use super::scan::ScanFigures;
 use super::truth::{Mode, Stated};
 use crate::output::Failure;
@@ -37,6 +38,8 @@ pub struct PolicyRun {
     pub scan: Option<ScanFigures>,
     /// What the ends of commands said of the belief, unless it is the truth.
     pub tracking: Option<Tracking>,
+    /// What stepping aside came to, if requests may.
+    pub preempted: Option<Stepped>,
     /// Its slowest requests, if that was asked for: where their time went.
     pub slow: Vec<Slow>,
 }
@@ -106,6 +109,7 @@ impl PolicyRun {
             trace,
             scan: None,
             tracking: None,
+            preempted: None,
             slow: Vec::new(),
         }
     }
@@ -275,6 +279,8 @@ struct Figures<'a> {
     scan: Option<&'a ScanFigures>,
     #[serde(skip_serializing_if = "Option::is_none")]
     tracking: Option<Tracking>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    preempted: Option<Stepped>,
     #[serde(skip_serializing_if = "<[Slow]>::is_empty")]
     slow: &'a [Slow],
     #[serde(flatten)]
@@ -320,6 +326,7 @@ pub fn json(setup: &Setup, runs: &[PolicyRun]) -> Result<String, Failure> {
                 trace: run.trace.as_ref(),
                 scan: run.scan.as_ref(),
                 tracking: run.tracking,
+                preempted: run.preempted,
                 slow: &run.slow,
                 report: &run.report,
             })

@@ -18,7 +18,7 @@ use scheduler::policy::Depth;
 use simulator::ledger::{AccountMeans, Side};
 
 use super::figures::{IDLE, OTHER};
-use super::{PolicyRun, Setup};
+use super::{PolicyRun, Setup, preempt};
 use crate::output::{UNENDED, grouped};
 use crate::why;
 use crate::workload::Source;
@@ -37,6 +37,7 @@ pub fn report(setup: &Setup, runs: &[PolicyRun]) -> String {
     text.push_str(&head_time(runs));
     text.push_str(&commands(runs));
     text.push_str(&tracking(runs));
+    text.push_str(&preempt::text(runs));
     text.push('\n');
     for run in runs {
         if let Some(scan) = &run.scan {

@@ -84,3 +84,39 @@ fn a_hundred_clients_come_and_go() {
     }
     served.stop();
 }
+
+#[test]
+fn urgent_reads_beside_bulk_are_told_with_and_without_preemption() {
+    if !has("fio") {
+        return;
+    }
+    let words = "bench preemption --only-ours --drive dec-rz26 --time-scale 0.05 --seconds 20 \
+                 --rate 10 --json";
+    let output = assert_cmd::Command::new(assert_cmd::cargo::cargo_bin!("headtime"))
+        .args(words.split_whitespace())
+        .output()
+        .expect("it runs");
+    let problem = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{problem}");
+    let told: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let measured = told[0]["measured"].as_array().expect("a list");
+    let names: Vec<_> = measured.iter().map(|one| one["name"].as_str()).collect();
+    let expected = [Some("headtime sptf, preemption"), Some("headtime sptf")];
+    assert_eq!(names, expected);
+    for one in measured {
+        // How fast is a benchmark's business; here, that something was measured.
+        let number = |key: &str| one[key].as_f64().expect(key);
+        assert_eq!(number("due"), 200.0);
+        assert!(number("requests") > 0.0 && number("bulk_mb_per_s") > 0.0);
+        let order = ["p50_ms", "p99_ms", "p999_ms", "max_ms"].map(number);
+        assert!(order.is_sorted() && order[0] > 0.0, "{one}");
+    }
+    let wrong = words.replace("0.05", "0");
+    let output = assert_cmd::Command::new(assert_cmd::cargo::cargo_bin!("headtime"))
+        .args(wrong.split_whitespace())
+        .output()
+        .expect("it runs");
+    assert_eq!(output.status.code(), Some(2));
+    let problem = String::from_utf8_lossy(&output.stderr);
+    assert!(problem.contains("expected 0.001 to 1000"), "{problem}");
+}

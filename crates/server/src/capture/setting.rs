@@ -6,11 +6,12 @@ use block::{Duration, Switch};
 use drive::Profile;
 use drive::firmware::Bus;
 use engine::{Engine, Limits, Rules};
+use scheduler::Preemption;
 use scheduler::ordering::Phases;
 use scheduler::policy::{NamedPolicy, find};
 
 use super::numbers::{In, Out, Wrong};
-use super::rules;
+use super::{preemption, rules};
 
 /// What an engine is made of.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,6 +26,8 @@ pub struct Setting {
     pub tasks: Tasks,
     /// Its bounds.
     pub limits: Limits,
+    /// How larger requests step aside for more urgent ones, if they do.
+    pub preemption: Option<Preemption>,
 }
 
 /// What is believed of a drive.
@@ -110,6 +113,7 @@ impl Setting {
             tracking: Tracking::Off,
             tasks: Tasks::None,
             limits,
+            preemption: None,
         }
     }
 
@@ -129,6 +133,9 @@ impl Setting {
         }
         if let Tasks::By(rules) = self.tasks {
             engine = engine.with_background(rules);
+        }
+        if let Some(rules) = self.preemption {
+            engine = engine.with_preemption(rules);
         }
         Ok(engine)
     }
@@ -174,6 +181,10 @@ impl Setting {
                 out.duration(write);
             }
         }
+        // Captures of before there was such a thing end here, as those without it.
+        if let Some(rules) = &self.preemption {
+            preemption::encode(rules, out);
+        }
     }
 
     pub(super) fn decode(from: &mut In<'_>) -> Result<Setting, Wrong> {
@@ -218,6 +229,10 @@ impl Setting {
                 write: from.duration()?,
             },
         };
+        let preemption = match from.is_empty() {
+            true => None,
+            false => Some(preemption::decode(from)?),
+        };
         Ok(Setting {
             belief,
             policy,
@@ -230,6 +245,7 @@ impl Setting {
                 patience,
                 phases,
             },
+            preemption,
         })
     }
 }

@@ -6,11 +6,11 @@ use block::Switch;
 use scheduler::policy::{self, NamedPolicy};
 
 use super::reader::{ConfigError, Table, Value, nearest};
-use super::remote;
 use super::{
     ALIGN_BYTES, Access, BackEnd, Belief, Class, Device, Drive, DriveModel, Emulated, Export,
     Places, Volume, Way,
 };
+use super::{preemption, remote};
 
 /// All drives of the file.
 pub(super) fn drives(root: &Table<'_>, places: &Places) -> Result<Vec<Drive>, ConfigError> {
@@ -33,6 +33,7 @@ fn drive(table: &Table<'_>, before: &[Drive], places: &Places) -> Result<Drive, 
         "back_end",
         "belief",
         "policy",
+        "preemption",
         "impact_percent",
         "capture",
         "volume",
@@ -54,6 +55,7 @@ fn drive(table: &Table<'_>, before: &[Drive], places: &Places) -> Result<Drive, 
     let taken: Vec<&str> = taken.map(|export| export.name.as_str()).collect();
     Ok(Drive {
         exports: exports(table, &volumes, &taken)?,
+        preemption: preemption::preemption(table, &belief, policy)?,
         name,
         back_end,
         belief,
@@ -407,7 +409,7 @@ fn access(table: &Table<'_>) -> Result<Access, ConfigError> {
     }
 }
 
-fn switch(table: &Table<'_>, key: &str, default: Switch) -> Result<Switch, ConfigError> {
+pub(super) fn switch(table: &Table<'_>, key: &str, default: Switch) -> Result<Switch, ConfigError> {
     match table.get(key).map(|value| value.boolean()).transpose()? {
         Some(true) => Ok(Switch::On),
         Some(false) => Ok(Switch::Off),

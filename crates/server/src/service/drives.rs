@@ -329,13 +329,19 @@ fn station(
         true => Tasks::By(rules),
         false => Tasks::None,
     };
-    let recorder = recording::begin(config, (parts.blocks, parts.block_bytes), limits, tasks)?;
+    let preemption = config.preemption.filter(|_| is_followed);
+    let preemption = preemption.map(|rules| rules.rules(&belief));
+    let layout = (parts.blocks, parts.block_bytes);
+    let recorder = recording::begin(config, layout, limits, tasks, preemption)?;
     let name = format!("drive {}", config.name);
     let (scale, make) = (parts.scale, parts.back_end);
     Station::start(&name, move |mailbox| {
         let mut engine = Engine::new(belief, &|| policy.make(), limits).with_explanations(known);
         if is_followed {
             engine = engine.with_background(rules).with_tracking(policy);
+        }
+        if let Some(rules) = preemption {
+            engine = engine.with_preemption(rules);
         }
         let (clock, back_end) = (Clock::start(scale), make()?);
         let event_loop = EventLoop::new(clock, engine, back_end, exports, mailbox, bounds)?;

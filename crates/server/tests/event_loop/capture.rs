@@ -1,11 +1,13 @@
 //! Captured live runs, replayed in virtual time: the same decisions, byte for byte.
 
-use block::{Durability, Duration};
+use block::{Durability, Duration, Sectors, Switch};
 use drive::catalog::find;
 use engine::{Limits, Rules};
 use proptest::prelude::*;
+use scheduler::Preemption;
 use scheduler::background::Order;
 use scheduler::freeblock::{Caution, Goal, Ranges, SameTrack, Wanted};
+use scheduler::preemption::{Aside, Landing, LastChunk, When};
 use server::capture::{
     Belief, FIRST, Problem, Reader, Replayed, Setting, Tasks, Tracking, frame, replay,
 };
@@ -132,6 +134,69 @@ fn background_tasks_are_captured_too() {
     let capture = capture(&setting, 200);
     let replayed = again(&setting, &capture).expect("the same decisions");
     assert!(replayed.commands > replayed.finished + 20, "{replayed:?}");
+}
+
+/// Large reads of background class, and small ones that are more urgent.
+fn mixed(served: &Served, pairs: u64) {
+    let mut client = Client::connect(&served.socket(), Style::Structured);
+    let mut place = 1u64;
+    for request in 0..2 * pairs {
+        if client.under_way() == 6 {
+            let end = client.end().expect("the server answers");
+            assert_eq!(end.result, Ok(()));
+        }
+        place = place
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
+        let offset = (place >> 20) % (BYTES / 4096 - 256) * 4096;
+        match request % 2 {
+            0 => client.submit(Asked::Of(Ask::Cache), offset, 512 << 10, &[]),
+            _ => client.submit(Asked::Of(Ask::Read), offset, 4096, &[]),
+        };
+    }
+    while client.under_way() > 0 {
+        client.end().expect("the server answers");
+    }
+}
+
+#[test]
+fn the_rules_of_preemption_are_captured_too() {
+    let plain = setting(Tasks::None);
+    let belief = plain.belief.profile().expect("a profile");
+    let other = Preemption {
+        chunk: Some(Sectors(64)),
+        just_in_time: Some(Landing::Fixed(Duration::from_micros(900))),
+        split: None,
+        free_prefetch: Switch::On,
+        last_chunk: LastChunk::Every(3),
+        aside: Some(Aside {
+            fill: Switch::Off,
+            most_permille: 400,
+        }),
+        when: When::Always,
+    };
+    for rules in [
+        Preemption::suited_to(&belief),
+        Preemption::as_in_paper(&belief),
+        other,
+    ] {
+        let setting = Setting {
+            preemption: Some(rules),
+            ..plain.clone()
+        };
+        let folder = tempfile::tempdir().expect("a folder");
+        let served = Served::captured(folder, setting.clone(), 0.1, BYTES);
+        mixed(&served, 40);
+        let folder = served.stop();
+        let capture = std::fs::read(folder.path().join("capture")).expect("a capture");
+        let reader = Reader::open(&capture[..]).expect("a capture");
+        assert_eq!(reader.setting(), &setting);
+        let replayed = again(reader.setting(), &capture).expect("the same decisions");
+        assert_eq!(replayed.finished, 80);
+        assert!(replayed.commands > 80, "some went in parts: {replayed:?}");
+        let difference = again(&plain, &capture).expect_err("without preemption");
+        assert!(matches!(difference, Problem::Difference(_)), "{difference}");
+    }
 }
 
 /// Rules of which none is the default.

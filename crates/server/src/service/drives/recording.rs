@@ -4,6 +4,7 @@ use std::fs::File;
 
 use drive::firmware::Bus;
 use engine::Limits;
+use scheduler::Preemption;
 
 use crate::capture::{Belief, Recorder, Setting, Tasks, Tracking};
 use crate::config::{self, BackEnd, DriveModel};
@@ -18,6 +19,7 @@ pub(super) fn begin(
     (blocks, block_bytes): (u64, u32),
     limits: Limits,
     tasks: Tasks,
+    preemption: Option<Preemption>,
 ) -> Result<Option<Recorder>, String> {
     let Some(path) = &config.capture else {
         return Ok(None);
@@ -40,6 +42,7 @@ pub(super) fn begin(
             Tasks::By(_) => Tracking::On,
         },
         tasks,
+        preemption,
         ..Setting::plain(belief, config.policy, limits)
     };
     let begun = File::create(path).and_then(|file| Recorder::begin(file, &setting));

@@ -1,0 +1,97 @@
+//! What a coordinator costs for a request, and a prefetcher.
+//!
+//! `cargo bench -p cache --bench coordinator`. Requests of four blocks, seven of eight continue one of
+//! eight streams; the lower cache has the blocks of the last requests.
+
+use block::{Direction, Duration};
+use cache::coordinator::{self, Asked, Below, Purpose};
+use cache::prefetch::{self, Advice, Found, Seen, Site};
+use cache::{Cache, FirstTouch, Interval, Origin, Pattern, Verdict};
+use divan::counter::ItemsCount;
+use divan::{Bencher, black_box};
+
+const REQUESTS: u64 = 100_000;
+
+fn main() {
+    divan::main();
+}
+
+fn requests() -> Vec<Interval> {
+    let mut dice = 1u64;
+    let mut streams = [0u64; 8];
+    let each = (0..REQUESTS).map(|_| {
+        dice = dice
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        let roll = dice >> 33;
+        let stream = (roll % 8) as usize;
+        if (roll >> 8).is_multiple_of(8) {
+            streams[stream] = (roll >> 11) % 1_000_000;
+        }
+        streams[stream] += 4;
+        Interval::of(streams[stream], 4)
+    });
+    each.collect()
+}
+
+/// A cache that holds some of what is asked for.
+fn lower(frames: u64, requests: &[Interval]) -> Cache {
+    let mut cache = Cache::named("lru", frames, FirstTouch::default()).expect("lru");
+    for run in requests.iter().step_by(3) {
+        for block in run.blocks() {
+            let admitted = cache.admit(block, Origin::Demand, Pattern::Random, |_, _| {
+                Verdict::Evict
+            });
+            if admitted.is_ok() {
+                cache.complete(block);
+            }
+        }
+    }
+    cache
+}
+
+#[divan::bench(args = [("none", 6_750), ("pfc", 6_750), ("ours", 6_750), ("pfc", 262_144), ("ours", 262_144)])]
+fn plan(bencher: Bencher, (name, frames): (&str, u64)) {
+    let requests = requests();
+    let cache = lower(frames, &requests);
+    let below = Below {
+        frames: frames as u32,
+    };
+    let mut coordinator = coordinator::make(name, &below).expect("a line of the table");
+    bencher.counter(ItemsCount::new(REQUESTS)).bench_local(|| {
+        for &blocks in &requests {
+            let asked = Asked {
+                client: 0,
+                file: blocks.first % 8,
+                blocks,
+                within: Interval::new(0, 2_000_000),
+                purpose: Purpose::Demand,
+                direction: Direction::Read,
+            };
+            let plan = coordinator.plan(&asked, cache.residency());
+            coordinator.on_answered(&asked, black_box(plan), Duration::from_nanos(1));
+        }
+    });
+}
+
+#[divan::bench(args = ["none", "obl", "ra", "linux-2.4", "linux-2.6", "linux-6", "sarc", "amp"])]
+fn prefetch(bencher: Bencher, name: &str) {
+    let requests = requests();
+    let cache = lower(6_750, &requests);
+    let mut prefetcher = prefetch::make(name, &Site { frames: 6_750 }).expect("a line");
+    let mut advice = Advice::default();
+    bencher.counter(ItemsCount::new(REQUESTS)).bench_local(|| {
+        for &blocks in &requests {
+            let seen = Seen {
+                client: 0,
+                file: blocks.first % 8,
+                blocks,
+                within: Interval::new(0, 2_000_000),
+                found: Found::NotAll,
+            };
+            advice.clear();
+            prefetcher.on_request(&seen, cache.residency(), &mut advice);
+            black_box(&advice);
+        }
+    });
+}

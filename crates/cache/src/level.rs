@@ -1,0 +1,351 @@
+//! One level: a cache with its replacement, a prefetcher, and the coordinator in front of both.
+//!
+//! ```text
+//!   submit(now, asked)                                       poll_finished -> answered
+//!        |                                                          ^
+//!   coordinator ---- DIRECT: silent hits, reads that are not kept --|
+//!        `---------- NATIVE: prefetcher, cache ---------------------|
+//!                         |                                         |
+//!                    poll -> fetch                        complete(now, fetch)
+//! ```
+//!
+//! What a level fetches is what it asks the next one: levels are put on top of each other by handing
+//! the fetches of one to the other, at once ([`Stack`]) or after whatever a message costs. The rules
+//! are those of the specification, sections 0, 8 and 9:
+//!
+//! - A demand for a block in flight waits for that read. It is never read twice into the cache.
+//! - What the prefetcher fetches synchronously travels with the missing blocks that it follows: one
+//!   fetch, and whoever waits for a block of it waits for all of it.
+//! - When no frame is free of reads, a demanded block is read past the cache, and what was to be
+//!   fetched ahead is not.
+//! - A write changes whole blocks and is treated as a read of them, as in earlier simulators of such
+//!   systems (Zhou et al.); a level holds no dirty blocks.
+
+use std::collections::VecDeque;
+
+use block::{Instant, RequestId};
+
+use crate::cache::{Cache, Evicted, Verdict};
+use crate::coordinator::{self, Asked, Below, Coordinator, Manners, Plan, Purpose, Sent};
+use crate::interval::Interval;
+use crate::prefetch::{self, Advice, Prefetcher, Site, Waiting};
+use crate::replacement::{BadReplacement, Pattern};
+use crate::residency::{MAX_BLOCK, Origin, Residency, State};
+use crate::settings::BadSettings;
+
+mod serve;
+mod slab;
+mod stack;
+mod waiters;
+
+pub use stack::Stack;
+
+use slab::Slab;
+use waiters::Waiters;
+
+/// What a level is made of, each as users write it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Composition<'a> {
+    /// Blocks of the cache.
+    pub capacity: u64,
+    /// As `lru`.
+    pub replacement: &'a str,
+    /// As `ra(p=8)`.
+    pub prefetch: &'a str,
+    /// As `pfc`; `none` for the first level.
+    pub coordinator: &'a str,
+    /// So many requests are served at a time; one more is refused.
+    pub requests: u32,
+}
+
+/// Why there is no such level.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BadLevel {
+    /// No such cache.
+    #[error(transparent)]
+    Replacement(#[from] BadReplacement),
+    /// No such prefetcher or coordinator.
+    #[error(transparent)]
+    Settings(#[from] BadSettings),
+    /// It could never serve anything.
+    #[error("a level that serves 0 requests at a time: expected 1 at least")]
+    NoRequests,
+}
+
+/// Why a request is not served.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Refused {
+    /// As many as may be are being served: the front end has to wait for an answer.
+    #[error("{0} requests are being served: expected one of them to end first")]
+    Full(u32),
+    /// There are no such blocks.
+    #[error("blocks {blocks} of {within}: expected blocks of it, and at least one")]
+    NoSuchBlocks {
+        /// What was asked for.
+        blocks: Interval,
+        /// Of what.
+        within: Interval,
+    },
+}
+
+/// Names a fetch from [`Level::poll`] to [`Level::complete`]; numbers are used again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct FetchId(pub u32);
+
+/// What a level asks of what is below it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fetch {
+    /// Its name.
+    pub id: FetchId,
+    /// The request of the next level. Its direction is that of the request for which it is fetched:
+    /// a drive below the last level is to read.
+    pub asked: Asked,
+}
+
+/// How a fetch or a request ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// All blocks are there.
+    Done,
+    /// At least one could not be read.
+    Failed,
+}
+
+/// A request has its answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Answered {
+    /// Which.
+    pub id: RequestId,
+    /// How.
+    pub ending: Ending,
+}
+
+/// What happened so far, in blocks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Asked for by the level above.
+    pub asked: u64,
+    /// Of these, found valid; silent hits included.
+    pub hits: u64,
+    /// Of these, found in flight.
+    pub hits_in_flight: u64,
+    /// Of the hits of both kinds, those that the policy did not see.
+    pub silent_hits: u64,
+    /// Read past the cache.
+    pub bypassed: u64,
+    /// Fetched ahead by the prefetcher.
+    pub prefetched: u64,
+    /// Fetched ahead by the coordinator.
+    pub readmore: u64,
+    /// Of these two, those that have been used.
+    pub ahead_used: u64,
+    /// Of these two, those that went without having been used.
+    pub ahead_evicted_unused: u64,
+}
+
+/// A request that is being served.
+#[derive(Debug)]
+struct Open {
+    id: RequestId,
+    asked: Asked,
+    plan: Plan,
+    since: Instant,
+    /// Blocks that it waits for, and one while it is being submitted.
+    missing: u64,
+    ending: Ending,
+}
+
+/// A fetch that is under way, and where its blocks go.
+///
+/// ```text
+///   | past the cache, to the request | into frames, asked for | into frames, fetched ahead |
+///   first                            frames_from              ahead_from              last
+/// ```
+#[derive(Clone, Copy, Debug)]
+struct Running {
+    blocks: Interval,
+    request: u32,
+    frames_from: u64,
+    ahead_from: u64,
+}
+
+/// Where a block of a fetch goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Goal {
+    /// To the request, past the cache.
+    Past,
+    /// Into a frame, because it was asked for.
+    Frame,
+    /// Into a frame, ahead.
+    Ahead,
+}
+
+/// One level.
+pub struct Level {
+    cache: Cache,
+    prefetcher: Box<dyn Prefetcher>,
+    coordinator: Box<dyn Coordinator>,
+    manners: Manners,
+    requests: Slab<Open>,
+    most_requests: u32,
+    fetches: Slab<Running>,
+    waiters: Waiters,
+    /// What was asked for below and not polled.
+    out: VecDeque<Fetch>,
+    finished: VecDeque<Answered>,
+    counts: Counts,
+    advice: Advice,
+    /// Runs to fetch for the request that is being submitted.
+    runs: Vec<Running>,
+    absent: Vec<Interval>,
+}
+
+impl Level {
+    /// As composed.
+    ///
+    /// # Errors
+    /// If there is no such replacement, prefetcher or coordinator, or a size that cannot be.
+    pub fn new(of: &Composition) -> Result<Self, BadLevel> {
+        if of.requests == 0 {
+            return Err(BadLevel::NoRequests);
+        }
+        let site = Site {
+            frames: of.capacity,
+        };
+        let prefetcher = prefetch::make(of.prefetch, &site)?;
+        let cache = Cache::named(of.replacement, of.capacity, prefetcher.first_touch())?;
+        let below = Below {
+            frames: cache.residency().capacity(),
+        };
+        let coordinator = coordinator::make(of.coordinator, &below)?;
+        Ok(Self {
+            manners: coordinator.manners(),
+            waiters: Waiters::new(cache.residency().frame_ids()),
+            cache,
+            prefetcher,
+            coordinator,
+            requests: Slab::default(),
+            most_requests: of.requests,
+            fetches: Slab::default(),
+            out: VecDeque::new(),
+            finished: VecDeque::new(),
+            counts: Counts::default(),
+            advice: Advice::default(),
+            runs: Vec::new(),
+            absent: Vec::new(),
+        })
+    }
+
+    /// What is in the cache.
+    pub fn residency(&self) -> &Residency {
+        self.cache.residency()
+    }
+
+    /// What happened so far.
+    pub fn counts(&self) -> Counts {
+        self.counts
+    }
+
+    /// How many requests have no answer yet.
+    pub fn pending(&self) -> usize {
+        self.requests.len()
+    }
+
+    /// A request from above. Its answer comes by [`Level::poll_finished`], once.
+    ///
+    /// # Errors
+    /// If too many are being served, or there are no such blocks.
+    pub fn submit(&mut self, now: Instant, id: RequestId, asked: Asked) -> Result<(), Refused> {
+        let (blocks, within) = (asked.blocks, asked.within);
+        let is_within = within.first <= blocks.first && blocks.last <= within.last;
+        if blocks.is_empty() || !is_within || blocks.last > MAX_BLOCK {
+            return Err(Refused::NoSuchBlocks { blocks, within });
+        }
+        if self.requests.len() == self.most_requests as usize {
+            return Err(Refused::Full(self.most_requests));
+        }
+        let plan = self.coordinator.plan(&asked, self.cache.residency());
+        let request = self.requests.insert(Open {
+            id,
+            asked,
+            plan,
+            since: now,
+            missing: 1,
+            ending: Ending::Done,
+        });
+        self.counts.asked += blocks.len();
+        self.direct(request, &asked, plan.direct(&asked));
+        self.native(request, &asked, plan);
+        self.send(&asked);
+        self.arrived(now, request, 1, Ending::Done);
+        Ok(())
+    }
+
+    /// What is to be asked of what is below.
+    pub fn poll(&mut self) -> Option<Fetch> {
+        self.out.pop_front()
+    }
+
+    /// A request that has its answer.
+    pub fn poll_finished(&mut self) -> Option<Answered> {
+        self.finished.pop_front()
+    }
+
+    /// A fetch has ended.
+    ///
+    /// # Panics
+    /// If there is no such fetch: each ends once.
+    pub fn complete(&mut self, now: Instant, id: FetchId, ending: Ending) {
+        let run = self.fetches.remove(id.0).expect("a fetch under way");
+        let waiting = match self.cache.residency().frame(run.ahead_from) {
+            Some(frame) if self.waiters.is_awaited(frame) => Waiting::Reader,
+            _ => Waiting::Nobody,
+        };
+        if run.frames_from > run.blocks.first {
+            let past = run.frames_from - run.blocks.first;
+            self.arrived(now, run.request, past, ending);
+        }
+        for block in run.frames_from..=run.blocks.last {
+            let frame = self.cache.residency().frame(block);
+            let frame = frame.expect("a frame in flight stays");
+            match ending {
+                Ending::Done => self.cache.complete(block),
+                Ending::Failed => self.cache.withdraw(block),
+            }
+            while let Some(request) = self.waiters.pop(frame) {
+                self.arrived(now, request, 1, ending);
+            }
+        }
+        let ahead = Interval::new(run.ahead_from, run.blocks.last);
+        if !ahead.is_empty() && ending == Ending::Done {
+            self.prefetcher.on_prefetch_complete(ahead, waiting);
+        }
+    }
+
+    /// Blocks of a request are there.
+    fn arrived(&mut self, now: Instant, request: u32, blocks: u64, ending: Ending) {
+        let open = self.requests.get_mut(request).expect("a request waits");
+        open.missing -= blocks;
+        if ending == Ending::Failed {
+            open.ending = ending;
+        }
+        if open.missing > 0 {
+            return;
+        }
+        let open = self.requests.remove(request).expect("a request waits");
+        if self.manners.sent == Sent::Marked {
+            for block in open.asked.blocks.blocks() {
+                self.cache.sent(block);
+            }
+        }
+        let waited = now.since(open.since);
+        self.coordinator.on_answered(&open.asked, open.plan, waited);
+        self.finished.push_back(Answered {
+            id: open.id,
+            ending: open.ending,
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests;

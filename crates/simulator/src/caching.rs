@@ -1,0 +1,32 @@
+//! Caches in levels over a disk, in virtual time: the system model in which PFC was judged.
+//!
+//! ```text
+//!   clients        L1, L1, ..      a cache and a prefetcher for each client
+//!                     |  messages: missing blocks with what is fetched along; prefetches by themselves
+//!                   link           start and a time for each page, once for each reply
+//!                     |
+//!                coordinator
+//!                    L2            one for all clients; more levels below it in the same way
+//!                     |  runs of blocks
+//!                I/O scheduler     merges neighbours up to 128 sectors, one-way elevator
+//!                     |
+//!                    disk          a virtual drive, one command at a time
+//! ```
+//!
+//! `shared/specs/cache-and-pfc.md`, 9; Zhang, Lee, Ma, Zhou, ICDCS 2008, 4.1. Nothing here has a clock or
+//! opens a file: a load hands in requests, [`run`] goes from event to event, and the answer is a report.
+
+pub mod disk;
+mod jobs;
+pub mod load;
+mod node;
+pub mod report;
+pub mod setup;
+mod system;
+#[cfg(test)]
+mod tests;
+
+pub use load::{Arrival, Load, Pace, run};
+pub use report::{LevelReport, Report};
+pub use setup::{BadSetup, Level, Link, Lower, Setup};
+pub use system::System;

@@ -1,0 +1,182 @@
+//! The disk with the I/O scheduler before it: neighbours are merged, and commands go upwards by block
+//! number, then back to the lowest. The drive has one command at a time.
+//!
+//! "Imitates Linux 2.6" (Zhang et al., 4.1): merging up to 128 sectors and a one-way elevator, no
+//! priorities.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use block::{Action, Command, CommandId, Durability, Extent, Instant, Lba, Sectors};
+use cache::Interval;
+use drive::{Profile, VirtualDrive};
+
+use super::jobs::{JobId, Jobs, NONE};
+use super::setup::BadSetup;
+
+/// The bytes of a block.
+const BLOCK: u64 = 4096;
+
+/// The largest command in blocks: 128 sectors, the default of Linux 2.6 and the paper's time.
+pub const LARGEST: u64 = 16;
+
+/// A drive and what is to be read from it.
+#[derive(Debug)]
+pub(super) struct Disk {
+    drive: VirtualDrive,
+    /// Sectors of a block.
+    sectors: u64,
+    blocks: u64,
+    /// By the first block, then by age.
+    queue: BTreeMap<(u64, u64), Entry>,
+    /// What the drive is doing, and since when.
+    active: Option<(Entry, u64)>,
+    /// Where the elevator is.
+    position: u64,
+    order: u64,
+    pub(super) counts: DiskCounts,
+}
+
+/// What the disk did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DiskCounts {
+    /// Commands.
+    pub commands: u64,
+    /// Blocks of all commands.
+    pub blocks: u64,
+    /// Nanoseconds in which it had a command.
+    pub busy: u64,
+}
+
+/// Jobs that are read by one command, as a list.
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    blocks: Interval,
+    first: JobId,
+    last: JobId,
+}
+
+impl Disk {
+    pub(super) fn new(profile: &Arc<Profile>) -> Result<Self, BadSetup> {
+        let bytes = u64::from(profile.block_bytes);
+        if bytes == 0 || !BLOCK.is_multiple_of(bytes) {
+            return Err(BadSetup::SectorSize(bytes));
+        }
+        let sectors = BLOCK / bytes;
+        let drive = VirtualDrive::new(Arc::clone(profile));
+        Ok(Disk {
+            blocks: profile.geometry.sectors().0 / sectors,
+            drive,
+            sectors,
+            queue: BTreeMap::new(),
+            active: None,
+            position: 0,
+            order: 0,
+            counts: DiskCounts::default(),
+        })
+    }
+
+    /// How many blocks it has.
+    pub(super) fn blocks(&self) -> u64 {
+        self.blocks
+    }
+
+    /// A job of at most [`LARGEST`] blocks is to be read.
+    pub(super) fn add(&mut self, blocks: Interval, job: JobId, jobs: &mut Jobs) {
+        let mut entry = Entry {
+            blocks,
+            first: job,
+            last: job,
+        };
+        let fits = |one: &Entry, other: &Entry| one.blocks.len() + other.blocks.len() <= LARGEST;
+        let before = self.queue.range(..(blocks.first, u64::MAX)).next_back();
+        if let Some((&key, before)) = before
+            && before.blocks.last + 1 == blocks.first
+            && fits(before, &entry)
+        {
+            entry = before.followed_by(&entry, jobs);
+            self.queue.remove(&key);
+        }
+        let after = self.queue.range((entry.blocks.last + 1, 0)..).next();
+        if let Some((&key, after)) = after
+            && entry.blocks.last + 1 == after.blocks.first
+            && fits(after, &entry)
+        {
+            entry = entry.followed_by(after, jobs);
+            self.queue.remove(&key);
+        }
+        self.order += 1;
+        self.queue.insert((entry.blocks.first, self.order), entry);
+    }
+
+    /// Gives the drive the next command if it has none.
+    pub(super) fn dispatch(&mut self, now: u64) {
+        if self.active.is_some() {
+            return;
+        }
+        let above = self.queue.range((self.position, 0)..).next();
+        let Some((&key, &entry)) = above.or_else(|| self.queue.iter().next()) else {
+            return;
+        };
+        self.queue.remove(&key);
+        self.position = entry.blocks.last + 1;
+        let start = Lba(entry.blocks.first * self.sectors);
+        let length = Sectors(entry.blocks.len() * self.sectors);
+        let extent = Extent::new(start, length).expect("a run of blocks is not empty");
+        let action = Action::Read {
+            extent,
+            durability: Durability::Volatile,
+        };
+        let command = Command::new(CommandId(self.order), action);
+        let submitted = self.drive.submit(Instant::from_nanos(now), command);
+        submitted.expect("one command at a time, on the disk");
+        self.active = Some((entry, now));
+        self.counts.commands += 1;
+        self.counts.blocks += entry.blocks.len();
+        self.settle(now);
+    }
+
+    /// The first block of what it is doing.
+    #[cfg(test)]
+    pub(super) fn reading(&self) -> Option<u64> {
+        Some(self.active?.0.blocks.first)
+    }
+
+    /// When something happens.
+    pub(super) fn next_event(&self) -> Option<u64> {
+        self.active?;
+        self.drive.next_wakeup().map(Instant::as_nanos)
+    }
+
+    /// The first of the jobs of the command that has ended by now.
+    pub(super) fn ended(&mut self, now: u64) -> Option<JobId> {
+        self.active?;
+        self.drive.poll(Instant::from_nanos(now))?;
+        let (entry, since) = self.active.take()?;
+        self.counts.busy += now - since;
+        Some(entry.first)
+    }
+
+    /// Lets the drive take up its command: commands take time, so that none ends at once.
+    fn settle(&mut self, now: u64) {
+        let ended = self.drive.poll(Instant::from_nanos(now));
+        assert!(ended.is_none(), "a command that takes no time");
+    }
+}
+
+impl Entry {
+    /// One command for both.
+    fn followed_by(&self, after: &Entry, jobs: &mut Jobs) -> Entry {
+        jobs.get_mut(self.last).next = after.first;
+        Entry {
+            blocks: Interval::new(self.blocks.first, after.blocks.last),
+            first: self.first,
+            last: after.last,
+        }
+    }
+}
+
+/// The job after this one in the same command.
+pub(super) fn next_of(job: JobId, jobs: &Jobs) -> Option<JobId> {
+    Some(jobs.get(job).next).filter(|&next| next != NONE)
+}

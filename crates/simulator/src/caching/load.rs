@@ -1,0 +1,93 @@
+//! Where requests come from, and when: at their own times, or as soon as the last one is answered.
+
+use cache::Interval;
+
+use super::report::Report;
+use super::setup::BadSetup;
+use super::system::System;
+
+/// A request of a client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Arrival {
+    /// When, in nanoseconds; not looked at in a closed loop.
+    pub at: u64,
+    /// Who.
+    pub client: u32,
+    /// Which file, or which volume where there are no files.
+    pub file: u64,
+    /// Which blocks of the disk.
+    pub blocks: Interval,
+    /// All blocks of the file, or of the volume.
+    pub within: Interval,
+}
+
+/// Hands out requests.
+pub trait Load {
+    /// The next request: in an open loop that of any client, in the order of their times, and
+    /// otherwise that of this one.
+    ///
+    /// # Errors
+    /// Whatever makes the load end before its end.
+    fn arrival(&mut self, client: u32) -> Result<Option<Arrival>, BadSetup>;
+}
+
+/// When requests come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pace {
+    /// At their times, whatever is under way.
+    Open,
+    /// Each client's next one as soon as its last one is answered: no think time.
+    Closed,
+}
+
+impl<I: Iterator<Item = Arrival>> Load for I {
+    /// One stream: in a closed loop that of the only client.
+    fn arrival(&mut self, _: u32) -> Result<Option<Arrival>, BadSetup> {
+        Ok(self.next())
+    }
+}
+
+/// Runs all of a load.
+///
+/// # Errors
+/// If a request cannot be served.
+pub fn run(system: &mut System, load: &mut dyn Load, pace: Pace) -> Result<Report, BadSetup> {
+    match pace {
+        Pace::Open => open(system, load)?,
+        Pace::Closed => closed(system, load)?,
+    }
+    Ok(system.report())
+}
+
+fn open(system: &mut System, load: &mut dyn Load) -> Result<(), BadSetup> {
+    while let Some(arrival) = load.arrival(0)? {
+        while system.next_event().is_some_and(|at| at <= arrival.at) {
+            system.step();
+        }
+        system.request(arrival.at, &arrival)?;
+        while system.answered().is_some() {}
+    }
+    while system.next_event().is_some() {
+        system.step();
+    }
+    Ok(())
+}
+
+fn closed(system: &mut System, load: &mut dyn Load) -> Result<(), BadSetup> {
+    for client in 0..system.clients() as u32 {
+        if let Some(arrival) = load.arrival(client)? {
+            system.request(system.now(), &arrival)?;
+        }
+    }
+    loop {
+        while let Some(client) = system.answered() {
+            if let Some(arrival) = load.arrival(client)? {
+                system.request(system.now(), &arrival)?;
+            }
+        }
+        if system.next_event().is_none() {
+            return Ok(());
+        }
+        system.step();
+    }
+}

@@ -1,0 +1,343 @@
+//! One level: a cache with its prefetcher, and the coordinator before it.
+
+use cache::coordinator::{
+    self, Asked, Below, Coordinator, EmptyNative, Manners, Plan, Purpose, ReadmoreAs, Sent,
+    SilentHits, SilentUse,
+};
+use cache::prefetch::{self, Advice, Found, Mode, Note, Prefetcher, Seen, Site, Waiting};
+use cache::{Cache, FrameId, Interval, Origin, Pattern, State};
+
+use super::jobs::{JobId, Jobs, NONE};
+use super::report::LevelReport;
+use super::setup::{BadSetup, Level, Link};
+
+mod fetching;
+
+use fetching::{Keeping, Run};
+
+pub(super) struct Node {
+    cache: Cache,
+    prefetcher: Box<dyn Prefetcher>,
+    coordinator: Option<Box<dyn Coordinator>>,
+    manners: Manners,
+    /// Which job brings the block of a frame that is in flight.
+    brought_by: Vec<JobId>,
+    /// Which node is asked for what is missing; [`NONE`] is the disk.
+    below: u32,
+    pub(super) link: Link,
+    pub(super) counts: LevelReport,
+}
+
+/// What is kept from request to request, so that none allocates.
+#[derive(Debug, Default)]
+pub(super) struct Scratch {
+    advice: Advice,
+    /// Absent runs of what was asked for.
+    missing: Vec<Interval>,
+    /// Jobs that were made and are to be served by the level below.
+    pub(super) started: Vec<JobId>,
+}
+
+/// A request that is being served.
+struct Serving<'a> {
+    id: JobId,
+    asked: Asked,
+    now: u64,
+    jobs: &'a mut Jobs,
+    started: &'a mut Vec<JobId>,
+}
+
+impl Node {
+    pub(super) fn new(level: &Level, number: usize, below: u32) -> Result<Self, BadSetup> {
+        let name = || format!("level {number}");
+        let site = Site {
+            frames: level.frames,
+        };
+        let prefetcher = prefetch::make(&level.prefetcher, &site);
+        let prefetcher = prefetcher.map_err(|source| BadSetup::Settings {
+            level: name(),
+            source,
+        })?;
+        let cache = Cache::named(&level.replacement, level.frames, prefetcher.first_touch());
+        let cache = cache.map_err(|source| BadSetup::Replacement {
+            level: name(),
+            source,
+        })?;
+        Ok(Node {
+            brought_by: vec![NONE; cache.residency().frame_ids()],
+            cache,
+            prefetcher,
+            coordinator: None,
+            manners: Manners::default(),
+            below,
+            link: Link::LAN,
+            counts: LevelReport::default(),
+        })
+    }
+
+    pub(super) fn coordinated(
+        mut self,
+        level: &Level,
+        number: usize,
+        coordinator: &str,
+    ) -> Result<Self, BadSetup> {
+        let below = Below {
+            frames: self.cache.residency().capacity(),
+        };
+        let made = coordinator::make(coordinator, &below);
+        let made = made.map_err(|source| BadSetup::Settings {
+            level: format!("level {number}"),
+            source,
+        })?;
+        self.manners = made.manners();
+        if self.manners.sent == Sent::Marked && !level.replacement.starts_with("du") {
+            return Err(BadSetup::Unmarked {
+                level: format!("level {number}"),
+                replacement: level.replacement.clone(),
+            });
+        }
+        self.coordinator = Some(made);
+        Ok(self)
+    }
+
+    /// Blocks that were fetched ahead, are there and were not used.
+    pub(super) fn unused_at_the_end(&self) -> u64 {
+        let residency = self.cache.residency();
+        let is_unused = |&frame: &FrameId| {
+            residency.origin(frame) != Origin::Demand && !residency.is_used(frame)
+        };
+        residency.frames().filter(is_unused).count() as u64
+    }
+
+    /// Blocks that are in both.
+    pub(super) fn in_common_with(&self, other: &Node) -> u64 {
+        let (residency, other) = (self.cache.residency(), other.cache.residency());
+        let is_common = |&frame: &FrameId| other.is_resident(residency.block(frame));
+        residency.frames().filter(is_common).count() as u64
+    }
+
+    /// A request of the level above, or of a client: makes jobs for what is missing.
+    pub(super) fn serve(&mut self, id: JobId, now: u64, jobs: &mut Jobs, scratch: &mut Scratch) {
+        let asked = jobs.get(id).asked;
+        self.counts.requests += 1;
+        self.counts.asked += asked.blocks.len();
+        let residency = self.cache.residency();
+        let plan = match &mut self.coordinator {
+            Some(coordinator) => coordinator.plan(&asked, residency),
+            None => Plan::default(),
+        };
+        jobs.get_mut(id).plan = plan;
+        let Scratch {
+            advice,
+            missing,
+            started,
+        } = scratch;
+        let mut serving = Serving {
+            id,
+            asked,
+            now,
+            jobs,
+            started,
+        };
+        let direct = plan.direct(&asked);
+        if !direct.is_empty() {
+            self.read_past(direct, &mut serving);
+        }
+        let native = plan.native(&asked);
+        let is_seen = self.manners.empty_native == EmptyNative::Seen;
+        if native.is_empty() && !is_seen {
+            return;
+        }
+        let seen = self.seen(&asked, native);
+        advice.clear();
+        if self.manners.readmore == ReadmoreAs::Prefetch && native.last > seen.blocks.last {
+            advice.ahead.push(prefetch::Ahead {
+                blocks: Interval::new(seen.blocks.last + 1, native.last),
+                mode: Mode::Async,
+            });
+        }
+        let residency = self.cache.residency();
+        self.prefetcher.on_request(&seen, residency, advice);
+        self.note(&advice.notes);
+        missing.clear();
+        self.look_up(native, advice, missing, &mut serving);
+        self.fetch(&seen, advice, missing, &mut serving);
+    }
+
+    /// DIRECT: what is there is copied in silence, the rest is read and not kept.
+    fn read_past(&mut self, direct: Interval, serving: &mut Serving) {
+        let mut missing: Option<Interval> = None;
+        for block in direct.blocks() {
+            let state = match self.manners.silent_hits {
+                SilentHits::Unseen => self.cache.demand_silently(block),
+                SilentHits::Touched => self.cache.demand(block, Pattern::Random),
+            };
+            self.count(state);
+            self.counts.silent += u64::from(state != State::Absent);
+            if state == State::InFlight {
+                self.await_block(block, serving);
+            }
+            match (&mut missing, state) {
+                (None, State::Absent) => missing = Some(Interval::new(block, block)),
+                (Some(run), State::Absent) => run.last = block,
+                (run, _) => self.pass(run.take(), serving),
+            }
+        }
+        self.pass(missing, serving);
+        if self.manners.silent_use == SilentUse::Told {
+            let seen = self.seen(&serving.asked, direct);
+            self.prefetcher.on_silent_use(&seen);
+        }
+    }
+
+    fn pass(&mut self, run: Option<Interval>, serving: &mut Serving) {
+        let Some(blocks) = run else {
+            return;
+        };
+        self.counts.bypassed += blocks.len();
+        let run = Run {
+            blocks,
+            ahead: u64::MAX,
+            keeping: Keeping::Past,
+            purpose: Purpose::Demand,
+        };
+        self.start(run, &[], serving);
+    }
+
+    /// What the prefetcher sees: the native request, or what was asked for if nothing is left of it.
+    fn seen(&self, asked: &Asked, native: Interval) -> Seen {
+        let mut blocks = match native.is_empty() {
+            true => asked.blocks,
+            false => native,
+        };
+        if self.manners.readmore == ReadmoreAs::Prefetch {
+            blocks.last = blocks.last.min(asked.blocks.last).max(blocks.first);
+        }
+        let found = match self.cache.residency().has_all(blocks) {
+            true => Found::All,
+            false => Found::NotAll,
+        };
+        Seen {
+            client: asked.client,
+            file: asked.file,
+            blocks,
+            within: asked.within,
+            found,
+        }
+    }
+
+    fn note(&mut self, notes: &[Note]) {
+        for note in notes {
+            match note {
+                Note::SequentialMiss(_) => self.cache.sequential_miss(),
+                Note::Refresh(blocks) => {
+                    for block in blocks.blocks() {
+                        self.cache.refresh(block, Pattern::Sequential);
+                    }
+                }
+                Note::Sequential(_) => (),
+            }
+        }
+    }
+
+    /// Touches what is there, waits for what is in flight, and collects what is missing.
+    fn look_up(
+        &mut self,
+        native: Interval,
+        advice: &Advice,
+        missing: &mut Vec<Interval>,
+        serving: &mut Serving,
+    ) {
+        let end = match self.manners.readmore {
+            ReadmoreAs::Demand => native.last,
+            ReadmoreAs::Prefetch => native.last.min(serving.asked.blocks.last),
+        };
+        for block in Interval::new(native.first, end).blocks() {
+            let pattern = pattern(block, &advice.notes);
+            let is_asked = block <= serving.asked.blocks.last;
+            let state = if is_asked {
+                self.cache.demand(block, pattern)
+            } else {
+                // As if it had been asked for, but nobody is sent it: it is not used.
+                self.cache.refresh(block, pattern);
+                self.cache.residency().state(block)
+            };
+            if is_asked {
+                self.count(state);
+            }
+            if state == State::InFlight && is_asked {
+                self.await_block(block, serving);
+            }
+            if state == State::Absent {
+                match missing.last_mut() {
+                    Some(run) if run.last + 1 == block => run.last = block,
+                    _ => missing.push(Interval::new(block, block)),
+                }
+            }
+        }
+    }
+
+    fn count(&mut self, state: State) {
+        match state {
+            State::Absent => (),
+            State::InFlight => self.counts.in_flight += 1,
+            State::Valid => self.counts.valid += 1,
+        }
+    }
+
+    /// The request waits for the job that brings the block.
+    fn await_block(&mut self, block: u64, serving: &mut Serving) {
+        let Some(frame) = self.cache.residency().frame(block) else {
+            return;
+        };
+        let bringing = self.brought_by[frame.index()];
+        let job = serving.jobs.get_mut(bringing);
+        job.is_ahead_awaited |= job.ahead.first == block && !job.ahead.is_empty();
+        serving.jobs.wait(serving.id, bringing);
+    }
+
+    /// A job has brought its blocks.
+    pub(super) fn receive(&mut self, id: JobId, jobs: &Jobs) {
+        let job = jobs.get(id);
+        for block in job.asked.blocks.blocks() {
+            let frame = self.cache.residency().frame(block);
+            if frame.is_some_and(|frame| self.brought_by[frame.index()] == id) {
+                self.cache.complete(block);
+            }
+        }
+        if !job.ahead.is_empty() {
+            let waiting = match job.is_ahead_awaited {
+                true => Waiting::Reader,
+                false => Waiting::Nobody,
+            };
+            self.prefetcher.on_prefetch_complete(job.ahead, waiting);
+        }
+    }
+
+    /// A request has all that it asked for.
+    pub(super) fn answer(&mut self, id: JobId, now: u64, jobs: &Jobs) {
+        let job = jobs.get(id);
+        if let Some(coordinator) = &mut self.coordinator {
+            let waited = block::Duration::from_nanos(now - job.at);
+            coordinator.on_answered(&job.asked, job.plan, waited);
+        }
+        if self.manners.sent == Sent::Marked {
+            job.asked
+                .blocks
+                .blocks()
+                .for_each(|block| self.cache.sent(block));
+        }
+    }
+}
+
+/// What the prefetcher takes the block for.
+fn pattern(block: u64, notes: &[Note]) -> Pattern {
+    let is_sequential = |note: &Note| match note {
+        Note::Sequential(blocks) => blocks.contains(block),
+        Note::SequentialMiss(_) | Note::Refresh(_) => false,
+    };
+    match notes.iter().any(is_sequential) {
+        true => Pattern::Sequential,
+        false => Pattern::Random,
+    }
+}

@@ -1,0 +1,112 @@
+//! What a run came to: the metrics of `shared/specs/cache-and-pfc.md`, 9.
+
+use hdrhistogram::Histogram;
+
+use super::disk::DiskCounts;
+
+/// A whole run.
+#[derive(Clone, Debug)]
+pub struct Report {
+    /// Requests of clients.
+    pub requests: u64,
+    /// Nanoseconds from a request until all its blocks are in L1, over all requests.
+    pub response: Responses,
+    /// The clients' caches together, then each lower level.
+    pub levels: Vec<LevelReport>,
+    /// The disk.
+    pub disk: DiskCounts,
+    /// Blocks that stand both in a client's cache and in the level below at the end.
+    pub duplicated: u64,
+    /// When the last request was answered, in nanoseconds.
+    pub ended: u64,
+}
+
+/// Response times, to three digits; those of nought are counted exactly.
+#[derive(Clone, Debug)]
+pub struct Responses {
+    times: Histogram<u64>,
+    total: u128,
+    count: u64,
+}
+
+/// One level.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LevelReport {
+    /// Requests of the level above, or of clients.
+    pub requests: u64,
+    /// Blocks that were asked for.
+    pub asked: u64,
+    /// Those that were there.
+    pub valid: u64,
+    /// Those that were on their way.
+    pub in_flight: u64,
+    /// Those, of both, that the native part of the level did not see.
+    pub silent: u64,
+    /// Blocks that were read past the cache.
+    pub bypassed: u64,
+    /// Blocks that the prefetcher fetched.
+    pub prefetched: u64,
+    /// Blocks that the coordinator added.
+    pub readmore: u64,
+    /// Those, of both, that were evicted unused, or stand there unused at the end.
+    pub unused: u64,
+    /// Blocks that found every frame in flight and were not kept.
+    pub refused: u64,
+}
+
+impl LevelReport {
+    /// The share of blocks that were there or on their way.
+    pub fn hit_ratio(&self) -> f64 {
+        (self.valid + self.in_flight) as f64 / self.asked.max(1) as f64
+    }
+
+    /// All that was fetched ahead, by whomever.
+    pub fn fetched_ahead(&self) -> u64 {
+        self.prefetched + self.readmore
+    }
+
+    pub(super) fn add(&mut self, other: &LevelReport) {
+        self.requests += other.requests;
+        self.asked += other.asked;
+        self.valid += other.valid;
+        self.in_flight += other.in_flight;
+        self.silent += other.silent;
+        self.bypassed += other.bypassed;
+        self.prefetched += other.prefetched;
+        self.readmore += other.readmore;
+        self.unused += other.unused;
+        self.refused += other.refused;
+    }
+}
+
+impl Responses {
+    pub(super) fn new() -> Self {
+        let times = Histogram::new(3).expect("three digits are possible");
+        Responses {
+            times,
+            total: 0,
+            count: 0,
+        }
+    }
+
+    pub(super) fn add(&mut self, nanos: u64) {
+        self.count += 1;
+        self.total += u128::from(nanos);
+        self.times.saturating_record(nanos);
+    }
+
+    /// How many.
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// The mean in milliseconds.
+    pub fn mean_ms(&self) -> f64 {
+        self.total as f64 / self.count.max(1) as f64 / 1e6
+    }
+
+    /// In milliseconds, the time within which `percent` of all were answered.
+    pub fn percentile_ms(&self, percent: f64) -> f64 {
+        self.times.value_at_percentile(percent) as f64 / 1e6
+    }
+}

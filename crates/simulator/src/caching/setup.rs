@@ -1,0 +1,125 @@
+//! What a system is built from.
+
+use std::sync::Arc;
+
+use cache::replacement::BadReplacement;
+use cache::settings::BadSettings;
+use drive::Profile;
+
+/// A cache, by the names that users write.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Level {
+    /// Frames of 4 KiB.
+    pub frames: u64,
+    /// Which replacement, as `lru`.
+    pub replacement: String,
+    /// Which prefetcher, as `ra(p=4)`.
+    pub prefetcher: String,
+}
+
+/// A level below the first one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Lower {
+    /// The cache.
+    pub level: Level,
+    /// Which coordinator stands in front of it, as `pfc`.
+    pub coordinator: String,
+    /// How its replies travel upwards.
+    pub link: Link,
+}
+
+/// What a reply costs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Link {
+    /// Nanoseconds for each reply.
+    pub start: u64,
+    /// Nanoseconds for each page of it.
+    pub page: u64,
+}
+
+/// A whole system.
+#[derive(Clone, Debug)]
+pub struct Setup {
+    /// The first level: a cache for each client.
+    pub clients: Vec<Level>,
+    /// The levels that they share, from the upper one downwards; none: the clients' caches stand
+    /// before the disk.
+    pub lower: Vec<Lower>,
+    /// The disk.
+    pub drive: Arc<Profile>,
+}
+
+/// Why a system cannot be built, or is asked for what it has not.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BadSetup {
+    /// A replacement or a cache that there is not.
+    #[error("{level}: {source}")]
+    Replacement {
+        /// Which level, counted from 1.
+        level: String,
+        /// Why.
+        source: BadReplacement,
+    },
+    /// A prefetcher or coordinator that there is not.
+    #[error("{level}: {source}")]
+    Settings {
+        /// Which level, counted from 1.
+        level: String,
+        /// Why.
+        source: BadSettings,
+    },
+    /// A coordinator that marks what was sent, above a replacement that has no marks.
+    #[error("{level}: coordinator du with replacement {replacement}: expected replacement du")]
+    Unmarked {
+        /// Which level.
+        level: String,
+        /// What stands there.
+        replacement: String,
+    },
+    /// Nobody asks.
+    #[error("a system without clients: expected at least one")]
+    NoClients,
+    /// The drive has blocks of another size.
+    #[error("a drive of {0} bytes a sector: expected a part of 4096")]
+    SectorSize(u64),
+    /// A request past the end of the disk.
+    #[error("blocks {first} to {last}: expected at most {most}, the last one of the disk")]
+    PastEnd {
+        /// The first block.
+        first: u64,
+        /// The last block.
+        last: u64,
+        /// The last block that the disk has.
+        most: u64,
+    },
+    /// A request of a client that the system has not.
+    #[error("client {0}: expected less than {1}")]
+    NoSuchClient(u32, usize),
+    /// Requests of no blocks, or of more than a request may have.
+    #[error("a request of {0} blocks: expected 1 to {most}", most = cache::coordinator::LONGEST_REQUEST)]
+    Length(u64),
+}
+
+impl Link {
+    /// Zhang et al., 4.1: 6 ms and 0.03 ms for each page.
+    pub const LAN: Link = Link {
+        start: 6_000_000,
+        page: 30_000,
+    };
+
+    /// How long a reply of so many pages takes.
+    pub fn reply(&self, pages: u64) -> u64 {
+        self.start + self.page * pages
+    }
+}
+
+impl Level {
+    /// From names.
+    pub fn new(frames: u64, replacement: &str, prefetcher: &str) -> Self {
+        Level {
+            frames,
+            replacement: replacement.to_owned(),
+            prefetcher: prefetcher.to_owned(),
+        }
+    }
+}

@@ -1,0 +1,241 @@
+//! All levels and the disk, from event to event.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+
+use block::Direction;
+use cache::Interval;
+use cache::coordinator::{Asked, LONGEST_REQUEST, Purpose};
+
+use super::disk::{self, Disk};
+use super::jobs::{JobId, Jobs, NONE};
+use super::load::Arrival;
+use super::node::{Node, Scratch};
+use super::report::{LevelReport, Report, Responses};
+use super::setup::{BadSetup, Setup};
+
+/// Caches in levels over a disk.
+pub struct System {
+    /// The clients' caches, then the lower levels.
+    nodes: Vec<Node>,
+    clients: usize,
+    disk: Disk,
+    jobs: Jobs,
+    /// Replies that travel: when they arrive, in which order they were sent, whose they are.
+    replies: BinaryHeap<Reverse<(u64, u64, JobId)>>,
+    sent: u64,
+    now: u64,
+    scratch: Scratch,
+    /// Jobs to be served, in the order in which they were made.
+    to_serve: VecDeque<JobId>,
+    /// Clients whose requests were answered, in this order.
+    answered: VecDeque<u32>,
+    response: Responses,
+}
+
+impl System {
+    /// With empty caches.
+    ///
+    /// # Errors
+    /// If a level cannot be built.
+    pub fn new(setup: &Setup) -> Result<Self, BadSetup> {
+        let clients = setup.clients.len();
+        if clients == 0 {
+            return Err(BadSetup::NoClients);
+        }
+        let mut nodes = Vec::new();
+        let below = |node: usize| match node - clients < setup.lower.len() {
+            true => node as u32,
+            false => NONE,
+        };
+        for level in &setup.clients {
+            nodes.push(Node::new(level, 1, below(clients))?);
+        }
+        for (at, lower) in setup.lower.iter().enumerate() {
+            let number = at + 2;
+            let node = Node::new(&lower.level, number, below(clients + at + 1))?;
+            let mut node = node.coordinated(&lower.level, number, &lower.coordinator)?;
+            node.link = lower.link;
+            nodes.push(node);
+        }
+        Ok(System {
+            nodes,
+            clients,
+            disk: Disk::new(&setup.drive)?,
+            jobs: Jobs::new(),
+            replies: BinaryHeap::new(),
+            sent: 0,
+            now: 0,
+            scratch: Scratch::default(),
+            to_serve: VecDeque::new(),
+            answered: VecDeque::new(),
+            response: Responses::new(),
+        })
+    }
+
+    /// How many clients there are.
+    pub fn clients(&self) -> usize {
+        self.clients
+    }
+
+    /// The time of the last event.
+    pub fn now(&self) -> u64 {
+        self.now
+    }
+
+    /// A client asks, at `at` nanoseconds: not before the last event.
+    ///
+    /// # Errors
+    /// If there is no such client, or there are no such blocks.
+    pub fn request(&mut self, at: u64, arrival: &Arrival) -> Result<(), BadSetup> {
+        let (blocks, end) = (arrival.blocks, self.disk.blocks());
+        if arrival.client as usize >= self.clients {
+            return Err(BadSetup::NoSuchClient(arrival.client, self.clients));
+        }
+        if blocks.is_empty() || blocks.len() > LONGEST_REQUEST {
+            return Err(BadSetup::Length(blocks.len()));
+        }
+        if blocks.last >= end {
+            return Err(BadSetup::PastEnd {
+                first: blocks.first,
+                last: blocks.last,
+                most: end - 1,
+            });
+        }
+        let within = Interval::new(
+            arrival.within.first.min(blocks.first),
+            arrival.within.last.clamp(blocks.last, end - 1),
+        );
+        let asked = Asked {
+            client: arrival.client,
+            file: arrival.file,
+            blocks,
+            within,
+            purpose: Purpose::Demand,
+            direction: Direction::Read,
+        };
+        self.now = self.now.max(at);
+        let job = self.jobs.add(asked, arrival.client, NONE, self.now);
+        self.to_serve.push_back(job);
+        self.serve_all();
+        Ok(())
+    }
+
+    /// When something happens next, if anything is under way.
+    pub fn next_event(&self) -> Option<u64> {
+        let reply = self.replies.peek().map(|Reverse((at, _, _))| *at);
+        match (reply, self.disk.next_event()) {
+            (Some(reply), Some(disk)) => Some(reply.min(disk)),
+            (reply, disk) => reply.or(disk),
+        }
+    }
+
+    /// Lets the next event happen.
+    pub fn step(&mut self) {
+        let Some(at) = self.next_event() else {
+            return;
+        };
+        self.now = self.now.max(at);
+        while let Some(&Reverse((reply, _, job))) = self.replies.peek()
+            && reply <= self.now
+        {
+            self.replies.pop();
+            self.deliver(job);
+        }
+        if let Some(first) = self.disk.ended(self.now) {
+            let mut next = Some(first);
+            while let Some(job) = next {
+                next = disk::next_of(job, &self.jobs);
+                self.deliver(job);
+            }
+        }
+        self.disk.dispatch(self.now);
+    }
+
+    /// The next client whose request was answered.
+    pub fn answered(&mut self) -> Option<u32> {
+        self.answered.pop_front()
+    }
+
+    /// What it came to. Everything has been answered.
+    pub fn report(&self) -> Report {
+        assert_eq!(
+            self.jobs.under_way(),
+            0,
+            "a run that ends with something pending"
+        );
+        let mut levels = vec![LevelReport::default()];
+        for (at, node) in self.nodes.iter().enumerate() {
+            let mut counts = node.counts;
+            counts.unused += node.unused_at_the_end();
+            match at < self.clients {
+                true => levels[0].add(&counts),
+                false => levels.push(counts),
+            }
+        }
+        let (upper, lower) = self.nodes.split_at(self.clients);
+        let duplicated = lower.first().map_or(0, |lower| {
+            let common = |upper: &Node| upper.in_common_with(lower);
+            upper.iter().map(common).sum()
+        });
+        Report {
+            requests: self.response.count(),
+            response: self.response.clone(),
+            levels,
+            disk: self.disk.counts,
+            duplicated,
+            ended: self.now,
+        }
+    }
+
+    /// The first block of what the disk is doing.
+    #[cfg(test)]
+    pub(super) fn disk_position(&self) -> Option<u64> {
+        self.disk.reading()
+    }
+
+    fn serve_all(&mut self) {
+        while let Some(id) = self.to_serve.pop_front() {
+            let server = self.jobs.get(id).server;
+            let Some(node) = self.nodes.get_mut(server as usize) else {
+                let blocks = self.jobs.get(id).asked.blocks;
+                self.disk.add(blocks, id, &mut self.jobs);
+                continue;
+            };
+            node.serve(id, self.now, &mut self.jobs, &mut self.scratch);
+            self.to_serve.extend(self.scratch.started.drain(..));
+            if self.jobs.get(id).pending == 0 {
+                self.answer(id);
+            }
+        }
+        self.disk.dispatch(self.now);
+    }
+
+    /// A job has all that was asked for: its reply travels, or the client has it.
+    fn answer(&mut self, id: JobId) {
+        let job = *self.jobs.get(id);
+        let node = &mut self.nodes[job.server as usize];
+        node.answer(id, self.now, &self.jobs);
+        if job.asker == NONE {
+            self.response.add(self.now - job.at);
+            self.answered.push_back(job.asked.client);
+            self.jobs.end(id);
+            return;
+        }
+        let at = self.now + node.link.reply(job.asked.blocks.len());
+        self.sent += 1;
+        self.replies.push(Reverse((at, self.sent, id)));
+    }
+
+    /// A job's blocks have come to the node that asked for them.
+    fn deliver(&mut self, id: JobId) {
+        let asker = self.jobs.get(id).asker;
+        self.nodes[asker as usize].receive(id, &self.jobs);
+        while let Some(waiter) = self.jobs.wake(id) {
+            if self.jobs.get(waiter).pending == 0 {
+                self.answer(waiter);
+            }
+        }
+        self.jobs.end(id);
+    }
+}
