@@ -5,7 +5,8 @@
 use std::sync::Arc;
 
 use block::{Direction, Duration, Extent, Lba};
-use drive::Profile;
+use drive::geometry::{Run, Track};
+use drive::{Position, Profile, Target};
 use stream::head_times::NoPoints;
 use stream::{HeadTimes, Rate, SeekBound, Tracks, WholeTracks, Zone};
 
@@ -36,7 +37,7 @@ pub fn head_times(belief: &Profile, span: Extent, beyond: Beyond) -> Result<Head
     let inner = slowest_zone(belief, Extent::block(Lba(geometry.sectors().0 - 1)), beyond);
     let overheads = belief.overheads;
     let longest = |after: drive::firmware::AfterPrevious| after.read.max(after.write);
-    let bus = belief.bus.read_block.max(belief.bus.write_block);
+    let bus = bus_block(belief);
     let read = longest(overheads.read_miss) + overheads.read_reselect + overheads.read_completion;
     let write =
         longest(overheads.write_miss) + overheads.write_reselect + overheads.write_completion;
@@ -75,6 +76,43 @@ pub fn slowest_zone(belief: &Profile, extent: Extent, beyond: Beyond) -> Zone {
         sustained: Rate::MIN,
         tracks: None,
     })
+}
+
+/// The longest that a command takes of a head that is at `head`, whatever the angle: what
+/// `stream::Rounds::safe` is asked about. Of a drive with two actuators, it is that of the one
+/// which has the extent.
+pub fn worst_cost(
+    (times, beyond): (&HeadTimes, Beyond),
+    belief: &Profile,
+    head: Position,
+    extent: Extent,
+) -> Duration {
+    let mut transfer = Duration::ZERO;
+    let mut seek = Duration::ZERO;
+    let mut last: Option<Run> = None;
+    for run in belief.geometry.runs(extent) {
+        match last {
+            None => seek = times.seek.at(head.cylinder.abs_diff(run.cylinder)),
+            Some(last) => {
+                let ends = last.start + last.sweep;
+                let crossing = Crossing {
+                    skew: belief.spindle.time_of(run.start - ends),
+                    change: change(belief, Target::from(&last), Target::from(&run)),
+                };
+                transfer += crossing.skew + crossing.lost(belief, beyond);
+            }
+        }
+        transfer += belief.spindle.time_of(run.sweep);
+        last = Some(run);
+    }
+    // Some send nothing before they have read all of it.
+    let bus = bus_block(belief) * extent.length().0;
+    seek + times.revolution + times.overhead + transfer + bus
+}
+
+/// One block over the bus.
+fn bus_block(belief: &Profile) -> Duration {
+    belief.bus.read_block.max(belief.bus.write_block)
 }
 
 /// The belief as rounds see it.
@@ -148,15 +186,24 @@ fn seek_bound(belief: &Profile, beyond: Beyond) -> Result<SeekBound, NoPoints> {
 /// may lie on n + 2; and, if a change of track may come too late for its skew, the revolution that
 /// the last part of a track then waits.
 fn settle(belief: &Profile, beyond: Beyond) -> Duration {
-    let skews = belief.geometry.zones();
-    let skews = skews
-        .iter()
-        .filter_map(|zone| Crossing::at(belief, zone.first));
-    let worst = skews.map(|crossing| {
-        let lost = crossing.lost(belief, beyond);
-        crossing.skew + lost
-    });
+    let zones = belief.geometry.zones();
+    let crossings = zones.iter().flat_map(|zone| cylinder(belief, zone.first));
+    let worst = crossings.map(|(_, crossing)| crossing.skew + crossing.lost(belief, beyond));
     worst.max().unwrap_or_default()
+}
+
+/// The tracks from that of a block on, and the ways from them to the next ones: those of two
+/// cylinders, so that changes of head and of cylinder are among them.
+fn cylinder(belief: &Profile, first: Lba) -> impl Iterator<Item = (Track, Crossing)> + '_ {
+    let geometry = &belief.geometry;
+    let mut at = first;
+    let walk = std::iter::from_fn(move || {
+        let track = geometry.track_of(at)?;
+        let crossing = Crossing::at(belief, at)?;
+        at = Lba(track.last.0 + 1);
+        Some((track, crossing))
+    });
+    walk.take(2 * geometry.surfaces() as usize)
 }
 
 /// What longer ways to the next track cost a round: a serpentine ends, a zone does.
@@ -202,11 +249,9 @@ impl Crossing {
         let last = geometry.locate(track.last)?;
         let next = geometry.locate(Lba(track.last.0 + 1))?;
         let way = next.angle - (last.angle + last.width);
-        let position = |place: drive::geometry::Place| drive::Target::from(&place).position;
-        let change = |direction| belief.reposition(position(last), position(next), direction);
         Some(Crossing {
             skew: belief.spindle.time_of(way),
-            change: change(Direction::Read).max(change(Direction::Write)),
+            change: change(belief, Target::from(&last), Target::from(&next)),
         })
     }
 
@@ -217,6 +262,12 @@ impl Crossing {
         }
         belief.spindle.period()
     }
+}
+
+/// The arm and the heads from one track to another, reading or writing.
+fn change(belief: &Profile, from: Target, to: Target) -> Duration {
+    let way = |direction| belief.reposition(from.position, to.position, direction);
+    way(Direction::Read).max(way(Direction::Write))
 }
 
 /// The zone of a block; none past the end of the drive.
@@ -231,28 +282,42 @@ fn zone_at(belief: &Profile, lba: Lba, beyond: Beyond) -> Option<Zone> {
     }
     let place = geometry.locate(track.first)?;
     let period = belief.spindle.period();
-    let crossing = Crossing::at(belief, track.first).unwrap_or(Crossing {
-        skew: Duration::ZERO,
-        change: belief.head_switch,
-    });
-    let blocks = track.last.0 - track.first.0 + 1;
-    let bytes = blocks * u64::from(belief.block_bytes);
     let zero_latency = belief.buffer.zero_latency_read && belief.buffer.zero_latency_write;
-    // Taken up at any sector: up to one of them passes first, and nothing waits for a skew.
-    let sector = belief.spindle.time_of(place.width);
-    let whole = period + sector + crossing.skew.max(crossing.change + beyond.seek);
-    let passed = if zero_latency {
-        period + crossing.skew.max(crossing.change + beyond.seek)
-    } else {
-        period + crossing.skew + crossing.lost(belief, beyond)
+    let block = u64::from(belief.block_bytes);
+    let (mut blocks, mut largest, mut least) = (0, 0, u64::MAX);
+    let mut longest = Duration::ZERO;
+    let mut passed = Duration::ZERO;
+    for (track, crossing) in cylinder(belief, track.first) {
+        let here = track.last.0 - track.first.0 + 1;
+        let late = crossing.skew.max(crossing.change + beyond.seek);
+        blocks += here;
+        largest = largest.max(here);
+        least = least.min(here);
+        longest = longest.max(late);
+        // Taken up at any sector, nothing waits for a skew that was missed.
+        passed += period
+            + match zero_latency {
+                true => late,
+                false => crossing.skew + crossing.lost(belief, beyond),
+            };
+    }
+    // A bus that is slower than the medium goes on when that has ended.
+    let bus = bus_block(belief);
+    let (slow, slowest) = match bus > belief.spindle.time_of(place.width) {
+        true => (bus * blocks, bus * largest),
+        false => (Duration::ZERO, Duration::ZERO),
     };
-    let rate = |time: Duration| {
+    passed += slow;
+    // Taken up at any sector: up to one of them passes first.
+    let whole = period + belief.spindle.time_of(place.width) + longest + slowest;
+    let bytes = largest * block;
+    let rate = |bytes: u64, time: Duration| {
         let rate = u128::from(bytes) * 1_000_000_000 / u128::from(time.as_nanos().max(1));
         Rate::new(rate as u64)
     };
     Some(Zone {
-        sustained: rate(passed)?,
-        tracks: match (zero_latency, rate(whole)) {
+        sustained: rate(blocks * block, passed)?,
+        tracks: match (zero_latency, rate(least.saturating_mul(block), whole)) {
             (true, Some(sustained)) => Some(WholeTracks {
                 bytes,
                 time: whole,

@@ -34,6 +34,15 @@ impl Credit {
         }
     }
 
+    /// The same with so many bytes that may be spent at once: the part of its first page that a
+    /// playout point has behind it.
+    pub fn owing(self, bytes: u64) -> Self {
+        Credit {
+            owed: u128::from(bytes) * u128::from(SECOND),
+            ..self
+        }
+    }
+
     /// Whole bytes that may be spent at `now`.
     pub fn accrue(&mut self, now: Instant) -> u64 {
         let passed = now.since(self.at);

@@ -389,3 +389,23 @@ fn a_quota_is_given_back_with_the_stream_and_when_it_is_refused() {
     world.run_for(Duration::from_secs(20));
     assert!(again(&mut world, 0).is_ok());
 }
+
+#[test]
+fn who_comes_with_a_short_buffer_does_not_wait_for_the_end_of_a_long_round() {
+    let mut world = World::new(at_the_last_moment());
+    let long = attach(Direction::Read, 100_000, 100 * BLOCK, file(0, 60_000));
+    let attached = world.streams.attach(world.now, long);
+    world.until_serving(attached.expect("an empty disk").stream);
+    world.run_for(Duration::from_millis(100));
+    let round = |world: &World| world.streams.admission().plan().expect("a stream").round;
+    let before = round(&world);
+    let short = attach(Direction::Read, MB, 100 * BLOCK, file(0, 60_000));
+    let memory = 100 * BLOCK + MB;
+    let attached = world.streams.attach(world.now, Attach { memory, ..short });
+    let stream = attached.expect("there is room").stream;
+    let (came, after) = (world.now, round(&world));
+    assert!(before > after * 5, "{before} and {after}");
+    world.until_serving(stream);
+    let waited = world.now.since(came);
+    assert!(waited < after * 3, "{waited} with rounds of {after}");
+}

@@ -17,7 +17,7 @@ use disk::{BLOCK, Flat, LATENCY, rules, times, zone};
 /// What an application reads at once.
 const READ: u64 = 16 * BLOCK;
 
-/// Blocks of a file: more than is played.
+/// Blocks of a file of which the end is not reached.
 const FILE: u64 = 200_000;
 
 /// A client.
@@ -41,6 +41,8 @@ enum Happens {
 }
 
 struct Slowest {
+    /// Blocks of every file.
+    file: u64,
     streams: Streams<Flat>,
     clients: Vec<Client>,
     waiting: Vec<Transfer>,
@@ -54,13 +56,14 @@ struct Slowest {
 }
 
 impl Slowest {
-    fn new() -> Self {
+    fn new(file: u64) -> Self {
         let settings = Settings {
             page: BLOCK,
             fill: 32 * BLOCK,
             priority: 3,
         };
         Slowest {
+            file,
             streams: Streams::new(worst_times(), rules(), Quotas::open(), settings, Flat),
             clients: Vec::new(),
             waiting: Vec::new(),
@@ -76,7 +79,8 @@ impl Slowest {
     fn happens(&mut self, what: Happens) {
         match what {
             Happens::Comes(direction, rate, lasts, start, blocks) => {
-                let pieces = (0..FILE.div_ceil(blocks)).map(|number| {
+                let blocks = blocks.min(self.file);
+                let pieces = (0..self.file.div_ceil(blocks)).map(|number| {
                     let start = block::Lba(start + number * (blocks + 50_000));
                     let extent = Extent::new(start, block::Sectors(blocks));
                     Piece {
@@ -84,7 +88,7 @@ impl Slowest {
                         extent: extent.expect("a valid extent"),
                     }
                 });
-                let map = LocationMap::new(pieces.collect(), BLOCK, FILE * BLOCK);
+                let map = LocationMap::new(pieces.collect(), BLOCK, self.file * BLOCK);
                 let attached = self.streams.attach(
                     self.now,
                     Attach {
@@ -268,7 +272,7 @@ proptest! {
 
     #[test]
     fn nothing_is_late_on_the_slowest_drive(happens in prop::collection::vec(happens(), 1..80)) {
-        let mut slowest = Slowest::new();
+        let mut slowest = Slowest::new(FILE);
         for (after, what) in happens {
             slowest.run(slowest.now + Duration::from_millis(after));
             slowest.happens(what);
@@ -276,5 +280,34 @@ proptest! {
         slowest.run(slowest.now + Duration::from_secs(20));
         prop_assert_eq!((slowest.streams.late(), slowest.waited), (0, 0));
         prop_assert!(slowest.foreground > 0);
+    }
+}
+
+/// The worst of rounds: all streams are due one track more in the same one, and all files end in
+/// the same one.
+#[test]
+fn nothing_is_late_where_all_are_in_step() {
+    for (rate, lasts) in [
+        (700_000, 2_000),
+        (700_000, 4_000),
+        (1_000_000, 8_000),
+        (1_300_000, 4_000),
+    ] {
+        // The end of a file has a part of a track for itself.
+        for tail in [1, 20, 77, 150] {
+            let mut slowest = Slowest::new(30 * rate / BLOCK / 200 * 200 + tail);
+            for number in 0..100 {
+                let start = number * 1_400_000;
+                slowest.happens(Happens::Comes(Direction::Read, rate, lasts, start, FILE));
+            }
+            let count = slowest.clients.len();
+            assert!(count > 10 && count < 100, "{count} of {rate} B/s");
+            slowest.run(Instant::ZERO + Duration::from_secs(45));
+            assert_eq!(
+                (slowest.streams.late(), slowest.waited),
+                (0, 0),
+                "{rate} B/s, {lasts} ms, {tail}"
+            );
+        }
     }
 }

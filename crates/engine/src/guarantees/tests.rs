@@ -1,7 +1,7 @@
 //! The specification's figures on the 20 TB drive, and every shipped drive's worst times.
 
 use super::*;
-use block::Sectors;
+use block::{Instant, Sectors};
 use drive::catalog;
 use stream::admission::{Admission, Demand, Reason, Rules};
 
@@ -192,4 +192,60 @@ fn the_way_back_over_a_serpentine_is_kept_free() {
     let longer = Duration::from_nanos(belief.spindle.period().as_nanos() / 8);
     let error = times.stall.as_nanos().abs_diff(longer.as_nanos() * TURNS);
     assert!(error < 1_000, "{} for {TURNS} of {longer}", times.stall);
+}
+
+/// What every shipped drive with one arm does, command by command, against the longest that it may
+/// take.
+#[test]
+fn no_command_takes_longer_than_its_worst() {
+    let beliefs = catalog::ALL.iter().map(|entry| belief(entry.name));
+    for belief in beliefs.filter(|belief| belief.actuators == 1) {
+        let belief = Arc::new(belief);
+        let blocks = belief.geometry.sectors().0;
+        let times = head_times(&belief, whole(&belief), QUIET).expect("a seek curve");
+        let noisy = drive::Imperfections {
+            // Drawn up to six deviations: within QUIET.
+            seek_noise: Duration::from_micros(3),
+            ..drive::Imperfections::default()
+        };
+        let drive = drive::VirtualDrive::imperfect(belief.clone(), noisy, 1);
+        let mut drive = drive.with_queue(1, drive::firmware::QueueOrder::Fcfs);
+        let mut random: u64 = 88_172_645_463_325_252;
+        let mut below = |limit: u64| {
+            random ^= random << 13;
+            random ^= random >> 7;
+            random ^= random << 17;
+            random % limit
+        };
+        let mut now = Instant::ZERO;
+        let mut head = Position::default();
+        for number in 0..400 {
+            let length = 1 + below(FOREGROUND_BYTES * 8 / u64::from(belief.block_bytes));
+            let extent = Extent::new(Lba(below(blocks - length)), Sectors(length)).expect("blocks");
+            let durability = block::Durability::Durable;
+            let action = match below(2) {
+                0 => block::Action::Read { extent, durability },
+                _ => block::Action::Write { extent, durability },
+            };
+            let worst = worst_cost((&times, QUIET), &belief, head, extent);
+            let command = block::Command::new(block::CommandId(number), action);
+            drive.submit(now, command).expect("it is free");
+            let outcome = loop {
+                let at = drive.next_wakeup().expect("it has a command");
+                if let Some(outcome) = drive.poll(at) {
+                    break outcome;
+                }
+            };
+            let took = outcome.at.since(now);
+            assert!(
+                took <= worst,
+                "{}: {action:?} took {took} of {worst}: {:?}",
+                belief.name,
+                outcome.account
+            );
+            now = outcome.at;
+            let place = belief.geometry.locate(extent.last()).expect("on the drive");
+            head = Target::from(&place).position;
+        }
+    }
 }

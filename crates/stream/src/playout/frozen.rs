@@ -161,7 +161,8 @@ impl Playout {
     pub fn begin(&mut self, now: Instant) -> Instant {
         self.standing = Standing::Serving;
         let Demand { rate, page, .. } = self.terms.demand;
-        self.credit = Credit::new(now, rate, self.terms.latency, page);
+        let behind = self.point.saturating_sub(self.base).min(page);
+        self.credit = Credit::new(now, rate, self.terms.latency, page).owing(behind);
         let first = self.under.iter().filter(|u| u.use_ == Use::Wanted);
         let first = first.map(|under| under.from).min();
         self.deadline(now, first.unwrap_or(self.edge))
