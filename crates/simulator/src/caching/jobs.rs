@@ -27,6 +27,8 @@ pub(super) struct Job {
     pub(super) ahead: Interval,
     /// Whether somebody waits for the first block of `ahead`.
     pub(super) is_ahead_awaited: bool,
+    /// Whether the asker's cache has a frame for each of its blocks.
+    pub(super) keeps_all: bool,
     /// When it was asked.
     pub(super) at: u64,
     /// How it is served.
@@ -78,6 +80,7 @@ impl Jobs {
             asker,
             ahead: Interval::EMPTY,
             is_ahead_awaited: false,
+            keeps_all: false,
             at,
             plan: Plan::default(),
             pending: 0,

@@ -148,7 +148,16 @@ impl Node {
         if native.is_empty() && !is_seen {
             return;
         }
-        let seen = self.seen(&asked, native);
+        missing.clear();
+        let looked_at = match native.is_empty() {
+            true => asked.blocks,
+            false => native,
+        };
+        let found = self.look_for(looked_at, missing);
+        if native.is_empty() {
+            missing.clear();
+        }
+        let seen = self.seen(&asked, native, found);
         advice.clear();
         if self.manners.readmore == ReadmoreAs::Prefetch && native.last > seen.blocks.last {
             advice.ahead.push(prefetch::Ahead {
@@ -159,8 +168,7 @@ impl Node {
         let residency = self.cache.residency();
         self.prefetcher.on_request(&seen, residency, advice);
         self.note(&advice.notes);
-        missing.clear();
-        self.look_up(native, advice, missing, &mut serving);
+        self.touch(native, &advice.notes, missing, &mut serving);
         self.fetch(&seen, advice, missing, &mut serving);
     }
 
@@ -185,7 +193,11 @@ impl Node {
         }
         self.pass(missing, serving);
         if self.manners.silent_use == SilentUse::Told {
-            let seen = self.seen(&serving.asked, direct);
+            let found = match self.cache.residency().has_all(direct) {
+                true => Found::All,
+                false => Found::NotAll,
+            };
+            let seen = self.seen(&serving.asked, direct, found);
             self.prefetcher.on_silent_use(&seen);
         }
     }
@@ -205,7 +217,7 @@ impl Node {
     }
 
     /// What the prefetcher sees: the native request, or what was asked for if nothing is left of it.
-    fn seen(&self, asked: &Asked, native: Interval) -> Seen {
+    fn seen(&self, asked: &Asked, native: Interval, found: Found) -> Seen {
         let mut blocks = match native.is_empty() {
             true => asked.blocks,
             false => native,
@@ -213,10 +225,6 @@ impl Node {
         if self.manners.readmore == ReadmoreAs::Prefetch {
             blocks.last = blocks.last.min(asked.blocks.last).max(blocks.first);
         }
-        let found = match self.cache.residency().has_all(blocks) {
-            true => Found::All,
-            false => Found::NotAll,
-        };
         Seen {
             client: asked.client,
             file: asked.file,
@@ -240,39 +248,57 @@ impl Node {
         }
     }
 
-    /// Touches what is there, waits for what is in flight, and collects what is missing.
-    fn look_up(
-        &mut self,
-        native: Interval,
-        advice: &Advice,
-        missing: &mut Vec<Interval>,
-        serving: &mut Serving,
-    ) {
-        let end = match self.manners.readmore {
-            ReadmoreAs::Demand => native.last,
-            ReadmoreAs::Prefetch => native.last.min(serving.asked.blocks.last),
-        };
-        for block in Interval::new(native.first, end).blocks() {
-            let pattern = pattern(block, &advice.notes);
-            let is_asked = block <= serving.asked.blocks.last;
-            let state = if is_asked {
-                self.cache.demand(block, pattern)
-            } else {
-                // As if it had been asked for, but nobody is sent it: it is not used.
-                self.cache.refresh(block, pattern);
-                self.cache.residency().state(block)
-            };
-            if is_asked {
-                self.count(state);
-            }
-            if state == State::InFlight && is_asked {
-                self.await_block(block, serving);
-            }
-            if state == State::Absent {
+    /// Collects the runs that are missing.
+    fn look_for(&self, native: Interval, missing: &mut Vec<Interval>) -> Found {
+        let residency = self.cache.residency();
+        for block in native.blocks() {
+            if !residency.is_resident(block) {
                 match missing.last_mut() {
                     Some(run) if run.last + 1 == block => run.last = block,
                     _ => missing.push(Interval::new(block, block)),
                 }
+            }
+        }
+        match missing.is_empty() {
+            true => Found::All,
+            false => Found::NotAll,
+        }
+    }
+
+    /// Touches what is there, and waits for what is in flight.
+    fn touch(
+        &mut self,
+        native: Interval,
+        notes: &[Note],
+        missing: &mut Vec<Interval>,
+        serving: &mut Serving,
+    ) {
+        let last_asked = serving.asked.blocks.last;
+        if self.manners.readmore == ReadmoreAs::Prefetch {
+            // What was added is the prefetcher's affair.
+            missing.retain_mut(|run| {
+                run.last = run.last.min(last_asked);
+                !run.is_empty()
+            });
+        }
+        let mut holes = missing.iter().peekable();
+        for block in native.blocks() {
+            while holes.next_if(|hole| hole.last < block).is_some() {}
+            if holes.peek().is_some_and(|hole| hole.contains(block)) {
+                continue;
+            }
+            let pattern = pattern(block, notes);
+            if block > last_asked {
+                if self.manners.readmore == ReadmoreAs::Demand {
+                    // As if it had been asked for, but nobody is sent it: it is not used.
+                    self.cache.refresh(block, pattern);
+                }
+                continue;
+            }
+            let state = self.cache.demand(block, pattern);
+            self.count(state);
+            if state == State::InFlight {
+                self.await_block(block, serving);
             }
         }
     }
@@ -300,8 +326,13 @@ impl Node {
     pub(super) fn receive(&mut self, id: JobId, jobs: &Jobs) {
         let job = jobs.get(id);
         for block in job.asked.blocks.blocks() {
-            let frame = self.cache.residency().frame(block);
-            if frame.is_some_and(|frame| self.brought_by[frame.index()] == id) {
+            // A job that keeps nothing, or found no room, may meet a block that another one brings.
+            let residency = self.cache.residency();
+            let is_its_own = job.keeps_all
+                || residency
+                    .frame(block)
+                    .is_some_and(|frame| self.brought_by[frame.index()] == id);
+            if is_its_own {
                 self.cache.complete(block);
             }
         }

@@ -117,7 +117,8 @@ impl Node {
         let node = serving.jobs.get(serving.id).server;
         let child = serving.jobs.add(asked, self.below, node, serving.now);
         let mut end = Some(run.blocks.last);
-        if run.keeping == Keeping::Kept {
+        let mut keeps_all = run.keeping == Keeping::Kept;
+        if keeps_all {
             for block in run.blocks.blocks() {
                 let is_ahead = block >= run.ahead;
                 let origin = match (is_ahead, block > serving.asked.blocks.last) {
@@ -126,6 +127,7 @@ impl Node {
                     (false, false) => Origin::Demand,
                 };
                 let is_kept = self.admit(block, origin, pattern(block, notes), child);
+                keeps_all &= is_kept;
                 if !is_kept && origin != Origin::Demand {
                     // Nobody waits for it, and there is no room: it is not read.
                     end = block.checked_sub(1);
@@ -139,6 +141,7 @@ impl Node {
         };
         let job = serving.jobs.get_mut(child);
         job.asked.blocks.last = end;
+        job.keeps_all = keeps_all;
         if run.ahead <= end {
             job.ahead = Interval::new(run.ahead.max(run.blocks.first), end);
         }
