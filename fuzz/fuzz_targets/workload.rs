@@ -14,7 +14,9 @@ fuzz_target!(|text: &str| {
         }
     };
     let drives = [(512, 17_783_240), (4096, 1_000), (512, 1)];
-    let cases = loads.iter().flat_map(|load| drives.map(|drive| (load, drive)));
+    let cases = loads
+        .iter()
+        .flat_map(|load| drives.map(|drive| (load, drive)));
     for (load, (block_bytes, capacity)) in cases {
         let Ok(mut requests) = Generator::new(load, block_bytes, capacity) else {
             continue;

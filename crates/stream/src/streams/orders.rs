@@ -28,7 +28,7 @@ pub struct Attach<'a> {
     pub rate: u64,
     /// How far beyond its playout point the application goes, in bytes.
     pub application: u64,
-    /// Memory that it may have in all, in bytes; see [`Demand::lasting`].
+    /// Memory that it may have in all, in bytes; see [`Demand::lasting`](crate::admission::Demand::lasting).
     pub memory: u64,
     /// Where its file is.
     pub map: LocationMap,
