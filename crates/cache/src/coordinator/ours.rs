@@ -90,6 +90,10 @@ const ARMS: [Actions; 2] = [Actions::Both, Actions::Readmore];
 /// twentieth of 0.05 % of its memory; the one that was used longest ago is forgotten. At most [`MOST`].
 const FRAMES: u32 = 1024;
 
+/// And never fewer, or files that take turns would forget each other: in caches of less than
+/// [`LEAST`] x [`FRAMES`] blocks (128 MiB) contexts take more than their part. A choice.
+const LEAST: u32 = 32;
+
 /// More contexts are never kept: sixteen clients with 256 files each. A choice.
 const MOST: u32 = 4096;
 
@@ -108,7 +112,7 @@ impl Ours {
     /// As set.
     pub fn new(settings: &Settings, below: &Below) -> Self {
         let literal = Readings::of(&Settings::of(super::pfc::PARAMETERS));
-        let contexts = (below.frames / FRAMES).clamp(1, MOST);
+        let contexts = (below.frames / FRAMES).clamp(LEAST, MOST);
         Ours {
             context_of: ContextOf::of(settings, "context"),
             readings: ARMS.map(|actions| Readings { actions, ..literal }),
@@ -184,5 +188,41 @@ impl Coordinator for Ours {
             beyond: size_of::<Self>() + self.contexts.memory(),
         };
         self.queues.footprint() + itself
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::coordinator::Asked;
+    use crate::coordinator::tests::{Lower, asked};
+
+    /// How many blocks of each request are let past, of files that are read in turn.
+    fn bypasses(text: &str, files: u64) -> Vec<u64> {
+        let mut lower = Lower::new(text, 67);
+        let requests = (0..4 * files).map(|step| Asked {
+            file: step % files,
+            ..asked(
+                1000 * (step % files) + 4 * (step / files),
+                1000 * (step % files) + 4 * (step / files) + 3,
+            )
+        });
+        requests.map(|asked| lower.serve(&asked).0.bypass).collect()
+    }
+
+    #[test]
+    fn each_file_has_a_rule_of_its_own_in_a_small_cache_too() {
+        // The first request of each file lets one block past, the second one two.
+        assert_eq!(
+            bypasses("ours(watch=off)", 4)[..8],
+            [1, 1, 1, 1, 2, 2, 2, 2]
+        );
+        let of_all = bypasses("ours(watch=off,context=all)", 4);
+        assert_eq!(of_all[..4], [1, 2, 3, 4]);
+    }
+
+    #[test]
+    fn who_watches_begins_without_coordination() {
+        let first_turn = bypasses("ours", 4);
+        assert!(first_turn.iter().all(|&bypass| bypass == 0));
     }
 }

@@ -203,6 +203,17 @@ fn the_oracle_agrees_with_the_vectors_of_the_specification() {
     assert_eq!(windows(&two), expected);
 }
 
+#[test]
+fn a_run_that_begins_with_the_file_counts_twice() {
+    // Eight pages from the beginning, a jump, and on: 2 x 8 pages and the one that was asked for.
+    let requests = [(0, 4), (500, 1), (8, 1)];
+    let expected = [(0, 8, Some(4)), (500, 1, None), (8, 17, Some(24))];
+    assert_eq!(windows(&requests), expected);
+    compare("linux-6", false, &[(0, 4), (500, 1), (8, 1)]);
+    let mut level = Level::new("linux-6", 4096);
+    assert_eq!(level.runs(&[(0, 3), (500, 500), (8, 8)]), [(4, 7), (9, 24)]);
+}
+
 /// Reads the same through both; the cached pages are to be the same after every request.
 fn compare(name: &str, is_old: bool, requests: &[(u64, u64)]) {
     let mut level = Level::new(name, 4096);
