@@ -87,11 +87,10 @@ fn servings() -> Vec<Serving> {
             all.extend(COMPARED.map(|way| alone(way, direction, kib)));
             all.extend(COMPARED.map(|way| at_rate(way, direction, kib, TABLE_RATE)));
         }
-        for (way, kib) in pairs(&COMPARED, &TABLE_SIZES) {
+        for (way, kib) in pairs(&[Way::Single, Way::Paper, Way::Own], &TABLE_SIZES) {
             all.extend(RATES.map(|rate| at_rate(way, direction, kib, rate)));
         }
     }
-    all.extend(RATES.map(|rate| at_rate(Way::Own, READ, LARGE, rate)));
     all.extend(pairs(&COMPONENT_WAYS, &SIZES).map(|(way, kib)| alone(way, READ, kib)));
     for kib in TABLE_SIZES {
         all.extend(RATES.map(|rate| at_rate(Way::Prefetch, READ, kib, rate)));
@@ -247,10 +246,16 @@ impl Paper<'_> {
                 cell("vio_prefetch_rate", served.rate_with_read_ahead());
             }
         }
-        let more = match errors {
-            0 => "MB/s of 1,000,000 bytes".to_owned(),
-            _ => format!("{errors} REQUESTS ENDED WITH AN ERROR"),
-        };
+        let own = |rate| at_rate(Way::Own, direction, kib, rate);
+        let more = format!(
+            "MB/s of 1,000,000 bytes; ours, where it is worth it: responses {} ms, {} MB/s{}",
+            listed(&self.over(&RATES, own, |served| Ok(served.response()?.mean_ms))?),
+            listed(&self.over(&RATES, own, |served| Ok(served.rate()))?),
+            match errors {
+                0 => String::new(),
+                _ => format!("; {errors} REQUESTS ENDED WITH AN ERROR"),
+            },
+        );
         let note = self.note(at_rate(Way::Paper, direction, kib, TABLE_RATE), &more)?;
         self.external(claim, ours, note)
     }
