@@ -165,11 +165,27 @@ impl Engine {
         let leaves = course.start + slack;
         let overhead = self.electronics_after(&head, route.direction());
         let given = Instant::from_nanos(leaves.as_nanos().saturating_sub(overhead.as_nanos()));
+        let given = self.before_switching(&head, given);
         if given <= now {
             return None;
         }
         self.note_held();
         Some(Departure::At(given))
+    }
+
+    /// The moment itself, or just before the drive's look-ahead switches to the next track, if that is
+    /// when the moment falls: until it has settled there, the arm goes nowhere else.
+    fn before_switching(&self, head: &Head, given: Instant) -> Instant {
+        let geometry = &self.belief.geometry;
+        let track = geometry.track_at(head.position.cylinder, head.position.head);
+        let Some(track) = track.filter(|_| self.is_hidden(head.previous)) else {
+            return given;
+        };
+        let ends = head.free + self.belief.spindle.wait(head.free, track.start);
+        match given > ends && given < ends + self.belief.head_switch {
+            true => ends,
+            false => given,
+        }
     }
 
     /// What the electronics take before a command of this direction.
