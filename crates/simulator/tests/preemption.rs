@@ -7,8 +7,10 @@ use block::{
     Sectors, Switch,
 };
 use drive::{Imperfections, Profile, VirtualDrive, catalog};
-use engine::{Engine, Limits, Preempted};
+use engine::{Engine, Limits, Preempted, Rules};
 use scheduler::Preemption;
+use scheduler::background::Order;
+use scheduler::freeblock::Wanted;
 use scheduler::preemption::{Aside, LastChunk, When};
 
 /// A greedy client, and one that asks for 8 blocks now and then.
@@ -34,6 +36,8 @@ struct Came {
     /// Half the sum of the squares of the times for which commands held the drive, by all time, in ms.
     expected_wait: f64,
     preempted: Preempted,
+    /// What was read in the background, in gaps.
+    free: Sectors,
 }
 
 fn throw(dice: &mut u64, sides: u64) -> u64 {
@@ -111,6 +115,29 @@ impl Trial<'_> {
 
 /// Under these rules, or with one whole request at the drive at a time.
 fn run(truth: &Arc<Profile>, rules: Option<Preemption>, load: &Load) -> Came {
+    serve(truth, rules, load, Scan::None)
+}
+
+/// Whether all blocks are read in the background.
+#[derive(Clone, Copy, PartialEq)]
+enum Scan {
+    None,
+    All,
+}
+
+/// All blocks are read in the background, under the usual rules.
+fn scanning(engine: Engine, drive: &Profile) -> Engine {
+    let mut engine = engine.with_background(Rules::default());
+    let order = Order {
+        wanted: Wanted::all(&drive.geometry),
+        priority: 0,
+        deadline: None,
+    };
+    engine.begin_task(Instant::ZERO, order).expect("a task");
+    engine
+}
+
+fn serve(truth: &Arc<Profile>, rules: Option<Preemption>, load: &Load, scan: Scan) -> Came {
     let policy = scheduler::policy::find("fcfs").expect("a policy");
     let mut limits = Limits::default();
     if rules.is_none() {
@@ -119,6 +146,9 @@ fn run(truth: &Arc<Profile>, rules: Option<Preemption>, load: &Load) -> Came {
     let mut engine = Engine::new(Arc::clone(truth), &|| policy.make(), limits);
     if let Some(rules) = rules {
         engine = engine.with_preemption(rules);
+    }
+    if scan == Scan::All {
+        engine = scanning(engine, truth);
     }
     let noise = Imperfections {
         seek_noise: Duration::from_micros(60),
@@ -153,6 +183,10 @@ fn run(truth: &Arc<Profile>, rules: Option<Preemption>, load: &Load) -> Came {
             next_urgent = Some(then + gap).filter(|&then| then < end);
             trial.submit(now, Direction::Read, 0, 8);
         }
+        if now >= end && trial.engine.held() == 0 {
+            // A scan would go on.
+            break;
+        }
         trial.give(now);
         let next = [
             trial.drive.next_wakeup(),
@@ -172,6 +206,7 @@ fn run(truth: &Arc<Profile>, rules: Option<Preemption>, load: &Load) -> Came {
         most: responses.iter().copied().fold(0.0, f64::max),
         expected_wait: trial.squares / 2.0 / (elapsed * 1e3),
         preempted: trial.engine.preempted(),
+        free: trial.engine.background_account().free.blocks,
     }
 }
 
@@ -367,4 +402,25 @@ fn a_cache_full_of_writes_does_not_hold_up_an_urgent_read() {
         forced.mean,
         buffered.mean
     );
+}
+
+#[test]
+fn free_blocks_and_preemption_share_one_slack() {
+    let drive = barracuda();
+    let load = load(Direction::Read, 50, 5.0);
+    let rules = Some(Preemption::suited_to(&drive));
+    let without = serve(&drive, rules, &load, Scan::None);
+    let with = serve(&drive, rules, &load, Scan::All);
+    // Megabytes a second are read in gaps, and large requests are served as fast.
+    let free = with.free.0 as f64 * f64::from(drive.block_bytes) / 1e6 / load.seconds as f64;
+    assert!(free > 5.0, "{free}");
+    assert!(
+        with.rate > 0.97 * without.rate,
+        "{} {}",
+        with.rate,
+        without.rate
+    );
+    // Whoever is urgent waits for no more than without preemption.
+    let whole = serve(&drive, Some(nothing(&drive)), &load, Scan::All);
+    assert!(with.mean < whole.mean, "{} {}", with.mean, whole.mean);
 }

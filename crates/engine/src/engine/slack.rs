@@ -49,6 +49,10 @@ impl Engine {
                     self.plan(now, piece);
                     continue;
                 }
+                // The free blocks that are merged with it come before its own.
+                Step::Request {
+                    merged: Some(_), ..
+                } => self.way.pop_front()?,
                 Step::Request { piece, .. } => match self.depart(now, piece) {
                     Some(Departure::Now(step)) => return Some(self.give(now, step)),
                     Some(Departure::At(then)) => {
