@@ -125,6 +125,13 @@ enum Scan {
     All,
 }
 
+fn noise() -> Imperfections {
+    Imperfections {
+        seek_noise: Duration::from_micros(60),
+        ..Imperfections::default()
+    }
+}
+
 /// All blocks are read in the background, under the usual rules.
 fn scanning(engine: Engine, drive: &Profile) -> Engine {
     let mut engine = engine.with_background(Rules::default());
@@ -150,13 +157,9 @@ fn serve(truth: &Arc<Profile>, rules: Option<Preemption>, load: &Load, scan: Sca
     if scan == Scan::All {
         engine = scanning(engine, truth);
     }
-    let noise = Imperfections {
-        seek_noise: Duration::from_micros(60),
-        ..Imperfections::default()
-    };
     let mut trial = Trial {
         engine,
-        drive: VirtualDrive::imperfect(Arc::clone(truth), noise, 7),
+        drive: VirtualDrive::imperfect(Arc::clone(truth), noise(), 7),
         load,
         capacity: truth.geometry.sectors().0,
         dice: [1, 2],
