@@ -22,8 +22,8 @@ pub struct Preemption {
     pub split_cylinders: Option<u32>,
     /// Whether slack that nobody else wants reads on behind the request before.
     pub free_prefetch: Switch,
-    /// Which chunks of a write are forced to the medium.
-    pub last_chunk: LastChunk,
+    /// Which chunks of a write are forced to the medium, if not those that suit the drive.
+    pub last_chunk: Option<LastChunk>,
     /// When a transfer that is under way steps aside; none: never.
     pub aside: Option<Aside>,
     /// Whether each of these is always used, or where it is worth it.
@@ -50,7 +50,7 @@ impl Default for Preemption {
             split: Some(SplitCost::Hidden),
             split_cylinders: None,
             free_prefetch: Switch::Off,
-            last_chunk: LastChunk::Forced,
+            last_chunk: None,
             aside: Some(Aside {
                 fill: Switch::On,
                 most_permille: 250,
@@ -78,7 +78,7 @@ impl Preemption {
                 cost,
             }),
             free_prefetch: self.free_prefetch,
-            last_chunk: self.last_chunk,
+            last_chunk: self.last_chunk.unwrap_or(suited.last_chunk),
             aside: self.aside,
             when: self.when,
         }
@@ -135,7 +135,7 @@ pub(super) fn preemption(
         split: split(&table)?,
         split_cylinders: split_cylinders(&table)?,
         free_prefetch: switch(&table, "free_prefetch", default.free_prefetch)?,
-        last_chunk: last.transpose()?.unwrap_or(default.last_chunk),
+        last_chunk: last.transpose()?,
         aside: aside(&table)?,
         when: when.transpose()?.unwrap_or(default.when),
     }))
@@ -283,7 +283,7 @@ mod tests {
             split: Some(SplitCost::Revolution),
             split_cylinders: Some(700),
             free_prefetch: Switch::On,
-            last_chunk: LastChunk::Every(8),
+            last_chunk: Some(LastChunk::Every(8)),
             aside: Some(Aside {
                 fill: Switch::Off,
                 most_permille: 125,
