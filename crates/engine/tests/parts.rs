@@ -39,9 +39,16 @@ fn engine(rules: Preemption, has_buffer: bool) -> Engine {
         belief.buffer.write_back = WriteBack::All;
     }
     let policy = find("fcfs").expect("a policy of the table");
-    let engine = Engine::new(Arc::new(belief), &|| policy.make(), Limits::default());
+    let limits = Limits {
+        patience: Duration::from_millis(PATIENCE),
+        ..Limits::default()
+    };
+    let engine = Engine::new(Arc::new(belief), &|| policy.make(), limits);
     engine.with_preemption(rules)
 }
+
+/// In milliseconds: longer than most of these tests.
+const PATIENCE: u64 = 1000;
 
 fn request(id: u64, direction: Direction, (start, length): (u64, u64), priority: u8) -> Request {
     Request {
@@ -284,5 +291,18 @@ fn an_urgent_request_waits_for_no_part_of_another_as_urgent() {
     assert_eq!(engine.poll(at(1)), None, "nobody steps aside for his like");
     end(&mut engine, at(2), first, Status::Good);
     let order: Vec<u64> = run(&mut engine, 2).iter().map(|it| it.0).collect();
+    assert_eq!(order, [104, 108, 2000]);
+}
+
+#[test]
+fn what_has_waited_longer_than_the_patience_steps_aside_no_more() {
+    let mut engine = engine(RULES, true);
+    let bulk = request(1, Direction::Read, (100, 12), 3);
+    engine.submit(at(0), bulk).expect("room");
+    let first = engine.poll(at(PATIENCE - 1)).expect("a part");
+    let urgent = request(2, Direction::Read, (2000, 2), 0);
+    engine.submit(at(PATIENCE), urgent).expect("room");
+    end(&mut engine, at(PATIENCE), first, Status::Good);
+    let order: Vec<u64> = run(&mut engine, PATIENCE).iter().map(|it| it.0).collect();
     assert_eq!(order, [104, 108, 2000]);
 }

@@ -11,7 +11,7 @@ use engine::{Engine, Limits, Preempted, Rules};
 use scheduler::Preemption;
 use scheduler::background::Order;
 use scheduler::freeblock::Wanted;
-use scheduler::preemption::{Aside, LastChunk, When};
+use scheduler::preemption::{Aside, Landing, LastChunk, When};
 
 /// A greedy client, and one that asks for 8 blocks now and then.
 struct Load {
@@ -23,6 +23,8 @@ struct Load {
     /// Urgent requests a second.
     rate: f64,
     seconds: u64,
+    /// The standard deviation of a seek.
+    noise: Duration,
 }
 
 /// What came of it.
@@ -36,6 +38,8 @@ struct Came {
     /// Half the sum of the squares of the times for which commands held the drive, by all time, in ms.
     expected_wait: f64,
     preempted: Preempted,
+    /// Commands that waited for their sectors and had them for most of a revolution.
+    turned: u64,
     /// What was read in the background, in gaps.
     free: Sectors,
 }
@@ -60,6 +64,8 @@ struct Trial<'a> {
     responses: Vec<f64>,
     given: Vec<(Command, Instant)>,
     squares: f64,
+    turned: u64,
+    most_of_a_turn: Duration,
     last_end: Instant,
 }
 
@@ -86,6 +92,10 @@ impl Trial<'_> {
             let held = outcome.at.since(at.max(self.last_end)).as_secs_f64() * 1e3;
             self.squares += held * held;
             self.last_end = outcome.at;
+            if let Some(account) = outcome.account {
+                let turned = account.rotation + account.transfer;
+                self.turned += u64::from(turned > self.most_of_a_turn);
+            }
             self.engine.complete(now, outcome.id, outcome);
         }
         while let Some(finished) = self.engine.poll_finished() {
@@ -125,9 +135,9 @@ enum Scan {
     All,
 }
 
-fn noise() -> Imperfections {
+fn noise(load: &Load) -> Imperfections {
     Imperfections {
-        seek_noise: Duration::from_micros(60),
+        seek_noise: load.noise,
         ..Imperfections::default()
     }
 }
@@ -159,7 +169,7 @@ fn serve(truth: &Arc<Profile>, rules: Option<Preemption>, load: &Load, scan: Sca
     }
     let mut trial = Trial {
         engine,
-        drive: VirtualDrive::imperfect(Arc::clone(truth), noise(), 7),
+        drive: VirtualDrive::imperfect(Arc::clone(truth), noise(load), 7),
         load,
         capacity: truth.geometry.sectors().0,
         dice: [1, 2],
@@ -169,6 +179,8 @@ fn serve(truth: &Arc<Profile>, rules: Option<Preemption>, load: &Load, scan: Sca
         responses: Vec::new(),
         given: Vec::new(),
         squares: 0.0,
+        turned: 0,
+        most_of_a_turn: Duration::from_nanos(truth.spindle.period().as_nanos() * 3 / 4),
         last_end: Instant::ZERO,
     };
     let end = Instant::ZERO + Duration::from_secs(load.seconds);
@@ -209,6 +221,7 @@ fn serve(truth: &Arc<Profile>, rules: Option<Preemption>, load: &Load, scan: Sca
         most: responses.iter().copied().fold(0.0, f64::max),
         expected_wait: trial.squares / 2.0 / (elapsed * 1e3),
         preempted: trial.engine.preempted(),
+        turned: trial.turned,
         free: trial.engine.background_account().free.blocks,
     }
 }
@@ -225,6 +238,7 @@ fn load(direction: Direction, kilobytes: u64, rate: f64) -> Load {
         depth: 2,
         rate,
         seconds: 40,
+        noise: Duration::from_micros(60),
     }
 }
 
@@ -426,4 +440,28 @@ fn free_blocks_and_preemption_share_one_slack() {
     // Whoever is urgent waits for no more than without preemption.
     let whole = serve(&drive, Some(nothing(&drive)), &load, Scan::All);
     assert!(with.mean < whole.mean, "{} {}", with.mean, whole.mean);
+}
+
+#[test]
+fn on_a_drive_that_is_as_believed_no_seek_misses_its_sector_and_none_is_held_for_a_revolution() {
+    let entry = catalog::find("modern-20tb").expect("a shipped drive");
+    let drive = Arc::new(entry.profile().expect("a good profile"));
+    let load = Load {
+        direction: Direction::Read,
+        blocks: 256,
+        depth: 1,
+        rate: 0.0,
+        seconds: 100,
+        noise: Duration::ZERO,
+    };
+    let rules = Preemption {
+        just_in_time: Some(Landing::Fixed(Duration::from_micros(300))),
+        when: When::Always,
+        ..Preemption::suited_to(&drive)
+    };
+    let came = run(&drive, Some(rules), &load);
+    assert!(came.preempted.held > 1000, "{:?}", came.preempted);
+    assert_eq!(came.preempted.missed, 0);
+    // Stops on the way of a long seek are not held back.
+    assert!(came.turned < came.preempted.held / 500, "{}", came.turned);
 }
