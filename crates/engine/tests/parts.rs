@@ -10,7 +10,7 @@ use drive::firmware::{LookAhead, WriteBack};
 use engine::{Engine, Limits};
 use scheduler::Preemption;
 use scheduler::policy::find;
-use scheduler::preemption::{Aside, LastChunk, When};
+use scheduler::preemption::{Aside, Landing, LastChunk, When};
 
 #[path = "../../scheduler/tests/drives/invented.rs"]
 mod invented;
@@ -305,4 +305,44 @@ fn what_has_waited_longer_than_the_patience_steps_aside_no_more() {
     end(&mut engine, at(PATIENCE), first, Status::Good);
     let order: Vec<u64> = run(&mut engine, PATIENCE).iter().map(|it| it.0).collect();
     assert_eq!(order, [104, 108, 2000]);
+}
+
+#[test]
+fn what_is_held_back_lets_something_urgent_pass() {
+    let rules = Preemption {
+        just_in_time: Some(Landing::Fixed(Duration::from_micros(100))),
+        ..RULES
+    };
+    let mut engine = engine(rules, false);
+    // One of these has to wait for its sector for long enough.
+    let (bulk, held) = (0..10)
+        .find_map(|n| {
+            let bulk = 1500 + 4 * n;
+            engine
+                .submit(at(n), request(n, Direction::Read, (bulk, 4), 3))
+                .expect("room");
+            match engine.poll(at(n)) {
+                None => Some((bulk, at(n))),
+                Some(command) => {
+                    end(&mut engine, at(n), command, Status::Good);
+                    None
+                }
+            }
+        })
+        .expect("one that is held back");
+    let then = engine.next_wakeup().expect("a moment at which it leaves");
+    assert!(then > held);
+    let urgent = request(100, Direction::Read, (100, 2), 0);
+    engine.submit(held, urgent).expect("room");
+    let first = engine.poll(held).expect("the urgent one, at once");
+    assert_eq!(told(first).0, 100);
+    end(&mut engine, then, first, Status::Good);
+    let mut now = then;
+    let second = loop {
+        match engine.poll(now) {
+            Some(command) => break command,
+            None => now = engine.next_wakeup().expect("the other one leaves"),
+        }
+    };
+    assert_eq!(told(second).0, bulk);
 }
