@@ -142,8 +142,15 @@ fn noise(load: &Load) -> Imperfections {
     }
 }
 
-/// All blocks are read in the background, under the usual rules.
-fn scanning(engine: Engine, drive: &Profile) -> Engine {
+fn most_of_a_turn(drive: &Profile) -> Duration {
+    Duration::from_nanos(drive.spindle.period().as_nanos() * 3 / 4)
+}
+
+/// With all blocks read in the background, under the usual rules, or without.
+fn scanning(engine: Engine, drive: &Profile, scan: Scan) -> Engine {
+    if scan == Scan::None {
+        return engine;
+    }
     let mut engine = engine.with_background(Rules::default());
     let order = Order {
         wanted: Wanted::all(&drive.geometry),
@@ -164,9 +171,7 @@ fn serve(truth: &Arc<Profile>, rules: Option<Preemption>, load: &Load, scan: Sca
     if let Some(rules) = rules {
         engine = engine.with_preemption(rules);
     }
-    if scan == Scan::All {
-        engine = scanning(engine, truth);
-    }
+    engine = scanning(engine, truth, scan);
     let mut trial = Trial {
         engine,
         drive: VirtualDrive::imperfect(Arc::clone(truth), noise(load), 7),
@@ -180,7 +185,7 @@ fn serve(truth: &Arc<Profile>, rules: Option<Preemption>, load: &Load, scan: Sca
         given: Vec::new(),
         squares: 0.0,
         turned: 0,
-        most_of_a_turn: Duration::from_nanos(truth.spindle.period().as_nanos() * 3 / 4),
+        most_of_a_turn: most_of_a_turn(truth),
         last_end: Instant::ZERO,
     };
     let end = Instant::ZERO + Duration::from_secs(load.seconds);
