@@ -107,7 +107,12 @@ pub fn worst_cost(
     }
     // Some send nothing before they have read all of it.
     let bus = bus_block(belief) * extent.length().0;
-    seek + times.revolution + times.overhead + transfer + bus
+    // A long write may lose a revolution at each of its parts.
+    let parts = match (belief.buffer.writes_in_parts, belief.buffer.write_blocks()) {
+        (true, blocks @ 1..) => extent.length().0.div_ceil(blocks) - 1,
+        _ => 0,
+    };
+    seek + times.revolution * (1 + parts) + times.overhead + transfer + bus
 }
 
 /// One block over the bus.
