@@ -12,7 +12,7 @@
 
 use std::ops::RangeInclusive;
 
-use block::{Direction, Extent, Instant};
+use block::{Direction, Duration, Extent, Instant};
 use drive::{Position, Positioning, Profile, Target};
 
 pub mod aged_sptf;
@@ -162,15 +162,19 @@ impl View<'_> {
     ///                        now                       start
     /// ```
     pub fn start(&self, direction: Direction) -> Instant {
+        self.ready.max(self.now + self.overhead(direction))
+    }
+
+    /// What the electronics take before the arm moves for a command of this direction.
+    pub fn overhead(&self, direction: Direction) -> Duration {
         let overhead = match direction {
             Direction::Read => self.belief.overheads.read_miss,
             Direction::Write => self.belief.overheads.write_miss,
         };
-        let overhead = match self.previous {
+        match self.previous {
             Direction::Read => overhead.read,
             Direction::Write => overhead.write,
-        };
-        self.ready.max(self.now + overhead)
+        }
     }
 
     /// The way to a request's first sector.

@@ -167,7 +167,7 @@ impl Engine {
             }
         }
         let leaves = course.start + slack;
-        let overhead = self.electronics_after(&head, route.direction());
+        let overhead = head.view(&self.belief, now).overhead(route.direction());
         let given = Instant::from_nanos(leaves.as_nanos().saturating_sub(overhead.as_nanos()));
         let given = self.before_switching(&head, given);
         if given <= now {
@@ -189,18 +189,6 @@ impl Engine {
         match given > ends && given < ends + self.belief.head_switch {
             true => ends,
             false => given,
-        }
-    }
-
-    /// What the electronics take before a command of this direction.
-    fn electronics_after(&self, head: &Head, direction: Direction) -> Duration {
-        let overhead = match direction {
-            Direction::Read => self.belief.overheads.read_miss,
-            Direction::Write => self.belief.overheads.write_miss,
-        };
-        match head.previous {
-            Direction::Read => overhead.read,
-            Direction::Write => overhead.write,
         }
     }
 
