@@ -39,15 +39,15 @@ pub(super) struct Guaranteed {
     /// The next freezing as it was when somebody was last asked.
     coming: Option<Instant>,
     /// What the drive's buffer held before the first stream came.
-    leftover: Leftover,
+    pub(super) leftover: Leftover,
 }
 
 /// A transfer that was ordered.
 #[derive(Clone, Copy, Debug)]
-struct Under {
-    transfer: Transfer,
+pub(super) struct Under {
+    pub(super) transfer: Transfer,
     slot: u32,
-    piece: u32,
+    pub(super) piece: u32,
 }
 
 /// What a stream asked for.
@@ -65,10 +65,12 @@ struct Asked {
 /// Whether the drive's buffer may hold blocks that are still to be written, from before there were
 /// streams: while there are, every write goes to the medium.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Leftover {
+pub(super) enum Leftover {
     Maybe,
     /// Streams are here, and it is to be flushed.
     Due,
+    /// This command flushes it.
+    Flushing(CommandId),
     None,
 }
 
@@ -294,6 +296,9 @@ impl Engine {
         } = &answer
         {
             guaranteed.asked.retain(|asked| asked.stream != *stream);
+            if guaranteed.asked.is_empty() && guaranteed.leftover == Leftover::None {
+                guaranteed.leftover = Leftover::Maybe;
+            }
         }
         Some(StreamEvent::Answer(answer))
     }
@@ -430,7 +435,7 @@ impl Engine {
             return;
         };
         under.transfer.class = class;
-        let Under { slot, piece, .. } = *under;
+        let piece = under.piece;
         self.ordering.raise(now, piece, level_of(class));
         let is_given = self
             .at_drive
@@ -439,7 +444,6 @@ impl Engine {
         if let (true, Some(guaranteed)) = (is_given, self.guaranteed.as_deref_mut()) {
             guaranteed.streams.started(id);
         }
-        let _ = slot;
     }
 
     /// A request has ended in all of its pieces: a stream's goes back to it.
@@ -481,19 +485,22 @@ impl Engine {
 
     /// Transfers of streams that have not ended.
     pub(super) fn transfers_held(&self) -> usize {
-        self.guaranteed
-            .as_deref()
-            .map_or(0, |guaranteed| guaranteed.under.len())
+        self.guaranteed.as_deref().map_or(0, Guaranteed::transfers)
     }
 }
 
 impl Guaranteed {
+    /// Transfers that were ordered and have not ended.
+    pub(super) fn transfers(&self) -> usize {
+        self.under.len()
+    }
+
     fn place_of(&self, id: TransferId) -> Result<usize, usize> {
         self.under
             .binary_search_by_key(&id, |under| under.transfer.id)
     }
 
-    fn under(&self, id: TransferId) -> Option<&Under> {
+    pub(super) fn under(&self, id: TransferId) -> Option<&Under> {
         self.under.get(self.place_of(id).ok()?)
     }
 
@@ -502,7 +509,7 @@ impl Guaranteed {
         self.under.get_mut(place)
     }
 
-    fn transfer_of(&self, slot: u32) -> Option<TransferId> {
+    pub(super) fn transfer_of(&self, slot: u32) -> Option<TransferId> {
         *self.of_slot.get(slot as usize)?
     }
 
