@@ -25,6 +25,7 @@ use crate::sent::{Manner, Planned, Purpose, Sent, Step};
 use crate::slots::{End, Parts, Slots};
 
 mod aside;
+mod attached;
 mod explaining;
 mod flush;
 mod gaps;
@@ -233,15 +234,11 @@ impl Engine {
             self.wakeup = Some(then);
             return None;
         }
-        match self.leave(now) {
-            Leave::Others => {}
-            Leave::Streams(command) => return command,
+        if let Leave::Streams(command) = self.leave(now) {
+            return command;
         }
         self.let_urgent_pass(now);
-        if !self.is_way_safe(now) {
-            return self.go_first(now);
-        }
-        if let Some(command) = self.set_out(now) {
+        if let Some(command) = self.set_out_safely(now) {
             return Some(command);
         }
         if let Some(command) = self.poll_flush(now) {
@@ -261,8 +258,7 @@ impl Engine {
                 self.settled = true;
                 return None;
             }
-            Going::Aside if self.is_way_safe(now) => return self.set_out(now),
-            Going::Aside => return self.go_first(now),
+            Going::Aside => return self.set_out_safely(now),
             Going::Free => {}
         }
         if self.ordering.waiting() == 0 {
@@ -272,6 +268,12 @@ impl Engine {
             self.settled = true;
             return None;
         };
+        self.put_on_way(now, piece);
+        self.set_out_safely(now)
+    }
+
+    /// A chosen piece is to be given to the drive.
+    fn put_on_way(&mut self, now: Instant, piece: u32) {
         self.aim(piece);
         match self.transfers {
             None => self.plan(now, piece),
@@ -283,10 +285,6 @@ impl Engine {
                 without: None,
             }),
         }
-        if !self.is_way_safe(now) {
-            return self.go_first(now);
-        }
-        self.set_out(now)
     }
 
     /// A command has ended, as the drive says.

@@ -70,7 +70,7 @@ impl Engine {
 
     /// The batch that is next in its sweep, or what it waits for; nothing if all of that is at the
     /// drive.
-    pub(super) fn go_first(&mut self, now: Instant) -> Option<Command> {
+    fn go_first(&mut self, now: Instant) -> Option<Command> {
         self.wakeup = None;
         self.give_way();
         // A drive that has one waiting may take it before or after the one in service, no more.
@@ -132,9 +132,18 @@ impl Engine {
         others.find_map(|piece| ordering.choose_for(piece))
     }
 
+    /// What is on the way goes to the drive, if all batches are still in time; otherwise the one does
+    /// that is next in its sweep.
+    pub(super) fn set_out_safely(&mut self, now: Instant) -> Option<Command> {
+        match self.is_way_safe(now) {
+            true => self.set_out(now),
+            false => self.go_first(now),
+        }
+    }
+
     /// Whether what is on the way may go there: a batch out of its turn. Free reads before it that
     /// have become too long are left out.
-    pub(super) fn is_way_safe(&mut self, now: Instant) -> bool {
+    fn is_way_safe(&mut self, now: Instant) -> bool {
         if self.guaranteed.is_none() {
             return true;
         }
