@@ -4,4 +4,5 @@ mod edges;
 #[path = "../policies/hostile.rs"]
 mod hostile;
 mod policies;
+mod random;
 mod world;

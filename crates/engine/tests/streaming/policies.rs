@@ -30,7 +30,10 @@ impl Policy for Idler {
 /// streams as are granted.
 #[test]
 fn hostile_policies_make_nothing_late() {
-    for which in 0..hostile::COUNT {
+    let newest = hostile::COUNT - 2;
+    // With large batches two rounds wait at once.
+    let all = (0..hostile::COUNT).map(|which| (which, 2));
+    for (which, megabytes) in all.chain([(newest, 8)]) {
         let make = || hostile::make(which);
         let mut world = World::under(&make, promise(0), Imperfections::default());
         let blocks = drive().geometry.sectors().0;
@@ -38,7 +41,7 @@ fn hostile_policies_make_nothing_late() {
         loop {
             let start = blocks - 20_000 * (streams.len() as u64 + 1);
             let film = Ask {
-                memory: 2 * MB,
+                memory: megabytes * MB,
                 ..ask(Direction::Read, map(start, 60))
             };
             match world.engine.attach(world.now, film) {

@@ -86,6 +86,14 @@ impl World {
         }
     }
 
+    /// The same with another engine, made of this one.
+    pub fn with(self, make: impl FnOnce(Engine) -> Engine) -> World {
+        World {
+            engine: make(self.engine),
+            ..self
+        }
+    }
+
     pub fn ask(&mut self, direction: Direction, start: u64, megabytes: u64) -> StreamId {
         let ask = ask(direction, map(start, megabytes));
         let attached = self.engine.attach(self.now, ask).expect("there is room");
