@@ -6,3 +6,4 @@ mod hostile;
 mod policies;
 mod random;
 mod world;
+mod worst;
