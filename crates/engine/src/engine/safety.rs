@@ -233,10 +233,12 @@ impl Engine {
         self.at_drive.iter().fold(since, ends).max(now)
     }
 
-    /// The longest command of others.
+    /// The longest command of others, which may begin on one track and end on the next.
     pub(super) fn longest_of_others(&self) -> Duration {
-        let guaranteed = self.guaranteed.as_deref();
-        guaranteed.map_or(Duration::ZERO, |it| it.times.foreground_worst())
+        let times = self.guaranteed.as_deref().map(|it| &it.times);
+        times.map_or(Duration::ZERO, |times| {
+            times.foreground_worst() + times.settle
+        })
     }
 
     fn longest_blocks(&self) -> u64 {

@@ -41,21 +41,22 @@ impl Slowest {
         }
     }
 
-    /// The longest that it may take by either form: from any sector, or track by track.
+    /// The longest that it may take by each form: run by run, by the rate of its zone, track by track.
     fn cost(&self, extent: Extent) -> Duration {
         let beyond = Beyond::default();
         let anywhere = worst_cost((&self.times, beyond), &self.belief, self.head, extent);
         let geometry = &self.belief.geometry;
-        let Some(whole) = slowest_zone(&self.belief, extent, beyond).tracks else {
-            return anywhere;
-        };
+        let zone = slowest_zone(&self.belief, extent, beyond);
         let first = geometry.locate(extent.start()).expect("on the drive");
-        let seek = self
-            .times
-            .seek
-            .at(self.head.cylinder.abs_diff(first.cylinder));
+        let way = self.head.cylinder.abs_diff(first.cylinder);
+        let seek = self.times.seek.at(way);
+        // The bus carries a command's blocks while the head is on its way to the next one's.
+        let by_rate = self.times.access() + zone.sustained.at_most(extent.length().0 * PAGE);
         let tracks = geometry.runs(extent).count() as u64;
-        anywhere.min(seek + self.times.aligned_access() + whole.time * tracks)
+        let by_tracks = zone
+            .tracks
+            .map(|whole| self.times.aligned_access() + whole.time * tracks);
+        anywhere.min(seek + by_tracks.map_or(by_rate, |by_tracks| by_tracks.min(by_rate)))
     }
 
     fn submit(&mut self, now: Instant, id: CommandId, action: Action) {
@@ -84,7 +85,7 @@ struct Scene {
 }
 
 impl Scene {
-    /// As many readers as are granted in the innermost zone.
+    /// As many readers as are granted, all over the disk.
     fn new(policy: usize, memory: u64) -> Scene {
         let belief = drive();
         let make = || hostile::make(policy);
@@ -94,11 +95,14 @@ impl Scene {
         let blocks = belief.geometry.sectors().0;
         let mut streams = Vec::new();
         loop {
-            // A golden section of the innermost two million blocks.
-            let place = (streams.len() as u64 * 1_236_068) % 1_900_000;
+            // By the golden section: however many they are, they lie evenly.
+            let place = (streams.len() as u128 * 0x9E37_79B9 % (1 << 32)) as u64;
             let film = Ask {
                 memory,
-                ..ask(Direction::Read, map(blocks - 2_000_000 + place, 100))
+                ..ask(
+                    Direction::Read,
+                    map((blocks - 30_000) / (1 << 32) * place, 100),
+                )
             };
             match engine.attach(Instant::ZERO, film) {
                 Ok(attached) => streams.push(attached.stream),
@@ -128,7 +132,11 @@ impl Scene {
 
     fn run(&mut self, until: Instant) {
         loop {
-            while let Some((at, id)) = self.drive.ends.pop_front_if(|(at, _)| *at <= self.now) {
+            while let Some(&(at, id)) = self.drive.ends.front() {
+                if at > self.now {
+                    break;
+                }
+                self.drive.ends.pop_front();
                 let outcome = Outcome {
                     id,
                     at,
