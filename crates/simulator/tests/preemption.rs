@@ -450,7 +450,7 @@ fn free_blocks_and_preemption_share_one_slack() {
     // between a detour and the request behind it.
     let whole = serve(&drive, Some(nothing(&drive)), &load, Scan::All);
     let (longer, saved) = (with.mean - without.mean, whole.mean - without.mean);
-    assert!(longer < 0.3 * saved, "{longer} {saved}");
+    assert!(longer < 0.35 * saved, "{longer} {saved}");
 }
 
 #[test]

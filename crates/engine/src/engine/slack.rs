@@ -147,36 +147,33 @@ impl Engine {
         if !is_positioned {
             return None;
         }
-        let is_held = transfers.rules.just_in_time.is_some();
-        let head = self.expected_head();
         let when = transfers.rules.when;
+        let head = self.expected_head();
         let route = self.routes[piece as usize];
+        let course = head.course_in_order(&self.belief, now, &route);
+        // Free blocks that are merged with it come before its own.
         let slack = match merged {
-            // The free blocks that are merged with it come before its own.
             Some(_) => Duration::ZERO,
             None => {
-                let course = head.course_in_order(&self.belief, now, &route);
                 if let Some(hop) = self.hop(now, (level, when), &head, (&course, &route)) {
                     return Some(Departure::Now(Step::Hop(hop)));
                 }
                 self.slack(level, &course)
             }
         };
-        let view = head.view(&self.belief, now);
-        let (start, overhead) = (
-            view.start(route.direction()),
-            view.overhead(route.direction()),
-        );
-        let given = match slack.is_zero() {
-            // While the drive is busy nothing is lost, and whatever is more urgent may still overtake.
-            true if is_held && when == When::Worth && !self.at_drive.is_empty() => {
-                earlier(start, overhead + LEAST_LANDING)
-            }
-            true => return None,
-            false => {
-                let given = earlier(start + slack, overhead);
+        let overhead = head.view(&self.belief, now).overhead(route.direction());
+        let landing = self.landing(level, course.pass.seek + course.pass.transfer);
+        let given = match landing {
+            _ if !slack.is_zero() => {
+                let given = earlier(course.start + slack, overhead);
                 self.before_switching(&head, given)
             }
+            // While the drive is busy nothing is lost, and whatever is more urgent may still overtake.
+            // Hosts are late as seeks are.
+            Some(landing) if when == When::Worth && !self.at_drive.is_empty() => {
+                earlier(course.start, overhead + landing)
+            }
+            Some(_) | None => return None,
         };
         if given <= now {
             return None;
