@@ -363,9 +363,9 @@ impl Engine {
 
     /// When `poll` should be called next, if nothing else happens.
     pub fn next_wakeup(&self) -> Option<Instant> {
-        let rounds = self.guaranteed.as_deref();
-        let rounds = rounds.and_then(|guaranteed| guaranteed.streams.next_wakeup());
-        [self.wakeup, rounds].into_iter().flatten().min()
+        let streams = self.guaranteed.as_deref();
+        let streams = streams.and_then(Guaranteed::next_wakeup);
+        [self.wakeup, streams].into_iter().flatten().min()
     }
 
     /// Which piece is next. It must be given or put back.

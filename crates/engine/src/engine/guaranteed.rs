@@ -33,6 +33,8 @@ pub(super) struct Guaranteed {
     pub(super) ended: Instant,
     /// The next freezing as it was when somebody was last asked.
     coming: Option<Instant>,
+    /// When somebody has to look again, whatever the policy waits for: batches wait.
+    look_again: Option<Instant>,
     /// What the drive's buffer held before the first stream came.
     pub(super) leftover: Leftover,
 }
@@ -107,6 +109,7 @@ impl Engine {
             asked: Vec::new(),
             ended: self.now,
             coming: None,
+            look_again: None,
             leftover: Leftover::Maybe,
         }));
         Ok(self)
@@ -127,7 +130,11 @@ impl Engine {
             }
         }
         if let Some(guaranteed) = self.guaranteed.as_deref_mut() {
-            let coming = guaranteed.streams.rounds().next_freezing();
+            let rounds = guaranteed.streams.rounds();
+            // While there is room for the longest command of others, so long may pass without one.
+            let longest = guaranteed.times.foreground_worst();
+            guaranteed.look_again = (!rounds.is_idle()).then(|| now + longest);
+            let coming = rounds.next_freezing();
             if std::mem::replace(&mut guaranteed.coming, coming) != coming {
                 self.settled = false;
             }
@@ -244,6 +251,12 @@ impl Engine {
 }
 
 impl Guaranteed {
+    /// When the engine has to be asked next for the sake of streams.
+    pub(super) fn next_wakeup(&self) -> Option<Instant> {
+        let rounds = self.streams.next_wakeup();
+        [rounds, self.look_again].into_iter().flatten().min()
+    }
+
     /// Transfers that were ordered and have not ended.
     pub(super) fn transfers(&self) -> usize {
         self.under.len()
