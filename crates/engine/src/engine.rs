@@ -28,6 +28,7 @@ mod aside;
 mod explaining;
 mod flush;
 mod gaps;
+mod guaranteed;
 mod head;
 mod parts;
 mod slack;
@@ -36,6 +37,7 @@ mod transfer;
 
 pub use flush::Flushed;
 use flush::Flushes;
+use guaranteed::Guaranteed;
 pub use tracking::Tallies;
 use tracking::Tracking;
 pub use transfer::Preempted;
@@ -61,6 +63,7 @@ pub struct Engine {
     background: Option<Box<Background>>,
     tracking: Option<Box<Tracking>>,
     transfers: Option<Box<Transfers>>,
+    guaranteed: Option<Box<Guaranteed>>,
     /// What held the head lately, if somebody may ask.
     log: Option<Box<Log>>,
     flushes: Flushes,
@@ -101,6 +104,7 @@ impl Engine {
             background: None,
             tracking: None,
             transfers: None,
+            guaranteed: None,
             log: None,
             flushes: Flushes::default(),
             busy: Instant::ZERO,
@@ -126,12 +130,12 @@ impl Engine {
 
     /// Requests held: accepted, and their end not yet told.
     pub fn held(&self) -> usize {
-        self.slots.held()
+        self.slots.held() - self.transfers_held()
     }
 
     /// Whether a request of this class would be accepted, if its extent is on the drive.
     pub fn has_room(&self, class: Class) -> bool {
-        self.slots.held() < self.limits.open_to(class)
+        self.held() < self.limits.open_to(class)
     }
 
     /// Pieces of requests that wait: they are not at the drive, and not on the way to it.
@@ -156,15 +160,15 @@ impl Engine {
     }
 
     /// The request of which a command at the drive is a piece; `None` for a background or
-    /// calibration read and for a flush.
+    /// calibration read, for a flush, and for a stream's transfer: see [`Engine::stream_of`].
     ///
     /// # Panics
     /// If the command is not at the drive.
     pub fn request_of(&self, id: CommandId) -> Option<Request> {
         let sent = self.at_drive.iter().find(|sent| sent.id == id);
         let sent = sent.unwrap_or_else(|| panic!("{id:?} is not at the drive"));
-        let piece = sent.purpose.piece()?;
-        Some(self.slots.get(self.ordering.owner(piece)).request)
+        let slot = self.ordering.owner(sent.purpose.piece()?);
+        (!self.is_of_stream(slot)).then(|| self.slots.get(slot).request)
     }
 
     /// A client asks for something.
@@ -213,6 +217,7 @@ impl Engine {
     /// The next command for the drive, if it should have one now.
     pub fn poll(&mut self, now: Instant) -> Option<Command> {
         self.reach(now);
+        self.hear_streams(now);
         if self.at_drive.len() >= self.limits.commands_at_drive {
             // An end comes before anything else can be given.
             self.wakeup = None;
@@ -313,7 +318,9 @@ impl Engine {
         let slot = self.ordering.owner(piece);
         let waited_order = self.ordering.waited(piece).order;
         self.ordering.end(now, piece);
-        self.feel(now, slot, lost);
+        if !self.is_of_stream(slot) {
+            self.feel(now, slot, lost);
+        }
         let end = End {
             at: outcome.at,
             status,
@@ -322,7 +329,7 @@ impl Engine {
             account,
         };
         if self.slots.part_ended(slot, end) == Parts::All {
-            self.ended.push_back(slot);
+            self.end_request(now, slot);
         }
     }
 
@@ -342,7 +349,9 @@ impl Engine {
 
     /// When `poll` should be called next, if nothing else happens.
     pub fn next_wakeup(&self) -> Option<Instant> {
-        self.wakeup
+        let rounds = self.guaranteed.as_deref();
+        let rounds = rounds.and_then(|guaranteed| guaranteed.streams.next_wakeup());
+        [self.wakeup, rounds].into_iter().flatten().min()
     }
 
     /// Which piece is next. It must be given or put back.
