@@ -199,6 +199,11 @@ pub enum Event {
     },
     /// The file lies elsewhere, and there it would not have been granted: it goes on at best effort.
     Unguaranteed(Refused),
+    /// A read or a write was served as any other, without the guarantee.
+    Aside {
+        /// Why.
+        reason: String,
+    },
     /// There is no such stream any more.
     Ended {
         /// Why.

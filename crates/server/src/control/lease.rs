@@ -82,7 +82,9 @@ impl Lease {
                 }
             }
             Ask::Position(position) => {
-                let done = self.own(position.stream).and_then(|()| service.position(position));
+                let done = self
+                    .own(position.stream)
+                    .and_then(|()| service.position(position));
                 match done {
                     Ok(()) => Ok(true.into()),
                     Err(problem) => return Answer::refusal(problem),

@@ -137,9 +137,8 @@ impl Desk {
     /// The same for a client that may have streams.
     pub(super) async fn answer_with(&self, lease: Option<Arc<Lease>>, ask: Ask) -> Answer {
         let service = Arc::clone(&self.service);
-        let call = tokio::task::spawn_blocking(move || {
-            protocol::answer(&*service, lease.as_deref(), ask)
-        });
+        let call =
+            tokio::task::spawn_blocking(move || protocol::answer(&*service, lease.as_deref(), ask));
         call.await
             .unwrap_or_else(|_| Answer::refusal("the service could not answer: its log says why"))
     }

@@ -68,10 +68,7 @@ pub enum Ask {
 impl Ask {
     /// Whether it only looks.
     pub fn only_looks(&self) -> bool {
-        matches!(
-            self,
-            Ask::Status | Ask::Tasks | Ask::Why(_) | Ask::Streams
-        )
+        matches!(self, Ask::Status | Ask::Tasks | Ask::Why(_) | Ask::Streams)
     }
 }
 
