@@ -12,8 +12,8 @@
 use block::{Class, Direction, Durability, Extent, Finished, Request, RequestId, Sectors, Status};
 
 use super::EventLoop;
-use super::streams::{Copied, Meeting, Region};
-use crate::arena::{Buffer, Memory};
+use super::streams::{Copied, Meeting};
+use crate::arena::{Buffer, Memory, Region};
 use crate::back_end::{Punch, Span};
 use crate::mailbox::Reply;
 use crate::nbd::request::Header;

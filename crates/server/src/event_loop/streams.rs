@@ -34,7 +34,6 @@ mod serving;
 pub(super) use copies::Copied;
 use copies::Copy;
 use kept::Kept;
-pub(crate) use kept::Region;
 use moving::Flying;
 pub(super) use serving::Meeting;
 use serving::Waiting;

@@ -7,8 +7,8 @@
 use block::{Durability, Extent};
 use headtime_client::wire::Mode;
 
-use super::kept::Region;
 use super::{EventLoop, Streams};
+use crate::arena::Region;
 use crate::event_loop::operations::{Bytes, From, Operation};
 use crate::operation::{Ask, Failed};
 
@@ -71,7 +71,7 @@ impl EventLoop {
         }
         let count = found.len();
         for (place, first, extent) in found {
-            if let Ok(mut bytes) = Region::new((extent.length().0 * block) as usize) {
+            if let Ok(mut bytes) = Region::map((extent.length().0 * block) as usize) {
                 self.streams.table[place]
                     .kept
                     .copy_out(first, bytes.bytes_mut());

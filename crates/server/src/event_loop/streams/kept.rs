@@ -14,44 +14,7 @@ use std::mem::replace;
 use block::{Extent, Lba, Sectors};
 use stream::LocationMap;
 
-use crate::arena::{Arena, Buffer, Memory};
-
-/// Memory of its own, as long as it is needed: aligned for direct input and output.
-pub(crate) struct Region {
-    buffer: Buffer,
-    /// What the buffer is in.
-    _arena: Arena,
-}
-
-impl Region {
-    /// So many bytes.
-    ///
-    /// # Errors
-    /// If the kernel has no such memory.
-    pub(in crate::event_loop) fn new(bytes: usize) -> io::Result<Self> {
-        let mut arena = Arena::map(bytes)?;
-        let buffer = arena.allocate(bytes).ok_or(io::ErrorKind::OutOfMemory)?;
-        Ok(Region {
-            buffer,
-            _arena: arena,
-        })
-    }
-
-    /// All of it, by address.
-    pub(crate) fn memory(&self) -> Memory {
-        self.buffer.memory()
-    }
-
-    /// The bytes.
-    pub(in crate::event_loop) fn bytes(&self) -> &[u8] {
-        self.buffer.bytes()
-    }
-
-    /// The bytes, to be written.
-    pub(in crate::event_loop) fn bytes_mut(&mut self) -> &mut [u8] {
-        self.buffer.bytes_mut()
-    }
-}
+use crate::arena::{Memory, Region};
 
 /// A run of a file's blocks that lie one after the other on the drive, too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,7 +46,7 @@ impl Kept {
         let memory = usize::try_from(memory).map_err(|_| io::ErrorKind::OutOfMemory)?;
         let places = (memory / block).max(1);
         Ok(Kept {
-            region: Region::new(places * block)?,
+            region: Region::map(places * block)?,
             block,
             held: vec![0; places],
             runs: runs(map),

@@ -10,9 +10,8 @@ use block::{Command, CommandId, Direction, Extent, Lba};
 use engine::streams::StreamTransfer;
 use stream::streams::StreamId;
 
-use super::kept::Region;
 use super::{EventLoop, Streams};
-use crate::arena::Memory;
+use crate::arena::{Memory, Region};
 use crate::back_end::{Holds, Run, Span};
 
 /// A command of a stream at the back end.
@@ -79,7 +78,7 @@ impl EventLoop {
                 None
             }
             _ => {
-                let region = Region::new((count * block) as usize);
+                let region = Region::map((count * block) as usize);
                 let region = region.expect("memory for a batch, of which there are two at most");
                 pieces[0] = Some(region.memory());
                 Some(region)
