@@ -25,12 +25,14 @@ use crate::sent::{Manner, Planned, Purpose, Sent, Step};
 use crate::slots::{End, Parts, Slots};
 
 mod aside;
+mod attached;
 mod explaining;
 mod flush;
 mod gaps;
 mod guaranteed;
 mod head;
 mod parts;
+mod safety;
 mod slack;
 mod tracking;
 mod transfer;
@@ -38,6 +40,7 @@ mod transfer;
 pub use flush::Flushed;
 use flush::Flushes;
 use guaranteed::Guaranteed;
+use safety::Leave;
 pub use tracking::Tallies;
 use tracking::Tracking;
 pub use transfer::Preempted;
@@ -231,8 +234,11 @@ impl Engine {
             self.wakeup = Some(then);
             return None;
         }
+        if let Leave::Streams(command) = self.leave(now) {
+            return command;
+        }
         self.let_urgent_pass(now);
-        if let Some(command) = self.set_out(now) {
+        if let Some(command) = self.set_out_safely(now) {
             return Some(command);
         }
         if let Some(command) = self.poll_flush(now) {
@@ -252,7 +258,7 @@ impl Engine {
                 self.settled = true;
                 return None;
             }
-            Going::Aside => return self.set_out(now),
+            Going::Aside => return self.set_out_safely(now),
             Going::Free => {}
         }
         if self.ordering.waiting() == 0 {
@@ -262,6 +268,12 @@ impl Engine {
             self.settled = true;
             return None;
         };
+        self.put_on_way(now, piece);
+        self.set_out_safely(now)
+    }
+
+    /// A chosen piece is to be given to the drive.
+    fn put_on_way(&mut self, now: Instant, piece: u32) {
         self.aim(piece);
         match self.transfers {
             None => self.plan(now, piece),
@@ -273,7 +285,6 @@ impl Engine {
                 without: None,
             }),
         }
-        self.set_out(now)
     }
 
     /// A command has ended, as the drive says.
@@ -291,6 +302,7 @@ impl Engine {
         let sent = self.at_drive.remove(place).expect("a place in the queue");
         self.settled = false;
         self.remember(now, &sent, &outcome);
+        self.note_ended(now, id);
         if matches!(sent.purpose, Purpose::Flush) {
             return self.flushed(now, outcome.status);
         }
@@ -378,8 +390,15 @@ impl Engine {
         let id = CommandId(self.given);
         self.given += 1;
         let manner = self.manner_of(&step);
+        let head = self.expected_head_of_streams();
         let (purpose, direction, extent) = self.purpose(now, step);
-        let (part, durability) = self.note_given(now, &step);
+        let (part, asked) = self.note_given(now, &step);
+        let durability = match direction {
+            // What is in the drive's buffer delays whatever comes next.
+            Direction::Write if self.serves_streams() => Durability::Durable,
+            _ => asked,
+        };
+        let worst = self.note_given_beside_streams(&purpose, extent, head);
         let route = match (step, self.sight()) {
             (_, Sight::Order) => None,
             (
@@ -404,6 +423,7 @@ impl Engine {
                 && durability == Durability::Volatile
                 && self.is_hidden(direction),
             route,
+            worst,
         });
         let action = match direction {
             _ if manner == Manner::Only => Action::Seek { to: extent.start() },
@@ -418,7 +438,8 @@ impl Engine {
     fn is_tried_again(&self, piece: u32, sent: &Sent, status: Status) -> bool {
         let is_merged = matches!(sent.purpose, Purpose::Merged { .. });
         let is_undone = status == Status::TimedOut || (is_merged && status != Status::Good);
-        is_undone && self.ordering.requeued(piece) < RETRIES
+        // Another try was not counted when the batch was promised.
+        is_undone && !self.is_batch(piece) && self.ordering.requeued(piece) < RETRIES
     }
 
     /// Whether the drive keeps a command for so long that it must not be tempted by another.

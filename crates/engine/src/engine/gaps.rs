@@ -159,6 +159,7 @@ impl Engine {
             (0, Mode::Positioning) => self.decide(now, piece),
             _ => None,
         };
+        let decided = decided.filter(|(decision, _)| self.leaves_room_for(now, piece, decision));
         let Some((decision, mut without)) = decided else {
             self.way.push_back(Step::Request {
                 piece,
@@ -328,7 +329,7 @@ impl Engine {
             let head = self.head;
             let background = self.background.as_mut();
             let stop = background.and_then(|background| background.idle(&head, leaves));
-            if let Some(stop) = stop {
+            if let Some(stop) = stop.filter(|stop| self.leaves_room(now, stop.extent)) {
                 return Some(self.give(now, Step::Read(stop, Means::Idle)));
             }
         }

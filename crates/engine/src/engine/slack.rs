@@ -103,7 +103,8 @@ impl Engine {
             let extent = Extent::new(start, Sectors(left.min(most))).ok()?;
             (Step::Ahead(extent), extent, Direction::Read)
         };
-        if self.is_likely_buffered(piece) || self.is_being_written(extent) {
+        let is_barred = self.is_being_written(extent) || !self.leaves_room(now, extent);
+        if self.is_likely_buffered(piece) || is_barred {
             return None;
         }
         let route = Route::new(&self.belief, extent, direction)?;
