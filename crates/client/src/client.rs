@@ -267,7 +267,10 @@ impl Line {
             // Who asked may have given up.
             (Some(Waiting::Caller(tell)), answer) => drop(tell.send(answer)),
             (Some(Waiting::Newcomer(tell)), answer) => {
-                let stream = answer.as_ref().ok().and_then(|granted| granted["stream"].as_u64());
+                let stream = answer
+                    .as_ref()
+                    .ok()
+                    .and_then(|granted| granted["stream"].as_u64());
                 locked(&self.heard).open.extend(stream);
                 drop(tell.send(answer));
             }

@@ -25,6 +25,7 @@ use stream::{LocationMap, Piece};
 
 use super::EventLoop;
 use crate::control::Teller;
+use crate::status;
 
 mod copies;
 mod kept;
@@ -95,16 +96,14 @@ pub(super) struct Streams {
 }
 
 /// What was counted since the loop began.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Totals {
-    /// Streams that were granted.
-    pub granted: u64,
-    /// Streams that were refused.
-    pub refused: u64,
+#[derive(Default)]
+struct Totals {
+    granted: u64,
+    refused: u64,
     /// Batches that came too late.
-    pub late: u64,
+    late: u64,
     /// Guarantees that lapsed.
-    pub lapsed: u64,
+    lapsed: u64,
 }
 
 /// A stream.
@@ -149,16 +148,6 @@ impl Streams {
     /// Whether there is nothing that has to end.
     pub(super) fn is_empty(&self) -> bool {
         self.table.is_empty() && self.copies.is_empty() && self.again.is_empty()
-    }
-
-    /// How many there are.
-    pub(super) fn count(&self) -> usize {
-        self.table.len()
-    }
-
-    /// What was counted.
-    pub(super) fn totals(&self) -> Totals {
-        self.totals
     }
 
     /// Whether a stream is of an export.
@@ -509,6 +498,19 @@ impl EventLoop {
             }
         })
         .collect()
+    }
+
+    /// All of them in a few numbers.
+    pub(super) fn streams_in_short(&self) -> status::Streams {
+        let Streams { table, totals, .. } = &self.streams;
+        status::Streams {
+            now: table.len() as u64,
+            memory_bytes: table.iter().map(|entry| entry.kept.bytes()).sum(),
+            granted_total: totals.granted,
+            refused_total: totals.refused,
+            late_total: totals.late,
+            lapsed_total: totals.lapsed,
+        }
     }
 
     /// Does what the engine says of streams; before it gives another command.
