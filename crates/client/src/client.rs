@@ -146,6 +146,11 @@ impl Client {
         Ok(Stream::new(line, granted, terms.clone(), attach.places))
     }
 
+    /// Ends the connection now, and with it all streams that it had.
+    pub fn hang_up(self) {
+        self.line.hang_up();
+    }
+
     /// All streams of the service.
     ///
     /// # Errors

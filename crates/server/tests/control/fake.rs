@@ -6,7 +6,7 @@ use headtime_client::wire;
 use server::control::{Changes, Scan, Service, Steer, Teller};
 use server::status::{
     ByKind, Class, Connection, Drive, Errors, Flow, Foreground, Head, HeadKind, HeadTime, Impact,
-    Latency, Lateness, Mode, Queue, State, Status, Task, TaskImpact, TaskState, Traffic,
+    Latency, Lateness, Mode, Queue, State, Status, Streams, Task, TaskImpact, TaskState, Traffic,
 };
 use server::why::{self, Query, Slow};
 
@@ -252,6 +252,14 @@ fn drive() -> Drive {
             budget_percent: 2.0,
         },
         tasks: tasks(),
+        streams: Streams {
+            now: 2,
+            memory_bytes: 5 << 20,
+            granted_total: 7,
+            refused_total: 3,
+            late_total: 1,
+            lapsed_total: 4,
+        },
         lateness: Some(Lateness {
             p50_us: 12.0,
             p99_us: 74.0,

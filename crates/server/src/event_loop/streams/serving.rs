@@ -20,7 +20,7 @@ use stream::streams::StreamId;
 
 use super::EventLoop;
 use crate::event_loop::operations::{Bytes, From, Operation};
-use crate::operation::{Ask, Failed};
+use crate::operation::{Ask, Failed, Pace};
 
 /// A read or a write that the engine has not answered.
 pub(super) struct Waiting {
@@ -151,7 +151,10 @@ impl EventLoop {
         let block = u64::from(self.shape.block_bytes);
         let length = extent.length().0 * block;
         let (place, access) = match serving {
-            Serving::Memory(place, first) => return self.serve_from_memory(key, place, first),
+            Serving::Memory(place, first) => {
+                self.streams.table[place].from_memory += 1;
+                return self.fill(key, place, first);
+            }
             Serving::Waiting(place, first) | Serving::Written(place, first) => {
                 (place, (first * block, length))
             }
@@ -190,9 +193,9 @@ impl EventLoop {
         }
     }
 
-    fn serve_from_memory(&mut self, key: usize, place: usize, first: u64) {
-        let entry = &mut self.streams.table[place];
-        entry.from_memory += 1;
+    /// Answers a read of blocks that are all in memory.
+    fn fill(&mut self, key: usize, place: usize, first: u64) {
+        let entry = &self.streams.table[place];
         if let Some(memory) = self.pending[key].bytes.memory() {
             // SAFETY: the memory of a read that is pending and of which no command is under way.
             entry.kept.copy_out(first, unsafe { memory.bytes_mut() });
@@ -276,16 +279,10 @@ impl EventLoop {
         let kept = &self.streams.table[place].kept;
         match kept.whole(extent) {
             Some(first) if kept.has(first, extent.length().0) => {
-                self.serve_again_from_memory(key, place, first);
+                self.fill(key, place, first);
             }
             _ => self.streams.again.push(key),
         }
-    }
-
-    fn serve_again_from_memory(&mut self, key: usize, place: usize, first: u64) {
-        // It was counted when the engine answered.
-        self.streams.table[place].from_memory -= 1;
-        self.serve_from_memory(key, place, first);
     }
 
     /// Serves those as always that streams did not serve, as far as there is room; whether any.
@@ -317,6 +314,10 @@ impl EventLoop {
         let operation = self.pending[key].operation;
         let zeroes = match operation.ask {
             Ask::Write { .. } => false,
+            // It will be refused.
+            Ask::Zero {
+                pace: Pace::Fast, ..
+            } if !self.shape.zeroes_fast => return,
             Ask::Zero { .. } | Ask::Trim { .. } => true,
             _ => return,
         };
