@@ -2,7 +2,7 @@
 
 use headtime_client::{Error, Mode, Piece, Places, Refused, Terms};
 
-use super::service::{BYTES, Service, terms, wait_until_served};
+use super::service::{BYTES, PROMISING, Service, terms, wait_until_served};
 
 fn places() -> Places {
     Places {
@@ -44,7 +44,7 @@ fn every_refusal_says_why_and_what_would_be_granted() {
     assert!(small.reason.contains("memory"), "{small}");
     // What would be granted is: with just that rate, and no more.
     let tight = Terms {
-        memory: Some(8 << 20),
+        memory: Some(2 << 20),
         ..with(150_000_000, 65_536)
     };
     let largest = why(&tight).largest_rate.expect("a rate");
@@ -122,7 +122,7 @@ fn users_and_names_have_what_their_rules_say() {
                  [[drive.streams.rule]]\nuser = 0\nname = \"camera-\"\nstreams = 1\n\
                  [[drive.streams.rule]]\nuser = 4711\n\
                  [[drive.streams.rule]]\nname = \"film\"\nrate = \"15 MB\"\n";
-    let Some(service) = Service::start_with("belief = \"emulated\"", rules) else {
+    let Some(service) = Service::start_with(PROMISING, rules) else {
         return;
     };
     let client = service.client();
@@ -153,8 +153,12 @@ fn users_and_names_have_what_their_rules_say() {
 #[test]
 fn a_drive_that_promises_nothing_says_what_it_needs() {
     for (drive, tables, part) in [
-        ("belief = \"none\"", "", "expected a belief"),
-        ("belief = \"emulated\"", "", "[drive.streams]"),
+        (
+            "policy = \"c-look\"\nbelief = \"nothing\"",
+            "",
+            "expected a belief",
+        ),
+        (PROMISING, "", "[drive.streams]"),
     ] {
         let Some(service) = Service::start_with(drive, tables) else {
             return;
@@ -184,7 +188,7 @@ fn the_program_refuses_in_one_line() {
             "whole pages",
         ),
         (vec!["play", "nothing", "--rate", "1M"], "nothing"),
-        (vec!["play", "film", "--rate", "1M"], "expected"),
+        (vec!["play", "film", "--rate", "1M"], "name the export"),
         (
             vec!["record", "film", "--rate", "1M", "--seconds", "1"],
             "exists",

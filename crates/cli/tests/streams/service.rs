@@ -21,6 +21,9 @@ pub const RATE: u64 = 10_000_000;
 /// A service that takes longer hangs. Nothing is measured by it.
 pub const HANGS: Duration = Duration::from_secs(120);
 
+/// What a drive needs to promise something, besides the table.
+pub const PROMISING: &str = "policy = \"sptf-sw60\"\nbelief = \"emulated\"";
+
 /// A service that ends with its test.
 pub struct Service {
     child: Child,
@@ -31,7 +34,7 @@ impl Service {
     /// One with a drive that promises; `None` if there is no FUSE here.
     pub fn start() -> Option<Service> {
         Service::start_with(
-            "belief = \"emulated\"",
+            PROMISING,
             "[drive.streams]\nlatency_ms = 0.2\nlongest_round_s = 0.05\n",
         )
     }
@@ -183,7 +186,6 @@ fn config(drive: &str, tables: &str) -> String {
         r#"
 [[drive]]
 name = "rz26"
-policy = "sptf-sw60"
 {drive}
 [drive.back_end]
 kind = "emulated"

@@ -259,7 +259,7 @@ mod tests {
         }
         let table = "[drive.streams]";
         for (belief, policy, part) in [
-            ("none", "sptf-sw60", "nothing is believed"),
+            ("nothing", "c-look", "nothing is believed"),
             ("dec-rz26", "drive", "leaves the order to the drive"),
         ] {
             let problem = parse(belief, policy, table).expect_err(part).to_string();
