@@ -9,6 +9,7 @@ pub mod plot;
 pub mod replay;
 pub mod run;
 pub mod scenario;
+pub mod streaming;
 pub mod trace;
 pub mod validate;
 pub mod workload;
