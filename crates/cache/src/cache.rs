@@ -248,6 +248,8 @@ pub(crate) struct Admitted {
     pub(crate) frame: FrameId,
     /// What went for it.
     pub(crate) evicted: Option<Evicted>,
+    /// The frame that it went from.
+    pub(crate) vacated: Option<FrameId>,
 }
 
 /// Tells the policy of a demand for a resident block.
@@ -281,7 +283,7 @@ fn admit<R: Replacement + ?Sized>(
     }
     let known = coming.known;
     let memory = known.map_or(Memory::NONE, |frame| policy.recall(residency, frame));
-    let mut evicted = None;
+    let (mut evicted, mut vacated) = (None, None);
     let mut chances = residency.resident();
     while residency.is_full() {
         let victim = policy.victim(residency, memory);
@@ -297,11 +299,16 @@ fn admit<R: Replacement + ?Sized>(
             was_used: residency.is_used(victim),
             was_dirty: residency.is_dirty(victim),
         });
+        vacated = Some(victim);
         policy.evict(residency, victim);
     }
     let frame = residency.enter(coming.block, known, coming.origin);
     policy.insert(residency, frame, coming.pattern, memory);
-    Ok(Admitted { frame, evicted })
+    Ok(Admitted {
+        frame,
+        evicted,
+        vacated,
+    })
 }
 
 /// How many demands are looked up ahead of the one that is served: the processor waits for their

@@ -20,7 +20,7 @@ use hdrhistogram::Histogram;
 use slab::Slab;
 
 use crate::arena::{Arena, Buffer, Memory};
-use crate::back_end::{BackEnd, Run, Shape, Span};
+use crate::back_end::{self, BackEnd, Run, Shape, Span};
 use crate::capture::{LiveEngine, Recorder};
 use crate::clock::Clock;
 use crate::mailbox::{Letter, Mailbox, Posted};
@@ -28,6 +28,7 @@ use crate::nbd::request::Header;
 use crate::operation::Failed;
 use crate::ring::{Owner, Ring, Ticket};
 
+mod caching;
 mod commands;
 pub mod connection;
 mod operations;
@@ -38,6 +39,7 @@ pub mod slowest;
 pub mod tally;
 pub mod tasks;
 
+use caching::Caches;
 use connection::Connection;
 pub use operations::LONGEST;
 use operations::Pending;
@@ -100,6 +102,8 @@ pub struct EventLoop {
     bell: Box<[u8; 8]>,
     tally: Tally,
     accounts: Accounts,
+    /// Before volumes; most loops have none.
+    caches: Caches,
     stopping: Stopping,
     bounds: Bounds,
     /// For what commands read besides what was asked for.
@@ -245,6 +249,7 @@ impl EventLoop {
             bell: Box::new([0; 8]),
             tally: Tally::default(),
             accounts: Accounts::default(),
+            caches: Caches::default(),
             stopping: Stopping::No,
             bounds,
             spare: Arena::map(SPARE)?,
@@ -319,6 +324,7 @@ impl EventLoop {
     /// it.
     pub fn power_cut(&mut self) -> Option<Lost> {
         let lost = self.back_end.power_cut(self.now, &mut self.ring)?;
+        self.caches.forget();
         let places: Vec<usize> = self.connections.iter().map(|(place, _)| place).collect();
         for place in places {
             self.cut_off(place);
@@ -359,6 +365,10 @@ impl EventLoop {
         };
         match length.saturating_sub(offset) {
             0 => Vec::new(),
+            length if !self.is_written(export) => vec![Run {
+                length,
+                holds: back_end::Holds::Bytes,
+            }],
             length => self.back_end.runs(Span {
                 offset: start + offset,
                 length,
@@ -380,6 +390,7 @@ impl EventLoop {
             && self.pending.is_empty()
             && self.posted.is_empty()
             && self.connections.is_empty()
+            && self.caches.are_at_rest()
             && self.engine.at_drive() == 0
     }
 
@@ -397,6 +408,7 @@ impl EventLoop {
         let wakeups = [
             self.engine.next_wakeup(),
             self.back_end.next_wakeup(),
+            self.caches.next_wakeup(self.now),
             patrol,
         ];
         let next = wakeups.into_iter().flatten().min();
@@ -418,6 +430,7 @@ impl EventLoop {
     fn work(&mut self) {
         loop {
             let mut is_done = !self.end_commands();
+            is_done &= !self.ask_for_caches();
             is_done &= !self.give_commands();
             is_done &= !self.answer_finished();
             is_done &= !self.resume_stalled();

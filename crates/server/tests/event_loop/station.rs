@@ -1,5 +1,6 @@
 //! Stations of tests: a loop over some back end, and a socket in a folder that goes away.
 
+use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use std::sync::{Arc, RwLock, mpsc};
 
@@ -13,6 +14,7 @@ use server::back_end::BackEnd;
 use server::back_end::emulated::Emulated;
 use server::back_end::file::{Caching, Image};
 use server::back_end::memory::Ram;
+use server::cached;
 use server::capture::{Recorder, Setting};
 use server::clock::{Clock, TimeScale};
 use server::event_loop::{Bounds, EventLoop, Export, Holds};
@@ -57,6 +59,16 @@ impl Medium {
     pub fn is_coarse(self) -> bool {
         matches!(self, Medium::CoarseFile | Medium::CoarseDrive)
     }
+
+    /// What was read is what is there in the end, unless it went with the loop.
+    pub fn assert_holds(self, folder: &TempDir, expected: &[u8]) {
+        if !matches!(self, Medium::Memory) {
+            let image = std::fs::File::open(folder.path().join("image")).expect("an image");
+            let mut there = vec![0; expected.len()];
+            image.read_exact_at(&mut there, 0).expect("as long as that");
+            assert!(there == expected, "what was read is not what is there");
+        }
+    }
 }
 
 /// The smallest time scale.
@@ -71,6 +83,11 @@ pub const LONGEST: u32 = 1 << 20;
 impl Served {
     /// So many bytes of memory, or of a file.
     pub fn plain(medium: Medium, bytes: u64) -> Served {
+        Served::behind(None, medium, bytes)
+    }
+
+    /// The same behind a cache.
+    pub fn behind(cache: Option<cached::Setting>, medium: Medium, bytes: u64) -> Served {
         let folder = match medium {
             Medium::Tmpfs => tempfile::tempdir_in("/dev/shm"),
             _ => tempfile::tempdir(),
@@ -86,7 +103,10 @@ impl Served {
                 }
             };
             let truth = Arc::new(truth);
-            return Served::emulated(folder, truth, "sptf", FASTEST, bytes, 0);
+            let scale = TimeScale::new(FASTEST).expect("a scale");
+            let belief = Arc::clone(&truth);
+            let drive = drive_in(&folder, truth, 0);
+            return Served::start_behind(cache, folder, "sptf", belief, scale, bytes, drive);
         }
         let block = match medium.is_coarse() {
             true => 8 * BLOCK,
@@ -94,7 +114,8 @@ impl Served {
         };
         let belief = server::featureless::profile("a-test", bytes / block, block as u32);
         let belief = Arc::new(belief.expect("a profile"));
-        Served::start(
+        Served::start_behind(
+            cache,
             folder,
             "c-look",
             belief,
@@ -122,19 +143,15 @@ impl Served {
         bytes: u64,
         seed: u64,
     ) -> Served {
-        let image = folder.path().join("image");
         let scale = TimeScale::new(scale).expect("a scale");
         let belief = Arc::clone(&truth);
-        Served::start(folder, policy, belief, scale, bytes, move || {
-            let blocks = truth.geometry.sectors().0;
-            let image = Image::open_or_make(&image, truth.block_bytes, blocks);
-            let drive = VirtualDrive::imperfect(truth, Imperfections::default(), seed);
-            Box::new(Emulated::new(drive, image.expect("an image")).with_dice(seed))
-        })
+        let drive = drive_in(&folder, truth, seed);
+        Served::start_behind(None, folder, policy, belief, scale, bytes, drive)
     }
 
     /// What `back_end` makes, on the loop's thread.
-    pub fn start(
+    fn start_behind(
+        cache: Option<cached::Setting>,
         folder: TempDir,
         policy: &str,
         belief: Arc<Profile>,
@@ -148,7 +165,9 @@ impl Served {
             let limits = Limits::suited_to(policy, &belief);
             let engine = Engine::new(belief, &|| policy.make(), limits);
             let engine = engine.with_explanations(Known::Profile);
-            event_loop(engine, back_end(), scale, bytes, mailbox)
+            let event_loop = event_loop(engine, back_end(), scale, bytes, mailbox)?;
+            let caches: Vec<_> = cache.into_iter().map(|cache| (cache, 0, bytes)).collect();
+            event_loop.with_caches(&caches)
         };
         Served::build(folder, bytes, block, build)
     }
@@ -228,6 +247,21 @@ impl Served {
         self.listener.take();
         self.station.take().expect("it runs").stop();
         self.folder
+    }
+}
+
+/// A drive with its image in the folder.
+fn drive_in(
+    folder: &TempDir,
+    truth: Arc<Profile>,
+    seed: u64,
+) -> impl FnOnce() -> Box<dyn BackEnd> + Send + 'static {
+    let image = folder.path().join("image");
+    move || {
+        let blocks = truth.geometry.sectors().0;
+        let image = Image::open_or_make(&image, truth.block_bytes, blocks);
+        let drive = VirtualDrive::imperfect(truth, Imperfections::default(), seed);
+        Box::new(Emulated::new(drive, image.expect("an image")).with_dice(seed))
     }
 }
 

@@ -124,7 +124,15 @@ impl EventLoop {
         let key = self.questions.insert((place, *header));
         // It is kept until it was told.
         connection.held += 1;
-        if let Some(runs) = self.back_end.ask_runs(key as u32, span, &mut self.ring) {
+        let export = connection.export;
+        let runs = match self.is_written(export) {
+            true => self.back_end.ask_runs(key as u32, span, &mut self.ring),
+            false => Some(vec![Run {
+                length: header.length,
+                holds: Holds::Bytes,
+            }]),
+        };
+        if let Some(runs) = runs {
             self.tell_question(key, &runs);
         }
     }

@@ -64,7 +64,7 @@ impl EventLoop {
     }
 
     /// All blocks of which an operation has a byte.
-    pub(super) fn around(&self, operation: &Operation) -> Extent {
+    pub(in crate::event_loop) fn around(&self, operation: &Operation) -> Extent {
         let (span, block) = (self.span(operation), self.block());
         let first = span.offset / block;
         let end = (span.offset + span.length).div_ceil(block);
