@@ -217,7 +217,10 @@ impl World {
 
     /// Asks the engine, and takes the answers.
     fn settle(&mut self) {
-        while let Some(request) = self.cached.next_request(self.now, &|_| true) {
+        // It has room for little, so that things wait.
+        while self.asked.len() < 4
+            && let Some(request) = self.cached.next_request(self.now, &|_| true)
+        {
             let (_, place) = owner(request.id).expect("a cache's");
             let bytes = Bytes {
                 start: request.extent.start().0 * SECTOR,
@@ -399,9 +402,26 @@ fn play(setting: &Setting, steps: Vec<Step>) {
     for step in steps {
         world.take_step(step);
     }
+    let end_all = |world: &mut World| {
+        while world.end(0, true) {
+            world.settle();
+        }
+    };
+    end_all(&mut world);
     world.flush();
-    while world.end(0, true) {
-        world.settle();
+    end_all(&mut world);
+    // What the cache says is what is there.
+    for block in 0..BLOCKS {
+        let (start, length) = (block * PAGE, PAGE as usize);
+        let buffer = world.arena.allocate(length).expect("memory");
+        world.cached.copy_pages(&Bytes {
+            start,
+            memory: buffer.memory(),
+        });
+        let frame = world.cached.level.residency().frame(block);
+        let there = &world.volume.bytes()[start as usize..][..length];
+        assert!(frame.is_none() || buffer.bytes() == there, "block {block}");
+        world.arena.free(buffer);
     }
     assert!(world.reads.is_empty() && world.cached.is_at_rest());
     assert_eq!(world.cached.level.pending(), 0);

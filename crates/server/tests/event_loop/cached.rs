@@ -76,4 +76,17 @@ proptest! {
         play_on(behind(&setting, Medium::CoarseFile), Medium::CoarseFile, steps.clone());
         play_on(behind(&setting, Medium::CoarseDrive), Medium::CoarseDrive, steps);
     }
+
+    /// One station is the back end of another, and both have a cache.
+    #[test]
+    fn two_levels_hold_what_some_order_gives(
+        upper in setting(300),
+        lower in setting(600),
+        steps in steps(),
+    ) {
+        let behind = behind(&lower, Medium::File);
+        let served = Served::over(&behind, upper, BLOCKS * BLOCK);
+        play_on(served, Medium::Behind, steps);
+        behind.stop();
+    }
 }

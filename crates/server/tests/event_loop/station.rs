@@ -14,9 +14,11 @@ use server::back_end::BackEnd;
 use server::back_end::emulated::Emulated;
 use server::back_end::file::{Caching, Image};
 use server::back_end::memory::Ram;
+use server::back_end::nbd::Found;
 use server::cached;
 use server::capture::{Recorder, Setting};
 use server::clock::{Clock, TimeScale};
+use server::config::{Address, Remote};
 use server::event_loop::{Bounds, EventLoop, Export, Holds};
 use server::listener::{Directory, Listener};
 use server::mailbox::Mailbox;
@@ -47,6 +49,8 @@ pub enum Medium {
     CoarseFile,
     /// The same of a drive.
     CoarseDrive,
+    /// Another station, which has a file.
+    Behind,
 }
 
 impl Medium {
@@ -62,7 +66,7 @@ impl Medium {
 
     /// What was read is what is there in the end, unless it went with the loop.
     pub fn assert_holds(self, folder: &TempDir, expected: &[u8]) {
-        if !matches!(self, Medium::Memory) {
+        if !matches!(self, Medium::Memory | Medium::Behind) {
             let image = std::fs::File::open(folder.path().join("image")).expect("an image");
             let mut there = vec![0; expected.len()];
             image.read_exact_at(&mut there, 0).expect("as long as that");
@@ -132,6 +136,24 @@ impl Served {
                 }
             },
         )
+    }
+
+    /// Another station as its back end, behind a cache of its own.
+    pub fn over(lower: &Served, cache: cached::Setting, bytes: u64) -> Served {
+        let remote = Remote {
+            uri: "a station".to_owned(),
+            address: Address::Unix(lower.socket()),
+            export: String::new(),
+            tls: None,
+            patience_s: 30,
+        };
+        let found = Found::connect(&remote, None).expect("it is served");
+        let belief = server::featureless::profile("a-test", bytes / BLOCK, BLOCK as u32);
+        let belief = Arc::new(belief.expect("a profile"));
+        let folder = tempfile::tempdir().expect("a folder");
+        let real = TimeScale::REAL;
+        let take_up = move || Box::new(found.take_up().expect("a thread")) as Box<dyn BackEnd>;
+        Served::start_behind(Some(cache), folder, "c-look", belief, real, bytes, take_up)
     }
 
     /// A drive that behaves as `truth`, with its image in the folder.

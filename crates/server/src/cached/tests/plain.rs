@@ -66,6 +66,29 @@ fn what_could_not_be_written_is_told_once() {
     assert_eq!(world.cached.told().lost_bytes_total, PAGE);
 }
 
+/// All frames wait for their reads, so that the other blocks are read past them.
+#[test]
+fn what_was_read_before_a_trim_reaches_nobody_who_asks_after_it() {
+    let mut world = World::new(&plain(PAGE, Writes::Through));
+    world.take_step(Step::Write(8, 8));
+    world.take_step(Step::End(0, true));
+    world.take_step(Step::Read(0, 8));
+    world.take_step(Step::Read(8, 8));
+    world.take_step(Step::Act(1));
+    world.take_step(Step::Trim(8, 8));
+    world.take_step(Step::Read(0, 16));
+    assert_eq!(world.asked.len(), 3);
+    // The last, the one that was done before, the one for which the last reader waits, too.
+    for which in [2, 1, 0] {
+        world.take_step(Step::End(which, true));
+    }
+    // What became void is read again by whoever asked for it.
+    while world.end(0, true) {
+        world.settle();
+    }
+    assert!(world.reads.is_empty());
+}
+
 #[test]
 fn a_demand_for_what_is_fetched_ahead_makes_it_urgent() {
     let mut setting = plain(64 * PAGE, Writes::Through);
