@@ -3,6 +3,7 @@
 //! ```text
 //!   [[drive]]                a back end, what is believed of it, a policy
 //!     [[drive.volume]]       a range of its bytes
+//!       cache = {}           what of it is kept in memory, and fetched ahead
 //!     [drive.preemption]     how larger requests step aside for more urgent ones
 //!     [drive.streams]        what it promises to streams, and to whom
 //!     [[drive.export]]       a name under which clients get a volume, and their class
@@ -13,6 +14,7 @@
 //! A volume may have several exports: `db` for the foreground, `db-bulk` as best effort, `db-idle`
 //! in the background. [`DEFAULT`] is a whole file with comments, which is used if there is none.
 
+mod caching;
 mod front;
 mod places;
 pub mod preemption;
@@ -33,6 +35,7 @@ pub use reader::ConfigError;
 pub use remote::{Address, Remote, RemoteTls};
 pub use streams::{StreamRule, Streams};
 
+use crate::cached;
 use reader::{Source, Table};
 
 /// The file that is used if none is named: an emulated drive, NBD on a unix socket, a status page.
@@ -181,6 +184,8 @@ pub struct Volume {
     pub size: Option<u64>,
     /// Whether it may be written to.
     pub access: Access,
+    /// The cache before it, if it has one.
+    pub cache: Option<cached::Setting>,
 }
 
 /// Whether something may be written to.

@@ -20,7 +20,7 @@ use hdrhistogram::Histogram;
 use slab::Slab;
 
 use crate::arena::{Arena, Buffer, Memory};
-use crate::back_end::{BackEnd, Run, Shape, Span};
+use crate::back_end::{self, BackEnd, Run, Shape, Span};
 use crate::capture::{LiveEngine, Recorder};
 use crate::clock::Clock;
 use crate::mailbox::{Letter, Mailbox, Posted};
@@ -28,6 +28,7 @@ use crate::nbd::request::Header;
 use crate::operation::Failed;
 use crate::ring::{Owner, Ring, Ticket};
 
+mod caching;
 mod commands;
 pub mod connection;
 mod operations;
@@ -39,6 +40,7 @@ pub mod streams;
 pub mod tally;
 pub mod tasks;
 
+use caching::Caches;
 use connection::Connection;
 pub use operations::LONGEST;
 use operations::Pending;
@@ -103,6 +105,8 @@ pub struct EventLoop {
     bell: Box<[u8; 8]>,
     tally: Tally,
     accounts: Accounts,
+    /// Before volumes; most loops have none.
+    caches: Caches,
     stopping: Stopping,
     bounds: Bounds,
     /// For what commands read besides what was asked for.
@@ -249,6 +253,7 @@ impl EventLoop {
             bell: Box::new([0; 8]),
             tally: Tally::default(),
             accounts: Accounts::default(),
+            caches: Caches::default(),
             stopping: Stopping::No,
             bounds,
             spare: Arena::map(SPARE)?,
@@ -325,6 +330,7 @@ impl EventLoop {
     pub fn power_cut(&mut self) -> Option<Lost> {
         let lost = self.back_end.power_cut(self.now, &mut self.ring)?;
         self.forget_played();
+        self.caches.forget();
         let places: Vec<usize> = self.connections.iter().map(|(place, _)| place).collect();
         for place in places {
             self.cut_off(place);
@@ -370,9 +376,13 @@ impl EventLoop {
                     offset: start + offset,
                     length,
                 };
-                match self.recorded_in(span) {
-                    Some(run) => vec![run],
-                    None => self.back_end.runs(span),
+                match (self.recorded_in(span), self.is_written(export)) {
+                    (Some(run), _) => vec![run],
+                    (None, true) => self.back_end.runs(span),
+                    (None, false) => vec![Run {
+                        length,
+                        holds: back_end::Holds::Bytes,
+                    }],
                 }
             }
         }
@@ -393,6 +403,7 @@ impl EventLoop {
             && self.posted.is_empty()
             && self.connections.is_empty()
             && self.streams.is_empty()
+            && self.caches.are_at_rest()
             && self.engine.at_drive() == 0
     }
 
@@ -410,6 +421,7 @@ impl EventLoop {
         let wakeups = [
             self.engine.next_wakeup(),
             self.back_end.next_wakeup(),
+            self.caches.next_wakeup(self.now),
             patrol,
         ];
         let next = wakeups.into_iter().flatten().min();
@@ -431,6 +443,7 @@ impl EventLoop {
     fn work(&mut self) {
         loop {
             let mut is_done = !self.end_commands();
+            is_done &= !self.ask_for_caches();
             is_done &= !self.give_commands();
             is_done &= !self.answer_finished();
             is_done &= !self.begin_copies();

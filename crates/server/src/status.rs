@@ -6,6 +6,10 @@
 
 use serde::{Deserialize, Serialize};
 
+mod cache;
+
+pub use cache::Cache;
+
 /// The service.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Status {
@@ -80,6 +84,9 @@ pub struct Drive {
     pub lateness: Option<Lateness>,
     /// Commands that failed.
     pub errors: Errors,
+    /// The caches before its volumes, if it has some.
+    #[serde(default)]
+    pub caches: Vec<Cache>,
 }
 
 /// What waits at a moment.

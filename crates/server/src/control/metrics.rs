@@ -268,6 +268,18 @@ pub const ALL: &[Metric] = &[
         Some(Unit::Seconds),
         lateness,
     ),
+    counter(
+        "cache",
+        "What caches did, by kind: asked, hit, late, missed and others",
+        Some(Unit::Bytes),
+        |s, to| caches(s, to, &|cache| cache.totals().to_vec()),
+    ),
+    gauge(
+        "cache_held",
+        "What caches hold: their size, what of it is used, and what is not yet written",
+        Some(Unit::Bytes),
+        |s, to| caches(s, to, &|cache| cache.held().to_vec()),
+    ),
     counter("errors", "Commands that failed", None, |s, to| {
         for drive in &s.drives {
             let errors = drive.errors;
@@ -389,6 +401,25 @@ fn lateness(status: &Status, to: &mut Samples) {
 fn streams(status: &Status, to: &mut Samples, value: impl Fn(&Streams) -> u64) {
     for drive in &status.drives {
         to.add(&[("drive", &drive.name)], value(&drive.streams) as f64);
+    }
+}
+
+fn caches(
+    status: &Status,
+    to: &mut Samples,
+    kinds: &dyn Fn(&crate::status::Cache) -> Vec<(&'static str, u64)>,
+) {
+    for drive in &status.drives {
+        for cache in &drive.caches {
+            for (kind, bytes) in kinds(cache) {
+                let labels = [
+                    ("drive", &*drive.name),
+                    ("volume", &*cache.volume),
+                    ("kind", kind),
+                ];
+                to.add(&labels, bytes as f64);
+            }
+        }
     }
 }
 

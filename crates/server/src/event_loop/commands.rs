@@ -92,7 +92,7 @@ impl EventLoop {
     fn end_command(&mut self, ended: &Ended) {
         let request = self.engine.request_of(ended.id);
         if let Some(request) = &request {
-            let export = self.pending[request.id.0 as usize].operation.export;
+            let export = self.export_of(request);
             self.accounts.command(ended.id, export);
         }
         let status = match ended.result {

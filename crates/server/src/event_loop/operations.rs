@@ -7,6 +7,8 @@
 //!   flush ---------> engine's flushes --------------------------> answer
 //! ```
 //!
+//! Before a volume with a cache reads go there instead, and what changes it is noted there (`caching`).
+//!
 //! What begins or ends within a block is in `edges`, what front ends other than NBD ask in `posted`.
 
 use block::{Class, Direction, Durability, Extent, Finished, Request, RequestId, Sectors, Status};
@@ -15,6 +17,7 @@ use super::EventLoop;
 use super::streams::{Copied, Meeting};
 use crate::arena::{Buffer, Memory, Region};
 use crate::back_end::{Punch, Span};
+use crate::cached;
 use crate::mailbox::Reply;
 use crate::nbd::request::Header;
 use crate::operation::{Ask, Failed, Pace, Space};
@@ -114,14 +117,16 @@ pub(super) struct Stalled {
 impl EventLoop {
     /// Whether the back end has the bytes of an operation in memory.
     pub(super) fn is_mapped(&self, operation: &Operation) -> bool {
-        operation.ask == Ask::Read && self.back_end.mapped().is_some()
+        operation.ask == Ask::Read
+            && self.back_end.mapped().is_some()
+            && self.cache_of(operation).is_none()
     }
 
     /// Memory for an operation's bytes: nothing if there is none now.
     pub(super) fn bytes_for(&mut self, operation: &Operation) -> Option<Bytes> {
         let (length, shown) = self.memory_for(operation);
         match (operation.ask, self.back_end.mapped()) {
-            (Ask::Read, Some(device)) if length > 0 => {
+            (Ask::Read, Some(device)) if length > 0 && self.cache_of(operation).is_none() => {
                 let start = self.around(operation).start().0 * u64::from(self.shape.block_bytes);
                 return Some(Bytes::Mapped(device.part(start as usize, length)));
             }
@@ -157,13 +162,18 @@ impl EventLoop {
             Ask::Cache => self.engine.has_room(Class::Background),
             _ => self.engine.has_room(class),
         };
-        if !room || meeting == Meeting::Later || self.has_to_wait(&operation) {
+        let has_to_wait = self.has_to_wait(&operation) || self.waits_for_cache(&operation);
+        if !room || meeting == Meeting::Later || has_to_wait {
             return Err(Stalled { from, bytes });
         }
         let is_empty = operation.length == 0 && operation.ask != Ask::Flush;
         let key = self.insert(from, operation, bytes);
-        if is_empty {
+        self.note_begun(&operation);
+        if is_empty || self.is_stored(key) {
             self.answer(key);
+            return Ok(());
+        }
+        if self.is_read_through_cache(key) {
             return Ok(());
         }
         self.hold_edges(key);
@@ -223,7 +233,7 @@ impl EventLoop {
     }
 
     /// The engine has room for a request, as was asked before.
-    fn submit(
+    pub(super) fn submit(
         &mut self,
         key: usize,
         extent: Extent,
@@ -238,12 +248,13 @@ impl EventLoop {
             class,
             durability,
         };
-        if self.engine.submit(self.now, request).is_err() {
-            self.fail(key, Failed::Invalid);
+        match self.engine.submit(self.now, request) {
+            Ok(()) => self.note_change(&request),
+            Err(_) => self.fail(key, Failed::Invalid),
         }
     }
 
-    fn span(&self, operation: &Operation) -> Span {
+    pub(super) fn span(&self, operation: &Operation) -> Span {
         Span {
             offset: self.exports[operation.export].offset + operation.offset,
             length: operation.length,
@@ -268,6 +279,12 @@ impl EventLoop {
     }
 
     pub(super) fn flush(&mut self, key: usize) {
+        if !self.waits_for_pages(key) {
+            self.flush_engine(key);
+        }
+    }
+
+    pub(super) fn flush_engine(&mut self, key: usize) {
         let id = RequestId(key as u64);
         if self.engine.flush(self.now, id).is_err() {
             self.fail(key, Failed::Io);
@@ -324,7 +341,10 @@ impl EventLoop {
             durability,
         };
         match self.engine.submit(self.now, request) {
-            Ok(()) => true,
+            Ok(()) => {
+                self.note_change(&request);
+                true
+            }
             Err(_) => {
                 self.pending[key].result = Err(Failed::Io);
                 false
@@ -334,6 +354,9 @@ impl EventLoop {
 
     /// Where the bytes of some blocks of a request lie.
     pub(super) fn memory_of(&self, request: &Request, part: Extent) -> Memory {
+        if let Some(memory) = self.caches.memory_of(request, part) {
+            return memory;
+        }
         let block = self.shape.block_bytes as usize;
         let length = part.length().0 as usize * block;
         match self.memory_of_request(request.id.0 as usize) {
@@ -347,7 +370,11 @@ impl EventLoop {
 
     /// What a command of the request did has failed.
     pub(super) fn note_failure(&mut self, request: &Request, failed: Failed) {
-        self.pending[request.id.0 as usize].noted = Some(failed);
+        match cached::owner(request.id) {
+            // What reads it is read anew without the cache.
+            Some(_) => (),
+            None => self.pending[request.id.0 as usize].noted = Some(failed),
+        }
     }
 
     /// Answers what the engine says has ended; whether there was something.
@@ -363,6 +390,7 @@ impl EventLoop {
             if flushed.status != Status::Good {
                 let pending = &mut self.pending[key];
                 pending.result = pending.result.and(Err(Failed::Io));
+                self.caches.forget();
             }
             self.answer(key);
         }
@@ -378,10 +406,14 @@ impl EventLoop {
     }
 
     fn finished(&mut self, finished: &Finished) {
-        let key = finished.request.id.0 as usize;
         self.tally.finished(finished);
-        let export = self.pending[key].operation.export;
+        let export = self.export_of(&finished.request);
         self.accounts.finished(&self.engine, export, finished);
+        if cached::owner(finished.request.id).is_some() {
+            return self.piece_finished(finished);
+        }
+        self.note_end(finished);
+        let key = finished.request.id.0 as usize;
         if finished.status != Status::Good {
             let pending = &mut self.pending[key];
             let failed = pending.noted.unwrap_or(Failed::Io);
@@ -395,6 +427,7 @@ impl EventLoop {
     }
 
     fn punched(&mut self, key: usize, result: Result<(), Failed>) {
+        self.note_punch(key);
         let pending = &mut self.pending[key];
         let durability = match pending.operation.ask {
             Ask::Trim { durability } | Ask::Zero { durability, .. } => durability,
@@ -407,7 +440,7 @@ impl EventLoop {
         }
     }
 
-    fn fail(&mut self, key: usize, failed: Failed) {
+    pub(super) fn fail(&mut self, key: usize, failed: Failed) {
         self.pending[key].result = Err(failed);
         self.answer(key);
     }
@@ -422,6 +455,7 @@ impl EventLoop {
             edges,
             ..
         } = self.pending.remove(key);
+        self.note_answer(&operation);
         if edges.is_some() {
             self.release_edges(key);
         }

@@ -43,6 +43,7 @@ impl EventLoop {
                 budget_percent: 0.0,
             },
             streams: self.streams_in_short(),
+            caches: self.caches.told(),
             lateness: self.late(),
             errors: Errors {
                 reads_total: self.tally.failed[0],

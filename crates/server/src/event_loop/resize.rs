@@ -32,6 +32,7 @@ impl EventLoop {
             self.may_resize(resize)?;
         }
         for resize in all {
+            self.caches.resize(resize);
             for export in &mut self.exports {
                 if export.offset == resize.offset && export.length == resize.from {
                     export.length = resize.to;

@@ -29,11 +29,14 @@ use crate::station::Station;
 use crate::status;
 
 mod behind;
+mod caching;
 mod device;
+mod exports;
 mod promise;
 mod recording;
 mod sizes;
 
+use exports::exports;
 use sizes::volumes;
 
 /// A drive in service.
@@ -86,7 +89,8 @@ impl Drive {
         let is_rotational = parts.is_rotational;
         let model = parts.belief.as_ref().map(|belief| belief.model.clone());
         let keeps_to_budget = parts.belief.is_some() && config.policy.depth() == Depth::JustInTime;
-        let station = station(config, limits, parts, exports)?;
+        let caches = caching::caches(&volumes);
+        let station = station(config, limits, parts, exports, caches)?;
         let places = config.exports.iter().cloned().zip(0..).collect();
         Ok(Drive {
             name: config.name.clone(),
@@ -277,7 +281,8 @@ impl Drive {
     }
 
     /// The loop's picture, with what the configuration says.
-    pub(super) fn described(&self, picture: status::Drive) -> status::Drive {
+    pub(super) fn described(&self, mut picture: status::Drive) -> status::Drive {
+        caching::name(&mut picture.caches, &self.all_volumes());
         status::Drive {
             name: self.name.clone(),
             back_end: self.kind.to_owned(),
@@ -307,6 +312,7 @@ fn station(
     limits: &config::Limits,
     parts: Parts,
     exports: Vec<Export>,
+    caches: caching::Caches,
 ) -> Result<Station, String> {
     let policy = config.policy;
     let is_known = parts.belief.is_some();
@@ -370,6 +376,7 @@ fn station(
         let (clock, back_end) = (Clock::start(scale), make()?);
         let event_loop = EventLoop::new(clock, engine, back_end, exports, mailbox, bounds)?;
         let event_loop = event_loop.with_streams(settings.unwrap_or_default());
+        let event_loop = event_loop.with_caches(&caches)?;
         Ok(match recorder {
             Some(recorder) => event_loop.captured(recorder),
             None => event_loop,
@@ -496,21 +503,6 @@ fn profile(model: &DriveModel) -> Result<Profile, String> {
             Profile::parse(&text, &name).map_err(|error| error.to_string())
         }
     }
-}
-
-fn exports(config: &config::Drive, volumes: &[(config::Volume, u64)]) -> Vec<Export> {
-    let each = config.exports.iter();
-    each.filter_map(|export| {
-        let mut volumes = volumes.iter();
-        let (volume, length) = volumes.find(|(volume, _)| volume.name == export.volume)?;
-        Some(Export {
-            name: export.name.clone(),
-            offset: volume.offset,
-            length: *length,
-            class: export.class.of_requests(),
-        })
-    })
-    .collect()
 }
 
 /// What clients' kernels and file systems read and write at once.

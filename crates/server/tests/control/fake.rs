@@ -5,8 +5,9 @@ use std::sync::{Arc, Mutex};
 use headtime_client::wire;
 use server::control::{Changes, Scan, Service, Steer, Teller};
 use server::status::{
-    ByKind, Class, Connection, Drive, Errors, Flow, Foreground, Head, HeadKind, HeadTime, Impact,
-    Latency, Lateness, Mode, Queue, State, Status, Streams, Task, TaskImpact, TaskState, Traffic,
+    ByKind, Cache, Class, Connection, Drive, Errors, Flow, Foreground, Head, HeadKind, HeadTime,
+    Impact, Latency, Lateness, Mode, Queue, State, Status, Streams, Task, TaskImpact, TaskState,
+    Traffic,
 };
 use server::why::{self, Query, Slow};
 
@@ -270,6 +271,19 @@ fn drive() -> Drive {
             writes_total: 8,
             flushes_total: 11,
         },
+        caches: vec![Cache {
+            volume: String::from("db"),
+            size_bytes: 64 << 20,
+            used_bytes: 48 << 20,
+            replacement: String::from("arc"),
+            prefetch: String::from("linux-6"),
+            coordinator: String::from("ours"),
+            asked_bytes_total: 1_000_000,
+            hit_bytes_total: 700_000,
+            late_bytes_total: 50_000,
+            missed_bytes_total: 250_000,
+            ..Cache::default()
+        }],
     }
 }
 

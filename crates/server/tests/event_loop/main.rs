@@ -1,6 +1,7 @@
 //! A drive in service, in this process: clients over real sockets against naive models.
 
 mod bytes;
+mod cached;
 mod capture;
 mod client;
 mod hostile;

@@ -14,7 +14,7 @@ use crate::streams::{self, Streams};
 
 /// What happens next.
 #[derive(Clone, Debug)]
-enum Step {
+pub enum Step {
     Open(Style),
     /// The client submits; it does not wait.
     Submit {
@@ -36,7 +36,7 @@ enum Step {
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Leaving {
+pub enum Leaving {
     /// It says so, and takes the replies.
     Politely,
     /// It closes its half, and takes the replies.
@@ -48,13 +48,13 @@ enum Leaving {
 }
 
 /// Blocks of the device: few, so that operations overlap, and enough for the longest.
-const BLOCKS: u64 = 4096;
+pub const BLOCKS: u64 = 4096;
 
 /// Blocks of what one client may wait for: a quarter of the loop's memory, so that none has to wait
 /// for another that takes no replies.
 const MOST_HELD: u64 = station::MEMORY as u64 / BLOCK / 4;
 
-fn steps() -> impl Strategy<Value = Vec<Step>> {
+pub fn steps() -> impl Strategy<Value = Vec<Step>> {
     prop::collection::vec(step(), 1..150)
 }
 
@@ -261,12 +261,13 @@ impl World {
         }
     }
 
-    fn take(&mut self, who: usize) {
+    fn take(&mut self, who: usize) -> End {
         let caller = &mut self.callers[who];
         let end = caller.client.end().expect("the server answers");
         let place = caller.waits.iter().position(|w| w.cookie == end.cookie);
         let wait = caller.waits.swap_remove(place.expect("it was asked"));
         self.ended(&wait, &end);
+        end
     }
 
     fn ended(&mut self, wait: &Wait, end: &End) {
@@ -357,13 +358,16 @@ impl World {
         self.streams.end(&self.served);
         self.open(Style::Extended);
         let most = u64::from(LONGEST) / BLOCK;
+        let mut last = Vec::new();
         for first in (0..self.model.blocks()).step_by(most as usize) {
             self.submit(0, Asked::Of(Ask::Read), first, most);
-            self.take(0);
+            let end = self.take(0);
+            last.extend(end.bytes);
         }
         self.leave(0, Leaving::Politely);
         self.served.assert_nothing_is_held();
-        self.served.stop();
+        let folder = self.served.stop();
+        self.medium.assert_holds(&folder, &last);
     }
 }
 
@@ -393,9 +397,14 @@ fn assert_states(wait: &Wait, end: &End) {
 }
 
 fn play(medium: Medium, steps: Vec<Step>) {
+    play_on(Served::plain(medium, BLOCKS * BLOCK), medium, steps);
+}
+
+/// The steps with so many blocks of a medium, however they are served.
+pub fn play_on(served: Served, medium: Medium, steps: Vec<Step>) {
     let mut world = World {
         medium,
-        served: Served::plain(medium, BLOCKS * BLOCK),
+        served,
         model: Model::new(BLOCKS),
         callers: Vec::new(),
         streams: Streams::default(),
