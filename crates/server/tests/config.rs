@@ -383,7 +383,7 @@ fn a_drive_has_streams_or_caches_before_its_volumes() {
     }
     let both = parse(&volume(&format!("{streams}{cached}"))).expect_err("not both");
     assert_eq!(both.key, "drive[0].volume[0].cache", "{both}");
-    assert_eq!(both.line, 6, "{both}");
+    assert_eq!(both.line, 7, "{both}");
     assert!(both.problem.contains("expected one of both"), "{both}");
 }
 
