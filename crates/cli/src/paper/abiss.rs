@@ -175,8 +175,8 @@ impl Paper<'_> {
             counted.push((format!("{name}_waited"), waits as f64));
             waited += waits;
         }
-        let more =
-            "runs: Table 1's, batches of 10 to 160 pages, 1 and 4 streams; ours, rounds as long";
+        let more = "the runs of Table 1: batches of 10 to 160 pages, 1 and 4 streams; ours: rounds as long as these \
+                    last, or longer if the seeks need it";
         let finding = figures(SERVICE, counted, self.note(Machine::Paper, more));
         Ok(finding.shaped(Shape::of(&[waited == 0])))
     }
@@ -233,11 +233,16 @@ impl Paper<'_> {
             let wait = report.longest_wait().as_millis_f64();
             named.push((format!("{name}_ms"), wait));
             checks.push(wait >= LEAST_WAIT && wait > buffered);
-            behind.push(format!("{name} {:.0} ms", report.behind().as_millis_f64()));
+            behind.push(format!(
+                "{name} {:.1} and {:.0} ms",
+                report.longest().as_millis_f64(),
+                report.behind().as_millis_f64()
+            ));
         }
         let more = format!(
-            "longest wait for the disk of one read; a player that waits is late for its next reads, too: at \
-             most {} behind its rate; the longest read with a buffer: {buffered:.2} ms",
+            "longest wait for the disk of one read; longest read with its copy, and how far a player fell behind \
+             its rate at most, because one that waits calls late for its next bytes: {}; the longest read with \
+             a buffer: {buffered:.2} ms",
             behind.join(", ")
         );
         let finding = figures(BEST_EFFORT, named, self.note(Machine::Paper, &more));
