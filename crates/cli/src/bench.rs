@@ -12,6 +12,7 @@ mod rig;
 mod schedulers;
 mod serve;
 pub mod simulate;
+mod streams;
 
 /// What to measure.
 #[derive(Debug, Args)]
@@ -31,6 +32,8 @@ enum What {
     Preemption(preemption::Arguments),
     /// Our order beside the kernel's schedulers, on the same emulated drive; without and with a scan
     Schedulers(schedulers::Arguments),
+    /// Streams at the limit of what is granted, beside a greedy load and a scan, in virtual time
+    Streams(streams::Arguments),
 }
 
 /// Runs the command.
@@ -43,6 +46,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         What::Serve(arguments) => serve::run(arguments),
         What::Preemption(arguments) => preemption::run(arguments),
         What::Schedulers(arguments) => schedulers::run(arguments),
+        What::Streams(arguments) => streams::run(arguments),
     }
 }
 
@@ -50,4 +54,5 @@ const EXAMPLES: &str = "Examples:
   headtime bench simulate
   headtime bench serve --rounds 9
   headtime bench schedulers --seconds 15 --rounds 1
-  headtime bench preemption --time-scale 1,4";
+  headtime bench preemption --time-scale 1,4
+  headtime bench streams --hours 1 --policy sptf,fcfs --memory 4";

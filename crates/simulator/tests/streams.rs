@@ -8,7 +8,6 @@ use drive::{Profile, Spindle, catalog};
 use scheduler::Preemption;
 use scheduler::policy::{ALL, NamedPolicy, find};
 use simulator::streaming::trial::{Asked, Scanning, Trial, Tried, Truth};
-use stream::Rate;
 
 const MB: u64 = 1_000_000;
 
@@ -39,7 +38,7 @@ fn trial(policy: &str, memory: u64) -> Trial {
 
 fn readers(memory: u64) -> Asked {
     Asked {
-        rate: Rate::new(MB).expect("not zero"),
+        rate: MB,
         memory,
         readers: None,
         recorders: 0,
@@ -107,7 +106,7 @@ fn recorders_always_find_room() {
 #[test]
 fn cameras_and_readers_leave_most_of_the_head_to_others() {
     let streams = Asked {
-        rate: Rate::new(MB / 2).expect("not zero"),
+        rate: MB / 2,
         readers: Some(8),
         recorders: 64,
         foreground_permille: 300,

@@ -56,7 +56,7 @@ pub struct Trial {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Asked {
     /// Bytes in a second.
-    pub rate: Rate,
+    pub rate: u64,
     /// Bytes of memory, without the application's part and what the host notices late.
     pub memory: u64,
     /// Readers; none: as many as are granted.
@@ -102,6 +102,9 @@ pub enum TrialError {
     /// A stream that was wished for was refused.
     #[error("a stream of the trial: {0}")]
     NotGranted(#[from] NotGranted),
+    /// Streams have a rate.
+    #[error("streams of 0 bytes in a second: expected at least one")]
+    ZeroRate,
     /// The belief is no drive's.
     #[error("nothing can be promised: {0}")]
     NoPoints(#[from] stream::head_times::NoPoints),
@@ -184,7 +187,7 @@ impl Trial {
             return Ok(Tried { kept, played });
         };
         let mut engine = engine.with_guarantees(self.promise(asked))?;
-        let mut applications = Applications::attach(&mut engine, self.wish(asked))?;
+        let mut applications = Applications::attach(&mut engine, self.wish(asked)?)?;
         let played = scenario.play_on(engine, &mut load, &options, &mut (), &mut applications)?;
         Ok(Tried {
             kept: *applications.kept(),
@@ -202,7 +205,7 @@ impl Trial {
         };
         let engine = self.scenario().engine(&Options::default());
         let mut engine = engine.with_guarantees(self.promise(asked))?;
-        let applications = Applications::attach(&mut engine, self.wish(asked))?;
+        let applications = Applications::attach(&mut engine, self.wish(asked)?)?;
         Ok(applications.kept().streams)
     }
 
@@ -225,19 +228,20 @@ impl Trial {
         }
     }
 
-    fn wish(&self, asked: &Asked) -> Wish {
-        Wish {
+    fn wish(&self, asked: &Asked) -> Result<Wish, TrialError> {
+        let rate = Rate::new(asked.rate).ok_or(TrialError::ZeroRate)?;
+        Ok(Wish {
             readers: asked.readers,
             recorders: asked.recorders,
-            rate: asked.rate,
-            memory: asked.memory + own_part(asked.rate),
+            rate,
+            memory: asked.memory.saturating_add(own_part(rate)),
             at_once: AT_ONCE,
             further: asked.missing,
             place: innermost(&self.belief),
             latency: LATENCY,
             until: self.until,
             seed: self.seed,
-        }
+        })
     }
 
     fn scenario(&self) -> Scenario {
