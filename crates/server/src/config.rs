@@ -4,6 +4,7 @@
 //!   [[drive]]                a back end, what is believed of it, a policy
 //!     [[drive.volume]]       a range of its bytes
 //!     [drive.preemption]     how larger requests step aside for more urgent ones
+//!     [drive.streams]        what it promises to streams, and to whom
 //!     [[drive.export]]       a name under which clients get a volume, and their class
 //!   [[nbd]] [fuse] [ublk]    the ways in
 //!   [control] [log] [limits]
@@ -18,6 +19,7 @@ pub mod preemption;
 mod reader;
 mod remote;
 mod storage;
+pub mod streams;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -29,6 +31,7 @@ pub use places::Places;
 pub use preemption::Preemption;
 pub use reader::ConfigError;
 pub use remote::{Address, Remote, RemoteTls};
+pub use streams::{StreamRule, Streams};
 
 use reader::{Source, Table};
 
@@ -67,6 +70,8 @@ pub struct Drive {
     pub policy: NamedPolicy,
     /// How larger requests step aside for more urgent ones, if they do.
     pub preemption: Option<Preemption>,
+    /// What it promises to streams, if it does.
+    pub streams: Option<Streams>,
     /// By how much background tasks may lengthen foreground requests, in parts per million.
     pub impact_ppm: u32,
     /// Where every input and decision of its engine is written, if it is: for `headtime replay`.

@@ -35,6 +35,7 @@ pub(crate) mod outbox;
 pub mod picture;
 pub mod resize;
 pub mod slowest;
+pub mod streams;
 pub mod tally;
 pub mod tasks;
 
@@ -42,6 +43,7 @@ use connection::Connection;
 pub use operations::LONGEST;
 use operations::Pending;
 use slowest::Accounts;
+use streams::Streams;
 use tally::Tally;
 use tasks::Ongoing;
 
@@ -93,6 +95,7 @@ pub struct EventLoop {
     posted: VecDeque<Posted>,
     /// Background tasks, those that have ended, too.
     tasks: Vec<Ongoing>,
+    streams: Streams,
     zeroes: Buffer,
     /// When to look next for clients that take none of their replies.
     patrol: Instant,
@@ -239,6 +242,7 @@ impl EventLoop {
             answered: Vec::new(),
             posted: VecDeque::new(),
             tasks: Vec::new(),
+            streams: Streams::default(),
             zeroes,
             patrol: Instant::ZERO,
             mailbox,
@@ -287,6 +291,7 @@ impl EventLoop {
             }
         }
         self.leave_tasks();
+        self.end_streams("the service is stopping");
         let places: Vec<usize> = self.connections.iter().map(|(place, _)| place).collect();
         for place in places {
             self.end(place);
@@ -319,6 +324,7 @@ impl EventLoop {
     /// it.
     pub fn power_cut(&mut self) -> Option<Lost> {
         let lost = self.back_end.power_cut(self.now, &mut self.ring)?;
+        self.forget_played();
         let places: Vec<usize> = self.connections.iter().map(|(place, _)| place).collect();
         for place in places {
             self.cut_off(place);
@@ -359,10 +365,16 @@ impl EventLoop {
         };
         match length.saturating_sub(offset) {
             0 => Vec::new(),
-            length => self.back_end.runs(Span {
-                offset: start + offset,
-                length,
-            }),
+            length => {
+                let span = Span {
+                    offset: start + offset,
+                    length,
+                };
+                match self.recorded_in(span) {
+                    Some(run) => vec![run],
+                    None => self.back_end.runs(span),
+                }
+            }
         }
     }
 
@@ -380,6 +392,7 @@ impl EventLoop {
             && self.pending.is_empty()
             && self.posted.is_empty()
             && self.connections.is_empty()
+            && self.streams.is_empty()
             && self.engine.at_drive() == 0
     }
 
@@ -420,6 +433,8 @@ impl EventLoop {
             let mut is_done = !self.end_commands();
             is_done &= !self.give_commands();
             is_done &= !self.answer_finished();
+            is_done &= !self.begin_copies();
+            is_done &= !self.begin_again();
             is_done &= !self.resume_stalled();
             if is_done {
                 return;

@@ -10,7 +10,7 @@ use super::{
     ALIGN_BYTES, Access, BackEnd, Belief, Class, Device, Drive, DriveModel, Emulated, Export,
     Places, Volume, Way,
 };
-use super::{preemption, remote};
+use super::{preemption, remote, streams};
 
 /// All drives of the file.
 pub(super) fn drives(root: &Table<'_>, places: &Places) -> Result<Vec<Drive>, ConfigError> {
@@ -34,6 +34,7 @@ fn drive(table: &Table<'_>, before: &[Drive], places: &Places) -> Result<Drive, 
         "belief",
         "policy",
         "preemption",
+        "streams",
         "impact_percent",
         "capture",
         "volume",
@@ -56,6 +57,7 @@ fn drive(table: &Table<'_>, before: &[Drive], places: &Places) -> Result<Drive, 
     Ok(Drive {
         exports: exports(table, &volumes, &taken)?,
         preemption: preemption::preemption(table, &belief, policy)?,
+        streams: streams::streams(table, &belief, policy)?,
         name,
         back_end,
         belief,

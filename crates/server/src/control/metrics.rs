@@ -10,7 +10,7 @@ use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric, MetricEncoder
 use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::{Registry, Unit};
 
-use crate::status::{Drive, Flow, HeadKind, Latency, Status, Traffic};
+use crate::status::{Drive, Flow, HeadKind, Latency, Status, Streams, Traffic};
 
 /// How Prometheus knows the format.
 pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -227,6 +227,42 @@ pub const ALL: &[Metric] = &[
         },
     ),
     gauge(
+        "streams",
+        "Guaranteed streams that are there",
+        None,
+        |s, to| streams(s, to, |streams| streams.now),
+    ),
+    gauge(
+        "stream_memory",
+        "Memory of streams' buffers",
+        Some(Unit::Bytes),
+        |s, to| streams(s, to, |streams| streams.memory_bytes),
+    ),
+    counter(
+        "streams_granted",
+        "Streams that were granted",
+        None,
+        |s, to| streams(s, to, |streams| streams.granted_total),
+    ),
+    counter(
+        "streams_refused",
+        "Streams that were refused",
+        None,
+        |s, to| streams(s, to, |streams| streams.refused_total),
+    ),
+    counter(
+        "stream_batches_late",
+        "Batches of streams that came too late",
+        None,
+        |s, to| streams(s, to, |streams| streams.late_total),
+    ),
+    counter(
+        "stream_guarantees_lapsed",
+        "Guarantees that lapsed because a client left its buffer or its file moved",
+        None,
+        |s, to| streams(s, to, |streams| streams.lapsed_total),
+    ),
+    gauge(
         "emulator_lateness",
         "How late an emulated drive's completions were against the model, by quantile",
         Some(Unit::Seconds),
@@ -347,6 +383,12 @@ fn lateness(status: &Status, to: &mut Samples) {
         ] {
             to.add(&[("drive", &drive.name), ("quantile", quantile)], us / 1e6);
         }
+    }
+}
+
+fn streams(status: &Status, to: &mut Samples, value: impl Fn(&Streams) -> u64) {
+    for drive in &status.drives {
+        to.add(&[("drive", &drive.name)], value(&drive.streams) as f64);
     }
 }
 

@@ -12,7 +12,8 @@
 use block::{Class, Direction, Durability, Extent, Finished, Request, RequestId, Sectors, Status};
 
 use super::EventLoop;
-use crate::arena::{Buffer, Memory};
+use super::streams::{Copied, Meeting};
+use crate::arena::{Buffer, Memory, Region};
 use crate::back_end::{Punch, Span};
 use crate::mailbox::Reply;
 use crate::nbd::request::Header;
@@ -46,8 +47,13 @@ impl Operation {
 
 /// Who is told of the end.
 pub(super) enum From {
-    Connection { place: usize, header: Header },
+    Connection {
+        place: usize,
+        header: Header,
+    },
     Posted(Reply),
+    /// Nobody but a flush, if there is one, that waits for this copy of what a recording has.
+    Copied(Option<usize>),
 }
 
 /// The bytes of an operation.
@@ -60,6 +66,8 @@ pub(crate) enum Bytes {
     Mapped(Memory),
     /// Those of whoever has posted the operation.
     Lent(Memory),
+    /// A copy of what a recording has in memory.
+    Copied(Region),
 }
 
 impl Bytes {
@@ -67,7 +75,7 @@ impl Bytes {
     pub(super) fn capacity(&self) -> usize {
         match self {
             Bytes::Own(buffer) => buffer.capacity(),
-            Bytes::None | Bytes::Mapped(_) | Bytes::Lent(_) => 0,
+            Bytes::None | Bytes::Mapped(_) | Bytes::Lent(_) | Bytes::Copied(_) => 0,
         }
     }
 
@@ -75,6 +83,7 @@ impl Bytes {
         match self {
             Bytes::None => None,
             Bytes::Own(buffer) => Some(buffer.memory()),
+            Bytes::Copied(region) => Some(region.memory()),
             Bytes::Mapped(memory) | Bytes::Lent(memory) => Some(*memory),
         }
     }
@@ -85,13 +94,15 @@ pub(super) struct Pending {
     pub(super) from: From,
     pub(super) operation: Operation,
     pub(super) bytes: Bytes,
-    result: Result<(), Failed>,
+    pub(super) result: Result<(), Failed>,
     /// Why a command of it failed last; it may be tried again.
     noted: Option<Failed>,
     /// Zeroes that are still to be written, of those that are written as bytes.
     rest: Option<Extent>,
     /// The blocks of which it changes a part, if there are such.
     edges: Option<Edges>,
+    /// Of a flush, what is to be written before.
+    pub(super) copied: Copied,
 }
 
 /// An operation that cannot begin yet; it comes back whole.
@@ -134,16 +145,42 @@ impl EventLoop {
         operation: Operation,
         bytes: Bytes,
     ) -> Result<(), Stalled> {
+        // Streams do not wait for room.
+        let meeting = self.meet_streams(&operation);
+        if let Meeting::Served(serving) = meeting {
+            let key = self.insert(from, operation, bytes);
+            self.serve_by_stream(key, serving);
+            return Ok(());
+        }
         let class = self.exports[operation.export].class;
         let room = match operation.ask {
             Ask::Cache => self.engine.has_room(Class::Background),
             _ => self.engine.has_room(class),
         };
-        if !room || self.has_to_wait(&operation) {
+        if !room || meeting == Meeting::Later || self.has_to_wait(&operation) {
             return Err(Stalled { from, bytes });
         }
         let is_empty = operation.length == 0 && operation.ask != Ask::Flush;
-        let key = self.pending.insert(Pending {
+        let key = self.insert(from, operation, bytes);
+        if is_empty {
+            self.answer(key);
+            return Ok(());
+        }
+        self.hold_edges(key);
+        self.dispatch(key);
+        Ok(())
+    }
+
+    /// Begins to write a copy of what a recording has in memory. There is room, as was asked before.
+    pub(super) fn begin_copy(&mut self, from: From, operation: Operation, bytes: Bytes) {
+        let class = self.exports[operation.export].class;
+        let around = self.around(&operation);
+        let key = self.insert(from, operation, bytes);
+        self.submit(key, around, Direction::Write, class, Durability::Volatile);
+    }
+
+    fn insert(&mut self, from: From, operation: Operation, bytes: Bytes) -> usize {
+        self.pending.insert(Pending {
             from,
             operation,
             bytes,
@@ -151,12 +188,15 @@ impl EventLoop {
             noted: None,
             rest: None,
             edges: None,
-        });
-        if is_empty {
-            self.answer(key);
-            return Ok(());
-        }
-        self.hold_edges(key);
+            copied: Copied::default(),
+        })
+    }
+
+    /// Does what an operation asks for that has begun. There is room, as was asked before.
+    pub(super) fn dispatch(&mut self, key: usize) {
+        self.change_recorded(key);
+        let operation = self.pending[key].operation;
+        let class = self.exports[operation.export].class;
         let has_edges = self.pending[key].edges.is_some();
         let (read, volatile) = (Direction::Read, Durability::Volatile);
         match operation.ask {
@@ -173,14 +213,13 @@ impl EventLoop {
                 let around = self.around(&operation);
                 self.submit(key, around, Direction::Write, class, durability);
             }
-            Ask::Flush => self.flush(key),
+            Ask::Flush => self.flush_streams(key),
             Ask::Trim { .. } => match self.within(&operation) {
                 Some(within) if self.shape.trims => self.punch(key, Punch::Trim, within),
                 _ => self.answer(key),
             },
             Ask::Zero { space, pace, .. } => self.zero(key, self.around(&operation), space, pace),
         }
-        Ok(())
     }
 
     /// The engine has room for a request, as was asked before.
@@ -228,7 +267,7 @@ impl EventLoop {
         let _ = self.begin(From::Posted(told), operation, Bytes::None);
     }
 
-    fn flush(&mut self, key: usize) {
+    pub(super) fn flush(&mut self, key: usize) {
         let id = RequestId(key as u64);
         if self.engine.flush(self.now, id).is_err() {
             self.fail(key, Failed::Io);
@@ -374,7 +413,7 @@ impl EventLoop {
     }
 
     /// The client is told.
-    fn answer(&mut self, key: usize) {
+    pub(super) fn answer(&mut self, key: usize) {
         let Pending {
             from,
             operation,
@@ -386,6 +425,10 @@ impl EventLoop {
         if edges.is_some() {
             self.release_edges(key);
         }
+        if let From::Copied(flush) = from {
+            return self.copy_ended(flush, result);
+        }
+        self.changed(&operation, &bytes, result);
         let bytes = match operation.ask {
             Ask::Read => self.asked_for(&operation, bytes),
             _ => bytes,
@@ -405,6 +448,7 @@ impl EventLoop {
                 }
                 self.give_back(bytes);
             }
+            From::Copied(_) => (),
         }
     }
 

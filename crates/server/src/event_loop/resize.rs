@@ -63,7 +63,15 @@ impl EventLoop {
             let export = &self.exports[connection.export()];
             export.offset == resize.offset && export.length == *from
         });
+        let mut exports = self.exports.iter().enumerate();
+        let is_streamed = exports.any(|(place, export)| {
+            export.offset == resize.offset && export.length == *from && self.streams.uses(place)
+        });
         match those.count() {
+            0 if is_streamed => Err(format!(
+                "volume {volume} would have {to} bytes instead of {from}, and streams are on it: \
+                 close them, then reload again"
+            )),
             0 => Ok(()),
             count => Err(format!(
                 "volume {volume} would have {to} bytes instead of {from}, and {count} connections \

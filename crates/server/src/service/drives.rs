@@ -30,6 +30,7 @@ use crate::status;
 
 mod behind;
 mod device;
+mod promise;
 mod recording;
 mod sizes;
 
@@ -45,6 +46,8 @@ pub(super) struct Drive {
     /// By how much background tasks may lengthen the foreground at present.
     impact_ppm: AtomicU32,
     keeps_to_budget: bool,
+    /// Why it promises nothing to streams, if it does not.
+    no_streams: Option<&'static str>,
     bytes: u64,
     block_bytes: u32,
     is_rotational: bool,
@@ -93,6 +96,14 @@ impl Drive {
             policy: config.policy.name(),
             impact_ppm: AtomicU32::new(config.impact_ppm),
             keeps_to_budget,
+            no_streams: match (&config.streams, keeps_to_budget) {
+                (Some(_), true) => None,
+                (_, false) => Some(
+                    "its head times are not known: expected a belief, such as the profile that \
+                     `headtime profile` finds, and a policy such as sptf-sw60",
+                ),
+                (None, true) => Some("expected a table [drive.streams] in its configuration"),
+            },
             bytes,
             block_bytes,
             is_rotational,
@@ -106,6 +117,11 @@ impl Drive {
 
     pub(super) fn name(&self) -> &str {
         &self.name
+    }
+
+    /// Why it promises nothing to streams, if it does not.
+    pub(super) fn no_streams(&self) -> Option<&'static str> {
+        self.no_streams
     }
 
     pub(super) fn mailbox(&self) -> &Mailbox {
@@ -329,6 +345,10 @@ fn station(
         true => Tasks::By(rules),
         false => Tasks::None,
     };
+    let block_bytes = parts.block_bytes;
+    let streams = config.streams.as_ref().filter(|_| is_followed);
+    let promise = streams.map(|streams| promise::promise(streams, parts.scale, block_bytes));
+    let settings = streams.map(|streams| promise::settings(streams, block_bytes));
     let preemption = config.preemption.filter(|_| is_followed);
     let preemption = preemption.map(|rules| rules.rules(&belief));
     let layout = (parts.blocks, parts.block_bytes);
@@ -343,8 +363,13 @@ fn station(
         if let Some(rules) = preemption {
             engine = engine.with_preemption(rules);
         }
+        if let Some(promise) = promise {
+            let promised = engine.with_guarantees(promise);
+            engine = promised.map_err(io::Error::other)?;
+        }
         let (clock, back_end) = (Clock::start(scale), make()?);
         let event_loop = EventLoop::new(clock, engine, back_end, exports, mailbox, bounds)?;
+        let event_loop = event_loop.with_streams(settings.unwrap_or_default());
         Ok(match recorder {
             Some(recorder) => event_loop.captured(recorder),
             None => event_loop,

@@ -10,3 +10,4 @@ mod power;
 mod random;
 mod slowest;
 mod station;
+mod streams;

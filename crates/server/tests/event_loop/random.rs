@@ -10,6 +10,7 @@ use crate::client::{Client, End};
 use crate::hostile::{self, Hostile};
 use crate::model::{Change, Model, Stamp, contents, stamp_of};
 use crate::station::{self, BLOCK, LONGEST, Medium, Served};
+use crate::streams::{self, Streams};
 
 /// What happens next.
 #[derive(Clone, Debug)]
@@ -26,6 +27,12 @@ enum Step {
     Take(usize),
     Leave(usize, Leaving),
     Hostile(Hostile),
+    Stream(streams::Step),
+    /// The client writes the next page of a recording.
+    Record {
+        who: usize,
+        stream: usize,
+    },
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -49,6 +56,19 @@ const MOST_HELD: u64 = station::MEMORY as u64 / BLOCK / 4;
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
     prop::collection::vec(step(), 1..150)
+}
+
+/// The same beside streams, and reads are what most do.
+fn steps_beside_streams() -> impl Strategy<Value = Vec<Step>> {
+    let step = prop_oneof![
+        10 => step(),
+        4 => (0..4usize, place()).prop_map(|(who, (first, count))| Step::Submit {
+            who, what: Asked::Of(Ask::Read), first, count: count.min(16)
+        }),
+        4 => (0..4usize, 0..4usize).prop_map(|(who, stream)| Step::Record { who, stream }),
+        4 => streams::step().prop_map(Step::Stream),
+    ];
+    prop::collection::vec(step, 1..200)
 }
 
 fn step() -> impl Strategy<Value = Step> {
@@ -126,6 +146,7 @@ struct World {
     served: Served,
     model: Model,
     callers: Vec<Caller>,
+    streams: Streams,
 }
 
 impl World {
@@ -148,6 +169,17 @@ impl World {
             Step::Open(style) if self.callers.len() < 4 => self.open(style),
             Step::Open(_) => (),
             Step::Hostile(hostile) => hostile::meet(&self.served, hostile),
+            Step::Stream(step) => self.streams.meet(&self.served, &step),
+            Step::Record { who, stream } => {
+                let who = who % self.callers.len();
+                if let Some((first, count)) = self.streams.next_page(stream) {
+                    while self.callers[who].holds() + count > MOST_HELD {
+                        self.take(who);
+                    }
+                    let durability = Durability::Volatile;
+                    self.submit(who, Asked::Of(Ask::Write { durability }), first, count);
+                }
+            }
             Step::Submit {
                 who,
                 what,
@@ -322,6 +354,7 @@ impl World {
         while let Some(who) = self.callers.len().checked_sub(1) {
             self.leave(who, Leaving::ByHalf);
         }
+        self.streams.end(&self.served);
         self.open(Style::Extended);
         let most = u64::from(LONGEST) / BLOCK;
         for first in (0..self.model.blocks()).step_by(most as usize) {
@@ -365,6 +398,7 @@ fn play(medium: Medium, steps: Vec<Step>) {
         served: Served::plain(medium, BLOCKS * BLOCK),
         model: Model::new(BLOCKS),
         callers: Vec::new(),
+        streams: Streams::default(),
     };
     world.open(Style::Structured);
     for step in steps {
@@ -389,6 +423,14 @@ proptest! {
     #[test]
     fn an_emulated_drive_holds_what_some_order_of_the_operations_gives(steps in steps()) {
         play(Medium::Emulated, steps);
+    }
+
+    /// Whatever is in the memory of streams that play and record.
+    #[test]
+    fn a_drive_with_streams_holds_what_some_order_of_the_operations_gives(
+        steps in steps_beside_streams()
+    ) {
+        play(Medium::Promising, steps);
     }
 
     /// A block of these has several of the model's: most operations change parts of some.

@@ -23,6 +23,8 @@ use server::nbd::offer::{BlockSizes, Features, Offer, Text};
 use server::station::Station;
 use tempfile::TempDir;
 
+use crate::streams;
+
 pub const BLOCK: u64 = 512;
 
 /// A station, its listener, its folder.
@@ -45,12 +47,17 @@ pub enum Medium {
     CoarseFile,
     /// The same of a drive.
     CoarseDrive,
+    /// As `Emulated`, with guarantees for streams.
+    Promising,
 }
 
 impl Medium {
     /// Whether zeroes take as long as other bytes.
     pub fn is_drive(self) -> bool {
-        matches!(self, Medium::Emulated | Medium::CoarseDrive)
+        matches!(
+            self,
+            Medium::Emulated | Medium::CoarseDrive | Medium::Promising
+        )
     }
 
     /// Whether clients are not to know its blocks.
@@ -77,6 +84,9 @@ impl Served {
         };
         let folder = folder.expect("a folder");
         let image = folder.path().join("image");
+        if let Medium::Promising = medium {
+            return Served::promising(folder, streams::drive(), bytes);
+        }
         if medium.is_drive() {
             let truth = match medium.is_coarse() {
                 true => coarse_drive(),
@@ -130,6 +140,23 @@ impl Served {
             let image = Image::open_or_make(&image, truth.block_bytes, blocks);
             let drive = VirtualDrive::imperfect(truth, Imperfections::default(), seed);
             Box::new(Emulated::new(drive, image.expect("an image")).with_dice(seed))
+        })
+    }
+
+    /// An emulated drive that promises something to streams.
+    fn promising(folder: TempDir, truth: Arc<Profile>, bytes: u64) -> Served {
+        let image = folder.path().join("image");
+        let scale = TimeScale::new(FASTEST).expect("a scale");
+        let block = truth.block_bytes;
+        Served::build(folder, bytes, block, move |mailbox| {
+            let image = Image::open_or_make(&image, block, truth.geometry.sectors().0)?;
+            let drive = Emulated::new(VirtualDrive::new(Arc::clone(&truth)), image);
+            let policy = find("sptf-sw60").expect("a policy");
+            let limits = Limits::suited_to(policy, &truth);
+            let engine = Engine::new(truth, &|| policy.make(), limits);
+            let engine = streams::promising(engine.with_explanations(Known::Profile));
+            let event_loop = event_loop(engine, Box::new(drive), scale, bytes, mailbox)?;
+            Ok(streams::settings(event_loop))
         })
     }
 

@@ -124,7 +124,9 @@ impl EventLoop {
         let key = self.questions.insert((place, *header));
         // It is kept until it was told.
         connection.held += 1;
-        if let Some(runs) = self.back_end.ask_runs(key as u32, span, &mut self.ring) {
+        if let Some(run) = self.recorded_in(span) {
+            self.tell_question(key, &[run]);
+        } else if let Some(runs) = self.back_end.ask_runs(key as u32, span, &mut self.ring) {
             self.tell_question(key, &runs);
         }
     }
