@@ -99,8 +99,8 @@ impl Cache {
         }
     }
 
-    /// [`Cache::demand`] for the block of a frame.
-    pub(crate) fn demand_frame(&mut self, frame: FrameId, pattern: Pattern) -> State {
+    /// [`Cache::demand`] for the block of a frame: for who has looked it up.
+    pub fn demand_frame(&mut self, frame: FrameId, pattern: Pattern) -> State {
         let policy = &mut *self.policy;
         let residency = &mut self.residency;
         touch(policy, residency, frame, pattern, self.first_touch);
@@ -116,8 +116,8 @@ impl Cache {
         }
     }
 
-    /// [`Cache::demand_silently`] for the block of a frame.
-    pub(crate) fn demand_frame_silently(&mut self, frame: FrameId) -> State {
+    /// [`Cache::demand_silently`] for the block of a frame: for who has looked it up.
+    pub fn demand_frame_silently(&mut self, frame: FrameId) -> State {
         self.residency.set_used(frame);
         self.residency.frame_state(frame)
     }
@@ -149,7 +149,10 @@ impl Cache {
     }
 
     /// [`Cache::admit`], and which frame it is.
-    pub(crate) fn admit_frame(
+    ///
+    /// # Errors
+    /// As [`Cache::admit`].
+    pub fn admit_frame(
         &mut self,
         block: u64,
         origin: Origin,
@@ -176,8 +179,8 @@ impl Cache {
         }
     }
 
-    /// [`Cache::complete`] for the block of a frame.
-    pub(crate) fn complete_frame(&mut self, frame: FrameId) {
+    /// [`Cache::complete`] for the block of a frame: for who has looked it up.
+    pub fn complete_frame(&mut self, frame: FrameId) {
         self.residency.complete(frame);
     }
 
@@ -243,11 +246,14 @@ struct Coming {
 }
 
 /// A block that has become resident.
-pub(crate) struct Admitted {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Admitted {
     /// Where.
-    pub(crate) frame: FrameId,
+    pub frame: FrameId,
     /// What went for it.
-    pub(crate) evicted: Option<Evicted>,
+    pub evicted: Option<Evicted>,
+    /// The frame that it went from.
+    pub vacated: Option<FrameId>,
 }
 
 /// Tells the policy of a demand for a resident block.
@@ -281,7 +287,7 @@ fn admit<R: Replacement + ?Sized>(
     }
     let known = coming.known;
     let memory = known.map_or(Memory::NONE, |frame| policy.recall(residency, frame));
-    let mut evicted = None;
+    let (mut evicted, mut vacated) = (None, None);
     let mut chances = residency.resident();
     while residency.is_full() {
         let victim = policy.victim(residency, memory);
@@ -297,11 +303,16 @@ fn admit<R: Replacement + ?Sized>(
             was_used: residency.is_used(victim),
             was_dirty: residency.is_dirty(victim),
         });
+        vacated = Some(victim);
         policy.evict(residency, victim);
     }
     let frame = residency.enter(coming.block, known, coming.origin);
     policy.insert(residency, frame, coming.pattern, memory);
-    Ok(Admitted { frame, evicted })
+    Ok(Admitted {
+        frame,
+        evicted,
+        vacated,
+    })
 }
 
 /// How many demands are looked up ahead of the one that is served: the processor waits for their

@@ -32,7 +32,7 @@ pub mod replacement;
 pub mod residency;
 pub mod settings;
 
-pub use cache::{Cache, Evicted, FirstTouch, Refusal, Verdict};
+pub use cache::{Admitted, Cache, Evicted, FirstTouch, Refusal, Verdict};
 pub use interval::Interval;
 pub use level::{Composition, Level, Stack};
 pub use replacement::{Pattern, Replacement};

@@ -167,17 +167,20 @@ impl Residency {
     }
 
     /// What there is of the block.
+    #[inline]
     pub fn state(&self, block: u64) -> State {
         self.find(block)
             .map_or(State::Absent, |frame| self.frame_state(frame))
     }
 
     /// Whether it is in flight or valid.
+    #[inline]
     pub fn is_resident(&self, block: u64) -> bool {
         self.frame(block).is_some()
     }
 
     /// The frame of a resident block.
+    #[inline]
     pub fn frame(&self, block: u64) -> Option<FrameId> {
         self.find(block).filter(|frame| self.is_kept(*frame))
     }
@@ -317,6 +320,7 @@ impl Residency {
 /// What the cache does.
 impl Residency {
     /// The entry of a block that is known, resident or not.
+    #[inline]
     pub(crate) fn find(&self, block: u64) -> Option<FrameId> {
         let is_block = |entry: u32| self.entries[entry as usize].word & MAX_BLOCK == block;
         self.index.find(block, is_block).map(FrameId)

@@ -6,6 +6,7 @@ use clap::{Args, Subcommand};
 
 use crate::output::Failure;
 
+mod caches;
 mod loop_device;
 mod preemption;
 mod rig;
@@ -30,6 +31,8 @@ enum What {
     Serve(serve::Arguments),
     /// Urgent reads beside a greedy reader, with and without preemption, beside the kernel's schedulers
     Preemption(preemption::Arguments),
+    /// Caches in two levels, with and without a coordinator, beside what the simulator says
+    Caches(caches::Arguments),
     /// Our order beside the kernel's schedulers, on the same emulated drive; without and with a scan
     Schedulers(schedulers::Arguments),
     /// Streams at the limit of what is granted, beside a greedy load and a scan, in virtual time
@@ -45,6 +48,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         What::Simulate(arguments) => simulate::run(arguments),
         What::Serve(arguments) => serve::run(arguments),
         What::Preemption(arguments) => preemption::run(arguments),
+        What::Caches(arguments) => caches::run(arguments),
         What::Schedulers(arguments) => schedulers::run(arguments),
         What::Streams(arguments) => streams::run(arguments),
     }
@@ -53,6 +57,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
 const EXAMPLES: &str = "Examples:
   headtime bench simulate
   headtime bench serve --rounds 9
+  headtime bench caches --rounds 3
   headtime bench schedulers --seconds 15 --rounds 1
   headtime bench preemption --time-scale 1,4
   headtime bench streams --hours 1 --policy sptf,fcfs --memory 4";

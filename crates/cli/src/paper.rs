@@ -9,6 +9,8 @@
 //!
 //! A measurement is a file here and a line in [`ALL`]: which claims it answers, and how.
 
+mod abiss;
+mod abiss_beyond;
 mod beyond;
 mod cpu;
 mod depth;
@@ -83,6 +85,9 @@ const ALL: &[Measurement] = &[
     virtual_io::MEASUREMENT,
     virtual_io_beyond::MEASUREMENT,
     virtual_io_beyond::modern::MEASUREMENT,
+    abiss::MEASUREMENT,
+    abiss_beyond::MEASUREMENT,
+    abiss_beyond::greedy::MEASUREMENT,
 ];
 
 /// What a measurement comes back with.
@@ -272,6 +277,7 @@ fn examples() -> String {
   headtime paper freeblock fb.prediction --svg-dir out/freeblock --json
   headtime paper freeblock-beyond
   headtime paper virtual-io vio.table1 --svg-dir out/virtual-io
+  headtime paper abiss abiss.background --svg-dir out/abiss
 
 Papers:\n",
     );
@@ -294,8 +300,8 @@ Papers:\n",
         text.push_str(&format!("  {id}\n"));
     }
     text.push_str(
-        "\nA number holds within 15 %, a table's cell within 20 % or if it is better, a bound if it is met or\n\
-         beaten, a shape by its check.\n\
+        "\nA number holds within 15 %, a table's cell within 20 % or if it is better (abiss: within 1 MB/s), a bound\n\
+         if it is met or beaten, a shape by its check.\n\
          In-firmware (belief = truth) and external are rows of their own.",
     );
     text

@@ -259,12 +259,108 @@ fn beyond_virtual_io_stands_on_both_drives_beside_the_drive_s_own_queue() {
     }
 }
 
+/// A figure of ours.
+fn ours(row: &Value, name: &str) -> f64 {
+    let figure = row["ours"][name].as_f64();
+    figure.unwrap_or_else(|| panic!("{name}: {row}"))
+}
+
+#[test]
+fn abiss_stands_beside_its_paper_with_the_host_model_of_its_machine() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let arguments = format!("--requests 300 --svg-dir {}", folder.path().display());
+    let rows = rows_of("abiss", &arguments);
+    assert_eq!(rows.len(), 7);
+    for row in &rows {
+        assert_eq!(row["mode"], "in-firmware", "{row}");
+        let note = row["note"].as_str().expect("a text");
+        for said in [
+            "SHORT RUNS",
+            "an approximate profile",
+            "a link of 25 MB/s",
+            "limited to 11.2 MB/s in all",
+            "windows of 128 kB",
+        ] {
+            assert!(note.contains(said), "{said}: {note}");
+        }
+    }
+    let row = |id: &str| rows.iter().find(|row| row["id"] == id).expect(id);
+    // Who has a buffer never waits for the disk; who has none does, under every elevator.
+    for id in [
+        "abiss.service",
+        "abiss.delay.realtime",
+        "abiss.delay.outlier",
+        "abiss.delay.best-effort",
+    ] {
+        assert_eq!(row(id)["holds"], true, "{}", row(id));
+    }
+    let service = row("abiss.service");
+    assert!(ours(service, "their_way_reads") > 5_000.0, "{service}");
+    assert!(ours(service, "ours_reads") > 5_000.0, "{service}");
+    for id in ["abiss.background", "abiss.background.one-segment"] {
+        let cells = row(id);
+        let count = cells["ours"].as_object().map(serde_json::Map::len);
+        assert_eq!(count, Some(20));
+        let left = |pages| ours(cells, &format!("abiss_rt_{pages}_pages_4_streams"));
+        for pair in [10, 20, 40, 80, 160].windows(2) {
+            assert!(left(pair[0]) < left(pair[1]), "{cells}");
+        }
+    }
+    for name in ["figure-18", "table-1"] {
+        let svg = std::fs::read_to_string(folder.path().join(format!("{name}.svg")));
+        let svg = svg.expect(name);
+        assert!(svg.starts_with("<svg") && svg.trim_end().ends_with("</svg>"));
+        assert!(svg.contains("our guarantees"), "{name}");
+    }
+}
+
+#[test]
+fn beyond_abiss_nothing_is_late_and_the_reader_is_left_what_was_set_as_a_goal() {
+    let rows = rows_of("abiss-beyond", "--requests 300");
+    assert_eq!(rows.len(), 6);
+    let row = |id: &str| {
+        let id = format!("abiss-beyond.{id}");
+        rows.iter()
+            .find(|row| row["id"] == id.as_str())
+            .expect("measured")
+    };
+    for id in ["host-limit", "adjacent", "greedy.travelstar", "greedy.20tb"] {
+        assert_eq!(row(id)["holds"], true, "{}", row(id));
+    }
+    for id in [
+        "host-limit",
+        "adjacent",
+        "spread",
+        "greedy.travelstar",
+        "greedy.20tb",
+    ] {
+        assert!(ours(row(id), "late") == 0.0, "{}", row(id));
+    }
+    assert!(ours(row("spread"), "background_mb_s") > 4.0);
+    for id in ["greedy.travelstar", "greedy.20tb"] {
+        let note = row(id)["note"].as_str().expect("a text");
+        for tasks in [1, 4, 16, 64] {
+            assert!(
+                note.contains(&format!("; {tasks} task(s): "))
+                    || note.contains(&format!(": {tasks} task(s): ")),
+                "{note}"
+            );
+        }
+        assert_eq!(note.matches("without streams").count(), 4, "{note}");
+    }
+    let text = prints("paper abiss-beyond abiss-beyond.adjacent --requests 100");
+    assert_eq!(
+        text,
+        prints("paper abiss-beyond abiss-beyond.adjacent --requests 100")
+    );
+}
+
 #[test]
 fn what_is_wrong_is_said_in_one_line_with_what_was_expected() {
     for (arguments, said) in [
         (
             "paper freeblok",
-            "no paper is called \"freeblok\": expected one of freeblock, freeblock-beyond, virtual-io, virtual-io-beyond; did you mean \"freeblock\"?",
+            "no paper is called \"freeblok\": expected one of freeblock, freeblock-beyond, virtual-io, virtual-io-beyond, abiss, abiss-beyond; did you mean \"freeblock\"?",
         ),
         (
             "paper freeblock fb.sptff",

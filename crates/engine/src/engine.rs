@@ -36,6 +36,7 @@ mod safety;
 mod slack;
 mod tracking;
 mod transfer;
+mod waiting;
 
 pub use flush::Flushed;
 use flush::Flushes;
@@ -45,6 +46,7 @@ pub use tracking::Tallies;
 use tracking::Tracking;
 pub use transfer::Preempted;
 use transfer::{Going, Rest, Transfers};
+pub(crate) use waiting::Waiting;
 
 /// The state machine between clients and one drive.
 pub struct Engine {

@@ -5,6 +5,7 @@ pub mod claims;
 pub mod experiment;
 pub mod fit;
 pub mod ledger;
+pub mod playing;
 pub mod plot;
 pub mod replay;
 pub mod run;

@@ -1,16 +1,18 @@
 //! A set of block numbers of bounded size that forgets the one that was used longest ago.
 //!
 //! ```text
-//!   ring     | 41 | 42 |  - | 17 | 40 |  .   .     oldest to newest; a number that was used again
-//!              ^oldest                ^next        stands anew at the end, and leaves a gap
-//!   older    |  4 |  . |  . |  . |  2 |            the one before in the same bucket
-//!   buckets  [ 1  .  0  .  4 ]                     the newest one of each
+//!   ring     | 10: 1110 | 10: ---- | 4: 1--- | 11: 11-- |  .   .     oldest to newest
+//!              ^oldest                                     ^next
+//!   older    |     .    |     .    |    .    |     1    |            the place before in the same bucket
+//!   buckets  [ 3  .  2  .  0 ]                                       the newest place of each
 //! ```
 //!
-//! Numbers are forgotten by stepping over them: what leads to a place that was given up is not mended, but
-//! seen to be void, because the way through a bucket goes from newer to older ones and no other way.
-//! Neighbours share a bucket, four by four, so that a run is looked up by a few walks. 12 bytes for a place
-//! of the ring, of which there are a quarter more than numbers, and 2 for half a bucket are 17 bytes for
+//! A place of the ring has those of four neighbours that were used together, upwards: a group's number
+//! and a mark for each. A number that is used again stands anew at the end and loses its mark; a place
+//! without marks is a gap. Numbers are forgotten by stepping over them: what leads to a place that was given
+//! up is not mended, but seen to be void, because the way through a bucket goes from newer to older
+//! places and no other way. If no two neighbours are used together, each number takes a place: 12 bytes
+//! for a place, of which there are a quarter more than numbers, and 2 for half a bucket are 17 bytes for
 //! each number that can be held.
 
 use crate::coordinator::Footprint;
@@ -20,6 +22,7 @@ use crate::residency::MAX_BLOCK;
 /// Block numbers in the order of their use.
 #[derive(Clone, Debug)]
 pub(super) struct Queue {
+    /// Groups with their marks.
     ring: Box<[u64]>,
     older: Box<[u32]>,
     buckets: Box<[u32]>,
@@ -27,7 +30,7 @@ pub(super) struct Queue {
     len: usize,
     /// Where the oldest may stand; gaps may come first.
     oldest: usize,
-    /// How many places from there on are numbers or gaps.
+    /// How many places from there on are in use, gaps among them.
     taken: usize,
 }
 
@@ -51,18 +54,18 @@ pub(super) enum OnHit {
     Remove,
 }
 
-/// Neither a block's number (they end at [`MAX_BLOCK`]) nor forgotten: nothing.
-const GAP: u64 = u64::MAX;
-
 const NONE: u32 = u32::MAX;
 
 /// 2^64 divided by the golden ratio, made odd: neighbours are spread evenly (Knuth, The Art of Computer
 /// Programming 3, 6.4).
 const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
 
-/// Neighbours that share a bucket, as a power of two.
+/// Neighbours of a group, as a power of two.
 const GROUP_BITS: u32 = 2;
-const GROUP: usize = 1 << GROUP_BITS;
+const GROUP: u64 = 1 << GROUP_BITS;
+
+/// The lower bits of a place: a mark for each of a group.
+const MARKS: u64 = (1 << GROUP) - 1;
 
 /// The ring is longer than the queue by a part of this many, for gaps. With a quarter, gaps are cleared
 /// once in a quarter of the queue's size of repeated uses: five steps for each. More places would be
@@ -73,10 +76,9 @@ impl Queue {
     /// Holds at most `capacity` numbers, at least one.
     pub(super) fn new(capacity: u32) -> Self {
         let capacity = capacity.clamp(1, 1 << 30) as usize;
-        // A group is added without gaps being cleared in between.
-        let places = capacity + (capacity / GAPS).max(GROUP);
+        let places = capacity + (capacity / GAPS).max(GROUP as usize);
         Queue {
-            ring: vec![GAP; places].into(),
+            ring: vec![0; places].into(),
             older: vec![NONE; places].into(),
             buckets: vec![NONE; capacity.div_ceil(2)].into(),
             capacity,
@@ -102,27 +104,23 @@ impl Queue {
         if self.len == 0 {
             return false;
         }
-        let blocks = Interval::new(blocks.first, blocks.last.min(MAX_BLOCK));
         let mut is_met = false;
-        for group in groups(blocks) {
-            let places = self.look_up(group);
-            for block in group.blocks() {
-                let place = places[block as usize % GROUP] as usize;
-                let Some(held) = self.ring.get_mut(place) else {
-                    continue;
-                };
-                is_met = true;
-                match on_hit {
-                    OnHit::Stay => (),
-                    OnHit::Refresh => {
-                        *held = GAP;
-                        self.append(block);
-                    }
-                    OnHit::Remove => {
-                        *held = GAP;
-                        self.len -= 1;
-                    }
-                }
+        for part in parts(blocks) {
+            let held = match on_hit {
+                OnHit::Stay => self.find(part),
+                OnHit::Refresh | OnHit::Remove => self.take(part),
+            };
+            if held == 0 {
+                continue;
+            }
+            is_met = true;
+            match on_hit {
+                OnHit::Stay => (),
+                OnHit::Refresh => self.append(Part {
+                    marks: held,
+                    ..part
+                }),
+                OnHit::Remove => self.len -= counted(held),
             }
         }
         is_met
@@ -136,9 +134,6 @@ impl Queue {
     /// The blocks become the newest, the last one as the very newest. Says how many others were
     /// forgotten for them.
     pub(super) fn add(&mut self, blocks: Interval, keep: Keep) -> u64 {
-        if blocks.is_empty() {
-            return 0;
-        }
         let blocks = Interval::new(blocks.first, blocks.last.min(MAX_BLOCK));
         let most = blocks.len().min(self.capacity as u64);
         if most == 0 {
@@ -151,51 +146,76 @@ impl Queue {
         if self.are_newest(kept) {
             return 0;
         }
+        parts(kept).map(|part| self.add_part(part)).sum()
+    }
+
+    /// Adds blocks of a group; there are never more than the queue holds, so that none of them is
+    /// forgotten for another one.
+    fn add_part(&mut self, part: Part) -> u64 {
+        let held = self.find(part);
         let mut forgotten = 0;
-        for group in groups(kept) {
-            let places = self.look_up(group);
-            for block in group.blocks() {
-                match self.ring.get_mut(places[block as usize % GROUP] as usize) {
-                    // It may have been forgotten for one of its own group.
-                    Some(held) if *held == block => *held = GAP,
-                    _ if self.len == self.capacity => {
-                        self.forget_oldest();
-                        self.len += 1;
-                        forgotten += 1;
-                    }
-                    _ => self.len += 1,
+        if held == 0 {
+            forgotten = self.grow(part.count());
+        } else if held == part.marks || self.len + part.count() <= self.capacity {
+            self.take(part);
+            self.len += part.count() - counted(held);
+        } else {
+            // Those that are held may be the oldest: then they are forgotten and added again.
+            for mark in (0..GROUP).map(|at| part.marks & (1 << at)) {
+                if mark != 0
+                    && self.take(Part {
+                        marks: mark,
+                        ..part
+                    }) == 0
+                {
+                    forgotten += self.grow(1);
                 }
-                self.append(block);
             }
         }
+        self.append(part);
+        forgotten as u64
+    }
+
+    /// So many more are held; as many of the oldest as have no room are forgotten for them.
+    fn grow(&mut self, by: usize) -> usize {
+        let forgotten = (self.len + by).saturating_sub(self.capacity);
+        self.forget(forgotten);
+        self.len += by;
         forgotten
     }
 
-    /// Whether the ring ends with just these: then they need not be moved there. So it is where a
-    /// request was looked up before it is added.
+    /// Whether the ring ends with just these, group by group: then they need not be moved there. So it
+    /// is where a request was looked up before it is added.
     fn are_newest(&self, blocks: Interval) -> bool {
-        let count = blocks.len() as usize;
-        if count > self.taken {
+        let groups = (blocks.last >> GROUP_BITS) - (blocks.first >> GROUP_BITS) + 1;
+        let Some(before) = self.taken.checked_sub(groups as usize) else {
             return false;
-        }
-        let first = self.oldest + self.taken - count;
-        blocks.blocks().zip(first..).all(|(block, place)| {
-            let past_the_end = place >= self.ring.len();
-            self.ring[place - if past_the_end { self.ring.len() } else { 0 }] == block
-        })
+        };
+        parts(blocks)
+            .zip(before..)
+            .all(|(part, step)| self.ring[self.place(step)] == part.word())
     }
 
     /// Forgets the oldest; nothing if there is none.
     pub(super) fn forget_oldest(&mut self) {
-        if self.len == 0 {
-            return;
-        }
-        while self.ring[self.oldest] == GAP {
+        self.forget(self.len.min(1));
+    }
+
+    /// Forgets so many of the oldest; there are as many.
+    fn forget(&mut self, count: usize) {
+        self.len -= count;
+        let mut rest = count;
+        while rest > 0 {
+            let held = &mut self.ring[self.oldest];
+            let there = counted(*held & MARKS);
+            if there > rest {
+                // The lowest mark is the oldest of a place.
+                (0..rest).for_each(|_| *held &= *held - 1);
+                return;
+            }
+            rest -= there;
             self.step();
         }
-        self.ring[self.oldest] = GAP;
-        self.step();
-        self.len -= 1;
     }
 
     /// The oldest place of the ring is given up.
@@ -207,59 +227,75 @@ impl Queue {
         self.taken -= 1;
     }
 
-    fn bucket(&self, block: u64) -> usize {
-        let hash = (block >> GROUP_BITS).wrapping_mul(GOLDEN) >> 32;
+    /// The place so many steps behind the oldest.
+    fn place(&self, step: usize) -> usize {
+        let place = self.oldest + step;
+        match place.checked_sub(self.ring.len()) {
+            Some(wrapped) => wrapped,
+            None => place,
+        }
+    }
+
+    fn bucket(&self, group: u64) -> usize {
+        let hash = group.wrapping_mul(GOLDEN) >> 32;
         ((hash * self.buckets.len() as u64) >> 32) as usize
     }
 
-    /// Where in the ring the blocks of a group are. There is room for all of them behind it
-    /// afterwards, so that the places stay what they are.
-    fn look_up(&mut self, group: Interval) -> [u32; GROUP] {
-        if self.taken + GROUP > self.ring.len() {
-            self.clear_gaps();
-        }
-        let mut places = [NONE; GROUP];
-        let number = group.first >> GROUP_BITS;
-        let mut place = self.buckets[self.bucket(group.first)] as usize;
+    /// The marks of those that are held.
+    fn find(&mut self, part: Part) -> u64 {
+        self.walk(part, |_, _| ())
+    }
+
+    /// The marks of those that were held: now they are not, and still count in the length.
+    fn take(&mut self, part: Part) -> u64 {
+        self.walk(part, |held, marks| *held &= !marks)
+    }
+
+    fn walk(&mut self, part: Part, mut on_found: impl FnMut(&mut u64, u64)) -> u64 {
+        let mut found = 0;
+        let mut place = self.buckets[self.bucket(part.group)] as usize;
         // How far behind the oldest a place may be: less and less.
         let mut within = self.taken;
-        loop {
+        while found != part.marks {
             let behind = match place.checked_sub(self.oldest) {
                 Some(behind) => behind,
                 None => place + self.ring.len() - self.oldest,
             };
             if behind >= within {
-                return places;
+                break;
             }
-            let held = self.ring[place];
-            if held >> GROUP_BITS == number {
-                places[held as usize % GROUP] = place as u32;
+            let held = &mut self.ring[place];
+            if *held >> GROUP == part.group {
+                let marks = *held & part.marks;
+                found |= marks;
+                on_found(held, marks);
             }
             within = behind;
             place = self.older[place] as usize;
         }
+        found
     }
 
-    /// Puts a number at the end of the ring.
-    fn append(&mut self, block: u64) {
-        debug_assert!(self.taken < self.ring.len(), "no room");
-        let mut place = self.oldest + self.taken;
-        if place >= self.ring.len() {
-            place -= self.ring.len();
+    /// Puts blocks of a group, which are not held, at the end of the ring.
+    fn append(&mut self, part: Part) {
+        if self.taken == self.ring.len() {
+            self.clear_gaps();
         }
+        let place = self.place(self.taken);
         self.taken += 1;
-        self.put(place, block);
+        self.put(place, part.word());
     }
 
-    fn put(&mut self, place: usize, block: u64) {
-        let bucket = self.bucket(block);
-        self.ring[place] = block;
+    fn put(&mut self, place: usize, word: u64) {
+        let bucket = self.bucket(word >> GROUP);
+        self.ring[place] = word;
         self.older[place] = self.buckets[bucket];
         self.buckets[bucket] = place as u32;
     }
 
-    /// Moves the numbers together, in their order, so that the gaps are at the end. All buckets are
-    /// filled anew: that is less work than to look for each number in its own.
+    /// Moves what is no gap together, in its order, so that the gaps are at the end: at least one, for
+    /// there are more places than numbers. All buckets are filled anew: that is less work than to look
+    /// for each place in its own.
     fn clear_gaps(&mut self) {
         self.buckets.fill(NONE);
         let (mut from, mut to) = (self.oldest, self.oldest);
@@ -267,9 +303,9 @@ impl Queue {
         let length = self.ring.len();
         let next = |at: usize| if at + 1 == length { 0 } else { at + 1 };
         for _ in 0..self.taken {
-            let block = std::mem::replace(&mut self.ring[from], GAP);
-            if block != GAP {
-                self.put(to, block);
+            let word = std::mem::take(&mut self.ring[from]);
+            if word & MARKS != 0 {
+                self.put(to, word);
                 to = next(to);
                 kept += 1;
             }
@@ -279,17 +315,47 @@ impl Queue {
     }
 }
 
-/// The blocks, group by group.
-fn groups(blocks: Interval) -> impl Iterator<Item = Interval> {
-    let mut rest = blocks;
+/// Some of a group.
+#[derive(Clone, Copy, Debug)]
+struct Part {
+    group: u64,
+    marks: u64,
+}
+
+impl Part {
+    /// How many blocks.
+    fn count(self) -> usize {
+        counted(self.marks)
+    }
+
+    /// As it stands in the ring.
+    fn word(self) -> u64 {
+        self.group << GROUP | self.marks
+    }
+}
+
+/// How many marks there are: without an instruction of its own, which not every processor has, counting
+/// bits takes fifteen.
+fn counted(marks: u64) -> usize {
+    /// The count for each of the sixteen, in four bits.
+    const COUNTS: u64 = 0x4332_3221_3221_2110;
+    (COUNTS >> (4 * marks) & 0b111) as usize
+}
+
+/// The blocks that exist, group by group.
+fn parts(blocks: Interval) -> impl Iterator<Item = Part> {
+    let last = blocks.last.min(MAX_BLOCK);
+    let mut first = blocks.first;
     std::iter::from_fn(move || {
-        if rest.is_empty() {
+        if first > last {
             return None;
         }
-        let last = rest.last.min(rest.first | (GROUP as u64 - 1));
-        let group = Interval::new(rest.first, last);
-        rest.first = last + 1;
-        Some(group)
+        let group = first >> GROUP_BITS;
+        let end = last.min(first | (GROUP - 1));
+        let (from, to) = (first % GROUP, end % GROUP);
+        first = end + 1;
+        let marks = (MARKS >> (GROUP - 1 - to)) & (MARKS << from);
+        Some(Part { group, marks })
     })
 }
 
@@ -297,15 +363,18 @@ fn groups(blocks: Interval) -> impl Iterator<Item = Interval> {
 mod tests {
     use proptest::prelude::*;
 
-    use super::{Keep, OnHit, Queue};
+    use super::{GROUP, Keep, OnHit, Queue};
     use crate::interval::Interval;
     use crate::residency::MAX_BLOCK;
 
     /// The numbers, oldest first.
     fn held(queue: &Queue) -> Vec<u64> {
-        let places = (0..queue.taken).map(|step| (queue.oldest + step) % queue.ring.len());
-        let numbers = places.map(|place| queue.ring[place]);
-        numbers.filter(|&number| number != super::GAP).collect()
+        let words = (0..queue.taken).map(|step| queue.ring[queue.place(step)]);
+        let numbers = words.flat_map(|word| {
+            let held = (0..GROUP).filter(move |at| word & (1 << at) != 0);
+            held.map(move |at| (word >> GROUP) * GROUP + at)
+        });
+        numbers.collect()
     }
 
     #[derive(Clone, Debug)]

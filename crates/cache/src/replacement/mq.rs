@@ -157,12 +157,22 @@ impl Mq {
         self.queues[queue].push_newest(residency, frame);
     }
 
-    /// The oldest of a queue goes to the one below.
+    /// The oldest of a queue, which is not the lowest one, goes to the one below.
     fn bring_down(&mut self, residency: &mut Residency, queue: usize) {
-        if let Some(oldest) = self.queues[queue].pop_oldest(residency) {
-            let next = self.queues[queue].oldest(residency);
-            self.expiries[queue] = next.map_or(NEVER, |frame| self.uses[frame.index()].expires);
-            self.put(residency, oldest, queue - 1);
+        let expires = self.now + self.life;
+        let [.., below, from] = &mut self.queues[..=queue] else {
+            return;
+        };
+        let Some(oldest) = from.hand_oldest(residency, below) else {
+            return;
+        };
+        residency.set_marks(oldest, queue as u8 - 1);
+        self.uses[oldest.index()].expires = expires;
+        let next = from.oldest(residency);
+        let is_alone = below.len() == 1;
+        self.expiries[queue] = next.map_or(NEVER, |frame| self.uses[frame.index()].expires);
+        if is_alone && queue > 1 {
+            self.expiries[queue - 1] = expires;
         }
     }
 

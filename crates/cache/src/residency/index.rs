@@ -53,20 +53,36 @@ impl Index {
         self.slots[self.home(hash(block))] as u32
     }
 
-    /// The block's entry; `is_block` says whether an entry is of the block.
+    /// The block's entry; `is_block` says whether an entry is of the block. Most often it is in the first
+    /// slot, or that is empty.
+    #[inline]
     pub(super) fn find(&self, block: u64, is_block: impl Fn(u32) -> bool) -> Option<u32> {
         let hash = hash(block);
+        let home = self.home(hash);
+        let found = self.slots[home];
+        if (found >> 32) as u32 == hash && found != 0 && is_block(found as u32) {
+            return Some(found as u32);
+        }
+        match found {
+            0 => None,
+            _ => self.find_behind(home, hash, is_block),
+        }
+    }
+
+    /// The entry in the slots behind the home.
+    #[cold]
+    fn find_behind(&self, home: usize, hash: u32, is_block: impl Fn(u32) -> bool) -> Option<u32> {
         let mask = self.slots.len() - 1;
-        let mut at = self.home(hash);
+        let mut at = home;
         loop {
-            let found = self.slots[at & mask];
+            at = (at + 1) & mask;
+            let found = self.slots[at];
             if found == 0 {
                 return None;
             }
             if (found >> 32) as u32 == hash && is_block(found as u32) {
                 return Some(found as u32);
             }
-            at += 1;
         }
     }
 

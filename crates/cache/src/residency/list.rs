@@ -115,6 +115,23 @@ impl List {
         Some(oldest)
     }
 
+    /// Moves the oldest entry to the newest end of another list.
+    pub fn hand_oldest(&mut self, residency: &mut Residency, to: &mut Self) -> Option<FrameId> {
+        let oldest = self.oldest(residency)?.0;
+        let entries = &mut *residency.entries;
+        let next = entries[oldest as usize].newer;
+        entries[self.head as usize].newer = next;
+        entries[next as usize].older = self.head;
+        let newest = std::mem::replace(&mut entries[to.head as usize].older, oldest);
+        entries[newest as usize].newer = oldest;
+        let entry = &mut entries[oldest as usize];
+        entry.newer = to.head;
+        entry.older = newest;
+        self.len -= 1;
+        to.len += 1;
+        Some(FrameId(oldest))
+    }
+
     /// Moves an entry of the list to the newest end.
     pub fn move_to_newest(self, residency: &mut Residency, frame: FrameId) {
         let newest = residency.entries[self.head as usize].older;

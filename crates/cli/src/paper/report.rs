@@ -65,6 +65,7 @@ fn theirs(claim: &Claim) -> Value {
                 Theirs::Exact(value)
                 | Theirs::AtLeast(value)
                 | Theirs::AtMost(value)
+                | Theirs::Within(value, _)
                 | Theirs::Lower(value)
                 | Theirs::Higher(value),
                 name,

@@ -6,7 +6,7 @@ use scheduler::background::{Account, Means, Order, Progress, TaskId, TaskRefused
 use scheduler::freeblock::{Gap, Kind, Losses, Wanted};
 
 use super::Engine;
-use crate::background::{Background, Decision, Gaps, Rules, counted};
+use crate::background::{Background, Before, Decision, Gaps, Rules, counted};
 use crate::forecast::{Course, Head, Route};
 use crate::sent::{Planned, Purpose, Read, Sent, Step, Without};
 
@@ -252,8 +252,14 @@ impl Engine {
             begins: course.start + course.pass.seek + latency,
         };
         let last = self.at_drive.back().map(|sent| (sent.id, head.free));
+        let waiting = self.waiting_beside(piece, &gap, &course);
         let mut background = self.background.take()?;
-        let decision = background.decide(&self.belief, now, &gap, latency, |extent| {
+        let before = Before {
+            gap: &gap,
+            latency,
+            waiting: waiting.as_ref(),
+        };
+        let decision = background.decide(&self.belief, now, &before, |extent| {
             self.is_being_written(extent)
         });
         let luck = background.conservatism().expected_luck(&gap, latency);

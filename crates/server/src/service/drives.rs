@@ -29,10 +29,14 @@ use crate::station::Station;
 use crate::status;
 
 mod behind;
+mod caching;
 mod device;
+mod exports;
+mod promise;
 mod recording;
 mod sizes;
 
+use exports::exports;
 use sizes::volumes;
 
 /// A drive in service.
@@ -45,6 +49,8 @@ pub(super) struct Drive {
     /// By how much background tasks may lengthen the foreground at present.
     impact_ppm: AtomicU32,
     keeps_to_budget: bool,
+    /// Why it promises nothing to streams, if it does not.
+    no_streams: Option<&'static str>,
     bytes: u64,
     block_bytes: u32,
     is_rotational: bool,
@@ -83,7 +89,8 @@ impl Drive {
         let is_rotational = parts.is_rotational;
         let model = parts.belief.as_ref().map(|belief| belief.model.clone());
         let keeps_to_budget = parts.belief.is_some() && config.policy.depth() == Depth::JustInTime;
-        let station = station(config, limits, parts, exports)?;
+        let caches = caching::caches(&volumes);
+        let station = station(config, limits, parts, exports, caches)?;
         let places = config.exports.iter().cloned().zip(0..).collect();
         Ok(Drive {
             name: config.name.clone(),
@@ -93,6 +100,14 @@ impl Drive {
             policy: config.policy.name(),
             impact_ppm: AtomicU32::new(config.impact_ppm),
             keeps_to_budget,
+            no_streams: match (&config.streams, keeps_to_budget) {
+                (Some(_), true) => None,
+                (_, false) => Some(
+                    "its head times are not known: expected a belief, such as the profile that \
+                     `headtime profile` finds, and a policy such as sptf-sw60",
+                ),
+                (None, true) => Some("expected a table [drive.streams] in its configuration"),
+            },
             bytes,
             block_bytes,
             is_rotational,
@@ -106,6 +121,11 @@ impl Drive {
 
     pub(super) fn name(&self) -> &str {
         &self.name
+    }
+
+    /// Why it promises nothing to streams, if it does not.
+    pub(super) fn no_streams(&self) -> Option<&'static str> {
+        self.no_streams
     }
 
     pub(super) fn mailbox(&self) -> &Mailbox {
@@ -261,7 +281,8 @@ impl Drive {
     }
 
     /// The loop's picture, with what the configuration says.
-    pub(super) fn described(&self, picture: status::Drive) -> status::Drive {
+    pub(super) fn described(&self, mut picture: status::Drive) -> status::Drive {
+        caching::name(&mut picture.caches, &self.all_volumes());
         status::Drive {
             name: self.name.clone(),
             back_end: self.kind.to_owned(),
@@ -291,6 +312,7 @@ fn station(
     limits: &config::Limits,
     parts: Parts,
     exports: Vec<Export>,
+    caches: caching::Caches,
 ) -> Result<Station, String> {
     let policy = config.policy;
     let is_known = parts.belief.is_some();
@@ -329,6 +351,10 @@ fn station(
         true => Tasks::By(rules),
         false => Tasks::None,
     };
+    let block_bytes = parts.block_bytes;
+    let streams = config.streams.as_ref().filter(|_| is_followed);
+    let promise = streams.map(|streams| promise::promise(streams, parts.scale, block_bytes));
+    let settings = streams.map(|streams| promise::settings(streams, block_bytes));
     let preemption = config.preemption.filter(|_| is_followed);
     let preemption = preemption.map(|rules| rules.rules(&belief));
     let layout = (parts.blocks, parts.block_bytes);
@@ -343,8 +369,14 @@ fn station(
         if let Some(rules) = preemption {
             engine = engine.with_preemption(rules);
         }
+        if let Some(promise) = promise {
+            let promised = engine.with_guarantees(promise);
+            engine = promised.map_err(io::Error::other)?;
+        }
         let (clock, back_end) = (Clock::start(scale), make()?);
         let event_loop = EventLoop::new(clock, engine, back_end, exports, mailbox, bounds)?;
+        let event_loop = event_loop.with_streams(settings.unwrap_or_default());
+        let event_loop = event_loop.with_caches(&caches)?;
         Ok(match recorder {
             Some(recorder) => event_loop.captured(recorder),
             None => event_loop,
@@ -471,21 +503,6 @@ fn profile(model: &DriveModel) -> Result<Profile, String> {
             Profile::parse(&text, &name).map_err(|error| error.to_string())
         }
     }
-}
-
-fn exports(config: &config::Drive, volumes: &[(config::Volume, u64)]) -> Vec<Export> {
-    let each = config.exports.iter();
-    each.filter_map(|export| {
-        let mut volumes = volumes.iter();
-        let (volume, length) = volumes.find(|(volume, _)| volume.name == export.volume)?;
-        Some(Export {
-            name: export.name.clone(),
-            offset: volume.offset,
-            length: *length,
-            class: export.class.of_requests(),
-        })
-    })
-    .collect()
 }
 
 /// What clients' kernels and file systems read and write at once.

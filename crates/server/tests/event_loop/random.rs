@@ -10,10 +10,11 @@ use crate::client::{Client, End};
 use crate::hostile::{self, Hostile};
 use crate::model::{Change, Model, Stamp, contents, stamp_of};
 use crate::station::{self, BLOCK, LONGEST, Medium, Served};
+use crate::streams::{self, Streams};
 
 /// What happens next.
 #[derive(Clone, Debug)]
-enum Step {
+pub enum Step {
     Open(Style),
     /// The client submits; it does not wait.
     Submit {
@@ -26,10 +27,16 @@ enum Step {
     Take(usize),
     Leave(usize, Leaving),
     Hostile(Hostile),
+    Stream(streams::Step),
+    /// The client writes the next page of a recording.
+    Record {
+        who: usize,
+        stream: usize,
+    },
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Leaving {
+pub enum Leaving {
     /// It says so, and takes the replies.
     Politely,
     /// It closes its half, and takes the replies.
@@ -41,14 +48,27 @@ enum Leaving {
 }
 
 /// Blocks of the device: few, so that operations overlap, and enough for the longest.
-const BLOCKS: u64 = 4096;
+pub const BLOCKS: u64 = 4096;
 
 /// Blocks of what one client may wait for: a quarter of the loop's memory, so that none has to wait
 /// for another that takes no replies.
 const MOST_HELD: u64 = station::MEMORY as u64 / BLOCK / 4;
 
-fn steps() -> impl Strategy<Value = Vec<Step>> {
+pub fn steps() -> impl Strategy<Value = Vec<Step>> {
     prop::collection::vec(step(), 1..150)
+}
+
+/// The same beside streams, and reads are what most do.
+fn steps_beside_streams() -> impl Strategy<Value = Vec<Step>> {
+    let step = prop_oneof![
+        10 => step(),
+        4 => (0..4usize, place()).prop_map(|(who, (first, count))| Step::Submit {
+            who, what: Asked::Of(Ask::Read), first, count: count.min(16)
+        }),
+        4 => (0..4usize, 0..4usize).prop_map(|(who, stream)| Step::Record { who, stream }),
+        4 => streams::step().prop_map(Step::Stream),
+    ];
+    prop::collection::vec(step, 1..200)
 }
 
 fn step() -> impl Strategy<Value = Step> {
@@ -126,6 +146,7 @@ struct World {
     served: Served,
     model: Model,
     callers: Vec<Caller>,
+    streams: Streams,
 }
 
 impl World {
@@ -148,6 +169,17 @@ impl World {
             Step::Open(style) if self.callers.len() < 4 => self.open(style),
             Step::Open(_) => (),
             Step::Hostile(hostile) => hostile::meet(&self.served, hostile),
+            Step::Stream(step) => self.streams.meet(&self.served, &step),
+            Step::Record { who, stream } => {
+                let who = who % self.callers.len();
+                if let Some((first, count)) = self.streams.next_page(stream) {
+                    while self.callers[who].holds() + count > MOST_HELD {
+                        self.take(who);
+                    }
+                    let durability = Durability::Volatile;
+                    self.submit(who, Asked::Of(Ask::Write { durability }), first, count);
+                }
+            }
             Step::Submit {
                 who,
                 what,
@@ -229,12 +261,13 @@ impl World {
         }
     }
 
-    fn take(&mut self, who: usize) {
+    fn take(&mut self, who: usize) -> End {
         let caller = &mut self.callers[who];
         let end = caller.client.end().expect("the server answers");
         let place = caller.waits.iter().position(|w| w.cookie == end.cookie);
         let wait = caller.waits.swap_remove(place.expect("it was asked"));
         self.ended(&wait, &end);
+        end
     }
 
     fn ended(&mut self, wait: &Wait, end: &End) {
@@ -322,15 +355,19 @@ impl World {
         while let Some(who) = self.callers.len().checked_sub(1) {
             self.leave(who, Leaving::ByHalf);
         }
+        self.streams.end(&self.served);
         self.open(Style::Extended);
         let most = u64::from(LONGEST) / BLOCK;
+        let mut last = Vec::new();
         for first in (0..self.model.blocks()).step_by(most as usize) {
             self.submit(0, Asked::Of(Ask::Read), first, most);
-            self.take(0);
+            let end = self.take(0);
+            last.extend(end.bytes);
         }
         self.leave(0, Leaving::Politely);
         self.served.assert_nothing_is_held();
-        self.served.stop();
+        let folder = self.served.stop();
+        self.medium.assert_holds(&folder, &last);
     }
 }
 
@@ -360,11 +397,17 @@ fn assert_states(wait: &Wait, end: &End) {
 }
 
 fn play(medium: Medium, steps: Vec<Step>) {
+    play_on(Served::plain(medium, BLOCKS * BLOCK), medium, steps);
+}
+
+/// The steps with so many blocks of a medium, however they are served.
+pub fn play_on(served: Served, medium: Medium, steps: Vec<Step>) {
     let mut world = World {
         medium,
-        served: Served::plain(medium, BLOCKS * BLOCK),
+        served,
         model: Model::new(BLOCKS),
         callers: Vec::new(),
+        streams: Streams::default(),
     };
     world.open(Style::Structured);
     for step in steps {
@@ -389,6 +432,14 @@ proptest! {
     #[test]
     fn an_emulated_drive_holds_what_some_order_of_the_operations_gives(steps in steps()) {
         play(Medium::Emulated, steps);
+    }
+
+    /// Whatever is in the memory of streams that play and record.
+    #[test]
+    fn a_drive_with_streams_holds_what_some_order_of_the_operations_gives(
+        steps in steps_beside_streams()
+    ) {
+        play(Medium::Promising, steps);
     }
 
     /// A block of these has several of the model's: most operations change parts of some.

@@ -7,8 +7,8 @@
 //! A job is served by one node and asked for by another; jobs of the node that asked for it wait for it.
 //! Both are kept in slabs: nothing is allocated once as many were under way as ever will be.
 
-use cache::Interval;
 use cache::coordinator::{Asked, Plan};
+use cache::{FrameId, Interval};
 
 /// Names a job while it is under way.
 pub(super) type JobId = u32;
@@ -27,8 +27,8 @@ pub(super) struct Job {
     pub(super) ahead: Interval,
     /// Whether somebody waits for the first block of `ahead`.
     pub(super) is_ahead_awaited: bool,
-    /// Whether the asker's cache has a frame for each of its blocks.
-    pub(super) keeps_all: bool,
+    /// The first of the frames of the asker's cache into which blocks come; the others follow there.
+    pub(super) frames: Option<FrameId>,
     /// When it was asked.
     pub(super) at: u64,
     /// How it is served.
@@ -80,7 +80,7 @@ impl Jobs {
             asker,
             ahead: Interval::EMPTY,
             is_ahead_awaited: false,
-            keeps_all: false,
+            frames: None,
             at,
             plan: Plan::default(),
             pending: 0,

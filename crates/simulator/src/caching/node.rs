@@ -20,18 +20,29 @@ pub(super) struct Node {
     prefetcher: Box<dyn Prefetcher>,
     coordinator: Option<Box<dyn Coordinator>>,
     manners: Manners,
-    /// Which job brings the block of a frame that is in flight.
-    brought_by: Vec<JobId>,
+    /// What is known of a frame that is in flight, by its number.
+    comings: Vec<Coming>,
     /// Which node is asked for what is missing; [`NONE`] is the disk.
     below: u32,
     pub(super) link: Link,
     pub(super) counts: LevelReport,
 }
 
+/// A frame that is in flight.
+#[derive(Clone, Copy, Debug)]
+struct Coming {
+    /// Which job brings its block.
+    job: JobId,
+    /// The next frame of the same job.
+    next: Option<FrameId>,
+}
+
 /// What is kept from request to request, so that none allocates.
 #[derive(Debug, Default)]
 pub(super) struct Scratch {
     advice: Advice,
+    /// The frame of each block that is looked at, if it has one.
+    frames: Vec<Option<FrameId>>,
     /// Absent runs of what was asked for.
     missing: Vec<Interval>,
     /// Jobs that were made and are to be served by the level below.
@@ -64,7 +75,13 @@ impl Node {
             source,
         })?;
         Ok(Node {
-            brought_by: vec![NONE; cache.residency().frame_ids()],
+            comings: vec![
+                Coming {
+                    job: NONE,
+                    next: None
+                };
+                cache.residency().frame_ids()
+            ],
             cache,
             prefetcher,
             coordinator: None,
@@ -129,6 +146,7 @@ impl Node {
         jobs.get_mut(id).plan = plan;
         let Scratch {
             advice,
+            frames,
             missing,
             started,
         } = scratch;
@@ -148,12 +166,11 @@ impl Node {
         if native.is_empty() && !is_seen {
             return;
         }
-        missing.clear();
         let looked_at = match native.is_empty() {
             true => asked.blocks,
             false => native,
         };
-        let found = self.look_for(looked_at, missing);
+        let found = self.look_for(looked_at, frames, missing);
         if native.is_empty() {
             missing.clear();
         }
@@ -168,7 +185,14 @@ impl Node {
         let residency = self.cache.residency();
         self.prefetcher.on_request(&seen, residency, advice);
         self.note(&advice.notes);
-        self.touch(native, &advice.notes, missing, &mut serving);
+        self.touch(native, &advice.notes, frames, &mut serving);
+        if self.manners.readmore == ReadmoreAs::Prefetch {
+            // What was added is the prefetcher's affair.
+            missing.retain_mut(|run| {
+                run.last = run.last.min(asked.blocks.last);
+                !run.is_empty()
+            });
+        }
         self.fetch(&seen, advice, missing, &mut serving);
     }
 
@@ -176,14 +200,17 @@ impl Node {
     fn read_past(&mut self, direct: Interval, serving: &mut Serving) {
         let mut missing: Option<Interval> = None;
         for block in direct.blocks() {
-            let state = match self.manners.silent_hits {
-                SilentHits::Unseen => self.cache.demand_silently(block),
-                SilentHits::Touched => self.cache.demand(block, Pattern::Random),
-            };
-            self.count(state);
-            self.counts.silent += u64::from(state != State::Absent);
-            if state == State::InFlight {
-                self.await_block(block, serving);
+            let mut state = State::Absent;
+            if let Some(frame) = self.cache.residency().frame(block) {
+                state = match self.manners.silent_hits {
+                    SilentHits::Unseen => self.cache.demand_frame_silently(frame),
+                    SilentHits::Touched => self.cache.demand_frame(frame, Pattern::Random),
+                };
+                self.count(state);
+                self.counts.silent += 1;
+                if state == State::InFlight {
+                    self.await_block(block, frame, serving);
+                }
             }
             match (&mut missing, state) {
                 (None, State::Absent) => missing = Some(Interval::new(block, block)),
@@ -248,11 +275,20 @@ impl Node {
         }
     }
 
-    /// Collects the runs that are missing.
-    fn look_for(&self, native: Interval, missing: &mut Vec<Interval>) -> Found {
+    /// Looks each block up, and collects the runs that are missing.
+    fn look_for(
+        &self,
+        blocks: Interval,
+        frames: &mut Vec<Option<FrameId>>,
+        missing: &mut Vec<Interval>,
+    ) -> Found {
+        frames.clear();
+        missing.clear();
         let residency = self.cache.residency();
-        for block in native.blocks() {
-            if !residency.is_resident(block) {
+        for block in blocks.blocks() {
+            let frame = residency.frame(block);
+            frames.push(frame);
+            if frame.is_none() {
                 match missing.last_mut() {
                     Some(run) if run.last + 1 == block => run.last = block,
                     _ => missing.push(Interval::new(block, block)),
@@ -270,23 +306,14 @@ impl Node {
         &mut self,
         native: Interval,
         notes: &[Note],
-        missing: &mut Vec<Interval>,
+        frames: &[Option<FrameId>],
         serving: &mut Serving,
     ) {
         let last_asked = serving.asked.blocks.last;
-        if self.manners.readmore == ReadmoreAs::Prefetch {
-            // What was added is the prefetcher's affair.
-            missing.retain_mut(|run| {
-                run.last = run.last.min(last_asked);
-                !run.is_empty()
-            });
-        }
-        let mut holes = missing.iter().peekable();
-        for block in native.blocks() {
-            while holes.next_if(|hole| hole.last < block).is_some() {}
-            if holes.peek().is_some_and(|hole| hole.contains(block)) {
+        for (block, frame) in native.blocks().zip(frames) {
+            let Some(frame) = *frame else {
                 continue;
-            }
+            };
             let pattern = pattern(block, notes);
             if block > last_asked {
                 if self.manners.readmore == ReadmoreAs::Demand {
@@ -295,10 +322,10 @@ impl Node {
                 }
                 continue;
             }
-            let state = self.cache.demand(block, pattern);
+            let state = self.cache.demand_frame(frame, pattern);
             self.count(state);
             if state == State::InFlight {
-                self.await_block(block, serving);
+                self.await_block(block, frame, serving);
             }
         }
     }
@@ -312,11 +339,8 @@ impl Node {
     }
 
     /// The request waits for the job that brings the block.
-    fn await_block(&mut self, block: u64, serving: &mut Serving) {
-        let Some(frame) = self.cache.residency().frame(block) else {
-            return;
-        };
-        let bringing = self.brought_by[frame.index()];
+    fn await_block(&mut self, block: u64, frame: FrameId, serving: &mut Serving) {
+        let bringing = self.comings[frame.index()].job;
         let job = serving.jobs.get_mut(bringing);
         job.is_ahead_awaited |= job.ahead.first == block && !job.ahead.is_empty();
         serving.jobs.wait(serving.id, bringing);
@@ -325,16 +349,10 @@ impl Node {
     /// A job has brought its blocks.
     pub(super) fn receive(&mut self, id: JobId, jobs: &Jobs) {
         let job = jobs.get(id);
-        for block in job.asked.blocks.blocks() {
-            // A job that keeps nothing, or found no room, may meet a block that another one brings.
-            let residency = self.cache.residency();
-            let is_its_own = job.keeps_all
-                || residency
-                    .frame(block)
-                    .is_some_and(|frame| self.brought_by[frame.index()] == id);
-            if is_its_own {
-                self.cache.complete(block);
-            }
+        let mut next = job.frames;
+        while let Some(frame) = next {
+            self.cache.complete_frame(frame);
+            next = self.comings[frame.index()].next;
         }
         if !job.ahead.is_empty() {
             let waiting = match job.is_ahead_awaited {

@@ -100,6 +100,11 @@ impl Responses {
         self.count
     }
 
+    /// The sum of all, in nanoseconds, exact.
+    pub fn total_nanos(&self) -> u128 {
+        self.total
+    }
+
     /// The mean in milliseconds.
     pub fn mean_ms(&self) -> f64 {
         self.total as f64 / self.count.max(1) as f64 / 1e6

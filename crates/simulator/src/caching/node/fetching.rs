@@ -8,11 +8,11 @@
 
 use cache::coordinator::{self, Asked, Purpose};
 use cache::prefetch::{self, Advice, Mode, Note, Seen};
-use cache::{Evicted, Interval, Origin, Pattern, Residency};
+use cache::{Evicted, FrameId, Interval, Origin, Pattern, Residency};
 
-use super::{Node, Serving, pattern};
+use super::{Coming, Node, Serving, pattern};
 use crate::caching::disk::LARGEST;
-use crate::caching::jobs::{JobId, NONE};
+use crate::caching::jobs::NONE;
 
 /// A run of blocks that is read from below.
 #[derive(Clone, Copy, Debug)]
@@ -117,8 +117,8 @@ impl Node {
         let node = serving.jobs.get(serving.id).server;
         let child = serving.jobs.add(asked, self.below, node, serving.now);
         let mut end = Some(run.blocks.last);
-        let mut keeps_all = run.keeping == Keeping::Kept;
-        if keeps_all {
+        let mut frames = None;
+        if run.keeping == Keeping::Kept {
             for block in run.blocks.blocks() {
                 let is_ahead = block >= run.ahead;
                 let origin = match (is_ahead, block > serving.asked.blocks.last) {
@@ -126,9 +126,13 @@ impl Node {
                     (false, true) => Origin::Readmore,
                     (false, false) => Origin::Demand,
                 };
-                let is_kept = self.admit(block, origin, pattern(block, notes), child);
-                keeps_all &= is_kept;
-                if !is_kept && origin != Origin::Demand {
+                if let Some(frame) = self.admit(block, origin, pattern(block, notes)) {
+                    self.comings[frame.index()] = Coming {
+                        job: child,
+                        next: frames,
+                    };
+                    frames = Some(frame);
+                } else if origin != Origin::Demand {
                     // Nobody waits for it, and there is no room: it is not read.
                     end = block.checked_sub(1);
                     break;
@@ -141,7 +145,7 @@ impl Node {
         };
         let job = serving.jobs.get_mut(child);
         job.asked.blocks.last = end;
-        job.keeps_all = keeps_all;
+        job.frames = frames;
         if run.ahead <= end {
             job.ahead = Interval::new(run.ahead.max(run.blocks.first), end);
         }
@@ -151,25 +155,23 @@ impl Node {
         serving.started.push(child);
     }
 
-    fn admit(&mut self, block: u64, origin: Origin, pattern: Pattern, child: JobId) -> bool {
+    /// Gives the block a frame, if there is one.
+    fn admit(&mut self, block: u64, origin: Origin, pattern: Pattern) -> Option<FrameId> {
         let prefetcher = &mut self.prefetcher;
         let ask = |residency: &Residency, frame| prefetcher.on_evict(residency.block(frame));
-        let Ok(evicted) = self.cache.admit(block, origin, pattern, ask) else {
+        let Ok(admitted) = self.cache.admit_frame(block, origin, pattern, ask) else {
             self.counts.refused += 1;
-            return false;
+            return None;
         };
         match origin {
             Origin::Demand => (),
             Origin::Prefetch => self.counts.prefetched += 1,
             Origin::Readmore => self.counts.readmore += 1,
         }
-        if let Some(evicted) = evicted {
+        if let Some(evicted) = admitted.evicted {
             self.count_evicted(&evicted);
         }
-        if let Some(frame) = self.cache.residency().frame(block) {
-            self.brought_by[frame.index()] = child;
-        }
-        true
+        Some(admitted.frame)
     }
 
     fn count_evicted(&mut self, evicted: &Evicted) {
