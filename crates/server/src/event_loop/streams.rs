@@ -513,10 +513,13 @@ impl EventLoop {
         }
     }
 
-    /// Does what the engine says of streams; before it gives another command.
-    pub(super) fn hear_streams(&mut self) {
+    /// Does what the engine says of streams, before it gives another command; whether it says
+    /// anything.
+    pub(super) fn hear_streams(&mut self) -> bool {
+        let mut is_any = false;
         self.keep_written();
         while let Some(event) = self.engine.poll_stream() {
+            is_any = true;
             match event {
                 StreamEvent::Moved { .. } => (),
                 StreamEvent::Answer(Answer::Access {
@@ -529,6 +532,7 @@ impl EventLoop {
                 }
             }
         }
+        is_any
     }
 
     fn notice(&mut self, id: StreamId, notice: Notice) {

@@ -41,6 +41,10 @@ pub struct Layout {
     pages: u64,
 }
 
+/// How many times as slow as the drive it is: rounds of a second of the drive's take this machine some
+/// milliseconds, so that there is time for others, too.
+pub const SCALE: f64 = 0.01;
+
 /// Blocks of a page.
 const PAGE: u64 = 4096 / BLOCK;
 
@@ -148,7 +152,8 @@ impl Streams {
         let number = self.named;
         let attach = Attach {
             mode,
-            rate: 20_000_000,
+            // 20 kB in a second of the drive's.
+            rate: 2_000_000,
             buffer: 4096,
             memory: Some(memory * BLOCK + 4 * 4096),
             places: layout.places(),
