@@ -192,7 +192,7 @@ impl EventLoop {
         let mut pieces = Vec::with_capacity(places.pieces.len());
         for &wire::Piece(offset, start, length) in &places.pieces {
             let end = start.checked_add(length);
-            if !end.is_some_and(|end| end <= export.length) {
+            if end.is_none_or(|end| end > export.length) {
                 return Err(format!(
                     "{length} bytes at {start}: expected places within the {} bytes of export {}",
                     export.length, export.name

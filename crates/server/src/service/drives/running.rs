@@ -41,12 +41,7 @@ pub(super) fn station(
         ranges: Ranges::Two,
         ..Rules::default()
     };
-    let bounds = Bounds {
-        memory: usize::try_from(limits.buffer_bytes).unwrap_or(usize::MAX),
-        connections: limits.connections as usize,
-        requests: limits.requests_per_connection as usize,
-        longest: limits.request_bytes as usize,
-    };
+    let bounds = bounds(limits);
     let mut limits = Limits::suited_to(policy, &belief);
     if !is_known {
         // Nobody predicts anything: the kernel or the memory may have as much as it takes.
@@ -90,6 +85,15 @@ pub(super) fn station(
         })
     })
     .map_err(|error| error.to_string())
+}
+
+fn bounds(limits: &config::Limits) -> Bounds {
+    Bounds {
+        memory: usize::try_from(limits.buffer_bytes).unwrap_or(usize::MAX),
+        connections: limits.connections as usize,
+        requests: limits.requests_per_connection as usize,
+        longest: limits.request_bytes as usize,
+    }
 }
 
 /// Commands at a back end of which nothing is known: what Linux gives a disk with a deep queue. A
