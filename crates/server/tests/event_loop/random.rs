@@ -6,15 +6,15 @@ use block::Durability;
 use proptest::prelude::*;
 use server::nbd::request::{Asked, Wanted};
 use server::nbd::{HOLE, Style};
-use server::operation::{Ask, Failed, Pace, Space};
+use server::operation::{Ask, Failed, Pace};
 
 use steps::{BLOCKS, Leaving, Step, steps, steps_beside_streams};
 
 use crate::client::{Client, End};
-use crate::hostile::{self, Hostile};
+use crate::hostile;
 use crate::model::{Change, Model, Stamp, contents, stamp_of};
 use crate::station::{self, BLOCK, LONGEST, Medium, Served};
-use crate::streams::{self, Streams};
+use crate::streams::Streams;
 
 /// Blocks of what one client may wait for: a quarter of the loop's memory, so that none has to wait
 /// for another that takes no replies.

@@ -43,7 +43,7 @@ pub struct Layout {
 
 /// How many times as slow as the drive it is: rounds of a second of the drive's take this machine some
 /// milliseconds, so that there is time for others, too.
-pub const SCALE: f64 = 0.01;
+pub const SCALE: f64 = 0.05;
 
 /// Blocks of a page.
 const PAGE: u64 = 4096 / BLOCK;
@@ -153,7 +153,7 @@ impl Streams {
         let attach = Attach {
             mode,
             // 20 kB in a second of the drive's.
-            rate: 2_000_000,
+            rate: 400_000,
             buffer: 4096,
             memory: Some(memory * BLOCK + 4 * 4096),
             places: layout.places(),
