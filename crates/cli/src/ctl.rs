@@ -241,21 +241,25 @@ fn describe_drive(drive: &status::Drive) -> String {
         "  errors       {} reads, {} writes, {} flushes\n",
         errors.reads_total, errors.writes_total, errors.flushes_total
     );
-    let streams = drive.streams;
-    if streams.granted_total > 0 {
-        text += &format!(
-            "  streams      {} now, {} granted, {} refused, {} late, {} lapsed\n",
-            streams.now,
-            streams.granted_total,
-            streams.refused_total,
-            streams.late_total,
-            streams.lapsed_total
-        );
-    }
+    text += &describe_streams(&drive.streams);
     for task in &drive.tasks {
         text += &format!("  {}\n", describe_task(task));
     }
     text
+}
+
+fn describe_streams(streams: &status::Streams) -> String {
+    if streams.granted_total + streams.refused_total == 0 {
+        return String::new();
+    }
+    format!(
+        "  streams      {} now, {} granted, {} refused, {} late, {} lapsed\n",
+        streams.now,
+        streams.granted_total,
+        streams.refused_total,
+        streams.late_total,
+        streams.lapsed_total
+    )
 }
 
 fn describe_task(task: &status::Task) -> String {

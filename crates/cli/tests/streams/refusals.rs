@@ -154,9 +154,9 @@ fn users_and_names_have_what_their_rules_say() {
 fn a_drive_that_promises_nothing_says_what_it_needs() {
     for (drive, tables, part) in [
         (
-            "policy = \"c-look\"\nbelief = \"nothing\"",
+            "policy = \"drive\"\nbelief = \"emulated\"",
             "",
-            "expected a belief",
+            "a policy such as sptf-sw60",
         ),
         (PROMISING, "", "[drive.streams]"),
     ] {

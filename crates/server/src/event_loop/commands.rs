@@ -35,7 +35,8 @@ impl EventLoop {
                     .start(self.now, &command, &memory[..count], &mut self.ring);
             }
         }
-        is_any
+        // A round that has just begun may have answered somebody.
+        is_any | self.hear_streams()
     }
 
     /// Where the blocks of a command go: those of its request to the request's buffer, those

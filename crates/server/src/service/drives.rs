@@ -6,9 +6,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use drive::firmware::Bus;
 use drive::{Imperfections, Profile, VirtualDrive, catalog};
-use engine::explanation::Known;
-use engine::{Engine, Limits, Rules};
-use scheduler::freeblock::{Caution, Ranges, SameTrack};
 use scheduler::policy::Depth;
 
 use super::is_read_only;
@@ -16,11 +13,9 @@ use crate::back_end::BackEnd;
 use crate::back_end::emulated::Emulated;
 use crate::back_end::file::{Caching, Image};
 use crate::back_end::memory::Ram;
-use crate::capture::Tasks;
-use crate::clock::{Clock, TimeScale};
+use crate::clock::TimeScale;
 use crate::config::{self, Belief, DriveModel};
-use crate::event_loop::{Bounds, EventLoop, Export};
-use crate::featureless;
+use crate::event_loop::Export;
 use crate::front_end::{fuse, ublk};
 use crate::mailbox::Mailbox;
 use crate::nbd::Context;
@@ -34,9 +29,11 @@ mod device;
 mod exports;
 mod promise;
 mod recording;
+mod running;
 mod sizes;
 
 use exports::exports;
+use running::station;
 use sizes::volumes;
 
 /// A drive in service.
@@ -307,84 +304,6 @@ impl Drive {
     }
 }
 
-fn station(
-    config: &config::Drive,
-    limits: &config::Limits,
-    parts: Parts,
-    exports: Vec<Export>,
-    caches: caching::Caches,
-) -> Result<Station, String> {
-    let policy = config.policy;
-    let is_known = parts.belief.is_some();
-    let belief = match parts.belief {
-        Some(belief) => belief,
-        None => Arc::new(
-            featureless::profile(&config.name, parts.blocks, parts.block_bytes)
-                .map_err(|error| error.to_string())?,
-        ),
-    };
-    let rules = Rules {
-        caution: Caution::Learned {
-            impact_ppm: config.impact_ppm,
-        },
-        same_track: SameTrack::Allowed,
-        ranges: Ranges::Two,
-        ..Rules::default()
-    };
-    let bounds = Bounds {
-        memory: usize::try_from(limits.buffer_bytes).unwrap_or(usize::MAX),
-        connections: limits.connections as usize,
-        requests: limits.requests_per_connection as usize,
-        longest: limits.request_bytes as usize,
-    };
-    let mut limits = Limits::suited_to(policy, &belief);
-    if !is_known {
-        // Nobody predicts anything: the kernel or the memory may have as much as it takes.
-        limits.commands_at_drive = limits.commands_at_drive.max(UNKNOWN_DEPTH);
-    }
-    let known = match is_known {
-        true => Known::Profile,
-        false => Known::Nothing,
-    };
-    let is_followed = is_known && policy.depth() == Depth::JustInTime;
-    let tasks = match is_followed {
-        true => Tasks::By(rules),
-        false => Tasks::None,
-    };
-    let block_bytes = parts.block_bytes;
-    let streams = config.streams.as_ref().filter(|_| is_followed);
-    let promise = streams.map(|streams| promise::promise(streams, parts.scale, block_bytes));
-    let settings = streams.map(|streams| promise::settings(streams, block_bytes));
-    let preemption = config.preemption.filter(|_| is_followed);
-    let preemption = preemption.map(|rules| rules.rules(&belief));
-    let layout = (parts.blocks, parts.block_bytes);
-    let recorder = recording::begin(config, layout, limits, tasks, preemption)?;
-    let name = format!("drive {}", config.name);
-    let (scale, make) = (parts.scale, parts.back_end);
-    Station::start(&name, move |mailbox| {
-        let mut engine = Engine::new(belief, &|| policy.make(), limits).with_explanations(known);
-        if is_followed {
-            engine = engine.with_background(rules).with_tracking(policy);
-        }
-        if let Some(rules) = preemption {
-            engine = engine.with_preemption(rules);
-        }
-        if let Some(promise) = promise {
-            let promised = engine.with_guarantees(promise);
-            engine = promised.map_err(io::Error::other)?;
-        }
-        let (clock, back_end) = (Clock::start(scale), make()?);
-        let event_loop = EventLoop::new(clock, engine, back_end, exports, mailbox, bounds)?;
-        let event_loop = event_loop.with_streams(settings.unwrap_or_default());
-        let event_loop = event_loop.with_caches(&caches)?;
-        Ok(match recorder {
-            Some(recorder) => event_loop.captured(recorder),
-            None => event_loop,
-        })
-    })
-    .map_err(|error| error.to_string())
-}
-
 fn parts(config: &config::Drive) -> Result<Parts, String> {
     let belief = match &config.belief {
         Belief::Nothing | Belief::Emulated => None,
@@ -510,7 +429,3 @@ const PREFERRED: u32 = 4096;
 
 /// Direct input and output needs whole blocks of the medium; 4096 bytes are whole on all.
 const DIRECT_BLOCK: u32 = 4096;
-
-/// Commands at a back end of which nothing is known: what Linux gives a disk with a deep queue. A
-/// choice.
-const UNKNOWN_DEPTH: usize = 128;

@@ -184,7 +184,7 @@ impl Served {
     /// An emulated drive that promises something to streams.
     fn promising(folder: TempDir, truth: Arc<Profile>, bytes: u64) -> Served {
         let image = folder.path().join("image");
-        let scale = TimeScale::new(FASTEST).expect("a scale");
+        let scale = TimeScale::new(streams::SCALE).expect("a scale");
         let block = truth.block_bytes;
         Served::build(folder, bytes, block, move |mailbox| {
             let image = Image::open_or_make(&image, block, truth.geometry.sectors().0)?;

@@ -20,6 +20,15 @@ pub(super) struct Copy {
     bytes: Region,
 }
 
+/// What recordings have only in memory.
+#[derive(Default)]
+struct Dirty {
+    /// The places of streams, and the first blocks of their files.
+    parts: Vec<(usize, u64, Extent)>,
+    /// Before which bytes the streams are on the drive then.
+    streams: Vec<(u64, u64)>,
+}
+
 /// Of a flush, what it waits for.
 #[derive(Debug, Default)]
 pub(in crate::event_loop) struct Copied {
@@ -30,19 +39,49 @@ pub(in crate::event_loop) struct Copied {
 }
 
 impl EventLoop {
-    /// Copies what recordings have only in memory of some blocks of the drive; how many copies that
-    /// takes. Those for a flush may wait for room at the engine, and leave out what an earlier one
-    /// has written.
+    /// Copies what recordings have only in memory of some blocks of the drive. Those for a flush may
+    /// wait for room at the engine, and leave out what an earlier one has written.
+    ///
+    /// # Errors
+    /// If there is no memory for them.
     pub(super) fn copy_dirty(
         &mut self,
         export: usize,
         within: Extent,
         flush: Option<usize>,
-    ) -> usize {
+    ) -> Result<(), Failed> {
+        let block = u64::from(self.shape.block_bytes);
+        let offset = self.exports[export].offset;
+        let Dirty { parts, streams } = self.dirty_parts(within, flush);
+        if let Some(key) = flush {
+            let left = parts.len();
+            self.pending[key].copied = Copied { left, streams };
+        }
+        for (place, first, extent) in parts {
+            let length = extent.length().0 * block;
+            let mut bytes = Region::map(length as usize).map_err(|_| Failed::NoSpace)?;
+            let kept = &self.streams.table[place].kept;
+            kept.copy_out(first, bytes.bytes_mut());
+            self.streams.copies.push(Copy {
+                flush,
+                operation: Operation {
+                    export,
+                    ask: Ask::Write {
+                        durability: Durability::Volatile,
+                    },
+                    offset: extent.start().0 * block - offset,
+                    length,
+                },
+                bytes,
+            });
+        }
+        Ok(())
+    }
+
+    fn dirty_parts(&self, within: Extent, flush: Option<usize>) -> Dirty {
         let block = u64::from(self.shape.block_bytes);
         let longest = (self.bounds.longest as u64 / block).max(1);
-        let mut found: Vec<(usize, u64, Extent)> = Vec::new();
-        let mut streams = Vec::new();
+        let mut found = Dirty::default();
         for (place, entry) in self.streams.table.iter().enumerate() {
             // What is answered only when it is on the media needs no copy, and what is in another
             // volume is not asked for.
@@ -57,52 +96,19 @@ impl EventLoop {
                 None => from,
             };
             for run in entry.kept.parts(within) {
-                let first = from.max(run.first);
                 let end = to.min(run.first + run.extent.length().0);
-                let mut at = first;
+                let mut at = from.max(run.first);
                 while at < end {
                     let count = (end - at).min(longest);
                     let start = block::Lba(run.extent.start().0 + (at - run.first));
-                    found.extend(super::kept::blocks(start, count).map(|it| (place, at, it)));
+                    let extent = super::kept::blocks(start, count);
+                    found.parts.extend(extent.map(|extent| (place, at, extent)));
                     at += count;
                 }
             }
-            streams.push((entry.number, to * block));
+            found.streams.push((entry.number, to * block));
         }
-        let count = found.len();
-        for (place, first, extent) in found {
-            if let Ok(mut bytes) = Region::map((extent.length().0 * block) as usize) {
-                self.streams.table[place]
-                    .kept
-                    .copy_out(first, bytes.bytes_mut());
-                self.streams.copies.push(Copy {
-                    flush,
-                    operation: Operation {
-                        export,
-                        ask: Ask::Write {
-                            durability: Durability::Volatile,
-                        },
-                        offset: extent.start().0 * block - self.exports[export].offset,
-                        length: extent.length().0 * block,
-                    },
-                    bytes,
-                });
-            } else if let Some(key) = flush {
-                self.pending[key].result = Err(Failed::NoSpace);
-            }
-        }
-        if let Some(key) = flush {
-            let left = self
-                .streams
-                .copies
-                .iter()
-                .filter(|copy| copy.flush == flush);
-            self.pending[key].copied = Copied {
-                left: left.count(),
-                streams,
-            };
-        }
-        count
+        found
     }
 
     /// The blocks of a recording's file that are in memory only.
@@ -126,6 +132,7 @@ impl EventLoop {
                 operation,
                 bytes,
             } = self.streams.copies.remove(0);
+            self.streams.copying += 1;
             self.begin_copy(From::Copied(flush), operation, Bytes::Copied(bytes));
             is_any = true;
         }
@@ -138,6 +145,7 @@ impl EventLoop {
         flush: Option<usize>,
         result: Result<(), Failed>,
     ) {
+        self.streams.copying -= 1;
         let Some(pending) = flush.and_then(|key| self.pending.get_mut(key)) else {
             return;
         };
@@ -177,7 +185,12 @@ impl EventLoop {
             self.pending[key].result = Err(Failed::Io);
             return self.answer(key);
         }
-        self.copy_dirty(export, within, Some(key));
+        if let Err(failed) = self.copy_dirty(export, within, Some(key)) {
+            // Those that were made are written, and nobody waits for them.
+            self.streams.forget_flush(key);
+            self.pending[key].result = Err(failed);
+            return self.answer(key);
+        }
         match self.pending[key].copied.left {
             0 => self.copies_ended(key),
             _ => {
@@ -205,6 +218,12 @@ impl Streams {
         let before = self.lost.len();
         self.lost.retain(|lost| !lost.overlaps(within));
         self.lost.len() < before
+    }
+
+    fn forget_flush(&mut self, key: usize) {
+        for copy in &mut self.copies {
+            copy.flush = copy.flush.filter(|&flush| flush != key);
+        }
     }
 
     /// The copies that wait.

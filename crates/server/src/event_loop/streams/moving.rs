@@ -125,6 +125,11 @@ impl EventLoop {
         for (bytes, index) in each {
             let lba = Lba(start + index);
             let number = first + index;
+            // Since it was ordered the file may have moved.
+            let kept = &self.streams.table[place].kept;
+            if kept.whole(Extent::block(lba)) != Some(number) {
+                continue;
+            }
             let is_old = flying.superseded.iter().any(|extent| extent.contains(lba));
             if is_old || !wanted.contains(&number) || number * block >= flying.valid_to {
                 continue;

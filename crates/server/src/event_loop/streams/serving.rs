@@ -62,7 +62,7 @@ pub(in crate::event_loop) enum Serving {
 impl EventLoop {
     /// How an operation, which is not empty, meets the streams of its blocks.
     pub(in crate::event_loop) fn meet_streams(&mut self, operation: &Operation) -> Meeting {
-        if self.streams.table.is_empty() || operation.length == 0 {
+        if self.streams.is_empty() || operation.length == 0 {
             return Meeting::Apart;
         }
         let extent = match operation.ask {
@@ -116,9 +116,9 @@ impl EventLoop {
     /// What recordings have only in memory of some blocks goes to the engine, before what comes now;
     /// whether there was room for it.
     fn copy_before(&mut self, export: usize, extent: Extent) -> bool {
-        self.copy_dirty(export, extent, None);
+        let copied = self.copy_dirty(export, extent, None);
         self.begin_copies();
-        !self.is_queued(extent)
+        copied.is_ok() && !self.is_queued(extent)
     }
 
     fn meet_write(&self, extent: Extent) -> Meeting {
@@ -127,7 +127,12 @@ impl EventLoop {
             let first = entry.kept.whole(extent).filter(|_| entry.records())?;
             Some(Serving::Written(place, first))
         });
-        found.map_or(Meeting::Apart, Meeting::Served)
+        match found {
+            Some(serving) => Meeting::Served(serving),
+            // What was copied before must not come to the drive after it.
+            None if self.is_queued(extent) => Meeting::Later,
+            None => Meeting::Apart,
+        }
     }
 
     /// Parts of blocks cannot be changed in a recording's buffer: it ends, and they wait for that.
@@ -293,10 +298,11 @@ impl EventLoop {
             let operation = self.pending[key].operation;
             let class = self.exports[operation.export].class;
             let extent = self.around(&operation);
-            let is_read = operation.ask == Ask::Read;
-            let may = self.engine.has_room(class)
-                && (!is_read || self.copy_before(operation.export, extent))
-                && self.engine.has_room(class);
+            let is_before = match operation.ask {
+                Ask::Read => self.copy_before(operation.export, extent),
+                _ => !self.is_queued(extent),
+            };
+            let may = is_before && self.engine.has_room(class);
             if !may {
                 next += 1;
                 continue;

@@ -11,8 +11,20 @@ use crate::clock::TimeScale;
 use crate::config::{StreamRule, Streams};
 use crate::event_loop::streams;
 
+/// The engine's part and the loop's.
+pub(super) fn promised(
+    config: &Streams,
+    scale: TimeScale,
+    block_bytes: u32,
+) -> (Promise, streams::Settings) {
+    (
+        promise(config, scale, block_bytes),
+        settings(config, block_bytes),
+    )
+}
+
 /// The engine's part, in the drive's time.
-pub(super) fn promise(config: &Streams, scale: TimeScale, block_bytes: u32) -> Promise {
+fn promise(config: &Streams, scale: TimeScale, block_bytes: u32) -> Promise {
     let drive = |margin: std::time::Duration| Duration::from_nanos(margin.as_nanos() as u64);
     Promise {
         beyond: Beyond {
@@ -40,7 +52,7 @@ pub(super) fn promise(config: &Streams, scale: TimeScale, block_bytes: u32) -> P
 }
 
 /// The loop's part.
-pub(super) fn settings(config: &Streams, block_bytes: u32) -> streams::Settings {
+fn settings(config: &Streams, block_bytes: u32) -> streams::Settings {
     streams::Settings {
         memory: config.memory,
         batch: streams::Settings::default().batch.min(config.longest_round),
