@@ -7,6 +7,7 @@ use clap::{Args, Subcommand};
 use crate::output::Failure;
 
 mod loop_device;
+mod players;
 mod preemption;
 mod rig;
 mod schedulers;
@@ -30,6 +31,8 @@ enum What {
     Serve(serve::Arguments),
     /// Urgent reads beside a greedy reader, with and without preemption, beside the kernel's schedulers
     Preemption(preemption::Arguments),
+    /// Streams beside a greedy reader, live: our guarantees, and the kernel's schedulers
+    Players(players::Arguments),
     /// Our order beside the kernel's schedulers, on the same emulated drive; without and with a scan
     Schedulers(schedulers::Arguments),
     /// Streams at the limit of what is granted, beside a greedy load and a scan, in virtual time
@@ -45,6 +48,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         What::Simulate(arguments) => simulate::run(arguments),
         What::Serve(arguments) => serve::run(arguments),
         What::Preemption(arguments) => preemption::run(arguments),
+        What::Players(arguments) => players::run(arguments),
         What::Schedulers(arguments) => schedulers::run(arguments),
         What::Streams(arguments) => streams::run(arguments),
     }
@@ -55,4 +59,5 @@ const EXAMPLES: &str = "Examples:
   headtime bench serve --rounds 9
   headtime bench schedulers --seconds 15 --rounds 1
   headtime bench preemption --time-scale 1,4
+  headtime bench players --seconds 10 --only-ours
   headtime bench streams --hours 1 --policy sptf,fcfs --memory 4";
