@@ -8,6 +8,7 @@ use crate::output::Failure;
 
 mod caches;
 mod loop_device;
+mod players;
 mod preemption;
 mod rig;
 mod schedulers;
@@ -33,6 +34,8 @@ enum What {
     Preemption(preemption::Arguments),
     /// Caches in two levels, with and without a coordinator, beside what the simulator says
     Caches(caches::Arguments),
+    /// Streams beside a greedy reader, live: our guarantees, and the kernel's schedulers
+    Players(players::Arguments),
     /// Our order beside the kernel's schedulers, on the same emulated drive; without and with a scan
     Schedulers(schedulers::Arguments),
     /// Streams at the limit of what is granted, beside a greedy load and a scan, in virtual time
@@ -49,6 +52,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         What::Serve(arguments) => serve::run(arguments),
         What::Preemption(arguments) => preemption::run(arguments),
         What::Caches(arguments) => caches::run(arguments),
+        What::Players(arguments) => players::run(arguments),
         What::Schedulers(arguments) => schedulers::run(arguments),
         What::Streams(arguments) => streams::run(arguments),
     }
@@ -60,4 +64,5 @@ const EXAMPLES: &str = "Examples:
   headtime bench caches --rounds 3
   headtime bench schedulers --seconds 15 --rounds 1
   headtime bench preemption --time-scale 1,4
+  headtime bench players --seconds 10 --only-ours
   headtime bench streams --hours 1 --policy sptf,fcfs --memory 4";

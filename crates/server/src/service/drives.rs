@@ -15,7 +15,6 @@ use crate::back_end::file::{Caching, Image};
 use crate::back_end::memory::Ram;
 use crate::clock::TimeScale;
 use crate::config::{self, Belief, DriveModel};
-use crate::event_loop::Export;
 use crate::front_end::{fuse, ublk};
 use crate::mailbox::Mailbox;
 use crate::nbd::Context;

@@ -149,21 +149,12 @@ impl Guaranteed {
             };
             match served {
                 Served::Memory | Served::Waited(_) => all.push(access.0 as usize),
-                // Whoever waits when the run is over.
-                Served::Closed => {}
-                Served::Failed | Served::PastEnd | Served::Elsewhere => {
+                Served::Failed | Served::PastEnd | Served::Elsewhere | Served::Closed => {
                     panic!("{served:?}: of a player that is where it said")
                 }
             }
         }
         all
-    }
-
-    /// Nobody plays any more.
-    pub(super) fn close(&mut self, now: Instant, engine: &mut Engine) {
-        for &stream in &self.streams {
-            engine.detach(now, stream).expect("the stream is open");
-        }
     }
 }
 

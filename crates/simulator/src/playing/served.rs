@@ -148,13 +148,6 @@ impl Served {
             .collect()
     }
 
-    /// Nobody plays any more.
-    pub(super) fn close(&mut self, now: Instant, engine: &mut Engine) {
-        if let Served::Guaranteed(streams) = self {
-            streams.close(now, engine);
-        }
-    }
-
     /// When the next batch is due, or players tell where they are.
     pub(super) fn next_event(&self) -> Option<Instant> {
         match self {

@@ -255,7 +255,6 @@ impl<'a> System<'a> {
             self.report.span = self.now.since(began);
             self.report.background = self.reader.as_ref().map_or(0, |reader| reader.copied);
             self.report.batch = self.served.batch(&self.engine);
-            self.served.close(self.now, &mut self.engine);
             return Ok(());
         }
         for player in 0..self.players.len() {
