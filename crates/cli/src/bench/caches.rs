@@ -9,7 +9,8 @@
 //!
 //! Each reader waits for its answer and asks at once for what is next. Both live and in the simulator
 //! they ask for the same blocks in the same order. The messages between the levels cost the simulator
-//! nothing, and the service what they do on this machine. All times are the drive's.
+//! nothing, and the service what they do on this machine. Both drives take one command at a time. All
+//! times are the drive's.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -73,6 +74,9 @@ pub struct Arguments {
     /// The emulated drive
     #[arg(long, value_name = "NAME", default_value = "seagate-cheetah-9lp")]
     drive: String,
+    /// The policy of the emulated drive. The simulator's order is c-look's, one command at a time
+    #[arg(long, value_name = "NAME", default_value = "c-look")]
+    policy: String,
     /// Only what the simulator says
     #[arg(long)]
     only_simulated: bool,
@@ -299,9 +303,11 @@ fn live(arguments: &Arguments, coordinator: &str) -> Result<Figures, Failure> {
 fn once(arguments: &Arguments, coordinator: &str) -> Result<Figures, Failure> {
     let folder = tempfile::tempdir().map_err(Failure::failed)?;
     let path = |name: &str| folder.path().join(name);
+    std::fs::write(path("drive.toml"), one_at_a_time(&arguments.drive)?)
+        .map_err(Failure::failed)?;
     let back_end = format!(
         "{{ kind = \"emulated\", drive = \"{}\", image = \"{}\", time_scale = {} }}",
-        arguments.drive,
+        path("drive.toml").display(),
         path("image").display(),
         arguments.time_scale
     );
@@ -346,6 +352,23 @@ fn once(arguments: &Arguments, coordinator: &str) -> Result<Figures, Failure> {
     })
 }
 
+/// The profile of a drive that takes one command at a time, as the simulator's does.
+fn one_at_a_time(drive: &str) -> Result<String, Failure> {
+    let entry = drive::catalog::find(drive).map_err(Failure::input)?;
+    let lines = entry.text.lines().map(|line| match line.split(' ').next() {
+        Some("depth") => "depth = 1",
+        _ => line,
+    });
+    let text = lines.collect::<Vec<_>>().join("\n");
+    let profile = drive::Profile::parse(&text, drive).map_err(Failure::failed)?;
+    match profile.queue.depth {
+        1 => Ok(text),
+        other => Err(Failure::failed(format!(
+            "{drive}: a queue of {other}: expected a line \"depth = \" in its profile"
+        ))),
+    }
+}
+
 /// A service with one volume and its cache.
 fn start(
     arguments: &Arguments,
@@ -359,7 +382,7 @@ fn start(
         r#"
 [[drive]]
 name = "disk"
-policy = "c-look"
+policy = "{policy}"
 back_end = {back_end}
 export = [{{ name = "disk", volume = "disk" }}]
 
@@ -379,6 +402,7 @@ unix = "{socket}"
 [control]
 socket = "{control}"
 "#,
+        policy = arguments.policy,
         size = blocks * PAGE,
         replacement = arguments.replacement,
         prefetch = arguments.prefetch,
@@ -454,6 +478,13 @@ fn table(arguments: &Arguments, cases: &[Case]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_drive_takes_one_command_at_a_time() {
+        for entry in drive::catalog::ALL {
+            assert!(one_at_a_time(entry.name).is_ok(), "{}", entry.name);
+        }
+    }
 
     #[test]
     fn gains_are_against_the_first() {

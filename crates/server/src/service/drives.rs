@@ -330,7 +330,9 @@ fn station(
         true => Known::Profile,
         false => Known::Nothing,
     };
-    let is_followed = is_known && policy.depth() == Depth::JustInTime;
+    // A drive that takes one command at a time has no gaps that another could fill.
+    let is_single = limits.commands_at_drive < 2;
+    let is_followed = is_known && policy.depth() == Depth::JustInTime && !is_single;
     let tasks = match is_followed {
         true => Tasks::By(rules),
         false => Tasks::None,
