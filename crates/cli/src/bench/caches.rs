@@ -9,7 +9,8 @@
 //!
 //! Each reader waits for its answer and asks at once for what is next. Both live and in the simulator
 //! they ask for the same blocks in the same order. The messages between the levels cost the simulator
-//! nothing, and the service what they do on this machine. All times are the drive's.
+//! nothing, and the service what they do on this machine. Both drives take one command at a time. All
+//! times are the drive's.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -38,23 +39,23 @@ pub struct Arguments {
     /// The coordinators in front of the lower level; each is compared with none
     #[arg(
         long,
-        value_name = "NAME,...",
+        value_name = "NAME;...",
         value_delimiter = ';',
         default_value = "pfc;ours"
     )]
     coordinator: Vec<String>,
     /// The prefetcher of both levels
-    #[arg(long, value_name = "NAME", default_value = "ra")]
+    #[arg(long, value_name = "NAME", default_value = "linux-6")]
     prefetch: String,
     /// The replacement of both levels
     #[arg(long, value_name = "NAME", default_value = "lru")]
     replacement: String,
-    /// The cache of each reader, in blocks of 4 KiB
-    #[arg(long, value_name = "N", default_value_t = 820, value_parser = clap::value_parser!(u64).range(1..=1 << 20))]
-    upper: u64,
-    /// The cache that they share
-    #[arg(long, value_name = "N", default_value_t = 1640, value_parser = clap::value_parser!(u64).range(1..=1 << 20))]
-    lower: u64,
+    /// The cache of each reader, in blocks of 4 KiB. Without it, 5 % of what it reads of (Zhang et al.)
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1 << 20))]
+    upper: Option<u64>,
+    /// The cache that they share. Without it, twice that of a reader
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1 << 20))]
+    lower: Option<u64>,
     /// Blocks that each reader reads of
     #[arg(long, value_name = "N", default_value_t = 16_384, value_parser = clap::value_parser!(u64).range(64..=1 << 20))]
     footprint: u64,
@@ -73,6 +74,9 @@ pub struct Arguments {
     /// The emulated drive
     #[arg(long, value_name = "NAME", default_value = "seagate-cheetah-9lp")]
     drive: String,
+    /// The policy of the emulated drive. The simulator's order is c-look's, one command at a time
+    #[arg(long, value_name = "NAME", default_value = "c-look")]
+    policy: String,
     /// Only what the simulator says
     #[arg(long)]
     only_simulated: bool,
@@ -95,6 +99,15 @@ fn scale(text: &str) -> Result<f64, String> {
     scale
         .filter(is_possible)
         .ok_or_else(|| format!("{text}: expected 0.001 to 1000"))
+}
+
+impl Arguments {
+    /// Blocks of each reader's cache, and of the one that they share (Zhang et al., 4.2: 5 %; twice that
+    /// is the largest of theirs).
+    fn sizes(&self) -> (u64, u64) {
+        let upper = self.upper.unwrap_or(self.footprint / 20);
+        (upper, self.lower.unwrap_or(2 * upper))
+    }
 }
 
 /// With one coordinator, or none.
@@ -248,14 +261,15 @@ impl Load for Both {
 }
 
 fn simulated(arguments: &Arguments, coordinator: &str) -> Result<Figures, Failure> {
+    let (upper, lower) = arguments.sizes();
     let level = |frames| Level::new(frames, &arguments.replacement, &arguments.prefetch);
     let entry = drive::catalog::find(&arguments.drive).map_err(Failure::input)?;
     let profile = entry.profile().map_err(Failure::input)?;
     let blocks = profile.capacity_bytes() / PAGE;
     let setup = Setup {
-        clients: vec![level(arguments.upper); 2],
+        clients: vec![level(upper); 2],
         lower: vec![Lower {
-            level: level(arguments.lower),
+            level: level(lower),
             coordinator: coordinator.to_owned(),
             link: Link { start: 0, page: 0 },
         }],
@@ -289,19 +303,22 @@ fn live(arguments: &Arguments, coordinator: &str) -> Result<Figures, Failure> {
 fn once(arguments: &Arguments, coordinator: &str) -> Result<Figures, Failure> {
     let folder = tempfile::tempdir().map_err(Failure::failed)?;
     let path = |name: &str| folder.path().join(name);
+    std::fs::write(path("drive.toml"), one_at_a_time(&arguments.drive)?)
+        .map_err(Failure::failed)?;
     let back_end = format!(
         "{{ kind = \"emulated\", drive = \"{}\", image = \"{}\", time_scale = {} }}",
-        arguments.drive,
+        path("drive.toml").display(),
         path("image").display(),
         arguments.time_scale
     );
-    let lower = (arguments.lower, coordinator);
+    let (upper, lower) = arguments.sizes();
+    let lower = (lower, coordinator);
     let lower = start(arguments, "lower", &back_end, lower, folder.path())?;
     let back_end = format!(
         "{{ kind = \"nbd\", uri = \"nbd+unix:///?socket={}\" }}",
         path("lower").display()
     );
-    let upper = (arguments.upper, "none");
+    let upper = (upper, "none");
     let first = start(arguments, "upper-0", &back_end, upper, folder.path())?;
     let second = start(arguments, "upper-1", &back_end, upper, folder.path())?;
     let readers = Reader::both(arguments);
@@ -335,6 +352,23 @@ fn once(arguments: &Arguments, coordinator: &str) -> Result<Figures, Failure> {
     })
 }
 
+/// The profile of a drive that takes one command at a time, as the simulator's does.
+fn one_at_a_time(drive: &str) -> Result<String, Failure> {
+    let entry = drive::catalog::find(drive).map_err(Failure::input)?;
+    let lines = entry.text.lines().map(|line| match line.split(' ').next() {
+        Some("depth") => "depth = 1",
+        _ => line,
+    });
+    let text = lines.collect::<Vec<_>>().join("\n");
+    let profile = drive::Profile::parse(&text, drive).map_err(Failure::failed)?;
+    match profile.queue.depth {
+        1 => Ok(text),
+        other => Err(Failure::failed(format!(
+            "{drive}: a queue of {other}: expected a line \"depth = \" in its profile"
+        ))),
+    }
+}
+
 /// A service with one volume and its cache.
 fn start(
     arguments: &Arguments,
@@ -348,7 +382,7 @@ fn start(
         r#"
 [[drive]]
 name = "disk"
-policy = "c-look"
+policy = "{policy}"
 back_end = {back_end}
 export = [{{ name = "disk", volume = "disk" }}]
 
@@ -368,6 +402,7 @@ unix = "{socket}"
 [control]
 socket = "{control}"
 "#,
+        policy = arguments.policy,
         size = blocks * PAGE,
         replacement = arguments.replacement,
         prefetch = arguments.prefetch,
@@ -396,8 +431,8 @@ fn table(arguments: &Arguments, cases: &[Case]) -> String {
         "{} at both levels, L1 {} blocks for each reader, L2 {}, {}; times are the drive's\n\n\
          {:<14} {:>10} {:>12} {:>8} {:>10} {:>10} {:>12}\n",
         arguments.prefetch,
-        arguments.upper,
-        arguments.lower,
+        arguments.sizes().0,
+        arguments.sizes().1,
         arguments.drive,
         "coordinator",
         "",
@@ -443,6 +478,13 @@ fn table(arguments: &Arguments, cases: &[Case]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_drive_takes_one_command_at_a_time() {
+        for entry in drive::catalog::ALL {
+            assert!(one_at_a_time(entry.name).is_ok(), "{}", entry.name);
+        }
+    }
 
     #[test]
     fn gains_are_against_the_first() {

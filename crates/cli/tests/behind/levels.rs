@@ -206,7 +206,7 @@ fn a_cache_that_cannot_be_is_refused_with_its_line() {
         ),
     ] {
         let said = folder.refuses(memory, cache);
-        let place = format!("refused.toml:5: drive[0].volume[0].cache.{key}: ");
+        let place = format!("refused.toml:6: drive[0].volume[0].cache.{key}: ");
         assert!(
             said.contains(&place) && said.contains(expected),
             "{cache}: {said}"

@@ -52,8 +52,12 @@ pub(super) struct Piece {
     pub(super) blocks: Interval,
     pub(super) class: Class,
     pub(super) export: usize,
-    /// Once the engine was asked.
+    /// Once the engine was asked, and this is the first of those for which it was asked together.
     pub(super) buffer: Option<Buffer>,
+    /// All blocks for which the engine was asked together.
+    pub(super) whole: Interval,
+    /// The piece behind this one, for which the engine was asked together with it.
+    pub(super) next: Option<usize>,
 }
 
 /// What a piece is for.
@@ -69,6 +73,10 @@ pub(super) enum Work {
 /// The most blocks of a piece (1 MiB). A choice: a sixteenth of the memory for them, and more than
 /// prefetchers ask for at once.
 pub(super) const PIECE: u64 = 256;
+
+/// Neighbours are asked for together as long as that is no more than so many blocks: 128 sectors, as in
+/// Linux 2.6, which earlier work on such caches imitates. Who waits for one of them waits for all.
+const TOGETHER: u64 = 16;
 
 /// An urgency that a piece under way is to have: [`engine::Engine::upgrade`].
 pub struct Upgrade {
@@ -99,6 +107,8 @@ impl Cached {
                     class,
                     export: whose.export,
                     buffer: None,
+                    whole: Interval::new(first, last),
+                    next: None,
                 });
                 self.waiting[queue].push_back(place);
                 first = last + 1;
@@ -127,18 +137,46 @@ impl Cached {
     ) -> Option<Request> {
         for queue in 0..self.waiting.len() {
             if let Some(&place) = self.waiting[queue].front() {
-                let piece = &mut self.pieces[place];
-                if has_room(piece.class) {
-                    let length = piece.blocks.len() * PAGE;
-                    if let Some(buffer) = self.staging.allocate(length as usize) {
-                        piece.buffer = Some(buffer);
-                        self.waiting[queue].pop_front();
-                        return Some(self.request(place));
-                    }
+                let (class, length) = {
+                    let piece = &self.pieces[place];
+                    (piece.class, piece.blocks.len().max(TOGETHER) * PAGE)
+                };
+                if has_room(class)
+                    && let Some(mut buffer) = self.staging.allocate(length as usize)
+                {
+                    self.waiting[queue].pop_front();
+                    self.gather(place);
+                    let piece = &mut self.pieces[place];
+                    buffer.show((piece.whole.len() * PAGE) as usize);
+                    piece.buffer = Some(buffer);
+                    return Some(self.request(place));
                 }
             }
         }
         self.next_write(now, has_room)
+    }
+
+    /// Takes those that wait, are as urgent, and go on where this one ends, one after the other.
+    fn gather(&mut self, place: usize) {
+        let Piece { blocks, class, .. } = self.pieces[place];
+        let (mut whole, mut last) = (blocks, place);
+        loop {
+            let pieces = &self.pieces;
+            let goes_on = |other: &usize| {
+                let other = &pieces[*other];
+                let together = whole.len() + other.blocks.len();
+                other.blocks.first == whole.last + 1 && other.class == class && together <= TOGETHER
+            };
+            let mut queues = self.waiting.iter_mut();
+            let found = queues.find_map(|queue| queue.remove(queue.iter().position(goes_on)?));
+            let Some(next) = found else {
+                break;
+            };
+            self.pieces[last].next = Some(next);
+            whole.last = self.pieces[next].blocks.last;
+            last = next;
+        }
+        self.pieces[place].whole = whole;
     }
 
     /// The request of a piece.
@@ -150,7 +188,7 @@ impl Cached {
                 Work::Fetch(_) => Direction::Read,
                 Work::Write { .. } => Direction::Write,
             },
-            extent: self.extent_of(piece.blocks),
+            extent: self.extent_of(piece.whole),
             class: piece.class,
             durability: Durability::Volatile,
         }
@@ -171,7 +209,7 @@ impl Cached {
     pub fn memory_of(&self, place: usize, part: Extent) -> Memory {
         let piece = &self.pieces[place];
         let block = u64::from(self.site.block_bytes);
-        let before = part.start().0 - self.extent_of(piece.blocks).start().0;
+        let before = part.start().0 - self.extent_of(piece.whole).start().0;
         let buffer = piece.buffer.as_ref().expect("it is under way");
         let length = (part.length().0 * block) as usize;
         buffer.memory().part((before * block) as usize, length)
@@ -201,7 +239,7 @@ impl Cached {
                 continue;
             };
             let is_read = matches!(piece.work, Work::Fetch(_)) && piece.buffer.is_some();
-            if is_read && piece.class > class && overlap(piece.blocks, blocks) {
+            if is_read && piece.class > class && overlap(piece.whole, blocks) {
                 self.pieces[place].class = class;
                 to.push(self.upgrade(place));
             }
@@ -220,14 +258,40 @@ impl Cached {
     /// A piece's request has ended.
     pub fn ended(&mut self, now: Instant, place: usize, result: Result<(), Failed>) {
         match self.pieces[place].work {
-            Work::Fetch(id) => self.fetched(now, place, id, result),
+            Work::Fetch(_) => self.fetched(now, place, result),
             Work::Write { .. } => self.written(place, result),
         }
     }
 
-    fn fetched(&mut self, now: Instant, place: usize, id: FetchId, result: Result<(), Failed>) {
-        let piece = self.pieces.remove(place);
-        let buffer = piece.buffer.expect("it was under way");
+    /// All pieces for which the engine was asked together have ended.
+    fn fetched(&mut self, now: Instant, place: usize, result: Result<(), Failed>) {
+        let first = self.pieces[place].blocks.first;
+        let buffer = self.pieces[place].buffer.take();
+        let buffer = buffer.expect("it was under way");
+        let mut next = Some(place);
+        while let Some(place) = next {
+            let piece = self.pieces.remove(place);
+            let (before, length) = (piece.blocks.first - first, piece.blocks.len());
+            let memory = buffer
+                .memory()
+                .part((before * PAGE) as usize, (length * PAGE) as usize);
+            self.piece_fetched(now, &piece, memory, result);
+            next = piece.next;
+        }
+        self.staging.free(buffer);
+        self.take_answers();
+    }
+
+    fn piece_fetched(
+        &mut self,
+        now: Instant,
+        piece: &Piece,
+        memory: Memory,
+        result: Result<(), Failed>,
+    ) {
+        let Work::Fetch(id) = piece.work else {
+            return;
+        };
         let is_beyond = (piece.blocks.last + 1) * PAGE > self.site.length;
         let fetch = &mut self.fetches[id.0 as usize];
         if result.is_err() || is_beyond {
@@ -236,10 +300,9 @@ impl Cached {
         fetch.left -= 1;
         let (fate, left, framed) = (fetch.fate, fetch.left, fetch.framed);
         if fate == Fate::Done {
-            let came = Bytes::page(piece.blocks.first, buffer.memory());
+            let came = Bytes::page(piece.blocks.first, memory);
             self.deliver(&came, common(piece.blocks, framed));
         }
-        self.staging.free(buffer);
         if left > 0 {
             return;
         }
@@ -251,7 +314,6 @@ impl Cached {
             Fate::Failed | Fate::Void => Ending::Failed,
         };
         self.level.complete(now, id, ending);
-        self.take_answers();
     }
 
     /// Bytes have come: they get what has changed meanwhile, then pages and readers get them.

@@ -145,6 +145,8 @@ impl Cached {
             class,
             export: self.site.export,
             buffer: Some(buffer),
+            whole: blocks,
+            next: None,
         });
         self.writing += 1;
         let id = self.id_of(place);

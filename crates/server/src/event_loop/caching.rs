@@ -440,9 +440,21 @@ impl EventLoop {
             is_failed |= cached.take_failure();
         }
         if is_failed {
-            self.fail(key, Failed::Io);
+            self.fail_flushes();
+            self.answer(key);
         }
         is_failed
+    }
+
+    /// A flush has failed: something that was acknowledged may be lost. All flushes under way say so,
+    /// since whoever asked for them did not know it, and what caches have of it is not kept.
+    pub(super) fn fail_flushes(&mut self) {
+        for (_, pending) in &mut self.pending {
+            if pending.operation.ask == Ask::Flush {
+                pending.result = Err(Failed::Io);
+            }
+        }
+        self.caches.forget();
     }
 }
 

@@ -386,12 +386,10 @@ impl EventLoop {
         }
         while let Some(flushed) = self.engine.poll_flushed() {
             is_any = true;
-            let key = flushed.id.0 as usize;
             if flushed.status != Status::Good {
-                let pending = &mut self.pending[key];
-                pending.result = pending.result.and(Err(Failed::Io));
-                self.caches.forget();
+                self.fail_flushes();
             }
+            let key = flushed.id.0 as usize;
             self.answer(key);
         }
         while let Some((key, result)) = self.back_end.poll_punched() {

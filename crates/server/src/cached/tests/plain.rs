@@ -66,6 +66,29 @@ fn what_could_not_be_written_is_told_once() {
     assert_eq!(world.cached.told().lost_bytes_total, PAGE);
 }
 
+#[test]
+fn neighbours_that_wait_are_asked_for_together() {
+    let mut world = World::new(&plain(8 * PAGE, Writes::Through));
+    // The engine has no room for more.
+    for block in 10..14 {
+        world.take_step(Step::Write(block * 8, 8));
+    }
+    for block in [1, 2, 4] {
+        world.take_step(Step::Read(block * 8, 8));
+    }
+    assert_eq!(world.asked.len(), 4);
+    for _ in 0..2 {
+        world.take_step(Step::End(0, true));
+    }
+    let last = world.asked[2..].iter().map(|asked| asked.bytes);
+    let last: Vec<_> = last.map(|b| (b.start, b.memory.length as u64)).collect();
+    assert_eq!(last, [(PAGE, 2 * PAGE), (4 * PAGE, PAGE)]);
+    while world.end(0, true) {
+        world.settle();
+    }
+    assert!(world.reads.is_empty());
+}
+
 /// All frames wait for their reads, so that the other blocks are read past them.
 #[test]
 fn what_was_read_before_a_trim_reaches_nobody_who_asks_after_it() {
