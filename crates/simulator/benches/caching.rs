@@ -1,7 +1,7 @@
 //! What a request costs in the system model: two levels with prefetching, a coordinator and the disk.
 //!
-//! `cargo bench -p simulator --bench caching`. The load is a synthetic one, and only there to be served:
-//! a share of the requests continues one of eight streams, the others jump.
+//! `cargo bench -p simulator --bench caching`. The loads are synthetic, and only there to be served; caches
+//! are empty at first, and what it takes to build a system is not measured.
 
 use std::sync::Arc;
 
@@ -16,80 +16,127 @@ const REQUESTS: u64 = 200_000;
 /// Blocks of the load: 529 MB, the footprint of the OLTP trace of Zhang et al., 2008.
 const FOOTPRINT: u64 = 135_000;
 
+/// Blocks of each level: a twentieth of the footprint, as L1 has in the larger setting there.
+const FRAMES: u64 = FOOTPRINT / 20;
+
 fn main() {
     divan::main();
 }
 
-/// One in `jumps` requests jumps, and half of those go to a tenth of the blocks.
-fn load(jumps: u64) -> Vec<Arrival> {
-    let mut dice = 1u64;
-    let mut roll = |bound: u64| {
-        dice = dice
+/// Knuth's MMIX generator: any would do.
+struct Dice(u64);
+
+impl Dice {
+    fn roll(&mut self, bound: u64) -> u64 {
+        self.0 = self
+            .0
             .wrapping_mul(6_364_136_223_846_793_005)
             .wrapping_add(1_442_695_040_888_963_407);
-        (dice >> 33) % bound
-    };
+        (self.0 >> 33) % bound
+    }
+}
+
+fn read(file: u64, blocks: Interval) -> Arrival {
+    Arrival {
+        at: 0,
+        client: 0,
+        file,
+        blocks,
+        within: Interval::new(0, FOOTPRINT),
+    }
+}
+
+/// Most requests continue one of eight streams, one in nine jumps, and half of those go to a tenth of the
+/// blocks: hardly a block is asked for twice before it goes.
+fn mixed() -> Vec<Arrival> {
+    let mut dice = Dice(1);
     let mut streams = [0u64; 8];
     let each = (0..REQUESTS).map(|_| {
-        let stream = roll(8) as usize;
-        let count = 1 + roll(4);
-        let is_hot = roll(2) == 0;
-        let first = match roll(jumps) {
-            0 if is_hot => roll(FOOTPRINT / 10),
-            0 => roll(FOOTPRINT - 8),
+        let stream = dice.roll(8) as usize;
+        let count = 1 + dice.roll(4);
+        let is_hot = dice.roll(2) == 0;
+        let first = match dice.roll(9) {
+            0 if is_hot => dice.roll(FOOTPRINT / 10),
+            0 => dice.roll(FOOTPRINT - 8),
             _ => streams[stream] % (FOOTPRINT - 8),
         };
         streams[stream] = first + count;
-        Arrival {
-            at: 0,
-            client: 0,
-            file: stream as u64,
-            blocks: Interval::of(first, count),
-            within: Interval::new(0, FOOTPRINT),
-        }
+        read(stream as u64, Interval::of(first, count))
     });
     each.collect()
 }
 
-fn serve(bencher: Bencher, prefetcher: &str, coordinator: &str, jumps: u64, l1: u64) {
+/// One or two blocks by a Zipf law with exponent 1 over the footprint, a rank's place unrelated to it: two
+/// thirds of them are found in L1.
+fn oltp() -> Vec<Arrival> {
+    let mut total = 0.0;
+    let sums: Vec<f64> = (1..FOOTPRINT)
+        .map(|rank| {
+            total += 1.0 / rank as f64;
+            total
+        })
+        .collect();
+    let mut dice = Dice(1);
+    let each = (0..REQUESTS).map(|_| {
+        let at = dice.roll(1 << 31) as f64 / (1u64 << 31) as f64 * total;
+        let rank = sums.partition_point(|sum| *sum <= at) as u64;
+        // A multiplier without a common divisor with the footprint: every place once.
+        let place = rank * 77_773 % (FOOTPRINT - 1);
+        read(place / 1_000, Interval::of(place, 1 + dice.roll(2)))
+    });
+    each.collect()
+}
+
+/// One reader of four blocks at a time, from the first to the last, again and again.
+fn sequential() -> Vec<Arrival> {
+    let each = (0..REQUESTS).map(|at| read(0, Interval::of(at * 4 % (FOOTPRINT - 4), 4)));
+    each.collect()
+}
+
+fn serve(bencher: Bencher, load: &[Arrival], prefetcher: &str, coordinator: &str) {
     let entry = drive::catalog::find("seagate-cheetah-9lp").expect("a shipped drive");
     let replacement = match prefetcher {
         "sarc" => "sarc",
         _ => "lru",
     };
     let setup = Setup {
-        clients: vec![Level::new(l1, replacement, prefetcher)],
+        clients: vec![Level::new(FRAMES, replacement, prefetcher)],
         lower: vec![Lower {
-            level: Level::new(l1, replacement, prefetcher),
+            level: Level::new(FRAMES, replacement, prefetcher),
             coordinator: coordinator.to_owned(),
             link: Link::LAN,
         }],
         drive: Arc::new(entry.profile().expect("a valid profile")),
     };
-    let load = load(jumps);
-    bencher.counter(ItemsCount::new(REQUESTS)).bench_local(|| {
-        let mut system = System::new(&setup).expect("a system");
-        let mut arrivals = load.iter().copied();
-        let report = run(&mut system, &mut arrivals, Pace::Closed).expect("a run");
-        assert_eq!(report.requests, REQUESTS);
-        report.response.mean_ms()
-    });
+    bencher
+        .counter(ItemsCount::new(REQUESTS))
+        .with_inputs(|| System::new(&setup).expect("a system"))
+        .bench_local_refs(|system| {
+            let mut arrivals = load.iter().copied();
+            let report = run(system, &mut arrivals, Pace::Closed).expect("a run");
+            assert_eq!(report.requests, REQUESTS);
+            report.response.mean_ms()
+        });
 }
 
-/// L1 has a twentieth of the footprint, L2 as much, a tenth of the requests jump.
-#[divan::bench(args = ["none", "ra", "linux-2.4", "linux-6", "sarc", "amp"], sample_count = 3)]
-fn pfc(bencher: Bencher, prefetcher: &str) {
-    serve(bencher, prefetcher, "pfc", 9, FOOTPRINT / 20);
+const PREFETCHERS: [&str; 6] = ["none", "ra", "linux-2.4", "linux-6", "sarc", "amp"];
+
+#[divan::bench(args = PREFETCHERS, sample_count = 5, sample_size = 1)]
+fn mixed_pfc(bencher: Bencher, prefetcher: &str) {
+    serve(bencher, &mixed(), prefetcher, "pfc");
 }
 
-/// The same without coordination, and with ours.
-#[divan::bench(args = ["none", "pfc", "ours"], sample_count = 3)]
-fn linux_2_4(bencher: Bencher, coordinator: &str) {
-    serve(bencher, "linux-2.4", coordinator, 9, FOOTPRINT / 20);
+#[divan::bench(args = ["none", "pfc", "ours"], sample_count = 5, sample_size = 1)]
+fn mixed_linux_2_4(bencher: Bencher, coordinator: &str) {
+    serve(bencher, &mixed(), "linux-2.4", coordinator);
 }
 
-/// L1 has all of it after a while: what a hit costs.
-#[divan::bench(args = ["none", "ra", "linux-2.4", "linux-6", "sarc", "amp"], sample_count = 3)]
-fn hits(bencher: Bencher, prefetcher: &str) {
-    serve(bencher, prefetcher, "pfc", 9, 2 * FOOTPRINT);
+#[divan::bench(args = PREFETCHERS, sample_count = 5, sample_size = 1)]
+fn oltp_pfc(bencher: Bencher, prefetcher: &str) {
+    serve(bencher, &oltp(), prefetcher, "pfc");
+}
+
+#[divan::bench(args = PREFETCHERS, sample_count = 5, sample_size = 1)]
+fn sequential_pfc(bencher: Bencher, prefetcher: &str) {
+    serve(bencher, &sequential(), prefetcher, "pfc");
 }

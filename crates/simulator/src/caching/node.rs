@@ -45,8 +45,6 @@ pub(super) struct Scratch {
     frames: Vec<Option<FrameId>>,
     /// Absent runs of what was asked for.
     missing: Vec<Interval>,
-    /// Jobs that were made and are to be served by the level below.
-    pub(super) started: Vec<JobId>,
 }
 
 /// A request that is being served.
@@ -133,8 +131,16 @@ impl Node {
         residency.frames().filter(is_common).count() as u64
     }
 
-    /// A request of the level above, or of a client: makes jobs for what is missing.
-    pub(super) fn serve(&mut self, id: JobId, now: u64, jobs: &mut Jobs, scratch: &mut Scratch) {
+    /// A request of the level above, or of a client: makes jobs for what is missing, and adds them to
+    /// those that were started and are to be served below.
+    pub(super) fn serve(
+        &mut self,
+        id: JobId,
+        now: u64,
+        jobs: &mut Jobs,
+        scratch: &mut Scratch,
+        started: &mut Vec<JobId>,
+    ) {
         let asked = jobs.get(id).asked;
         self.counts.requests += 1;
         self.counts.asked += asked.blocks.len();
@@ -148,7 +154,6 @@ impl Node {
             advice,
             frames,
             missing,
-            started,
         } = scratch;
         let mut serving = Serving {
             id,

@@ -27,7 +27,7 @@ pub struct System {
     now: u64,
     scratch: Scratch,
     /// Jobs to be served, in the order in which they were made.
-    to_serve: VecDeque<JobId>,
+    to_serve: Vec<JobId>,
     /// Clients whose requests were answered, in this order.
     answered: VecDeque<u32>,
     response: Responses,
@@ -67,7 +67,7 @@ impl System {
             sent: 0,
             now: 0,
             scratch: Scratch::default(),
-            to_serve: VecDeque::new(),
+            to_serve: Vec::new(),
             answered: VecDeque::new(),
             response: Responses::new(),
         })
@@ -116,7 +116,7 @@ impl System {
         };
         self.now = self.now.max(at);
         let job = self.jobs.add(asked, arrival.client, NONE, self.now);
-        self.to_serve.push_back(job);
+        self.to_serve.push(job);
         self.serve_all();
         Ok(())
     }
@@ -195,19 +195,22 @@ impl System {
     }
 
     fn serve_all(&mut self) {
-        while let Some(id) = self.to_serve.pop_front() {
+        let mut next = 0;
+        while let Some(&id) = self.to_serve.get(next) {
+            next += 1;
             let server = self.jobs.get(id).server;
             let Some(node) = self.nodes.get_mut(server as usize) else {
                 let blocks = self.jobs.get(id).asked.blocks;
                 self.disk.add(blocks, id, &mut self.jobs);
                 continue;
             };
-            node.serve(id, self.now, &mut self.jobs, &mut self.scratch);
-            self.to_serve.extend(self.scratch.started.drain(..));
+            let started = &mut self.to_serve;
+            node.serve(id, self.now, &mut self.jobs, &mut self.scratch, started);
             if self.jobs.get(id).pending == 0 {
                 self.answer(id);
             }
         }
+        self.to_serve.clear();
         self.disk.dispatch(self.now);
     }
 
