@@ -65,7 +65,7 @@ fn what_was_read_is_read_again_only_when_the_footprint_is_ahead_of_its_due() {
     let first_pass = (arrivals.len() as f64 * load.first_pass) as usize;
     let footprint = |upto: usize| Figures::of(&arrivals[..upto]).footprint as f64;
     let share = footprint(first_pass) / footprint(arrivals.len());
-    assert!(share > 0.95, "{share} of all blocks in the first pass");
+    assert!(share > 0.9, "{share} of all blocks in the first pass");
 }
 
 #[test]
