@@ -1,6 +1,7 @@
 //! The loads: three calibrated ones in the place of the paper's traces, and genuine prefixes as they are.
 
 use std::fmt::Write as _;
+use std::io::{self, Write as _};
 use std::sync::Arc;
 
 use drive::Profile;
@@ -143,7 +144,7 @@ pub fn are_lent() -> Result<bool, Failure> {
     if path.is_dir() {
         return Ok(true);
     }
-    eprintln!("{}", shared::missing("traces")?);
+    let _ = writeln!(io::stderr(), "{}", shared::missing("traces")?);
     Ok(false)
 }
 

@@ -2,6 +2,7 @@
 //! cores.
 
 use std::collections::BTreeMap;
+use std::io::{self, Write as _};
 
 use rayon::prelude::*;
 use simulator::caching::cases::{self, Case};
@@ -101,10 +102,11 @@ impl Runs {
         let all: Result<Vec<_>, Failure> = runs.into_par_iter().map(serve).collect();
         let all = all?;
         let time = cpu_time().saturating_sub(begun);
-        eprintln!(
-            "{} runs, {:.0} s of CPU time",
-            all.len(),
-            time.as_secs_f64()
+        let seconds = time.as_secs_f64();
+        let _ = writeln!(
+            io::stderr(),
+            "{} runs, {seconds:.0} s of CPU time",
+            all.len()
         );
         Ok(Runs { loads, all })
     }

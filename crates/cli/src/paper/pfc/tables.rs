@@ -33,10 +33,10 @@ impl Paper {
             "Table 1, gain in %: theirs / ours (deviation in points)\n\n| | amp | sarc | ra | linux |\n|---|--:|--:|--:|--:|\n",
         );
         let (mut off, mut cells) = (0.0, 0.0);
-        for load in 0..NAMES.len() {
+        for (load, name) in NAMES.into_iter().enumerate() {
             for percent in TABLE_PERCENT {
                 for upper in Upper::ALL {
-                    let _ = write!(text, "| {}, {percent} %, {} |", NAMES[load], upper.name());
+                    let _ = write!(text, "| {name}, {percent} %, {} |", upper.name());
                     for column in TABLE_COLUMNS {
                         let case = Case::homogeneous(algorithm(column), upper, percent);
                         let case = (Which::Calibrated(load, 1), case);
