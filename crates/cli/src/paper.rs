@@ -18,6 +18,8 @@ mod finding;
 mod free;
 mod head_times;
 mod latency_share;
+mod pfc;
+mod pfc_beyond;
 mod prediction;
 mod report;
 mod scene;
@@ -54,6 +56,14 @@ pub struct Arguments {
     /// With so many requests in each run
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(LEAST_REQUESTS..))]
     requests: Option<u64>,
+    /// PFC's ambiguities, read in another way: a1=rm,a4=veto
+    #[arg(
+        long,
+        value_name = "KEY=WORD,..",
+        default_value = "",
+        hide_default_value = true
+    )]
+    readings: String,
     /// Print the findings as JSON
     #[arg(long)]
     json: bool,
@@ -80,6 +90,8 @@ const ALL: &[Measurement] = &[
     cpu::MEASUREMENT,
     free::MEASUREMENT,
     beyond::MEASUREMENT,
+    pfc::MEASUREMENT,
+    pfc_beyond::MEASUREMENT,
     virtual_io::example::MEASUREMENT,
     virtual_io::chunks::MEASUREMENT,
     virtual_io::MEASUREMENT,
@@ -95,6 +107,8 @@ const ALL: &[Measurement] = &[
 pub struct Found {
     findings: Vec<Finding>,
     drawings: Vec<Drawing>,
+    /// What stands under the findings where they are printed for people.
+    tables: Vec<String>,
 }
 
 /// A figure of the paper, drawn with our values.
@@ -108,6 +122,8 @@ pub struct Drawing {
 /// Where measurements are made: how long they may take, and who watches.
 pub struct Bench {
     extent: Extent,
+    /// How PFC's ambiguities are read, where not as usual.
+    readings: String,
     bar: ProgressBar,
 }
 
@@ -135,14 +151,20 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         let made = fs::create_dir_all(folder);
         made.map_err(|error| Failure::input(format!("{}: {error}", folder.display())))?;
     }
-    let bench = Bench::new(extent);
-    let (mut findings, mut drawings) = (Vec::new(), Vec::new());
+    if !arguments.readings.is_empty() && paper.name != "pfc" {
+        let name = &paper.name;
+        let problem = format!("--readings: {name} has no ambiguities; expected paper pfc");
+        return Err(Failure::input(problem));
+    }
+    let bench = Bench::new(extent, &arguments.readings);
+    let (mut findings, mut drawings, mut tables) = (Vec::new(), Vec::new(), Vec::new());
     for measurement in ALL {
         if measurement.claims.iter().any(|id| wanted.contains(id)) {
             bench.bar.set_message(measurement.what);
             let found = (measurement.run)(&bench)?;
             findings.extend(found.findings);
             drawings.extend(found.drawings);
+            tables.extend(found.tables);
         }
     }
     bench.bar.finish_and_clear();
@@ -159,7 +181,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     }
     match arguments.json {
         true => print(&report::json(&judged, extent)?),
-        false => print(&report::table(&paper, &judged, extent)),
+        false => print(&report::table(&paper, &judged, &tables, extent)),
     }
 }
 
@@ -174,12 +196,16 @@ impl Arguments {
 }
 
 impl Bench {
-    fn new(extent: Extent) -> Self {
+    fn new(extent: Extent, readings: &str) -> Self {
         let bar = ProgressBar::with_draw_target(Some(0), ProgressDrawTarget::stderr_with_hz(10));
         if let Ok(style) = ProgressStyle::with_template("{bar:40} {pos} of {len} runs  {msg}") {
             bar.set_style(style.progress_chars("█▉▊▋▌▍▎▏ "));
         }
-        Bench { extent, bar }
+        Bench {
+            extent,
+            readings: readings.to_owned(),
+            bar,
+        }
     }
 
     /// How many requests there are in a run that has so many when nobody is in a hurry.
@@ -207,7 +233,7 @@ impl Found {
     fn figures(findings: Vec<Finding>) -> Self {
         Found {
             findings,
-            drawings: Vec::new(),
+            ..Found::default()
         }
     }
 }
@@ -276,6 +302,8 @@ fn examples() -> String {
   headtime paper freeblock fb.latency-share --quick
   headtime paper freeblock fb.prediction --svg-dir out/freeblock --json
   headtime paper freeblock-beyond
+  headtime paper pfc --readings a1=rm --svg-dir out/pfc
+  headtime paper pfc-beyond --quick
   headtime paper virtual-io vio.table1 --svg-dir out/virtual-io
   headtime paper abiss abiss.background --svg-dir out/abiss
 

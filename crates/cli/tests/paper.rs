@@ -10,6 +10,8 @@ use serde_json::Value;
 fn run(arguments: &str) -> Output {
     Command::new(assert_cmd::cargo::cargo_bin!("headtime"))
         .env_remove("HEADTIME_SHARED")
+        // Without the lent traces, which `paper pfc` then only says.
+        .env_remove("CI")
         .args(arguments.split_whitespace())
         .output()
         .expect("it ran")
@@ -356,11 +358,77 @@ fn beyond_abiss_nothing_is_late_and_the_reader_is_left_what_was_set_as_a_goal() 
 }
 
 #[test]
+fn pfc_stands_beside_its_paper_with_tables_and_figures() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let svg = folder.path().display();
+    let text = prints(&format!("paper pfc --requests 300 --svg-dir {svg}"));
+    // Nine claims, Table 1 with 48 cells, 96 cases and the readings.
+    for said in [
+        "synthetic loads, seed 2; pfc()",
+        "of 9 hold",
+        "| oltp, target | | 11 | 529 |",
+        "| websearch, 5 %, L | 5.76 / ",
+        "Mean deviation ",
+        "| multi, amp, L, 5 % |",
+        "| A18, L1's own prefetches pass |",
+    ] {
+        assert!(text.contains(said), "{said}: {text}");
+    }
+    let is_case = |line: &&str| {
+        NAMES
+            .iter()
+            .any(|name| line.starts_with(&format!("| {name}, ")))
+    };
+    let is_gain = |line: &&str| is_case(line) && line.matches('|').count() == 16;
+    assert_eq!(text.lines().filter(is_gain).count(), 96 + 6);
+    for figure in ["4", "5", "6", "7"] {
+        let file = folder.path().join(format!("pfc-figure-{figure}.svg"));
+        let drawn = std::fs::read_to_string(&file).expect("a drawing");
+        assert!(drawn.contains("oltp, ra"), "{figure}");
+    }
+}
+
+#[test]
+fn pfc_read_in_another_way_is_another_pfc_and_the_same_again_is_the_same() {
+    let usual = rows_of("pfc", "--requests 300");
+    assert_eq!(usual.len(), 9);
+    assert_eq!(usual, rows_of("pfc", "--requests 300"));
+    let other = rows_of("pfc", "--requests 300 --readings a1=n,a4=veto");
+    assert_ne!(usual[1]["ours"], other[1]["ours"]);
+    let note = other[1]["note"].as_str().expect("a text");
+    assert!(note.contains("pfc(a1=n,a4=veto)"), "{note}");
+}
+
+#[test]
+fn beyond_pfc_every_kind_of_caches_is_judged() {
+    let rows = rows_of("pfc-beyond", "--requests 300");
+    let of = |id: &str| {
+        let found = rows.iter().find(|row| row["id"] == id);
+        found.unwrap_or_else(|| panic!("no {id}"))
+    };
+    let worse = of("pfc-beyond.never-worse");
+    let note = worse["note"].as_str().expect("a text");
+    assert!(note.contains("of 96, 48, 24 and 12 cases"), "{note}");
+    for kind in ["homogeneous", "heterogeneous", "clients", "three_levels"] {
+        assert!(worse["ours"][kind].is_number(), "{kind}: {worse}");
+    }
+    let tails = of("pfc-beyond.tails")["note"].as_str().expect("a text");
+    assert!(
+        tails.contains("not used") && tails.contains("disk busy"),
+        "{tails}"
+    );
+}
+
+/// PFC's traces.
+const NAMES: [&str; 3] = ["oltp", "websearch", "multi"];
+
+#[test]
 fn what_is_wrong_is_said_in_one_line_with_what_was_expected() {
     for (arguments, said) in [
         (
             "paper freeblok",
             "no paper is called \"freeblok\": expected one of freeblock, freeblock-beyond, virtual-io, virtual-io-beyond, abiss, abiss-beyond; did you mean \"freeblock\"?",
+            "no paper is called \"freeblok\": expected one of freeblock, freeblock-beyond, pfc, pfc-beyond, virtual-io, virtual-io-beyond; did you mean \"freeblock\"?",
         ),
         (
             "paper freeblock fb.sptff",
@@ -370,6 +438,22 @@ fn what_is_wrong_is_said_in_one_line_with_what_was_expected() {
         (
             "paper freeblock --quick --requests 500",
             "cannot be used with",
+        ),
+        (
+            "paper pfc --requests 100 --readings queue=101",
+            "pfc: queue = \"101\": expected a whole number, 1 to 100",
+        ),
+        (
+            "paper pfc --requests 100 --readings a1=no",
+            "pfc: a1 = \"no\": expected one of on-use, rm, n",
+        ),
+        (
+            "paper pfc --requests 100 --readings a1",
+            "expected NAME or NAME(KEY=VALUE,KEY=VALUE)",
+        ),
+        (
+            "paper freeblock fb.sptf --readings a1=rm",
+            "--readings: freeblock has no ambiguities; expected paper pfc",
         ),
         (
             "paper freeblock fb.sptf --requests 100 --svg-dir /dev/null/x",

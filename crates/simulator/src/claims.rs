@@ -101,6 +101,14 @@ pub const ALL: &[BuiltIn] = &[
         text: include_str!("../../../claims/freeblock-beyond.toml"),
     },
     BuiltIn {
+        name: "pfc",
+        text: include_str!("../../../claims/pfc.toml"),
+    },
+    BuiltIn {
+        name: "pfc-beyond",
+        text: include_str!("../../../claims/pfc-beyond.toml"),
+    },
+    BuiltIn {
         name: "virtual-io",
         text: include_str!("../../../claims/virtual-io.toml"),
     },
