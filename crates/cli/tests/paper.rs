@@ -427,8 +427,7 @@ fn what_is_wrong_is_said_in_one_line_with_what_was_expected() {
     for (arguments, said) in [
         (
             "paper freeblok",
-            "no paper is called \"freeblok\": expected one of freeblock, freeblock-beyond, virtual-io, virtual-io-beyond, abiss, abiss-beyond; did you mean \"freeblock\"?",
-            "no paper is called \"freeblok\": expected one of freeblock, freeblock-beyond, pfc, pfc-beyond, virtual-io, virtual-io-beyond; did you mean \"freeblock\"?",
+            "no paper is called \"freeblok\": expected one of freeblock, freeblock-beyond, pfc, pfc-beyond, virtual-io, virtual-io-beyond, abiss, abiss-beyond; did you mean \"freeblock\"?",
         ),
         (
             "paper freeblock fb.sptff",

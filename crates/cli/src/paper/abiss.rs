@@ -65,6 +65,7 @@ fn run(bench: &Bench) -> Result<Found, Failure> {
             paper.table(ONE_SEGMENT, Machine::OneSegment)?,
         ],
         drawings: drawn::all(&paper)?,
+        ..Found::default()
     })
 }
 

@@ -212,7 +212,7 @@ fn play(
         }
         events.hear(stream)?;
         // The end of a file in the middle of a page is no multiple any more.
-        if count as u64 % PAGE != 0 {
+        if !(count as u64).is_multiple_of(PAGE) {
             break;
         }
     }

@@ -389,8 +389,15 @@ impl EventLoop {
         }
     }
 
+    /// The engine flushes, once the pages are written that it would miss.
+    pub(super) fn flush(&mut self, key: usize) {
+        if !self.waits_for_pages(key) {
+            self.flush_engine(key);
+        }
+    }
+
     /// Whether a flush has to wait until pages are written.
-    pub(super) fn waits_for_pages(&mut self, key: usize) -> bool {
+    fn waits_for_pages(&mut self, key: usize) -> bool {
         let serial = self.caches.serial;
         let export = self.pending[key].operation.export;
         let class = self

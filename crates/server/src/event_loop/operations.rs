@@ -278,12 +278,6 @@ impl EventLoop {
         let _ = self.begin(From::Posted(told), operation, Bytes::None);
     }
 
-    pub(super) fn flush(&mut self, key: usize) {
-        if !self.waits_for_pages(key) {
-            self.flush_engine(key);
-        }
-    }
-
     pub(super) fn flush_engine(&mut self, key: usize) {
         let id = RequestId(key as u64);
         if self.engine.flush(self.now, id).is_err() {

@@ -35,14 +35,7 @@ pub(super) fn station(
                 .map_err(|error| error.to_string())?,
         ),
     };
-    let rules = Rules {
-        caution: Caution::Learned {
-            impact_ppm: config.impact_ppm,
-        },
-        same_track: SameTrack::Allowed,
-        ranges: Ranges::Two,
-        ..Rules::default()
-    };
+    let rules = rules(config);
     let bounds = bounds(limits);
     let mut limits = Limits::suited_to(policy, &belief);
     if !is_known {
@@ -90,6 +83,18 @@ pub(super) fn station(
         })
     })
     .map_err(|error| error.to_string())
+}
+
+/// How background reads are fitted in.
+fn rules(config: &config::Drive) -> Rules {
+    Rules {
+        caution: Caution::Learned {
+            impact_ppm: config.impact_ppm,
+        },
+        same_track: SameTrack::Allowed,
+        ranges: Ranges::Two,
+        ..Rules::default()
+    }
 }
 
 fn bounds(limits: &config::Limits) -> Bounds {
