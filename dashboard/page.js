@@ -205,6 +205,17 @@ function drawTasks(root, tasks) {
   }));
 }
 
+function cacheFact(cache) {
+  const share = cache.asked_bytes_total ? (100 * cache.hit_bytes_total) / cache.asked_bytes_total : 0;
+  const said = [
+    `${bytes(cache.used_bytes)} of ${bytes(cache.size_bytes)}`,
+    `${decimals(share, 1)} % hits of ${bytes(cache.asked_bytes_total)}`,
+    `${cache.replacement}, ${cache.prefetch}, ${cache.coordinator}`,
+  ];
+  if (cache.unwritten_bytes) said.push(`${bytes(cache.unwritten_bytes)} not yet written`);
+  return [`cache of ${cache.volume}`, said.join(" · ")];
+}
+
 function drawDrive(root, drive) {
   field(root, "name").textContent = drive.name;
   const modes = { positioning: ["positioning", "good"], safe: ["safe mode", "careful"], blind: ["no belief", ""] };
@@ -219,6 +230,7 @@ function drawDrive(root, drive) {
     ["queue", `${whole(drive.queue.waiting)} waiting, ${whole(drive.queue.at_drive)} at the drive`],
     ["late", late ? `p50 ${time(late.p50_us)}, p99 ${time(late.p99_us)}, at most ${time(late.max_us)}` : null],
     ["errors", errors ? whole(errors) : null],
+    ...drive.caches.map(cacheFact),
   ]);
   drawHead(root, drive.head);
   drawTimeline(root, drive.head_time);

@@ -252,6 +252,8 @@ pub struct Admitted {
     pub frame: FrameId,
     /// What went for it.
     pub evicted: Option<Evicted>,
+    /// The frame that it went from.
+    pub vacated: Option<FrameId>,
 }
 
 /// Tells the policy of a demand for a resident block.
@@ -285,7 +287,7 @@ fn admit<R: Replacement + ?Sized>(
     }
     let known = coming.known;
     let memory = known.map_or(Memory::NONE, |frame| policy.recall(residency, frame));
-    let mut evicted = None;
+    let (mut evicted, mut vacated) = (None, None);
     let mut chances = residency.resident();
     while residency.is_full() {
         let victim = policy.victim(residency, memory);
@@ -301,11 +303,16 @@ fn admit<R: Replacement + ?Sized>(
             was_used: residency.is_used(victim),
             was_dirty: residency.is_dirty(victim),
         });
+        vacated = Some(victim);
         policy.evict(residency, victim);
     }
     let frame = residency.enter(coming.block, known, coming.origin);
     policy.insert(residency, frame, coming.pattern, memory);
-    Ok(Admitted { frame, evicted })
+    Ok(Admitted {
+        frame,
+        evicted,
+        vacated,
+    })
 }
 
 /// How many demands are looked up ahead of the one that is served: the processor waits for their

@@ -18,8 +18,9 @@
 //!   fetch, and whoever waits for a block of it waits for all of it.
 //! - When no frame is free of reads, a demanded block is read past the cache, and what was to be
 //!   fetched ahead is not.
-//! - A write changes whole blocks and is treated as a read of them, as in earlier simulators of such
-//!   systems (Zhou et al.); a level holds no dirty blocks.
+//! - A write that is submitted changes whole blocks and is treated as a read of them, as in earlier
+//!   simulators of such systems (Zhou et al.). Who keeps the blocks' bytes stores them instead
+//!   ([`Level::store`]); which of them are not yet written below is that owner's affair.
 
 use std::collections::VecDeque;
 
@@ -33,11 +34,13 @@ use crate::replacement::{BadReplacement, Pattern};
 use crate::residency::{FrameId, MAX_BLOCK, Origin, Residency, State};
 use crate::settings::BadSettings;
 
+mod owner;
 mod serve;
 mod slab;
 mod stack;
 mod waiters;
 
+pub use owner::{Departed, Stored};
 pub use stack::Stack;
 
 use slab::Slab;
@@ -193,6 +196,8 @@ pub struct Level {
     /// What was asked for below and not polled.
     out: VecDeque<Fetch>,
     finished: VecDeque<Answered>,
+    /// Blocks that have gone and were not polled, if somebody polls them.
+    departed: Option<VecDeque<Departed>>,
     counts: Counts,
     advice: Advice,
     /// Runs to fetch for the request that is being submitted.
@@ -239,6 +244,7 @@ impl Level {
             fetches: Slab::default(),
             out: VecDeque::new(),
             finished: VecDeque::new(),
+            departed: None,
             counts: Counts::default(),
             advice: Advice::default(),
             runs: Vec::new(),

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
+use headtime_client::Listed;
 use serde_json::Value;
 use server::config::Places;
 use server::control::protocol::{Ask, DriveTasks};
@@ -10,6 +11,7 @@ use server::control::{self, AskError, Changes, Steer};
 use server::status::{self, HeadKind, Status};
 
 use crate::output::{self, Failure, grouped};
+use crate::streams;
 
 /// Look at a running service, and tell it what to do.
 #[derive(Debug, Args)]
@@ -37,6 +39,8 @@ enum Action {
     Status,
     /// Background tasks and how far they are
     Tasks,
+    /// Guaranteed streams, and how they stand
+    Streams,
     /// Look no longer for the blocks of a task; what others read is taken along
     Suspend {
         /// The task's number
@@ -82,6 +86,7 @@ impl Action {
         Ok(match *self {
             Action::Status => Ask::Status,
             Action::Tasks => Ask::Tasks,
+            Action::Streams => Ask::Streams,
             Action::Suspend { task } => steer(task, Steer::Suspend),
             Action::Resume { task } => steer(task, Steer::Resume),
             Action::Abort { task } => steer(task, Steer::Abort),
@@ -123,6 +128,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let text = match arguments.action {
         Action::Status => describe(&understood::<Status>(&socket, outcome)?),
         Action::Tasks => list(&understood::<Vec<DriveTasks>>(&socket, outcome)?),
+        Action::Streams => streams::table(&understood::<Vec<Listed>>(&socket, outcome)?),
         Action::Reload => report(&understood::<Changes>(&socket, outcome)?),
         Action::Drain => String::from("draining: it stops when what was begun has ended\n"),
         Action::Stop => String::from("stopping\n"),
@@ -235,10 +241,25 @@ fn describe_drive(drive: &status::Drive) -> String {
         "  errors       {} reads, {} writes, {} flushes\n",
         errors.reads_total, errors.writes_total, errors.flushes_total
     );
+    text += &describe_streams(&drive.streams);
     for task in &drive.tasks {
         text += &format!("  {}\n", describe_task(task));
     }
     text
+}
+
+fn describe_streams(streams: &status::Streams) -> String {
+    if streams.granted_total + streams.refused_total == 0 {
+        return String::new();
+    }
+    format!(
+        "  streams      {} now, {} granted, {} refused, {} late, {} lapsed\n",
+        streams.now,
+        streams.granted_total,
+        streams.refused_total,
+        streams.late_total,
+        streams.lapsed_total
+    )
 }
 
 fn describe_task(task: &status::Task) -> String {

@@ -29,7 +29,7 @@ use tracing::Level;
 use crate::output::{Failure, NewFile, print};
 use crate::serve;
 
-mod client;
+pub mod client;
 mod load;
 mod report;
 mod service;

@@ -16,6 +16,7 @@ mod scan;
 mod serve;
 mod shared;
 mod simulate;
+mod streams;
 mod trace;
 mod validate;
 mod why;
@@ -53,8 +54,12 @@ enum Command {
     Fit(fit::Arguments),
     /// What papers claim, measured again: theirs beside ours.
     Paper(paper::Arguments),
+    /// Read a file at a guaranteed rate, and log the delay of every read.
+    Play(Box<streams::play::Arguments>),
     /// Find a drive's profile from block numbers and completion times alone.
     Profile(Box<profile::Arguments>),
+    /// Write a new file at a guaranteed rate, and log the delay of every write.
+    Record(Box<streams::record::Arguments>),
     /// Replay a captured live run in virtual time, and compare every decision.
     Replay(replay::Arguments),
     /// Read every block of a live volume in the gaps of its drive.
@@ -63,6 +68,8 @@ enum Command {
     Serve(serve::Arguments),
     /// Run a load or a trace on a drive under one policy or several, in virtual time.
     Simulate(Box<simulate::Arguments>),
+    /// List the streams of a running service: what was granted, how they stand, what came late.
+    Streams(streams::Arguments),
     /// Look into a trace of block requests, or convert it.
     Trace(trace::Trace),
     /// Hold the models against times measured on real drives, with DiskSim's results beside ours.
@@ -85,11 +92,14 @@ fn main() -> ExitCode {
         Command::Experiment(arguments) => experiment::run(&arguments),
         Command::Fit(arguments) => fit::run(&arguments),
         Command::Paper(arguments) => paper::run(&arguments),
+        Command::Play(arguments) => streams::play::run(&arguments),
         Command::Profile(arguments) => profile::run(&arguments),
+        Command::Record(arguments) => streams::record::run(&arguments),
         Command::Replay(arguments) => replay::run(&arguments),
         Command::Scan(arguments) => scan::run(&arguments),
         Command::Serve(arguments) => serve::run(&arguments),
         Command::Simulate(arguments) => simulate::run(&arguments),
+        Command::Streams(arguments) => streams::run(&arguments),
         Command::Trace(arguments) => trace::run(&arguments).map_err(Failure::from),
         Command::Validate(arguments) => validate::run(&arguments),
         Command::Why(arguments) => why::run(&arguments),

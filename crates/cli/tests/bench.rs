@@ -35,3 +35,36 @@ fn a_run_without_requests_is_refused() {
     let output = Scene::with(&[]).run("bench simulate --requests 0");
     assert_eq!(output.status.code(), Some(2));
 }
+
+#[test]
+fn streams_at_the_limit_are_a_line_each() {
+    let run = "bench streams --hours 0.03 --alone-hours 0.03 --policy sptf --memory 2,4 --promised 0 --quiet";
+    let output = Scene::with(&[]).run(&format!("{run} --json"));
+    let said = String::from_utf8(output.stdout).expect("text");
+    let lines: Vec<serde_json::Value> = said
+        .lines()
+        .map(|line| serde_json::from_str(line).expect("JSON"))
+        .collect();
+    assert_eq!(lines.len(), 2, "{said}");
+    for line in lines {
+        assert_eq!(
+            (line["late"].as_u64(), line["waited"].as_u64()),
+            (Some(0), Some(0))
+        );
+        assert!(line["streams"].as_u64() > Some(40) && line["accesses"].as_u64() > Some(1_000));
+    }
+}
+
+#[test]
+fn streams_that_make_no_sense_are_refused() {
+    for wrong in [
+        "--promised 2",
+        "--memory 0",
+        "--hours 0",
+        "--policy best",
+        "--missing=-1",
+    ] {
+        let output = Scene::with(&[]).run(&format!("bench streams {wrong}"));
+        assert_eq!(output.status.code(), Some(2), "{wrong}");
+    }
+}

@@ -178,6 +178,7 @@ fn every_help_has_an_example() {
         "ctl",
         "bench",
         "bench simulate",
+        "bench streams",
         "trace",
         "trace stat",
         "trace convert",

@@ -10,6 +10,8 @@ use serde_json::Value;
 fn run(arguments: &str) -> Output {
     Command::new(assert_cmd::cargo::cargo_bin!("headtime"))
         .env_remove("HEADTIME_SHARED")
+        // Without the lent traces, which `paper pfc` then only says.
+        .env_remove("CI")
         .args(arguments.split_whitespace())
         .output()
         .expect("it ran")
@@ -259,12 +261,174 @@ fn beyond_virtual_io_stands_on_both_drives_beside_the_drive_s_own_queue() {
     }
 }
 
+/// A figure of ours.
+fn ours(row: &Value, name: &str) -> f64 {
+    let figure = row["ours"][name].as_f64();
+    figure.unwrap_or_else(|| panic!("{name}: {row}"))
+}
+
+#[test]
+fn abiss_stands_beside_its_paper_with_the_host_model_of_its_machine() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let arguments = format!("--requests 300 --svg-dir {}", folder.path().display());
+    let rows = rows_of("abiss", &arguments);
+    assert_eq!(rows.len(), 7);
+    for row in &rows {
+        assert_eq!(row["mode"], "in-firmware", "{row}");
+        let note = row["note"].as_str().expect("a text");
+        for said in [
+            "SHORT RUNS",
+            "an approximate profile",
+            "a link of 25 MB/s",
+            "limited to 11.2 MB/s in all",
+            "windows of 128 kB",
+        ] {
+            assert!(note.contains(said), "{said}: {note}");
+        }
+    }
+    let row = |id: &str| rows.iter().find(|row| row["id"] == id).expect(id);
+    // Who has a buffer never waits for the disk; who has none does, under every elevator.
+    for id in [
+        "abiss.service",
+        "abiss.delay.realtime",
+        "abiss.delay.outlier",
+        "abiss.delay.best-effort",
+    ] {
+        assert_eq!(row(id)["holds"], true, "{}", row(id));
+    }
+    let service = row("abiss.service");
+    assert!(ours(service, "their_way_reads") > 5_000.0, "{service}");
+    assert!(ours(service, "ours_reads") > 5_000.0, "{service}");
+    for id in ["abiss.background", "abiss.background.one-segment"] {
+        let cells = row(id);
+        let count = cells["ours"].as_object().map(serde_json::Map::len);
+        assert_eq!(count, Some(20));
+        let left = |pages| ours(cells, &format!("abiss_rt_{pages}_pages_4_streams"));
+        for pair in [10, 20, 40, 80, 160].windows(2) {
+            assert!(left(pair[0]) < left(pair[1]), "{cells}");
+        }
+    }
+    for name in ["figure-18", "table-1"] {
+        let svg = std::fs::read_to_string(folder.path().join(format!("{name}.svg")));
+        let svg = svg.expect(name);
+        assert!(svg.starts_with("<svg") && svg.trim_end().ends_with("</svg>"));
+        assert!(svg.contains("our guarantees"), "{name}");
+    }
+}
+
+#[test]
+fn beyond_abiss_nothing_is_late_and_the_reader_is_left_what_was_set_as_a_goal() {
+    let rows = rows_of("abiss-beyond", "--requests 300");
+    assert_eq!(rows.len(), 6);
+    let row = |id: &str| {
+        let id = format!("abiss-beyond.{id}");
+        rows.iter()
+            .find(|row| row["id"] == id.as_str())
+            .expect("measured")
+    };
+    for id in ["host-limit", "adjacent", "greedy.travelstar", "greedy.20tb"] {
+        assert_eq!(row(id)["holds"], true, "{}", row(id));
+    }
+    for id in [
+        "host-limit",
+        "adjacent",
+        "spread",
+        "greedy.travelstar",
+        "greedy.20tb",
+    ] {
+        assert!(ours(row(id), "late") == 0.0, "{}", row(id));
+    }
+    assert!(ours(row("spread"), "background_mb_s") > 4.0);
+    for id in ["greedy.travelstar", "greedy.20tb"] {
+        let note = row(id)["note"].as_str().expect("a text");
+        for tasks in [1, 4, 16, 64] {
+            assert!(
+                note.contains(&format!("; {tasks} task(s): "))
+                    || note.contains(&format!(": {tasks} task(s): ")),
+                "{note}"
+            );
+        }
+        assert_eq!(note.matches("without streams").count(), 4, "{note}");
+    }
+    let text = prints("paper abiss-beyond abiss-beyond.adjacent --requests 100");
+    assert_eq!(
+        text,
+        prints("paper abiss-beyond abiss-beyond.adjacent --requests 100")
+    );
+}
+
+#[test]
+fn pfc_stands_beside_its_paper_with_tables_and_figures() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let svg = folder.path().display();
+    let text = prints(&format!("paper pfc --requests 300 --svg-dir {svg}"));
+    // Nine claims, Table 1 with 48 cells, 96 cases and the readings.
+    for said in [
+        "synthetic loads, seed 2; pfc()",
+        "of 9 hold",
+        "| oltp, target | | 11 | 529 |",
+        "| websearch, 5 %, L | 5.76 / ",
+        "Mean deviation ",
+        "| multi, amp, L, 5 % |",
+        "| A18, L1's own prefetches pass |",
+    ] {
+        assert!(text.contains(said), "{said}: {text}");
+    }
+    let is_case = |line: &&str| {
+        NAMES
+            .iter()
+            .any(|name| line.starts_with(&format!("| {name}, ")))
+    };
+    let is_gain = |line: &&str| is_case(line) && line.matches('|').count() == 16;
+    assert_eq!(text.lines().filter(is_gain).count(), 96 + 6);
+    for figure in ["4", "5", "6", "7"] {
+        let file = folder.path().join(format!("pfc-figure-{figure}.svg"));
+        let drawn = std::fs::read_to_string(&file).expect("a drawing");
+        assert!(drawn.contains("oltp, ra"), "{figure}");
+    }
+}
+
+#[test]
+fn pfc_read_in_another_way_is_another_pfc_and_the_same_again_is_the_same() {
+    let usual = rows_of("pfc", "--requests 300");
+    assert_eq!(usual.len(), 9);
+    assert_eq!(usual, rows_of("pfc", "--requests 300"));
+    let other = rows_of("pfc", "--requests 300 --readings a1=n,a4=veto");
+    assert_ne!(usual[1]["ours"], other[1]["ours"]);
+    let note = other[1]["note"].as_str().expect("a text");
+    assert!(note.contains("pfc(a1=n,a4=veto)"), "{note}");
+}
+
+#[test]
+fn beyond_pfc_every_kind_of_caches_is_judged() {
+    let rows = rows_of("pfc-beyond", "--requests 300");
+    let of = |id: &str| {
+        let found = rows.iter().find(|row| row["id"] == id);
+        found.unwrap_or_else(|| panic!("no {id}"))
+    };
+    let worse = of("pfc-beyond.never-worse");
+    let note = worse["note"].as_str().expect("a text");
+    assert!(note.contains("of 96, 48, 24 and 12 cases"), "{note}");
+    for kind in ["homogeneous", "heterogeneous", "clients", "three_levels"] {
+        assert!(worse["ours"][kind].is_number(), "{kind}: {worse}");
+    }
+    let tails = of("pfc-beyond.tails")["note"].as_str().expect("a text");
+    assert!(
+        tails.contains("not used") && tails.contains("disk busy"),
+        "{tails}"
+    );
+}
+
+/// PFC's traces.
+const NAMES: [&str; 3] = ["oltp", "websearch", "multi"];
+
 #[test]
 fn what_is_wrong_is_said_in_one_line_with_what_was_expected() {
     for (arguments, said) in [
         (
             "paper freeblok",
-            "no paper is called \"freeblok\": expected one of freeblock, freeblock-beyond, virtual-io, virtual-io-beyond; did you mean \"freeblock\"?",
+            "no paper is called \"freeblok\": expected one of freeblock, freeblock-beyond, virtual-io, virtual-io-beyond, abiss, abiss-beyond; did you mean \"freeblock\"?",
+            "no paper is called \"freeblok\": expected one of freeblock, freeblock-beyond, pfc, pfc-beyond, virtual-io, virtual-io-beyond; did you mean \"freeblock\"?",
         ),
         (
             "paper freeblock fb.sptff",
@@ -274,6 +438,22 @@ fn what_is_wrong_is_said_in_one_line_with_what_was_expected() {
         (
             "paper freeblock --quick --requests 500",
             "cannot be used with",
+        ),
+        (
+            "paper pfc --requests 100 --readings queue=101",
+            "pfc: queue = \"101\": expected a whole number, 1 to 100",
+        ),
+        (
+            "paper pfc --requests 100 --readings a1=no",
+            "pfc: a1 = \"no\": expected one of on-use, rm, n",
+        ),
+        (
+            "paper pfc --requests 100 --readings a1",
+            "expected NAME or NAME(KEY=VALUE,KEY=VALUE)",
+        ),
+        (
+            "paper freeblock fb.sptf --readings a1=rm",
+            "--readings: freeblock has no ambiguities; expected paper pfc",
         ),
         (
             "paper freeblock fb.sptf --requests 100 --svg-dir /dev/null/x",

@@ -10,10 +10,12 @@
 //! | `[layout]` | where blocks are: `kind = "zoned"` or `"indexed"` |
 //! | `[overhead]`, `[bus]`, `[buffer]`, `[queue]` | the electronics |
 //! | `[commands]` | which of the commands that not every drive has it has |
+//! | `[chunks]` | the sizes of commands at which sequential reads keep the full rate |
 //! | `[confidence]` | how far each part can be trusted, if it was found from timings |
 //! | `[fitted]` | constants that were fitted to measured traces; [`Profile::published`] is without |
 
 mod arm;
+mod chunks;
 pub mod confidence;
 mod document;
 mod electronics;
@@ -28,6 +30,7 @@ use crate::angle::Spindle;
 use crate::firmware::{BufferRules, Bus, LookAhead, Overheads, QueueRules, WriteBack};
 use crate::geometry::Geometry;
 use crate::seek::{SeekCurve, SeekTable};
+pub use chunks::Chunks;
 use confidence::Confidence;
 pub use document::ProfileError;
 pub(crate) use document::nearest;
@@ -124,6 +127,8 @@ pub struct Profile {
     /// Whether it has a seek without transfer (SCSI's SEEK): without, [`block::Action::Seek`] ends
     /// at once and moves nothing.
     pub seek_command: Switch,
+    /// The sizes of commands at which sequential reads keep the full rate, if they were measured.
+    pub chunks: Option<Chunks>,
     /// How far each part can be trusted, if the profile says so.
     pub confidence: Option<Confidence>,
     /// The profile without what was fitted to measurements, if something was.
@@ -188,7 +193,7 @@ impl Profile {
 }
 
 /// The keys at the top of a file.
-const TOP: [&str; 20] = [
+const TOP: [&str; 21] = [
     "name",
     "model",
     "year",
@@ -207,12 +212,13 @@ const TOP: [&str; 20] = [
     "buffer",
     "queue",
     "commands",
+    "chunks",
     "confidence",
     "fitted",
 ];
 
 /// The tables that say where they come from.
-const TABLES: [&str; 9] = [
+const TABLES: [&str; 10] = [
     "spindle",
     "seek",
     "layout",
@@ -221,6 +227,7 @@ const TABLES: [&str; 9] = [
     "buffer",
     "queue",
     "commands",
+    "chunks",
     "confidence",
 ];
 
@@ -283,6 +290,7 @@ fn read_published(root: &Section) -> Result<Profile, ProfileError> {
         bus: electronics.bus,
         queue: electronics::read_queue(&root.need("queue")?)?,
         seek_command: electronics::read_commands(root, provenance)?,
+        chunks: chunks::read(root, blocks)?,
         confidence: match confidence {
             Some(field) => Some(confidence::read(&field, blocks)?),
             None => None,

@@ -14,10 +14,12 @@ use block::{Direction, Duration, Extent, Instant, Sectors, Status};
 use drive::{Profile, Spindle};
 use scheduler::background::{Account, Means, Served, Tasks};
 use scheduler::freeblock::{
-    ANYTIME_TRACKS, Caution, Conservatism, Gap, Goal, Kind, Plan, Planner, Ranges, Reach,
+    ANYTIME_TRACKS, Caution, Conservatism, Gap, Goal, Kind, Merging, Plan, Planner, Ranges, Reach,
     SameTrack, Stop, Wanted,
 };
+use scheduler::preemption::worth::WEIGHT;
 
+use crate::engine::Waiting;
 use crate::forecast::{Head, Route};
 
 /// How background reads are fitted in.
@@ -88,6 +90,15 @@ pub(crate) struct Decision {
     pub(crate) plan: Plan,
     /// What pays for it.
     pub(crate) means: Means,
+}
+
+/// The gap before a command, and what else counts in it.
+pub(crate) struct Before<'a> {
+    pub(crate) gap: &'a Gap,
+    /// For how long the command waits for its sector without a plan.
+    pub(crate) latency: Duration,
+    /// What the waiting of more urgent requests costs, if there may be some.
+    pub(crate) waiting: Option<&'a Waiting>,
 }
 
 /// The background side of an engine.
@@ -178,15 +189,15 @@ impl Background {
         &mut self.conservatism
     }
 
-    /// What to read before the command of `gap`, whose latency is `latency`.
+    /// What to read before a command.
     pub(crate) fn decide(
         &mut self,
         belief: &Profile,
         now: Instant,
-        gap: &Gap,
-        latency: Duration,
+        before: &Before<'_>,
         is_being_written: impl Fn(Extent) -> bool,
     ) -> Option<Decision> {
+        let &Before { gap, latency, .. } = before;
         self.grant(belief, now);
         self.gaps.seen += 1;
         self.gaps.latency += latency;
@@ -197,8 +208,9 @@ impl Background {
             goal: self.rules.goal,
             stops: self.rules.stops,
             tracks: self.rules.tracks,
+            merging: Merging::Allowed,
         };
-        let free = self.free(belief, gap, latency, &reach);
+        let free = self.free(belief, before, &reach);
         let is_clear = |plan: &Plan| {
             plan.stops().all(|stop| {
                 let own = gap.direction == Direction::Write && stop.extent.overlaps(gap.extent);
@@ -219,32 +231,51 @@ impl Background {
             return Some(Decision { plan, means });
         }
         let plan = free?;
+        if let Some(waiting) = before.waiting {
+            self.conservatism.delayed(waiting.because_of(&plan));
+        }
         let means = Means::Free;
         Some(Decision { plan, means })
     }
 
-    fn free(
-        &mut self,
-        belief: &Profile,
-        gap: &Gap,
-        latency: Duration,
-        reach: &Reach,
-    ) -> Option<Plan> {
-        if !self.conservatism.admits(latency) {
+    fn free(&mut self, belief: &Profile, before: &Before<'_>, reach: &Reach) -> Option<Plan> {
+        if !self.conservatism.admits(before.latency) {
             self.gaps.near_miss += 1;
             return None;
         }
-        let plan = best(&mut self.planner, &self.tasks, gap, reach)?;
-        let loss = self.conservatism.expected_loss(gap, latency, &plan);
+        let plan = best(&mut self.planner, &self.tasks, before.gap, reach)?;
+        if self.pays(belief, before, &plan) {
+            return Some(plan);
+        }
+        // Commands of their own may be overtaken.
+        let apart = match plan.stops().any(|stop| stop.kind == Kind::Merged) {
+            true => {
+                let reach = Reach {
+                    merging: Merging::Never,
+                    ..*reach
+                };
+                best(&mut self.planner, &self.tasks, before.gap, &reach)
+            }
+            false => None,
+        };
+        let apart =
+            apart.filter(|plan| before.waiting.is_some() && self.pays(belief, before, plan));
+        self.gaps.unworthy += u64::from(apart.is_none());
+        apart
+    }
+
+    /// Whether a plan reads for long enough to be worth what is expected to be lost by it: by the
+    /// command behind it, and by those that would otherwise have overtaken that.
+    fn pays(&self, belief: &Profile, before: &Before<'_>, plan: &Plan) -> bool {
+        let (gap, latency) = (before.gap, before.latency);
+        let own = self.conservatism.expected_loss(gap, latency, plan);
+        let others = before.waiting.map(|waiting| waiting.because_of(plan));
+        let loss = own + others.unwrap_or(Duration::ZERO) * WEIGHT;
         let reading = || {
             let each = plan.stops().map(|stop| reading(belief, stop));
             each.fold(Duration::ZERO, |all, one| all + one)
         };
-        if !self.conservatism.pays(reading, loss) {
-            self.gaps.unworthy += 1;
-            return None;
-        }
-        Some(plan)
+        self.conservatism.pays(reading, loss)
     }
 
     /// A plan that makes the foreground wait one revolution more, if the grant allows it and it

@@ -66,7 +66,8 @@ impl Engine {
             (None, Class::BestEffort(priority)) => return Err(Unchanged::Priority { priority }),
             (None, _) => panic!("{class:?} has no level"),
         };
-        let slot = self.slots.find(id).ok_or(Unchanged::Unknown { id })?;
+        let slot = self.slots.find(id).filter(|&slot| !self.is_of_stream(slot));
+        let slot = slot.ok_or(Unchanged::Unknown { id })?;
         let extent = self.slots.get(slot).request.extent;
         if !extent.overlaps(part) {
             return Err(Unchanged::Outside { id, part, extent });
@@ -95,7 +96,8 @@ impl Engine {
     /// If nothing of it waits: then it ends as if it had not been taken back.
     pub fn abort(&mut self, now: Instant, id: RequestId) -> Result<(), Unchanged> {
         self.reach(now);
-        let slot = self.slots.find(id).ok_or(Unchanged::Unknown { id })?;
+        let slot = self.slots.find(id).filter(|&slot| !self.is_of_stream(slot));
+        let slot = slot.ok_or(Unchanged::Unknown { id })?;
         let extent = self.slots.get(slot).request.extent;
         let waiting = self.waiting_pieces(slot, extent);
         let is_any = !waiting.is_empty();

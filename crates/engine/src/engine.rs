@@ -25,21 +25,28 @@ use crate::sent::{Manner, Planned, Purpose, Sent, Step};
 use crate::slots::{End, Parts, Slots};
 
 mod aside;
+mod attached;
 mod explaining;
 mod flush;
 mod gaps;
+mod guaranteed;
 mod head;
 mod parts;
+mod safety;
 mod slack;
 mod tracking;
 mod transfer;
+mod waiting;
 
 pub use flush::Flushed;
 use flush::Flushes;
+use guaranteed::Guaranteed;
+use safety::Leave;
 pub use tracking::Tallies;
 use tracking::Tracking;
 pub use transfer::Preempted;
 use transfer::{Going, Rest, Transfers};
+pub(crate) use waiting::Waiting;
 
 /// The state machine between clients and one drive.
 pub struct Engine {
@@ -61,6 +68,7 @@ pub struct Engine {
     background: Option<Box<Background>>,
     tracking: Option<Box<Tracking>>,
     transfers: Option<Box<Transfers>>,
+    guaranteed: Option<Box<Guaranteed>>,
     /// What held the head lately, if somebody may ask.
     log: Option<Box<Log>>,
     flushes: Flushes,
@@ -101,6 +109,7 @@ impl Engine {
             background: None,
             tracking: None,
             transfers: None,
+            guaranteed: None,
             log: None,
             flushes: Flushes::default(),
             busy: Instant::ZERO,
@@ -126,12 +135,12 @@ impl Engine {
 
     /// Requests held: accepted, and their end not yet told.
     pub fn held(&self) -> usize {
-        self.slots.held()
+        self.slots.held() - self.transfers_held()
     }
 
     /// Whether a request of this class would be accepted, if its extent is on the drive.
     pub fn has_room(&self, class: Class) -> bool {
-        self.slots.held() < self.limits.open_to(class)
+        self.held() < self.limits.open_to(class)
     }
 
     /// Pieces of requests that wait: they are not at the drive, and not on the way to it.
@@ -156,15 +165,15 @@ impl Engine {
     }
 
     /// The request of which a command at the drive is a piece; `None` for a background or
-    /// calibration read and for a flush.
+    /// calibration read, for a flush, and for a stream's transfer: see [`Engine::stream_of`].
     ///
     /// # Panics
     /// If the command is not at the drive.
     pub fn request_of(&self, id: CommandId) -> Option<Request> {
         let sent = self.at_drive.iter().find(|sent| sent.id == id);
         let sent = sent.unwrap_or_else(|| panic!("{id:?} is not at the drive"));
-        let piece = sent.purpose.piece()?;
-        Some(self.slots.get(self.ordering.owner(piece)).request)
+        let slot = self.ordering.owner(sent.purpose.piece()?);
+        (!self.is_of_stream(slot)).then(|| self.slots.get(slot).request)
     }
 
     /// A client asks for something.
@@ -213,6 +222,7 @@ impl Engine {
     /// The next command for the drive, if it should have one now.
     pub fn poll(&mut self, now: Instant) -> Option<Command> {
         self.reach(now);
+        self.hear_streams(now);
         if self.at_drive.len() >= self.limits.commands_at_drive {
             // An end comes before anything else can be given.
             self.wakeup = None;
@@ -226,8 +236,11 @@ impl Engine {
             self.wakeup = Some(then);
             return None;
         }
+        if let Leave::Streams(command) = self.leave(now) {
+            return command;
+        }
         self.let_urgent_pass(now);
-        if let Some(command) = self.set_out(now) {
+        if let Some(command) = self.set_out_safely(now) {
             return Some(command);
         }
         if let Some(command) = self.poll_flush(now) {
@@ -247,7 +260,7 @@ impl Engine {
                 self.settled = true;
                 return None;
             }
-            Going::Aside => return self.set_out(now),
+            Going::Aside => return self.set_out_safely(now),
             Going::Free => {}
         }
         if self.ordering.waiting() == 0 {
@@ -257,6 +270,12 @@ impl Engine {
             self.settled = true;
             return None;
         };
+        self.put_on_way(now, piece);
+        self.set_out_safely(now)
+    }
+
+    /// A chosen piece is to be given to the drive.
+    fn put_on_way(&mut self, now: Instant, piece: u32) {
         self.aim(piece);
         match self.transfers {
             None => self.plan(now, piece),
@@ -268,7 +287,6 @@ impl Engine {
                 without: None,
             }),
         }
-        self.set_out(now)
     }
 
     /// A command has ended, as the drive says.
@@ -286,6 +304,7 @@ impl Engine {
         let sent = self.at_drive.remove(place).expect("a place in the queue");
         self.settled = false;
         self.remember(now, &sent, &outcome);
+        self.note_ended(now, id);
         if matches!(sent.purpose, Purpose::Flush) {
             return self.flushed(now, outcome.status);
         }
@@ -313,7 +332,9 @@ impl Engine {
         let slot = self.ordering.owner(piece);
         let waited_order = self.ordering.waited(piece).order;
         self.ordering.end(now, piece);
-        self.feel(now, slot, lost);
+        if !self.is_of_stream(slot) {
+            self.feel(now, slot, lost);
+        }
         let end = End {
             at: outcome.at,
             status,
@@ -322,7 +343,7 @@ impl Engine {
             account,
         };
         if self.slots.part_ended(slot, end) == Parts::All {
-            self.ended.push_back(slot);
+            self.end_request(now, slot);
         }
     }
 
@@ -342,7 +363,9 @@ impl Engine {
 
     /// When `poll` should be called next, if nothing else happens.
     pub fn next_wakeup(&self) -> Option<Instant> {
-        self.wakeup
+        let streams = self.guaranteed.as_deref();
+        let streams = streams.and_then(Guaranteed::next_wakeup);
+        [self.wakeup, streams].into_iter().flatten().min()
     }
 
     /// Which piece is next. It must be given or put back.
@@ -369,8 +392,15 @@ impl Engine {
         let id = CommandId(self.given);
         self.given += 1;
         let manner = self.manner_of(&step);
+        let head = self.expected_head_of_streams();
         let (purpose, direction, extent) = self.purpose(now, step);
-        let (part, durability) = self.note_given(now, &step);
+        let (part, asked) = self.note_given(now, &step);
+        let durability = match direction {
+            // What is in the drive's buffer delays whatever comes next.
+            Direction::Write if self.serves_streams() => Durability::Durable,
+            _ => asked,
+        };
+        let worst = self.note_given_beside_streams(&purpose, extent, head);
         let route = match (step, self.sight()) {
             (_, Sight::Order) => None,
             (
@@ -395,6 +425,7 @@ impl Engine {
                 && durability == Durability::Volatile
                 && self.is_hidden(direction),
             route,
+            worst,
         });
         let action = match direction {
             _ if manner == Manner::Only => Action::Seek { to: extent.start() },
@@ -409,7 +440,8 @@ impl Engine {
     fn is_tried_again(&self, piece: u32, sent: &Sent, status: Status) -> bool {
         let is_merged = matches!(sent.purpose, Purpose::Merged { .. });
         let is_undone = status == Status::TimedOut || (is_merged && status != Status::Good);
-        is_undone && self.ordering.requeued(piece) < RETRIES
+        // Another try was not counted when the batch was promised.
+        is_undone && !self.is_batch(piece) && self.ordering.requeued(piece) < RETRIES
     }
 
     /// Whether the drive keeps a command for so long that it must not be tempted by another.

@@ -63,14 +63,7 @@ pub fn slowest_zone(belief: &Profile, extent: Extent, beyond: Beyond) -> Zone {
     let inside = inside.filter(|&first| extent.contains(first));
     let places = ends.into_iter().chain(inside);
     let zones = places.filter_map(|lba| zone_at(belief, lba, beyond));
-    let slowest = zones.reduce(|slowest, zone| Zone {
-        sustained: slowest.sustained.min(zone.sustained),
-        tracks: slowest.tracks.zip(zone.tracks).map(|(a, b)| WholeTracks {
-            bytes: a.bytes.max(b.bytes),
-            time: a.time.max(b.time),
-            sustained: a.sustained.min(b.sustained),
-        }),
-    });
+    let slowest = zones.reduce(Zone::and);
     slowest.unwrap_or(Zone {
         // No block of it is on the drive: nothing passes.
         sustained: Rate::MIN,

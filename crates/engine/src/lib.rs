@@ -20,6 +20,7 @@ pub mod lifecycle;
 pub mod limits;
 mod sent;
 mod slots;
+pub mod streams;
 
 pub use crate::background::{Gaps, Rules};
 pub use crate::changes::Unchanged;

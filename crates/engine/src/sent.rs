@@ -93,6 +93,8 @@ pub(crate) struct Sent {
     pub(crate) is_buffered: bool,
     /// Where it lies, where somebody looks at the head.
     pub(crate) route: Option<Route>,
+    /// The longest that it takes, where streams have to be served in time.
+    pub(crate) worst: Duration,
 }
 
 /// What is given to the drive as soon as it may have another command.

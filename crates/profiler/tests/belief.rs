@@ -5,11 +5,12 @@ use std::sync::Arc;
 
 use block::{Action, Command, CommandId, Durability, Duration, Extent, Instant, Lba, Switch};
 use drive::geometry::indexed::{Description, GroupDescription, TrackRun};
+use drive::profile::Chunks;
 use drive::{Angle, Imperfections, Part, Profile, VirtualDrive, catalog};
 use profiler::arm::{Arm, SeekPoint};
 use profiler::clock::{Clock, apart};
 use profiler::findings::Steadiness;
-use profiler::firmware::{Firmware, Found, Parts};
+use profiler::firmware::{Chunk, Firmware, Found, Parts};
 use profiler::map::{Band, Elsewhere, Piece, Slip, TrackMap};
 use profiler::place::{Layout, Pattern};
 use profiler::rehearsal::{Rehearsed, rehearse};
@@ -247,6 +248,33 @@ fn a_belief_has_the_rarer_rules_and_the_seek_command_that_were_found() {
             .iter()
             .all(|origin| origin.table != "commands")
     );
+}
+
+/// The chunk that was measured, unless fresh reads contradicted it.
+#[test]
+fn a_belief_has_the_chunk_that_was_found_and_confirmed() {
+    let truth = truth("seagate-st318437lw");
+    let believed = |(came_true, checks), most| {
+        let mut found = findings(&truth);
+        let firmware = found.firmware.as_mut().expect("a firmware");
+        firmware.chunk = Some(Chunk {
+            at: Lba(0),
+            least: 40,
+            most,
+            curve: Vec::new(),
+        });
+        firmware.confidence.chunk = Confidence::of(came_true, checks);
+        let profile = belief::profile(&found, &device(&truth), "found");
+        profile.expect("a profile").chunks
+    };
+    let least = block::Sectors(40);
+    let most = Some(block::Sectors(700));
+    assert_eq!(believed((4, 4), Some(700)), Some(Chunks { least, most }));
+    let none = Chunks { least, most: None };
+    assert_eq!(believed((3, 4), None), Some(none));
+    assert_eq!(believed((1, 4), Some(700)), None);
+    let unmeasured = belief::profile(&findings(&truth), &device(&truth), "found");
+    assert_eq!(unmeasured.expect("a profile").chunks, None);
 }
 
 #[test]

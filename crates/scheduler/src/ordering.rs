@@ -294,7 +294,13 @@ impl Ordering {
     /// has.
     pub fn put_back(&mut self, piece: u32) {
         self.pieces.step(piece, Step::PutBack);
-        self.wait_again(piece);
+        self.wait_again(piece, Part::Requeued);
+    }
+
+    /// A chosen piece is not given to the drive: it waits again, among what its level's policy has.
+    pub fn unchoose(&mut self, piece: u32) {
+        self.pieces.step(piece, Step::PutBack);
+        self.wait_again(piece, Part::Sorted);
     }
 
     /// A piece at the drive was given back undone: it waits again, before what its level's policy
@@ -302,14 +308,14 @@ impl Ordering {
     pub fn requeue(&mut self, piece: u32) {
         self.pieces.step(piece, Step::Requeue);
         self.pieces.get_mut(piece).requeued += 1;
-        self.wait_again(piece);
+        self.wait_again(piece, Part::Requeued);
     }
 
     /// A piece of which a part was served steps aside: it waits again, before what its level's policy
     /// has.
     pub fn step_aside(&mut self, piece: u32) {
         self.pieces.step(piece, Step::Requeue);
-        self.wait_again(piece);
+        self.wait_again(piece, Part::Requeued);
     }
 
     /// A piece at the drive has ended.
@@ -414,7 +420,7 @@ impl Ordering {
     }
 
     /// A piece that had been chosen waits again.
-    fn wait_again(&mut self, piece: u32) {
+    fn wait_again(&mut self, piece: u32, part: Part) {
         self.waiting += 1;
         let entry = *self.pieces.get(piece);
         if entry.is_write() {
@@ -431,7 +437,7 @@ impl Ordering {
             self.pieces
                 .insert(&mut self.ages, Thread::Age, piece, older);
         }
-        self.queue_up(piece, Part::Requeued);
+        self.queue_up(piece, part);
     }
 }
 

@@ -137,7 +137,7 @@ impl Preemption {
             WriteBack::Append | WriteBack::All => LastChunk::Every(1),
         };
         Preemption {
-            chunk: Some(least_chunk(belief)),
+            chunk: Some(chunk(belief)),
             just_in_time: Some(Landing::Learned),
             split: Some(Split {
                 longest: (belief.geometry.cylinders() / 4).max(1),
@@ -174,6 +174,22 @@ pub enum Place {
     Last,
 }
 
+/// The chunk that suits a drive: the smallest with which sequential reads keep the full rate, as measured,
+/// or worked out of what else is known of the drive.
+fn chunk(belief: &Profile) -> Sectors {
+    let least = match belief.chunks {
+        Some(chunks) => chunks.least,
+        None => least_chunk(belief),
+    };
+    let bytes = u64::from(belief.block_bytes);
+    Sectors(
+        least
+            .0
+            .clamp(LEAST_BYTES / bytes, MOST_BYTES / bytes)
+            .max(1),
+    )
+}
+
 /// The smallest chunk at which the drive's look-ahead hides that chunks are asked for one by one: while it
 /// is on its way over the bus, and the next one is asked for, the medium reads another.
 fn least_chunk(belief: &Profile) -> Sectors {
@@ -190,8 +206,7 @@ fn least_chunk(belief: &Profile) -> Sectors {
         0 => 0,
         won => between.as_nanos().div_ceil(won),
     };
-    let bytes = u64::from(belief.block_bytes);
-    Sectors(least.clamp(LEAST_BYTES / bytes, MOST_BYTES / bytes).max(1))
+    Sectors(least)
 }
 
 /// Virtual IO, 4: 25 kB, in blocks of 512 bytes.
@@ -218,17 +233,36 @@ const MOST_PERMILLE: u16 = 250;
 mod tests {
     use super::*;
     use drive::catalog;
+    use drive::profile::Chunks;
 
     #[test]
     fn a_suitable_chunk_takes_longer_on_the_medium_than_between_two_commands() {
         for entry in catalog::ALL {
             let belief = entry.profile().expect("a shipped drive");
-            let chunk = least_chunk(&belief).0 * u64::from(belief.block_bytes);
+            let chunk = chunk(&belief).0 * u64::from(belief.block_bytes);
             assert!(
                 (LEAST_BYTES..=MOST_BYTES).contains(&chunk),
                 "{}: {chunk}",
                 entry.name
             );
+        }
+    }
+
+    #[test]
+    fn a_measured_chunk_goes_before_one_that_is_worked_out() {
+        let mut belief = catalog::ALL[0].profile().expect("a shipped drive");
+        let bytes = u64::from(belief.block_bytes);
+        for (measured, expected) in [
+            (1, LEAST_BYTES),
+            (3 * LEAST_BYTES / bytes, 3 * LEAST_BYTES),
+            (MOST_BYTES, MOST_BYTES),
+        ] {
+            belief.chunks = Some(Chunks {
+                least: Sectors(measured),
+                most: None,
+            });
+            let suited = Preemption::suited_to(&belief).chunk;
+            assert_eq!(suited, Some(Sectors(expected / bytes)), "{measured}");
         }
     }
 

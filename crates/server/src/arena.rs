@@ -134,6 +134,63 @@ impl Drop for Arena {
     }
 }
 
+/// Memory of its own, in whole pages, as long as it is needed.
+pub struct Region {
+    base: NonNull<u8>,
+    length: usize,
+}
+
+impl Region {
+    /// So many bytes, all zero.
+    ///
+    /// # Errors
+    /// If the kernel has no such memory.
+    pub fn map(length: usize) -> io::Result<Self> {
+        let length = length.max(1);
+        // SAFETY: a new private mapping touches no memory that anybody has.
+        let base = unsafe {
+            mmap_anonymous(
+                std::ptr::null_mut(),
+                length,
+                ProtFlags::READ | ProtFlags::WRITE,
+                MapFlags::PRIVATE,
+            )?
+        };
+        let base = NonNull::new(base.cast::<u8>()).ok_or(io::ErrorKind::OutOfMemory)?;
+        Ok(Region { base, length })
+    }
+
+    /// All of it, by address.
+    pub fn memory(&self) -> Memory {
+        Memory {
+            at: self.base.as_ptr(),
+            length: self.length,
+        }
+    }
+
+    /// The bytes. As with a [`Buffer`], while a back end writes to them nobody may look.
+    pub fn bytes(&self) -> &[u8] {
+        // SAFETY: the region is this one's alone, and `&self` says that nobody writes to it here.
+        unsafe { self.memory().bytes() }
+    }
+
+    /// The bytes, to be written.
+    pub fn bytes_mut(&mut self) -> &mut [u8] {
+        // SAFETY: the region is this one's alone, and `&mut self` says that nobody else looks.
+        unsafe { self.memory().bytes_mut() }
+    }
+}
+
+impl Drop for Region {
+    fn drop(&mut self) {
+        // SAFETY: mapped by `map`; its owner drops it when no command uses it.
+        let unmapped = unsafe { munmap(self.base.as_ptr().cast(), self.length) };
+        debug_assert!(unmapped.is_ok());
+    }
+}
+
+// SAFETY: the region belongs to its value alone.
+unsafe impl Send for Region {}
 // SAFETY: the region belongs to the arena alone, wherever that is.
 unsafe impl Send for Arena {}
 // SAFETY: a buffer is the only one that names its piece of the region.

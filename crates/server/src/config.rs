@@ -3,7 +3,9 @@
 //! ```text
 //!   [[drive]]                a back end, what is believed of it, a policy
 //!     [[drive.volume]]       a range of its bytes
+//!       cache = {}           what of it is kept in memory, and fetched ahead
 //!     [drive.preemption]     how larger requests step aside for more urgent ones
+//!     [drive.streams]        what it promises to streams, and to whom
 //!     [[drive.export]]       a name under which clients get a volume, and their class
 //!   [[nbd]] [fuse] [ublk]    the ways in
 //!   [control] [log] [limits]
@@ -12,12 +14,14 @@
 //! A volume may have several exports: `db` for the foreground, `db-bulk` as best effort, `db-idle`
 //! in the background. [`DEFAULT`] is a whole file with comments, which is used if there is none.
 
+mod caching;
 mod front;
 mod places;
 pub mod preemption;
 mod reader;
 mod remote;
 mod storage;
+pub mod streams;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -29,7 +33,9 @@ pub use places::Places;
 pub use preemption::Preemption;
 pub use reader::ConfigError;
 pub use remote::{Address, Remote, RemoteTls};
+pub use streams::{StreamRule, Streams};
 
+use crate::cached;
 use reader::{Source, Table};
 
 /// The file that is used if none is named: an emulated drive, NBD on a unix socket, a status page.
@@ -67,6 +73,8 @@ pub struct Drive {
     pub policy: NamedPolicy,
     /// How larger requests step aside for more urgent ones, if they do.
     pub preemption: Option<Preemption>,
+    /// What it promises to streams, if it does.
+    pub streams: Option<Streams>,
     /// By how much background tasks may lengthen foreground requests, in parts per million.
     pub impact_ppm: u32,
     /// Where every input and decision of its engine is written, if it is: for `headtime replay`.
@@ -176,6 +184,8 @@ pub struct Volume {
     pub size: Option<u64>,
     /// Whether it may be written to.
     pub access: Access,
+    /// The cache before it, if it has one.
+    pub cache: Option<cached::Setting>,
 }
 
 /// Whether something may be written to.

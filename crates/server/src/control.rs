@@ -10,6 +10,7 @@
 
 mod client;
 mod http;
+mod lease;
 pub mod metrics;
 pub mod notify;
 mod page;
@@ -18,10 +19,12 @@ pub mod protocol;
 mod socket;
 
 pub use client::{AskError, ask};
+pub use lease::{Lease, Teller};
 pub use plane::{Bounds, Listeners, Plane, listen, listen_http};
 
 use std::path::PathBuf;
 
+use headtime_client::wire;
 use serde::{Deserialize, Serialize};
 
 use crate::status::Status;
@@ -57,6 +60,38 @@ pub trait Service: Send + Sync + 'static {
     /// # Errors
     /// If there is none of those that were asked for: what to do.
     fn why(&self, query: &Query) -> Result<Vec<Slow>, String>;
+
+    /// Grants a stream to a user, or says why not. What happens to it is told to the teller.
+    ///
+    /// # Errors
+    /// Why not, and what would be granted.
+    fn attach(
+        &self,
+        user: u32,
+        attach: wire::Attach,
+        teller: Teller,
+    ) -> Result<wire::Granted, wire::Refused>;
+
+    /// A stream's playout point has moved.
+    ///
+    /// # Errors
+    /// If there is no such stream.
+    fn position(&self, position: wire::Position) -> Result<(), String>;
+
+    /// A stream's file has grown, or lies elsewhere.
+    ///
+    /// # Errors
+    /// If there is no such stream, or the places are not in its volume.
+    fn refresh(&self, refresh: wire::Refresh) -> Result<wire::Change, wire::Refused>;
+
+    /// A stream is over. This waits for nobody.
+    ///
+    /// # Errors
+    /// If there is no such stream.
+    fn close(&self, stream: u64) -> Result<(), String>;
+
+    /// All streams.
+    fn streams(&self) -> Vec<wire::Listed>;
 
     /// Reads the configuration again, and takes over what can be without dropping a client.
     ///

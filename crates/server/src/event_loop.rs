@@ -20,7 +20,7 @@ use hdrhistogram::Histogram;
 use slab::Slab;
 
 use crate::arena::{Arena, Buffer, Memory};
-use crate::back_end::{BackEnd, Run, Shape, Span};
+use crate::back_end::{self, BackEnd, Run, Shape, Span};
 use crate::capture::{LiveEngine, Recorder};
 use crate::clock::Clock;
 use crate::mailbox::{Letter, Mailbox, Posted};
@@ -28,6 +28,7 @@ use crate::nbd::request::Header;
 use crate::operation::Failed;
 use crate::ring::{Owner, Ring, Ticket};
 
+mod caching;
 mod commands;
 pub mod connection;
 mod operations;
@@ -35,13 +36,16 @@ pub(crate) mod outbox;
 pub mod picture;
 pub mod resize;
 pub mod slowest;
+pub mod streams;
 pub mod tally;
 pub mod tasks;
 
+use caching::Caches;
 use connection::Connection;
 pub use operations::LONGEST;
 use operations::Pending;
 use slowest::Accounts;
+use streams::Streams;
 use tally::Tally;
 use tasks::Ongoing;
 
@@ -93,6 +97,7 @@ pub struct EventLoop {
     posted: VecDeque<Posted>,
     /// Background tasks, those that have ended, too.
     tasks: Vec<Ongoing>,
+    streams: Streams,
     zeroes: Buffer,
     /// When to look next for clients that take none of their replies.
     patrol: Instant,
@@ -100,6 +105,8 @@ pub struct EventLoop {
     bell: Box<[u8; 8]>,
     tally: Tally,
     accounts: Accounts,
+    /// Before volumes; most loops have none.
+    caches: Caches,
     stopping: Stopping,
     bounds: Bounds,
     /// For what commands read besides what was asked for.
@@ -239,12 +246,14 @@ impl EventLoop {
             answered: Vec::new(),
             posted: VecDeque::new(),
             tasks: Vec::new(),
+            streams: Streams::default(),
             zeroes,
             patrol: Instant::ZERO,
             mailbox,
             bell: Box::new([0; 8]),
             tally: Tally::default(),
             accounts: Accounts::default(),
+            caches: Caches::default(),
             stopping: Stopping::No,
             bounds,
             spare: Arena::map(SPARE)?,
@@ -287,6 +296,7 @@ impl EventLoop {
             }
         }
         self.leave_tasks();
+        self.end_streams("the service is stopping");
         let places: Vec<usize> = self.connections.iter().map(|(place, _)| place).collect();
         for place in places {
             self.end(place);
@@ -319,6 +329,8 @@ impl EventLoop {
     /// it.
     pub fn power_cut(&mut self) -> Option<Lost> {
         let lost = self.back_end.power_cut(self.now, &mut self.ring)?;
+        self.forget_played();
+        self.caches.forget();
         let places: Vec<usize> = self.connections.iter().map(|(place, _)| place).collect();
         for place in places {
             self.cut_off(place);
@@ -359,10 +371,20 @@ impl EventLoop {
         };
         match length.saturating_sub(offset) {
             0 => Vec::new(),
-            length => self.back_end.runs(Span {
-                offset: start + offset,
-                length,
-            }),
+            length => {
+                let span = Span {
+                    offset: start + offset,
+                    length,
+                };
+                match (self.recorded_in(span), self.is_written(export)) {
+                    (Some(run), _) => vec![run],
+                    (None, true) => self.back_end.runs(span),
+                    (None, false) => vec![Run {
+                        length,
+                        holds: back_end::Holds::Bytes,
+                    }],
+                }
+            }
         }
     }
 
@@ -380,6 +402,8 @@ impl EventLoop {
             && self.pending.is_empty()
             && self.posted.is_empty()
             && self.connections.is_empty()
+            && self.streams.is_empty()
+            && self.caches.are_at_rest()
             && self.engine.at_drive() == 0
     }
 
@@ -397,6 +421,7 @@ impl EventLoop {
         let wakeups = [
             self.engine.next_wakeup(),
             self.back_end.next_wakeup(),
+            self.caches.next_wakeup(self.now),
             patrol,
         ];
         let next = wakeups.into_iter().flatten().min();
@@ -418,8 +443,11 @@ impl EventLoop {
     fn work(&mut self) {
         loop {
             let mut is_done = !self.end_commands();
+            is_done &= !self.ask_for_caches();
             is_done &= !self.give_commands();
             is_done &= !self.answer_finished();
+            is_done &= !self.begin_copies();
+            is_done &= !self.begin_again();
             is_done &= !self.resume_stalled();
             if is_done {
                 return;

@@ -11,6 +11,7 @@
 
 pub mod arena;
 pub mod back_end;
+pub mod cached;
 pub mod capture;
 pub mod clock;
 pub mod config;

@@ -5,12 +5,14 @@
 //!          --> listeners -- directory --+--> Running: dyn control::Service
 //! ```
 
+use std::collections::BTreeMap;
 use std::io;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock, mpsc};
 use std::time::{Duration, Instant};
 
+use headtime_client::wire;
 use tracing::info;
 
 use crate::config::{self, Access, Config, ConfigError, Places};
@@ -31,6 +33,7 @@ mod scanning;
 pub mod set_sum;
 mod sink;
 mod slow;
+mod streams;
 
 use devices::Devices;
 use doors::{Welcome, listen};
@@ -73,6 +76,10 @@ pub struct Running {
     changed: Condvar,
     began: Instant,
     tasks: AtomicU64,
+    /// The number of the next stream.
+    streams_named: AtomicU64,
+    /// Streams that were not closed by their clients, and the places of their drives.
+    streams: Mutex<BTreeMap<u64, usize>>,
     /// Who takes the blocks of tasks.
     taken: Mutex<Vec<sink::Taken>>,
     reloads: AtomicU64,
@@ -138,6 +145,8 @@ impl Running {
             changed: Condvar::new(),
             began: Instant::now(),
             tasks: AtomicU64::new(1),
+            streams_named: AtomicU64::new(1),
+            streams: Mutex::default(),
             taken: Mutex::default(),
             reloads: AtomicU64::new(0),
             refused,
@@ -309,6 +318,31 @@ impl control::Service for Running {
 
     fn why(&self, query: &Query) -> Result<Vec<Slow>, String> {
         self.slow(query)
+    }
+
+    fn attach(
+        &self,
+        user: u32,
+        attach: wire::Attach,
+        teller: control::Teller,
+    ) -> Result<wire::Granted, wire::Refused> {
+        self.attach_stream(user, attach, teller)
+    }
+
+    fn position(&self, position: wire::Position) -> Result<(), String> {
+        self.position_stream(position)
+    }
+
+    fn refresh(&self, refresh: wire::Refresh) -> Result<wire::Change, wire::Refused> {
+        self.refresh_stream(refresh)
+    }
+
+    fn close(&self, stream: u64) -> Result<(), String> {
+        self.close_stream(stream)
+    }
+
+    fn streams(&self) -> Vec<wire::Listed> {
+        self.all_streams()
     }
 
     fn reload(&self) -> Result<Changes, String> {

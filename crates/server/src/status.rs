@@ -6,6 +6,10 @@
 
 use serde::{Deserialize, Serialize};
 
+mod cache;
+
+pub use cache::Cache;
+
 /// The service.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Status {
@@ -73,10 +77,16 @@ pub struct Drive {
     pub impact: Impact,
     /// Background tasks, in the order of their beginning.
     pub tasks: Vec<Task>,
+    /// Guaranteed streams.
+    #[serde(default)]
+    pub streams: Streams,
     /// How late completions were against the model, if it is emulated.
     pub lateness: Option<Lateness>,
     /// Commands that failed.
     pub errors: Errors,
+    /// The caches before its volumes, if it has some.
+    #[serde(default)]
+    pub caches: Vec<Cache>,
 }
 
 /// What waits at a moment.
@@ -390,6 +400,23 @@ impl TaskState {
             TaskState::Aborted => "aborted",
         }
     }
+}
+
+/// Guaranteed streams of a drive.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Streams {
+    /// Those that are there.
+    pub now: u64,
+    /// Bytes of their buffers.
+    pub memory_bytes: u64,
+    /// Those that were granted, a total.
+    pub granted_total: u64,
+    /// Those that were refused, a total.
+    pub refused_total: u64,
+    /// Batches that came too late, a total.
+    pub late_total: u64,
+    /// Guarantees that lapsed, a total.
+    pub lapsed_total: u64,
 }
 
 /// How late an emulator's completions were against the model, in its last ten seconds.

@@ -367,6 +367,26 @@ fn each_key_of_an_emulated_drive_wrong_once_is_named() {
     }
 }
 
+#[test]
+fn a_drive_has_streams_or_caches_before_its_volumes() {
+    let volume = |more: &str| {
+        format!(
+            "[[drive]]\nname = \"a\"\nback_end = {{ kind = \"emulated\", drive = \
+             \"quantum-atlas-10k\", image = \"a.img\" }}\n{more}\n[[drive.export]]\nname = \"e\"\nvolume = \"v\"\n[[nbd]]\nunix = \"/run/h/nbd.sock\"\n"
+        )
+    };
+    let streams = "[drive.streams]\n";
+    let plain = "[[drive.volume]]\nname = \"v\"\n";
+    let cached = "[[drive.volume]]\nname = \"v\"\ncache = { size = \"8 MiB\" }\n";
+    for alone in [format!("{streams}{plain}"), cached.to_owned()] {
+        parse(&volume(&alone)).expect(&alone);
+    }
+    let both = parse(&volume(&format!("{streams}{cached}"))).expect_err("not both");
+    assert_eq!(both.key, "drive[0].volume[0].cache", "{both}");
+    assert_eq!(both.line, 7, "{both}");
+    assert!(both.problem.contains("expected one of both"), "{both}");
+}
+
 /// Of the default with `to` in the place of `from`, where that stands.
 fn complains(from: &str, to: &str, complaint: &str) {
     assert!(DEFAULT.contains(from), "{from}");

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fake::Fake;
+use headtime_client::wire;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use server::config::Actions;
@@ -103,6 +104,58 @@ fn answer(client: &mut BufReader<UnixStream>) -> Value {
 
 fn is_closed(client: &mut BufReader<UnixStream>) -> bool {
     matches!(client.read(&mut [0; 1]), Ok(0) | Err(_))
+}
+
+fn attach(rate: u64) -> String {
+    protocol::request(&Ask::Attach(wire::Attach {
+        export: String::from("db"),
+        name: String::from("film"),
+        rate,
+        ..wire::Attach::default()
+    }))
+}
+
+#[test]
+fn streams_are_their_connections_and_end_with_it() {
+    let scene = scene(open());
+    let mut client = scene.client();
+    let refused = ask(&mut client, &attach(0));
+    assert_eq!(refused["error"], "a rate of 0");
+    assert_eq!(refused["refused"]["largest_rate"], 1_000);
+    assert_eq!(ask(&mut client, &attach(5))["ok"]["stream"], 7);
+    // What it is told comes by itself.
+    let told = answer(&mut client);
+    assert_eq!(told["told"], json!({ "stream": 7, "event": "serving" }));
+    let position = wire::Position {
+        stream: 7,
+        offset: 65_536,
+    };
+    let position = protocol::request(&Ask::Position(position));
+    assert_eq!(ask(&mut client, &position)["ok"], true);
+    let close = protocol::request(&Ask::Close(wire::Close { stream: 7 }));
+    for line in [&position, &close] {
+        let error = scene.ask(line)["error"].to_string();
+        assert!(
+            error.contains("no stream 7 is of this connection"),
+            "{error}"
+        );
+    }
+    let listed = scene.ask(&protocol::request(&Ask::Streams));
+    assert_eq!(listed["ok"][0]["stream"], 7);
+    let (code, body) = scene.post(
+        &attach(5)
+            .replace("\"version\":1,", "")
+            .replace(",\"version\":1", ""),
+    );
+    assert!(
+        body.contains("expected the control socket"),
+        "{code}: {body}"
+    );
+    // Somebody who goes without a word closes it, too; another one's is left alone.
+    drop(client);
+    while !scene.fake.told().contains(&String::from("close 7")) {
+        std::thread::yield_now();
+    }
 }
 
 #[test]
@@ -213,7 +266,8 @@ fn slow_oversized_half_open_and_garbage_clients_disturb_nobody() {
     assert!(error.contains("half a line"), "{error}");
     assert!(is_closed(&mut half));
     let error = answer(&mut long)["error"].to_string();
-    assert!(error.contains("more than 65536 bytes"), "{error}");
+    let longest = format!("more than {LONGEST_LINE} bytes");
+    assert!(error.contains(&longest), "{error}");
     assert!(is_closed(&mut long));
     assert!(
         ask(&mut silent, &protocol::request(&Ask::Status))["ok"].is_object(),

@@ -87,6 +87,14 @@ fn metrics_have_the_values_of_the_status() {
             "headtime_errors_total{drive=\"disk\",operation=\"flush\"}",
             11.0,
         ),
+        (
+            "headtime_cache_bytes_total{drive=\"disk\",volume=\"db\",kind=\"missed\"}",
+            250_000.0,
+        ),
+        (
+            "headtime_cache_held_bytes{drive=\"disk\",volume=\"db\",kind=\"used\"}",
+            50_331_648.0,
+        ),
         ("headtime_impact_ratio{drive=\"disk\"}", 0.0137),
         ("headtime_connections", 1.0),
         ("headtime_connections_accepted_total", 57.0),

@@ -16,15 +16,19 @@
 //! `shared/specs/cache-and-pfc.md`, 9; Zhang, Lee, Ma, Zhou, ICDCS 2008, 4.1. Nothing here has a clock or
 //! opens a file: a load hands in requests, [`run`] goes from event to event, and the answer is a report.
 
+pub mod cases;
 pub mod disk;
+pub mod figures;
 mod jobs;
 pub mod load;
 mod node;
 pub mod report;
 pub mod setup;
+pub mod synthetic;
 mod system;
 #[cfg(test)]
 mod tests;
+pub mod traced;
 
 pub use load::{Arrival, Load, Pace, run};
 pub use report::{LevelReport, Report};

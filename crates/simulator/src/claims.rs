@@ -73,6 +73,8 @@ pub enum Theirs {
     AtLeast(f64),
     /// An upper bound: less is better.
     AtMost(f64),
+    /// A number, and how far ours may be from it either way: what its goal says.
+    Within(f64, f64),
     /// A cell of a table, of which less is better.
     Lower(f64),
     /// A cell of a table, of which more is better.
@@ -99,12 +101,28 @@ pub const ALL: &[BuiltIn] = &[
         text: include_str!("../../../claims/freeblock-beyond.toml"),
     },
     BuiltIn {
+        name: "pfc",
+        text: include_str!("../../../claims/pfc.toml"),
+    },
+    BuiltIn {
+        name: "pfc-beyond",
+        text: include_str!("../../../claims/pfc-beyond.toml"),
+    },
+    BuiltIn {
         name: "virtual-io",
         text: include_str!("../../../claims/virtual-io.toml"),
     },
     BuiltIn {
         name: "virtual-io-beyond",
         text: include_str!("../../../claims/virtual-io-beyond.toml"),
+    },
+    BuiltIn {
+        name: "abiss",
+        text: include_str!("../../../claims/abiss.toml"),
+    },
+    BuiltIn {
+        name: "abiss-beyond",
+        text: include_str!("../../../claims/abiss-beyond.toml"),
     },
 ];
 
@@ -158,6 +176,7 @@ impl Theirs {
     pub fn agrees(self, ours: f64) -> bool {
         match self {
             Theirs::Exact(value) => (ours - value).abs() <= value.abs() * TOLERANCE,
+            Theirs::Within(value, off) => (ours - value).abs() <= off,
             Theirs::Range(low, high) => {
                 ours >= low - low.abs() * TOLERANCE && ours <= high + high.abs() * TOLERANCE
             }

@@ -21,12 +21,14 @@ use crate::run::heads::Heads;
 use crate::run::scan::Watched;
 
 mod arrivals;
+pub mod audience;
 pub mod device;
 mod heads;
 pub mod load;
 pub mod scan;
 pub mod shared;
 
+pub use audience::Audience;
 pub use device::Device;
 pub use load::{Arrival, Demand, Load, LoadError, Part};
 pub use scan::{AfterLoad, Point, Scan};
@@ -219,6 +221,25 @@ pub fn run<D: Device, L: Load + ?Sized, W: Watch + ?Sized>(
     ledger: &mut Ledger,
     watch: &mut W,
 ) -> Result<Ran, RunError> {
+    run_beside(engine, drive, load, options, ledger, watch, &mut ())
+}
+
+/// The same beside an audience, which stays until it has left by itself.
+///
+/// # Errors
+/// As [`run`].
+///
+/// # Panics
+/// As [`run`].
+pub fn run_beside<D: Device, L: Load + ?Sized, W: Watch + ?Sized, A: Audience>(
+    engine: &mut Engine,
+    drive: &mut D,
+    load: &mut L,
+    options: &Options,
+    ledger: &mut Ledger,
+    watch: &mut W,
+    audience: &mut A,
+) -> Result<Ran, RunError> {
     let capacity = engine.belief().geometry.sectors();
     let mut course = Course {
         arrivals: Arrivals::new(load, options, capacity)?,
@@ -233,11 +254,11 @@ pub fn run<D: Device, L: Load + ?Sized, W: Watch + ?Sized>(
         slowest: Slowest::of(options.slowest),
     };
     loop {
-        course.instant(engine, drive, ledger, watch)?;
-        if course.look(engine, watch) {
+        course.instant(engine, drive, ledger, watch, audience)?;
+        if course.look(engine, watch, audience) {
             break;
         }
-        match course.next_event(engine, drive) {
+        match course.next_event(engine, drive, audience) {
             Some(then) => course.now = then,
             None => break,
         }
@@ -286,16 +307,21 @@ struct Arrived {
 
 impl<L: Load + ?Sized> Course<'_, L> {
     /// All that happens now.
-    fn instant<D: Device, W: Watch + ?Sized>(
+    fn instant<D: Device, W: Watch + ?Sized, A: Audience>(
         &mut self,
         engine: &mut Engine,
         drive: &mut D,
         ledger: &mut Ledger,
         watch: &mut W,
+        audience: &mut A,
     ) -> Result<(), RunError> {
         loop {
             while let Some(outcome) = drive.poll(self.now) {
-                ledger.record_command(self.heads.end(&outcome), outcome.at);
+                let began = self.heads.end(&outcome);
+                ledger.record_command(began, outcome.at);
+                if let Some(transfer) = engine.stream_of(outcome.id) {
+                    audience.moved(transfer, began, outcome.at);
+                }
                 engine.complete(self.now, outcome.id, outcome);
             }
             while let Some(finished) = engine.poll_finished() {
@@ -305,9 +331,13 @@ impl<L: Load + ?Sized> Course<'_, L> {
                 self.is_idle = engine.held() == 0;
             }
             self.submit(engine)?;
+            audience.act(self.now, engine);
             while let Some(command) = engine.poll(self.now) {
                 drive.submit(self.now, command).map_err(RunError::Drive)?;
                 self.heads.begin(self.now, command.id);
+            }
+            while let Some(event) = engine.poll_stream() {
+                audience.hear(self.now, event);
             }
             if drive.next_wakeup().is_none_or(|then| then > self.now) {
                 return Ok(());
@@ -380,7 +410,12 @@ impl<L: Load + ?Sized> Course<'_, L> {
     }
 
     /// Looks how far the scan has come; whether the run is over although the scan is not.
-    fn look<W: Watch + ?Sized>(&mut self, engine: &mut Engine, watch: &mut W) -> bool {
+    fn look<W: Watch + ?Sized, A: Audience>(
+        &mut self,
+        engine: &mut Engine,
+        watch: &mut W,
+        audience: &A,
+    ) -> bool {
         let Some(scan) = &mut self.scan else {
             return false;
         };
@@ -388,18 +423,25 @@ impl<L: Load + ?Sized> Course<'_, L> {
         if scan.look(engine, self.now, requests, |point| watch.scanned(point)) {
             self.arrivals.close();
         }
-        let is_over = self.arrivals.due().is_none() && engine.held() == 0;
+        let is_over = self.arrivals.due().is_none() && engine.held() == 0 && audience.is_over();
         is_over && scan.is_done(engine, self.now)
     }
 
     /// When something happens next; `None` if nothing ever will.
-    fn next_event<D: Device>(&self, engine: &Engine, drive: &D) -> Option<Instant> {
+    fn next_event<D: Device, A: Audience>(
+        &self,
+        engine: &Engine,
+        drive: &D,
+        audience: &A,
+    ) -> Option<Instant> {
         // What is due already is held back, and will be asked for when something ends.
         let arrival = self.arrivals.due().filter(|&due| due > self.now);
         // Behind the last request an engine may go on looking where the platter is.
         let is_over = self.arrivals.due().is_none() && engine.held() == 0 && self.scan.is_none();
+        let is_over = is_over && audience.is_over();
+        let acts = audience.next(engine);
         let engine = engine.next_wakeup().filter(|_| !is_over);
-        let next = [drive.next_wakeup(), engine, arrival]
+        let next = [drive.next_wakeup(), engine, arrival, acts]
             .into_iter()
             .flatten()
             .min()?;

@@ -17,7 +17,7 @@ use scheduler::freeblock::Wanted;
 use scheduler::policy::NamedPolicy;
 
 use crate::ledger::Ledger;
-use crate::run::{self, AfterLoad, Load, Options, Point, Ran, RunError, Scan, Watch};
+use crate::run::{self, AfterLoad, Audience, Load, Options, Point, Ran, RunError, Scan, Watch};
 
 /// What is run.
 #[derive(Clone, Debug)]
@@ -129,6 +129,11 @@ impl Scenario {
         options: &Options,
         watch: &mut W,
     ) -> Result<Played, ScenarioError> {
+        self.play_on(self.engine(options), load, options, watch, &mut ())
+    }
+
+    /// The engine of the scenario, without its background task.
+    pub fn engine(&self, options: &Options) -> Engine {
         let belief = Arc::clone(&self.belief);
         let mut engine = Engine::new(belief, &|| self.policy.make(), self.limits);
         if options.slowest > 0 {
@@ -140,13 +145,31 @@ impl Scenario {
         if let Some(rules) = self.preemption {
             engine = engine.with_preemption(rules);
         }
+        if let Some(background) = &self.background {
+            engine = engine.with_background(background.rules);
+        }
+        engine
+    }
+
+    /// Runs it from the beginning, with its [`engine`](Scenario::engine), beside an audience that
+    /// has come.
+    ///
+    /// # Errors
+    /// As [`Scenario::play`].
+    pub fn play_on<L: Load + ?Sized, W: Watch + ?Sized, A: Audience>(
+        &self,
+        mut engine: Engine,
+        load: &mut L,
+        options: &Options,
+        watch: &mut W,
+        audience: &mut A,
+    ) -> Result<Played, ScenarioError> {
         let truth = Arc::clone(&self.truth);
         let mut drive = VirtualDrive::imperfect(truth, self.imperfections.clone(), self.seed);
         let mut ledger =
             Ledger::new(self.truth.block_bytes, self.truth.actuators).with_parts(load.parts());
         let mut options = *options;
         if let Some(background) = &self.background {
-            engine = engine.with_background(background.rules);
             let order = Order {
                 wanted: background.wanted.clone(),
                 priority: 0,
@@ -162,13 +185,14 @@ impl Scenario {
             watch,
             points: Vec::new(),
         };
-        let ran = run::run(
+        let ran = run::run_beside(
             &mut engine,
             &mut drive,
             load,
             &options,
             &mut ledger,
             &mut watch,
+            audience,
         )?;
         let scan = options.scan.and_then(|scan| {
             Some(Scanned {

@@ -429,22 +429,43 @@ fn a_cache_full_of_writes_does_not_hold_up_an_urgent_read() {
 #[test]
 fn free_blocks_and_preemption_share_one_slack() {
     let drive = barracuda();
-    let load = load(Direction::Read, 50, 5.0);
+    let load = Load {
+        seconds: 200,
+        ..load(Direction::Read, 50, 5.0)
+    };
     let rules = Some(Preemption::suited_to(&drive));
     let without = serve(&drive, rules, &load, Scan::None);
     let with = serve(&drive, rules, &load, Scan::All);
-    // Megabytes a second are read in gaps, and large requests are served as fast.
+    // Megabytes a second are read in gaps, and large requests are served nearly as
+    // fast: a way to a detour is lost when something urgent comes during it.
     let free = with.free.0 as f64 * f64::from(drive.block_bytes) / 1e6 / load.seconds as f64;
     assert!(free > 5.0, "{free}");
     assert!(
-        with.rate > 0.97 * without.rate,
+        with.rate > 0.95 * without.rate,
         "{} {}",
         with.rate,
         without.rate
     );
-    // Whoever is urgent waits for no more than without preemption.
+    // Whoever is urgent waits for little more than without free blocks, because it overtakes
+    // between a detour and the request behind it.
     let whole = serve(&drive, Some(nothing(&drive)), &load, Scan::All);
-    assert!(with.mean < whole.mean, "{} {}", with.mean, whole.mean);
+    let (longer, saved) = (with.mean - without.mean, whole.mean - without.mean);
+    assert!(longer < 0.35 * saved, "{longer} {saved}");
+}
+
+#[test]
+fn free_blocks_are_left_where_urgent_requests_would_wait_for_them() {
+    let drive = barracuda();
+    let rules = Some(Preemption::suited_to(&drive));
+    let free = [2.0, 20.0].map(|rate| {
+        let load = Load {
+            seconds: 200,
+            ..load(Direction::Read, 50, rate)
+        };
+        serve(&drive, rules, &load, Scan::All).free.0
+    });
+    // Twenty a second cost more waiting than the impact budget has for all plans.
+    assert!(free[1] * 10 < free[0] * 9, "{free:?}");
 }
 
 #[test]

@@ -81,6 +81,21 @@ pub struct SeekBound {
 #[error("a seek curve without points: expected at least one (distance, time)")]
 pub struct NoPoints;
 
+impl Zone {
+    /// The slower of two, in each respect.
+    pub fn and(self, other: Zone) -> Zone {
+        let tracks = self.tracks.zip(other.tracks);
+        Zone {
+            sustained: self.sustained.min(other.sustained),
+            tracks: tracks.map(|(a, b)| WholeTracks {
+                bytes: a.bytes.max(b.bytes),
+                time: a.time.max(b.time),
+                sustained: a.sustained.min(b.sustained),
+            }),
+        }
+    }
+}
+
 impl HeadTimes {
     /// The longest wait for others: a full seek, a revolution, and their longest command.
     pub fn foreground_worst(&self) -> Duration {

@@ -191,6 +191,13 @@ impl Rounds {
         Some(if nearer_high { high } else { low })
     }
 
+    /// A batch that is not done.
+    pub fn batch(&self, slot: Slot) -> Option<Batch> {
+        let mut groups = self.groups.iter();
+        let group = groups.find(|group| group.number == slot.group)?;
+        Some(group.entries.get(slot.index)?.batch)
+    }
+
     /// All batches that wait, in the order of groups and cylinders: those of which the policy may
     /// choose one to join.
     pub fn waiting(&self) -> impl Iterator<Item = (Slot, Batch)> + '_ {

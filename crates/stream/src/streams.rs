@@ -23,7 +23,7 @@ use crate::playout::{
 };
 use crate::quota::{Claim, Quotas, Taken};
 use crate::rate::Rate;
-use crate::rounds::{Batch, Rounds};
+use crate::rounds::{Batch, Rounds, Slot};
 pub use orders::{
     Answer, Attach, Attached, Notice, Order, Settings, StreamId, Transfer, TransferId,
 };
@@ -136,6 +136,21 @@ impl<T: Tracks> Streams<T> {
     /// How a stream stands; none if there is no such stream.
     pub fn standing(&self, stream: StreamId) -> Option<Standing> {
         Some(self.table.get(&stream)?.playout.standing)
+    }
+
+    /// Where a transfer of the guarantee is among the batches of its round; none of one at best
+    /// effort, and of one that has ended.
+    pub fn placed(&self, id: TransferId) -> Option<Slot> {
+        match self.under(id)?.urgency {
+            Urgency::Batch { slot, .. } => slot,
+            Urgency::Filling | Urgency::Wanted => None,
+        }
+    }
+
+    /// Whether a stream holds a part of the disk's head time: one whose file was moved may not.
+    pub fn is_held(&self, stream: StreamId) -> bool {
+        let entry = self.table.get(&stream);
+        entry.is_some_and(|entry| entry.held.is_some())
     }
 
     /// The bytes of the file that the caller keeps in memory for a stream, as far as they have

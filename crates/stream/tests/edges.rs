@@ -409,3 +409,35 @@ fn who_comes_with_a_short_buffer_does_not_wait_for_the_end_of_a_long_round() {
     let waited = world.now.since(came);
     assert!(waited < after * 3, "{waited} with rounds of {after}");
 }
+
+#[test]
+fn a_read_that_the_playout_point_passes_is_not_waited_for() {
+    // While the buffer fills.
+    let mut world = World::new(at_the_last_moment());
+    let asked = attach(Direction::Read, MB, 100 * BLOCK, file(0, 60_000));
+    let attached = world.streams.attach(world.now, asked);
+    let stream = attached.expect("an empty disk").stream;
+    world.run_for(Duration::ZERO);
+    assert_eq!(world.read(stream, 0, BLOCK), None, "it is under way");
+    let access = AccessId(world.accesses);
+    world.position(stream, 2 * BLOCK);
+    assert_eq!(world.served(access), Some(Served::Elsewhere));
+    // In service, beside a disk that has stopped.
+    let mut world = World::new(Box::new(|now, transfer| match transfer.class {
+        Class::RealTime { .. } => (now + Duration::from_secs(1_000_000), Status::Good),
+        _ => (now + Duration::from_millis(5), Status::Good),
+    }));
+    let stream = reader(&mut world, file(0, 60_000));
+    world.position(stream, 100 * BLOCK);
+    world.run_for(Duration::from_secs(20));
+    let (_, edge) = world.streams.window(stream).expect("it is there");
+    assert_eq!(
+        world.read(stream, edge - BLOCK, BLOCK),
+        None,
+        "it is under way"
+    );
+    let access = AccessId(world.accesses);
+    world.position(stream, edge);
+    world.run_for(Duration::from_secs(20));
+    assert_eq!(world.served(access), Some(Served::Elsewhere));
+}

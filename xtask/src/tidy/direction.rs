@@ -37,6 +37,9 @@ const DRAWING: &[(&str, &[&str])] = &[
     ("cache", &["block"]),
     ("stream", &["block"]),
     ("engine", ENGINE),
+    // Beside the drawing: what clients and the service say to each other.
+    ("headtime-client", &[]),
+    ("headtime-client-c", &["headtime-client"]),
     ("server", BELOW_THE_SERVER),
     ("simulator", BELOW_THE_WORLDS),
     ("headtime", BELOW_CLI),
@@ -66,6 +69,7 @@ const BELOW_THE_SERVER: &[&str] = &[
     "drive",
     "block",
     "guest",
+    "headtime-client",
 ];
 const BELOW_PYTHON: &[&str] = &[
     "simulator",
@@ -79,6 +83,8 @@ const BELOW_PYTHON: &[&str] = &[
 ];
 const BELOW_CLI: &[&str] = &[
     "guest",
+    "headtime-client",
+    "headtime-client-c",
     "server",
     "simulator",
     "engine",

@@ -227,7 +227,7 @@ impl Level {
     }
 
     /// Gives the block a frame, if there is one.
-    fn admit(&mut self, block: u64, origin: Origin, notes: &[Note]) -> Option<FrameId> {
+    pub(super) fn admit(&mut self, block: u64, origin: Origin, notes: &[Note]) -> Option<FrameId> {
         let prefetcher = &mut self.prefetcher;
         let ask = |residency: &Residency, frame| -> Verdict {
             prefetcher.on_evict(residency.block(frame))
@@ -236,6 +236,9 @@ impl Level {
         let admitted = self.cache.admit_frame(block, origin, pattern, ask).ok()?;
         if let Some(evicted) = admitted.evicted {
             self.note_eviction(&evicted);
+        }
+        if let (Some(frame), Some(evicted)) = (admitted.vacated, admitted.evicted) {
+            self.depart(frame, evicted.block);
         }
         Some(admitted.frame)
     }

@@ -36,6 +36,7 @@ fn run(bench: &Bench) -> Result<Found, Failure> {
     Ok(Found {
         findings: vec![finding(&sweeps)],
         drawings: vec![drawing(&sweeps)],
+        ..Found::default()
     })
 }
 

@@ -166,6 +166,7 @@ pub fn rounded(value: f64) -> f64 {
 pub fn written(theirs: Theirs) -> String {
     match theirs {
         Theirs::Exact(value) | Theirs::Lower(value) | Theirs::Higher(value) => format!("{value}"),
+        Theirs::Within(value, _) => format!("{value}"),
         Theirs::Range(low, high) => format!("{low} to {high}"),
         Theirs::AtLeast(bound) => format!(">= {bound}"),
         Theirs::AtMost(bound) => format!("<= {bound}"),

@@ -70,6 +70,7 @@ fn run(bench: &Bench) -> Result<Found, Failure> {
             free.beside_no_track()?,
         ],
         drawings: drawn::all(&trials)?,
+        ..Found::default()
     })
 }
 

@@ -75,6 +75,7 @@ fn run(bench: &Bench) -> Result<Found, Failure> {
     Ok(Found {
         findings: findings.collect(),
         drawings: vec![drawing(&all)],
+        ..Found::default()
     })
 }
 

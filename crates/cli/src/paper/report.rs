@@ -65,6 +65,7 @@ fn theirs(claim: &Claim) -> Value {
                 Theirs::Exact(value)
                 | Theirs::AtLeast(value)
                 | Theirs::AtMost(value)
+                | Theirs::Within(value, _)
                 | Theirs::Lower(value)
                 | Theirs::Higher(value),
                 name,
@@ -99,8 +100,9 @@ fn note(note: &str, claim: &Claim, extent: Extent) -> String {
     parts.into_iter().flatten().collect::<Vec<_>>().join("; ")
 }
 
-/// The findings as a table: a line for every figure, and under them how they came about.
-pub fn table(paper: &Paper, judged: &[Judged<'_>], extent: Extent) -> String {
+/// The findings as a table: a line for every figure, and under them how they came about; then what was
+/// tabulated besides.
+pub fn table(paper: &Paper, judged: &[Judged<'_>], tables: &[String], extent: Extent) -> String {
     let Paper {
         title,
         authors,
@@ -138,6 +140,9 @@ pub fn table(paper: &Paper, judged: &[Judged<'_>], extent: Extent) -> String {
     }
     let good = judged.iter().filter(|judged| judged.holds).count();
     let _ = writeln!(text, "\n{good} of {} hold", judged.len());
+    for table in tables {
+        let _ = write!(text, "\n{table}");
+    }
     text
 }
 

@@ -76,6 +76,7 @@ fn run(bench: &Bench) -> Result<Found, Failure> {
     Ok(Found {
         findings,
         drawings: drawn::all(&paper)?,
+        ..Found::default()
     })
 }
 

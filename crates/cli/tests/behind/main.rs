@@ -1,6 +1,8 @@
-//! `headtime serve` over other NBD servers: ours, QEMU's, killed ones, and one that lies.
+//! `headtime serve` over other NBD servers: ours, QEMU's, killed ones, one that lies, and
+//! one that has a cache, as we have.
 
 mod bytes;
+mod levels;
 mod lost;
 mod process;
 mod proxy;

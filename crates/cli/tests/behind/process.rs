@@ -57,10 +57,22 @@ impl Folder {
         self.serve(name, &back_end, &format!("[[nbd]]\nunix = \"{name}\"\n"))
     }
 
+    /// A service of one drive whose volume has this cache, listening on the socket `name`.
+    pub fn cached(&self, name: &str, back_end: &str, cache: &str) -> Server {
+        let doors = format!("[[nbd]]\nunix = \"{name}\"\n");
+        self.configure_volume(name, back_end, &format!("cache = {cache}\n"), &doors);
+        let file = format!("{name}.toml");
+        self.headtime(name, &["serve", &file], "control socket")
+    }
+
     pub fn configure(&self, name: &str, back_end: &str, more: &str) {
+        self.configure_volume(name, back_end, "", more);
+    }
+
+    fn configure_volume(&self, name: &str, back_end: &str, volume: &str, more: &str) {
         let text = format!(
             "[[drive]]\nname = \"d\"\nback_end = {back_end}\n\
-             [[drive.volume]]\nname = \"v\"\n\
+             [[drive.volume]]\nname = \"v\"\n{volume}\
              [[drive.export]]\nname = \"v\"\nvolume = \"v\"\n\
              {more}\n[control]\nsocket = \"{name}.control\"\n"
         );
@@ -128,7 +140,17 @@ impl Folder {
 
     /// What our program says when it cannot serve this.
     pub fn refused(&self, back_end: &str) -> String {
-        self.configure("refused", back_end, "[[nbd]]\nunix = \"refused\"\n");
+        self.refuses_volume(back_end, "")
+    }
+
+    /// What it says when it cannot have this cache before it.
+    pub fn refuses(&self, back_end: &str, cache: &str) -> String {
+        self.refuses_volume(back_end, &format!("cache = {cache}\n"))
+    }
+
+    fn refuses_volume(&self, back_end: &str, volume: &str) -> String {
+        let doors = "[[nbd]]\nunix = \"refused\"\n";
+        self.configure_volume("refused", back_end, volume, doors);
         let output = Command::new(cargo_bin("headtime"))
             .args(["serve", "refused.toml"])
             .current_dir(self.0.path())

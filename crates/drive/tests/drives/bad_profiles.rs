@@ -3,8 +3,9 @@
 mod cases;
 mod mutated;
 
-use block::Switch;
+use block::{Sectors, Switch};
 use drive::firmware::QueueOrder;
+use drive::profile::Chunks;
 use drive::{Part, Profile};
 
 use cases::{INDEXED_CASES, ZONED_CASES};
@@ -333,6 +334,36 @@ fn only_a_profiled_drive_that_says_nothing_of_it_has_no_seek_command() {
         let text = without_commands().replacen("\"invented\"", &format!("\"{provenance}\""), 1);
         let profile = Profile::parse(&text, "tiny.toml").expect("a profile");
         assert_eq!(profile.seek_command, expected, "{provenance}");
+    }
+}
+
+/// `ZONED` with a table of chunks.
+fn with_chunks(keys: &str) -> Result<Profile, drive::ProfileError> {
+    let table = format!("[chunks]\norigin = \"made up\"\n{keys}\n[commands]");
+    Profile::parse(&ZONED.replacen("[commands]", &table, 1), "tiny.toml")
+}
+
+#[test]
+fn chunks_are_from_the_least_to_the_most() {
+    let chunks = |keys| with_chunks(keys).expect("a profile").chunks;
+    let (least, most) = (Sectors(3), Some(Sectors(9)));
+    let both = chunks("least_blocks = 3\nmost_blocks = 9");
+    assert_eq!(both, Some(Chunks { least, most }));
+    let one = chunks("least_blocks = 3");
+    assert_eq!(one, Some(Chunks { least, most: None }));
+    assert_eq!(
+        Profile::parse(ZONED, "tiny.toml").expect("valid").chunks,
+        None
+    );
+    for (keys, key) in [
+        ("least_blocks = 0", "chunks.least_blocks"),
+        ("most_blocks = 9", "chunks"),
+        ("least_blocks = 3\nmost_blocks = 2", "chunks.most_blocks"),
+        ("least_blocks = 1000000000", "chunks.least_blocks"),
+        ("least_blocks = 3\nfewest = 2", "chunks.fewest"),
+    ] {
+        let error = with_chunks(keys).expect_err(keys);
+        assert!(error.key.starts_with(key), "{keys}: {error}");
     }
 }
 

@@ -71,6 +71,11 @@ impl Engine {
             return None;
         }
         std::mem::swap(waiting, at_drive);
+        Some(self.give_flush(now))
+    }
+
+    /// A flush goes to the drive.
+    pub(super) fn give_flush(&mut self, now: Instant) -> Command {
         let id = CommandId(self.given);
         self.given += 1;
         self.at_drive.push_back(Sent {
@@ -82,8 +87,9 @@ impl Engine {
             was_held: false,
             is_buffered: false,
             route: None,
+            worst: self.longest_of_others(),
         });
-        Some(Command::new(id, Action::Flush))
+        Command::new(id, Action::Flush)
     }
 
     /// The command has ended.

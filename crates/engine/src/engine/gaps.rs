@@ -6,7 +6,7 @@ use scheduler::background::{Account, Means, Order, Progress, TaskId, TaskRefused
 use scheduler::freeblock::{Gap, Kind, Losses, Wanted};
 
 use super::Engine;
-use crate::background::{Background, Decision, Gaps, Rules, counted};
+use crate::background::{Background, Before, Decision, Gaps, Rules, counted};
 use crate::forecast::{Course, Head, Route};
 use crate::sent::{Planned, Purpose, Read, Sent, Step, Without};
 
@@ -159,6 +159,7 @@ impl Engine {
             (0, Mode::Positioning) => self.decide(now, piece),
             _ => None,
         };
+        let decided = decided.filter(|(decision, _)| self.leaves_room_for(now, piece, decision));
         let Some((decision, mut without)) = decided else {
             self.way.push_back(Step::Request {
                 piece,
@@ -251,8 +252,14 @@ impl Engine {
             begins: course.start + course.pass.seek + latency,
         };
         let last = self.at_drive.back().map(|sent| (sent.id, head.free));
+        let waiting = self.waiting_beside(piece, &gap, &course);
         let mut background = self.background.take()?;
-        let decision = background.decide(&self.belief, now, &gap, latency, |extent| {
+        let before = Before {
+            gap: &gap,
+            latency,
+            waiting: waiting.as_ref(),
+        };
+        let decision = background.decide(&self.belief, now, &before, |extent| {
             self.is_being_written(extent)
         });
         let luck = background.conservatism().expected_luck(&gap, latency);
@@ -328,7 +335,7 @@ impl Engine {
             let head = self.head;
             let background = self.background.as_mut();
             let stop = background.and_then(|background| background.idle(&head, leaves));
-            if let Some(stop) = stop {
+            if let Some(stop) = stop.filter(|stop| self.leaves_room(now, stop.extent)) {
                 return Some(self.give(now, Step::Read(stop, Means::Idle)));
             }
         }

@@ -47,6 +47,9 @@ impl Engine {
 
     /// Whether somebody wants to know where the head is.
     pub(crate) fn sight(&self) -> Sight {
+        if self.guaranteed.is_some() {
+            return Sight::Head;
+        }
         match (&self.background, &self.tracking, &self.transfers) {
             (None, None, None) => self.ordering.sight(),
             _ => Sight::Head,

@@ -18,6 +18,7 @@ impl Engine {
             Direction::Write => {
                 buffer.segments > 0
                     && buffer.write_back != WriteBack::None
+                    && !self.serves_streams()
                     && self.preemption().map(|rules| rules.last_chunk) != Some(LastChunk::Every(1))
             }
         }
@@ -79,6 +80,7 @@ impl Engine {
             Some(chunk) => chunk.0,
             None => left,
         };
+        let chunk = chunk.min(self.longest_part(piece));
         let length = match self.is_cut(piece, left) {
             true => chunk.min(left).min(most.max(1)),
             false => left,
@@ -131,6 +133,12 @@ impl Engine {
         let Some(transfers) = &self.transfers else {
             return false;
         };
+        if left > self.longest_part(piece) {
+            return true;
+        }
+        if self.is_batch(piece) {
+            return false;
+        }
         let Some(chunk) = transfers.rules.chunk.filter(|chunk| chunk.0 < left) else {
             return false;
         };

@@ -13,6 +13,8 @@
 use block::{Command, Direction, Duration, Extent, Instant, Sectors, Switch};
 use drive::{Angle, Position};
 use profiler::tracker::Mode;
+use scheduler::background::Means;
+use scheduler::freeblock::Stop;
 use scheduler::ordering::Level;
 use scheduler::preemption::{Landing, SplitCost, When};
 
@@ -49,11 +51,7 @@ impl Engine {
                     self.plan(now, piece);
                     continue;
                 }
-                // The free blocks that are merged with it come before its own.
-                Step::Request {
-                    merged: Some(_), ..
-                } => self.way.pop_front()?,
-                Step::Request { piece, .. } => match self.depart(now, piece) {
+                Step::Request { piece, merged, .. } => match self.depart(now, piece, merged) {
                     Some(Departure::Now(step)) => return Some(self.give(now, step)),
                     Some(Departure::At(then)) => {
                         self.wakeup = Some(then);
@@ -103,7 +101,8 @@ impl Engine {
             let extent = Extent::new(start, Sectors(left.min(most))).ok()?;
             (Step::Ahead(extent), extent, Direction::Read)
         };
-        if self.is_likely_buffered(piece) || self.is_being_written(extent) {
+        let is_barred = self.is_being_written(extent) || !self.leaves_room(now, extent);
+        if self.is_likely_buffered(piece) || is_barred {
             return None;
         }
         let route = Route::new(&self.belief, extent, direction)?;
@@ -132,7 +131,12 @@ impl Engine {
     }
 
     /// When the request on the way has to leave, if that is not now; or what comes before.
-    fn depart(&mut self, now: Instant, piece: u32) -> Option<Departure> {
+    fn depart(
+        &mut self,
+        now: Instant,
+        piece: u32,
+        merged: Option<(Stop, Means)>,
+    ) -> Option<Departure> {
         let transfers = self.transfers.as_deref()?;
         let level = self.ordering.level(piece);
         let is_positioned = level != Level::REAL_TIME
@@ -143,38 +147,65 @@ impl Engine {
         if !is_positioned {
             return None;
         }
-        let route = self.routes[piece as usize];
-        let head = self.expected_head();
-        let course = head.course_in_order(&self.belief, now, &route);
-        let held = course.pass.seek + course.pass.transfer;
         let when = transfers.rules.when;
-        if let Some(hop) = self.hop(now, (level, when), &head, (&course, &route)) {
-            return Some(Departure::Now(Step::Hop(hop)));
-        }
-        let landing = self.landing(level, held)?;
-        let slack = course.pass.rotation.saturating_sub(landing);
-        if slack < LEAST_SLACK {
+        let head = self.expected_head();
+        let route = self.routes[piece as usize];
+        let course = head.course_in_order(&self.belief, now, &route);
+        // Free blocks that are merged with it come before its own.
+        let slack = match merged {
+            Some(_) => Duration::ZERO,
+            None => {
+                if let Some(hop) = self.hop(now, (level, when), &head, (&course, &route)) {
+                    return Some(Departure::Now(Step::Hop(hop)));
+                }
+                self.slack(level, &course)
+            }
+        };
+        let overhead = head.view(&self.belief, now).overhead(route.direction());
+        let landing = self.landing(level, course.pass.seek + course.pass.transfer);
+        let given = match landing {
+            _ if !slack.is_zero() => {
+                let given = earlier(course.start + slack, overhead);
+                self.before_switching(&head, given)
+            }
+            // While the drive is busy nothing is lost, and whatever is more urgent may still overtake.
+            // Hosts are late as seeks are.
+            Some(landing) if when == When::Worth && !self.at_drive.is_empty() => {
+                earlier(course.start, overhead + landing)
+            }
+            Some(_) | None => return None,
+        };
+        if given <= now {
             return None;
         }
-        let transfers = self.transfers.as_deref()?;
-        if when == When::Worth && !self.way_was_held() {
+        if !slack.is_zero() {
+            self.note_held();
+        }
+        Some(Departure::At(given))
+    }
+
+    /// For how long a command that goes like `course` is held back behind the moment at which the head
+    /// is free; not at all if it is not worth it.
+    pub(super) fn slack(&self, level: Level, course: &Course) -> Duration {
+        let held = course.pass.seek + course.pass.transfer;
+        let landing = self.landing(level, held);
+        let (Some(transfers), Some(landing)) = (self.transfers.as_deref(), landing) else {
+            return Duration::ZERO;
+        };
+        let slack = course.pass.rotation.saturating_sub(landing);
+        if slack < LEAST_SLACK {
+            return Duration::ZERO;
+        }
+        if transfers.rules.when == When::Worth && !self.way_was_held() {
             let whole = transfers.worth.cost(level, held + course.pass.rotation);
             let rest = transfers.worth.cost(level, held + landing);
             let late = transfers.lateness.chance(landing.as_nanos() as i64);
             let risk = late * self.belief.spindle.period().as_nanos() as f64;
             if (whole - rest) as f64 <= risk {
-                return None;
+                return Duration::ZERO;
             }
         }
-        let leaves = course.start + slack;
-        let overhead = head.view(&self.belief, now).overhead(route.direction());
-        let given = Instant::from_nanos(leaves.as_nanos().saturating_sub(overhead.as_nanos()));
-        let given = self.before_switching(&head, given);
-        if given <= now {
-            return None;
-        }
-        self.note_held();
-        Some(Departure::At(given))
+        slack
     }
 
     /// The moment itself, or just before the drive's look-ahead switches to the next track, if that is
@@ -324,6 +355,11 @@ impl Engine {
             transfers.told.held += 1;
         }
     }
+}
+
+/// A moment less a length, not before the beginning.
+fn earlier(moment: Instant, by: Duration) -> Instant {
+    Instant::from_nanos(moment.as_nanos().saturating_sub(by.as_nanos()))
 }
 
 /// When the first sector begins to pass.

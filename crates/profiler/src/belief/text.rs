@@ -32,6 +32,7 @@ pub fn text(findings: &Findings, device: &Device, name: &str) -> String {
     electronics(&mut text, findings, device);
     queue(&mut text, findings, device);
     commands(&mut text, findings);
+    chunks(&mut text, findings);
     confidence(&mut text, findings, device);
     arrangement(&mut text, findings, layout);
     text
@@ -267,6 +268,22 @@ fn commands(text: &mut String, findings: &Findings) {
     let how = "whether a seek without transfer takes longer to far blocks than to near ones";
     table(text, "commands", how);
     put!(text, "seek = {}", seek == Switch::On);
+}
+
+/// Left out if it was not found, or if most fresh reads contradicted it: whoever needs it works it out
+/// of the other parts.
+fn chunks(text: &mut String, findings: &Findings) {
+    let found = findings.firmware.as_ref();
+    let sure = found.filter(|firmware| firmware.confidence.chunk.share() > 0.5);
+    let Some(chunk) = sure.and_then(|firmware| firmware.chunk.as_ref()) else {
+        return;
+    };
+    let how = "the rates of reads of different sizes that follow each other";
+    table(text, "chunks", how);
+    put!(text, "least_blocks = {}", chunk.least);
+    if let Some(most) = chunk.most {
+        put!(text, "most_blocks = {most}");
+    }
 }
 
 /// The confidence of each part; 0 for parts that were not found, none for those that cannot be

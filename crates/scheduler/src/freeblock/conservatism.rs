@@ -221,6 +221,12 @@ impl Conservatism {
         }
     }
 
+    /// A plan is carried out because of which others are expected to wait for so much longer in all.
+    pub fn delayed(&mut self, waiting: Duration) {
+        self.lost += waiting.as_nanos() as f64;
+        self.losses.lost += waiting.as_nanos() as i64;
+    }
+
     /// The present guards, by direction and for short and long seeks.
     pub fn guards(&self) -> [Duration; 4] {
         let wide = |guard: Duration| guard.as_nanos() as f64 * self.widening;

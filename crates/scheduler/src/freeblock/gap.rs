@@ -72,6 +72,16 @@ pub enum Ranges {
     Two,
 }
 
+/// Whether free blocks may be read in one command with B.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Merging {
+    /// They may.
+    #[default]
+    Allowed,
+    /// Never: nothing could overtake B between the two.
+    Never,
+}
+
 /// What makes one plan better than another.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Goal {
@@ -92,6 +102,8 @@ pub struct Reach {
     pub same_track: SameTrack,
     /// Ranges a track.
     pub ranges: Ranges,
+    /// Reads in one command with B.
+    pub merging: Merging,
     /// What is best.
     pub goal: Goal,
     /// Stops on one way, at least 1, at most [`MOST_STOPS`](crate::freeblock::plan::MOST_STOPS).
@@ -107,6 +119,7 @@ impl Default for Reach {
             guard: Guard::default(),
             same_track: SameTrack::Never,
             ranges: Ranges::One,
+            merging: Merging::Allowed,
             goal: Goal::Blocks,
             stops: 1,
             tracks: u32::MAX,

@@ -43,6 +43,19 @@ impl Ordering {
         Next::Nothing(moments.into_iter().flatten().filter(|&t| t > now).min())
     }
 
+    /// This piece is next, or one that it waits for; `None` if it does not wait, or all that it waits
+    /// for is at the drive. For what has to go whatever levels and policies say.
+    pub fn choose_for(&mut self, piece: u32) -> Option<u32> {
+        if self.pieces.stage(piece) != Stage::Waiting {
+            return None;
+        }
+        let first = self.first_of_its_way(piece)?;
+        self.withdraw_from_queue(first);
+        self.no_longer_waits(first);
+        self.pieces.step(first, Step::Choose);
+        Some(first)
+    }
+
     /// What has to be served for the oldest that is out of patience: itself, or what it waits for.
     /// `None` also if that is all at the drive.
     fn overdue(&self, now: Instant) -> Option<u32> {

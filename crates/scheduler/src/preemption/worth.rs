@@ -38,16 +38,29 @@ impl Worth {
         self.arrived[level.index()] += 1;
     }
 
-    /// How many requests a second are more urgent than those of this level, in the mean over the last
-    /// windows; at least [`FORESEEN`] for all but the two most urgent levels.
-    pub fn rate(&self, level: Level) -> u64 {
+    /// How many requests a second were more urgent than those of this level, in the mean over the last
+    /// windows.
+    fn seen(&self, level: Level) -> u64 {
         let before: u64 = self.arrived[..level.index()].iter().sum();
         // Halved windows add up to less than two of them.
-        let rate = before * NANOS / (2 * WINDOW.as_nanos());
+        before * NANOS / (2 * WINDOW.as_nanos())
+    }
+
+    /// The same; at least [`FORESEEN`] for all but the two most urgent levels.
+    pub fn rate(&self, level: Level) -> u64 {
+        let seen = self.seen(level);
         match level.index() {
-            0 | 1 => rate,
-            _ => rate.max(FORESEEN),
+            0 | 1 => seen,
+            _ => seen.max(FORESEEN),
         }
+    }
+
+    /// For how long those that are more urgent wait, in the mean, for a command of this level that holds
+    /// the drive for `held`: of those that come, not of those that are foreseen. In nanoseconds, as a
+    /// fraction.
+    pub fn waiting(&self, level: Level, held: Duration) -> f64 {
+        let held = held.as_nanos() as f64 / NANOS as f64;
+        self.seen(level) as f64 * held * held / 2.0 * NANOS as f64
     }
 
     /// What a command of this level that holds the drive for `held` costs those that are more urgent,
@@ -126,6 +139,20 @@ mod tests {
         }
         worth.arrived(Instant::ZERO + Duration::from_secs(60), level(6));
         assert_eq!(worth.rate(level(3)), FORESEEN);
+    }
+
+    #[test]
+    fn only_those_that_come_wait() {
+        let mut worth = Worth::new();
+        let held = Duration::from_millis(20);
+        assert_eq!(worth.waiting(level(3), held), 0.0);
+        for milli in (0..60_000).step_by(20) {
+            worth.arrived(Instant::from_nanos(milli * 1_000_000), level(0));
+        }
+        // About 50 a second arrive in 20 ms with a chance of 1, and wait 10 ms.
+        let waiting = worth.waiting(level(3), held);
+        assert!((8e6..=11e6).contains(&waiting), "{waiting}");
+        assert_eq!(worth.waiting(level(0), held), 0.0);
     }
 
     #[test]

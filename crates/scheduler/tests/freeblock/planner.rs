@@ -6,7 +6,9 @@ use std::sync::Arc;
 use block::{Direction, Duration, Instant, Lba};
 use drive::{Position, Profile, Target};
 use proptest::prelude::*;
-use scheduler::freeblock::{Gap, Goal, Guard, Planner, Ranges, Reach, SameTrack, Wanted};
+use scheduler::freeblock::{
+    Gap, Goal, Guard, Kind, Merging, Planner, Ranges, Reach, SameTrack, Wanted,
+};
 
 use crate::brute_force::{self, Sliced};
 use crate::drives::{Moved, blocks, extent, profile, wide_profile};
@@ -202,5 +204,10 @@ proptest! {
         prop_assert!(count(&one) <= count(&two));
         let more = Reach { stops, ..one };
         prop_assert!(count(&one) <= count(&more));
+        let apart = Reach { merging: Merging::Never, ..one };
+        prop_assert!(count(&apart) <= count(&one));
+        let plan = planner.plan(&wanted, gap, &Reach { merging: Merging::Never, ..more });
+        let mut stops = plan.iter().flat_map(|plan| plan.stops());
+        prop_assert!(stops.all(|stop| stop.kind != Kind::Merged));
     }
 }

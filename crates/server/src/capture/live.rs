@@ -5,8 +5,14 @@ use std::ops::Deref;
 use block::{
     Class, Command, CommandId, Extent, Finished, Instant, Outcome, Refused, Request, RequestId,
 };
+use engine::streams::{Ask, NotGranted, StreamEvent};
 use engine::{Engine, Flushed, Unchanged};
 use scheduler::background::{Order, TaskId, TaskRefused, UnknownTask};
+
+use stream::LocationMap;
+use stream::location::Change;
+use stream::playout::{AccessId, NotTaken};
+use stream::streams::{Attached, StreamId};
 
 use super::event::{Event, Taken, TaskChange, TaskOrder};
 use super::recorder::Recorder;
@@ -195,6 +201,80 @@ impl LiveEngine {
         let flushed = self.engine.poll_flushed()?;
         self.record(|| Event::Flushed(flushed));
         Some(flushed)
+    }
+
+    /// See [`Engine::attach`]. Streams are not captured: a captured engine has no guarantees, and
+    /// refuses all of them.
+    ///
+    /// # Errors
+    /// The engine's.
+    pub fn attach(&mut self, now: Instant, ask: Ask<'_>) -> Result<Attached, NotGranted> {
+        match self.recorder {
+            None => self.engine.attach(now, ask),
+            Some(_) => Err(NotGranted::NoPromise),
+        }
+    }
+
+    /// See [`Engine::position`].
+    ///
+    /// # Errors
+    /// The engine's; so do the other calls about a stream.
+    pub fn position(&mut self, now: Instant, stream: StreamId, point: u64) -> Result<(), NotTaken> {
+        self.engine.position(now, stream, point)
+    }
+
+    /// See [`Engine::stream_read`].
+    ///
+    /// # Errors
+    /// The engine's.
+    pub fn stream_read(
+        &mut self,
+        now: Instant,
+        stream: StreamId,
+        access: AccessId,
+        range: (u64, u64),
+    ) -> Result<(), NotTaken> {
+        self.engine.stream_read(now, stream, access, range)
+    }
+
+    /// See [`Engine::stream_write`].
+    ///
+    /// # Errors
+    /// The engine's.
+    pub fn stream_write(
+        &mut self,
+        now: Instant,
+        stream: StreamId,
+        access: AccessId,
+        range: (u64, u64),
+    ) -> Result<(), NotTaken> {
+        self.engine.stream_write(now, stream, access, range)
+    }
+
+    /// See [`Engine::refresh`].
+    ///
+    /// # Errors
+    /// The engine's.
+    pub fn refresh(
+        &mut self,
+        now: Instant,
+        stream: StreamId,
+        map: LocationMap,
+    ) -> Result<Change, NotGranted> {
+        self.engine.refresh(now, stream, map)
+    }
+
+    /// See [`Engine::detach`].
+    ///
+    /// # Errors
+    /// The engine's.
+    pub fn detach(&mut self, now: Instant, stream: StreamId) -> Result<(), NotTaken> {
+        self.engine.detach(now, stream)
+    }
+
+    /// See [`Engine::poll_stream`].
+    pub fn poll_stream(&mut self) -> Option<StreamEvent> {
+        self.engine.poll_stream()
     }
 
     fn task_changed(

@@ -10,7 +10,7 @@ use super::{
     ALIGN_BYTES, Access, BackEnd, Belief, Class, Device, Drive, DriveModel, Emulated, Export,
     Places, Volume, Way,
 };
-use super::{preemption, remote};
+use super::{caching, preemption, remote, streams};
 
 /// All drives of the file.
 pub(super) fn drives(root: &Table<'_>, places: &Places) -> Result<Vec<Drive>, ConfigError> {
@@ -34,6 +34,7 @@ fn drive(table: &Table<'_>, before: &[Drive], places: &Places) -> Result<Drive, 
         "belief",
         "policy",
         "preemption",
+        "streams",
         "impact_percent",
         "capture",
         "volume",
@@ -56,6 +57,7 @@ fn drive(table: &Table<'_>, before: &[Drive], places: &Places) -> Result<Drive, 
     Ok(Drive {
         exports: exports(table, &volumes, &taken)?,
         preemption: preemption::preemption(table, &belief, policy)?,
+        streams: streams::streams(table, &belief, policy)?,
         name,
         back_end,
         belief,
@@ -246,7 +248,7 @@ fn volumes(drive: &Table<'_>, back_end: &BackEnd) -> Result<Vec<Volume>, ConfigE
     }
     let mut volumes: Vec<Volume> = Vec::new();
     for table in &tables {
-        table.only(&["name", "offset", "size", "read_only"])?;
+        table.only(&["name", "offset", "size", "read_only", "cache"])?;
         let names = volumes.iter().map(|volume| volume.name.as_str());
         let offset = table.get("offset").map(|value| value.bytes(ALIGN_BYTES));
         let volume = Volume {
@@ -254,7 +256,9 @@ fn volumes(drive: &Table<'_>, back_end: &BackEnd) -> Result<Vec<Volume>, ConfigE
             offset: offset.transpose()?.unwrap_or(0),
             size: table.get("size").map(|value| size(&value)).transpose()?,
             access: access(table)?,
+            cache: caching::cache(table)?,
         };
+        apart(drive, table, &volume)?;
         if let Some(other) = volumes.iter().find(|other| overlap(other, &volume)) {
             let problem = format!(
                 "\"{}\" has bytes of \"{}\", too: expected volumes without common bytes",
@@ -266,6 +270,18 @@ fn volumes(drive: &Table<'_>, back_end: &BackEnd) -> Result<Vec<Volume>, ConfigE
         volumes.push(volume);
     }
     Ok(volumes)
+}
+
+/// A drive that promises something to streams keeps their bytes itself: two places in memory for one
+/// block would each have to hear of every change.
+fn apart(drive: &Table<'_>, table: &Table<'_>, volume: &Volume) -> Result<(), ConfigError> {
+    match table.get("cache") {
+        Some(cache) if volume.cache.is_some() && drive.get("streams").is_some() => {
+            let problem = "a cache before a volume of a drive with streams: expected one of both";
+            Err(cache.error(problem.to_owned()))
+        }
+        _ => Ok(()),
+    }
 }
 
 fn overlap(a: &Volume, b: &Volume) -> bool {
@@ -378,9 +394,13 @@ fn volume_of<'v>(table: &Table<'_>, volumes: &'v [Volume]) -> Result<&'v Volume,
 }
 
 fn class(table: &Table<'_>) -> Result<Class, ConfigError> {
-    let Some(field) = table.get("class") else {
-        return Ok(Class::Foreground);
-    };
+    match table.get("class") {
+        Some(field) => class_of(&field),
+        None => Ok(Class::Foreground),
+    }
+}
+
+pub(super) fn class_of(field: &Value<'_>) -> Result<Class, ConfigError> {
     let mut choices = vec![("foreground", Class::Foreground)];
     for (index, name) in BEST_EFFORT.iter().enumerate() {
         choices.push((name, Class::BestEffort(index as u8 + 1)));
@@ -418,7 +438,7 @@ pub(super) fn switch(table: &Table<'_>, key: &str, default: Switch) -> Result<Sw
 }
 
 /// A size, which is at least one aligned block.
-fn size(value: &Value<'_>) -> Result<u64, ConfigError> {
+pub(super) fn size(value: &Value<'_>) -> Result<u64, ConfigError> {
     match value.bytes(ALIGN_BYTES)? {
         0 => Err(value.mismatch("at least 4096 bytes")),
         bytes => Ok(bytes),

@@ -10,7 +10,7 @@ use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric, MetricEncoder
 use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::{Registry, Unit};
 
-use crate::status::{Drive, Flow, HeadKind, Latency, Status, Traffic};
+use crate::status::{Drive, Flow, HeadKind, Latency, Status, Streams, Traffic};
 
 /// How Prometheus knows the format.
 pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -227,10 +227,58 @@ pub const ALL: &[Metric] = &[
         },
     ),
     gauge(
+        "streams",
+        "Guaranteed streams that are there",
+        None,
+        |s, to| streams(s, to, |streams| streams.now),
+    ),
+    gauge(
+        "stream_memory",
+        "Memory of streams' buffers",
+        Some(Unit::Bytes),
+        |s, to| streams(s, to, |streams| streams.memory_bytes),
+    ),
+    counter(
+        "streams_granted",
+        "Streams that were granted",
+        None,
+        |s, to| streams(s, to, |streams| streams.granted_total),
+    ),
+    counter(
+        "streams_refused",
+        "Streams that were refused",
+        None,
+        |s, to| streams(s, to, |streams| streams.refused_total),
+    ),
+    counter(
+        "stream_batches_late",
+        "Batches of streams that came too late",
+        None,
+        |s, to| streams(s, to, |streams| streams.late_total),
+    ),
+    counter(
+        "stream_guarantees_lapsed",
+        "Guarantees that lapsed because a client left its buffer or its file moved",
+        None,
+        |s, to| streams(s, to, |streams| streams.lapsed_total),
+    ),
+    gauge(
         "emulator_lateness",
         "How late an emulated drive's completions were against the model, by quantile",
         Some(Unit::Seconds),
         lateness,
+    ),
+    counter(
+        "cache",
+        "What caches did, by kind: asked, hit, late, missed and others",
+        Some(Unit::Bytes),
+        |s, to| caches(s, to, &|cache| cache.totals().to_vec()),
+    ),
+    gauge(
+        "cache_held",
+        "What caches hold: their size, what of it is used, and what is not yet written",
+        Some(Unit::Bytes),
+        |s, to| caches(s, to, &|cache| cache.held().to_vec()),
     ),
     counter("errors", "Commands that failed", None, |s, to| {
         for drive in &s.drives {
@@ -346,6 +394,31 @@ fn lateness(status: &Status, to: &mut Samples) {
             ("1", late.max_us),
         ] {
             to.add(&[("drive", &drive.name), ("quantile", quantile)], us / 1e6);
+        }
+    }
+}
+
+fn streams(status: &Status, to: &mut Samples, value: impl Fn(&Streams) -> u64) {
+    for drive in &status.drives {
+        to.add(&[("drive", &drive.name)], value(&drive.streams) as f64);
+    }
+}
+
+fn caches(
+    status: &Status,
+    to: &mut Samples,
+    kinds: &dyn Fn(&crate::status::Cache) -> Vec<(&'static str, u64)>,
+) {
+    for drive in &status.drives {
+        for cache in &drive.caches {
+            for (kind, bytes) in kinds(cache) {
+                let labels = [
+                    ("drive", &*drive.name),
+                    ("volume", &*cache.volume),
+                    ("kind", kind),
+                ];
+                to.add(&labels, bytes as f64);
+            }
         }
     }
 }

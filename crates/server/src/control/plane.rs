@@ -7,10 +7,11 @@ use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use tokio::sync::watch;
+use headtime_client::wire;
+use tokio::sync::{mpsc, watch};
 
 use super::protocol::{self, Answer, Ask};
-use super::{Service, http, socket};
+use super::{Lease, Service, http, socket};
 use crate::config::Actions;
 
 /// What the control plane listens on.
@@ -38,9 +39,9 @@ pub struct Bounds {
 impl Default for Bounds {
     fn default() -> Self {
         Bounds {
-            // Choices: more than the browsers and scripts of one machine; as nginx's
-            // client_header_timeout, and its keepalive_timeout.
-            connections: 32,
+            // Choices: more than the browsers, scripts, players and recorders of one machine; as
+            // nginx's client_header_timeout, and its keepalive_timeout.
+            connections: 256,
             patience: Duration::from_secs(60),
             idle: Duration::from_secs(75),
             http_actions: Actions::Refused,
@@ -130,10 +131,23 @@ pub(super) struct Desk {
 impl Desk {
     /// Asks the service, on a thread on which that may take a while.
     pub(super) async fn answer(&self, ask: Ask) -> Answer {
+        self.answer_with(None, ask).await
+    }
+
+    /// The same for a client that may have streams.
+    pub(super) async fn answer_with(&self, lease: Option<Arc<Lease>>, ask: Ask) -> Answer {
         let service = Arc::clone(&self.service);
-        let call = tokio::task::spawn_blocking(move || protocol::answer(&*service, ask));
+        let call =
+            tokio::task::spawn_blocking(move || protocol::answer(&*service, lease.as_deref(), ask));
         call.await
             .unwrap_or_else(|_| Answer::refusal("the service could not answer: its log says why"))
+    }
+
+    /// What a client's streams hang on: they end when it is dropped. What they are told comes out of
+    /// the receiver.
+    pub(super) fn lease(&self, user: u32) -> (Arc<Lease>, mpsc::Receiver<wire::Told>) {
+        let (lease, told) = Lease::new(Arc::clone(&self.service), user);
+        (Arc::new(lease), told)
     }
 
     /// How the service is.

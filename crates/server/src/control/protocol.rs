@@ -7,18 +7,19 @@
 //!   {"version":1,"error":"no task 3 is under way"}
 //! ```
 
+use headtime_client::wire;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{Scan, Service, Steer};
+use super::{Lease, Scan, Service, Steer};
 use crate::why::Query;
 
 /// The version of what is said. It grows when a client of the version before would misunderstand.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = wire::VERSION;
 
-/// The longest line that is read. A choice: the arguments of a scan's program fit, and a few hundred
-/// clients that send no line end cost little memory.
-pub const LONGEST_LINE: usize = 64 << 10;
+/// The longest line that is read. A choice: the places of a file in [`wire::PIECES`] pieces fit, and
+/// a hundred clients that send no line end cost little memory.
+pub const LONGEST_LINE: usize = 1 << 20;
 
 /// What is asked.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -46,6 +47,16 @@ pub enum Ask {
     },
     /// Where the time of slow requests went: a list of [`crate::why::Slow`].
     Why(Query),
+    /// A stream: [`wire::Granted`]. It lasts as long as the connection.
+    Attach(wire::Attach),
+    /// To know where its application is.
+    Position(wire::Position),
+    /// To know where its file is: [`wire::Change`].
+    Refresh(wire::Refresh),
+    /// To end it.
+    Close(wire::Close),
+    /// All streams: a list of [`wire::Listed`].
+    Streams,
     /// To read the configuration again: [`super::Changes`].
     Reload,
     /// To end what was begun, and stop.
@@ -57,7 +68,7 @@ pub enum Ask {
 impl Ask {
     /// Whether it only looks.
     pub fn only_looks(&self) -> bool {
-        matches!(self, Ask::Status | Ask::Tasks | Ask::Why(_))
+        matches!(self, Ask::Status | Ask::Tasks | Ask::Why(_) | Ask::Streams)
     }
 }
 
@@ -73,6 +84,9 @@ pub struct Answer {
     /// Or why not, in one line.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
+    /// Of a stream that was refused, also what would be granted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refused: Option<wire::Refused>,
 }
 
 impl Answer {
@@ -83,6 +97,15 @@ impl Answer {
             version: VERSION,
             ok: None,
             error: Some(problem.replace(|letter: char| letter.is_control(), " ")),
+            refused: None,
+        }
+    }
+
+    /// A stream is refused.
+    pub fn refused(refused: wire::Refused) -> Answer {
+        Answer {
+            refused: Some(refused.clone()),
+            ..Answer::refusal(refused.reason)
         }
     }
 
@@ -92,6 +115,7 @@ impl Answer {
             version: VERSION,
             ok: Some(outcome),
             error: None,
+            refused: None,
         }
     }
 
@@ -136,9 +160,23 @@ pub fn parse(line: &[u8]) -> Result<Ask, String> {
     serde_json::from_value(Value::Object(fields)).map_err(|error| error.to_string())
 }
 
-/// Does what is asked. It may take a while.
-pub fn answer(service: &dyn Service, ask: Ask) -> Answer {
+/// Something that a stream is told, as a line.
+pub fn told(told: &wire::Told) -> String {
+    serde_json::json!({ "version": VERSION, "told": told }).to_string() + "\n"
+}
+
+/// Does what is asked. It may take a while. Streams are those of the lease.
+pub fn answer(service: &dyn Service, lease: Option<&Lease>, ask: Ask) -> Answer {
     let outcome = match ask {
+        Ask::Attach(_) | Ask::Position(_) | Ask::Refresh(_) | Ask::Close(_) => {
+            return match lease {
+                Some(lease) => lease.answer(service, ask),
+                None => Answer::refusal(
+                    "a stream lasts as long as its connection: expected the control socket",
+                ),
+            };
+        }
+        Ask::Streams => serde_json::to_value(service.streams()),
         Ask::Status => serde_json::to_value(service.status()),
         Ask::Tasks => serde_json::to_value(tasks(service)),
         Ask::Scan(order) => match service.scan(order) {

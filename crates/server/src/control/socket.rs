@@ -9,7 +9,7 @@ use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
 use super::plane::Desk;
-use super::protocol::{Answer, LONGEST_LINE, parse};
+use super::protocol::{self, Answer, LONGEST_LINE, parse};
 
 /// Serves until the plane ends.
 pub(super) async fn serve(listener: UnixListener, desk: Desk) {
@@ -52,14 +52,32 @@ pub(super) const BREATH: Duration = Duration::from_millis(100);
 
 /// Answers one client until it goes, is too slow, or says what no client says.
 async fn converse(stream: UnixStream, desk: &Desk) {
+    // Who cannot be asked who he is has no streams.
+    let Ok(peer) = stream.peer_cred() else {
+        return;
+    };
+    let (lease, mut told) = desk.lease(peer.uid());
     let (reader, mut writer) = stream.into_split();
     let mut reader = BufReader::new(reader);
     let mut line = Vec::new();
     loop {
-        // The first byte may be long in coming, the rest of its line may not.
-        match timeout(desk.bounds.idle, reader.fill_buf()).await {
-            Ok(Ok(bytes)) if !bytes.is_empty() => {}
-            _ => return,
+        // The first byte may be long in coming, the rest of its line may not. Who has streams may be
+        // silent for as long as he likes.
+        let told = tokio::select! {
+            bytes = reader.fill_buf() => match bytes {
+                Ok(bytes) if !bytes.is_empty() => None,
+                _ => return,
+            },
+            Some(told) = told.recv() => Some(told),
+            () = tokio::time::sleep(desk.bounds.idle), if lease.is_empty() => return,
+        };
+        if let Some(told) = told {
+            let text = protocol::told(&told);
+            let written = timeout(desk.bounds.patience, writer.write_all(text.as_bytes())).await;
+            match written {
+                Ok(Ok(())) => continue,
+                _ => return,
+            }
         }
         line.clear();
         let most = LONGEST_LINE as u64 + 1;
@@ -72,7 +90,10 @@ async fn converse(stream: UnixStream, desk: &Desk) {
             ),
             Ok(Err(_)) => return,
             Ok(Ok(_)) if line.last() == Some(&b'\n') => match parse(&line[..line.len() - 1]) {
-                Ok(ask) => (desk.answer(ask).await, true),
+                Ok(ask) => {
+                    let lease = Some(Arc::clone(&lease));
+                    (desk.answer_with(lease, ask).await, true)
+                }
                 Err(problem) => (Answer::refusal(problem), true),
             },
             Ok(Ok(_)) if line.len() > LONGEST_LINE => (

@@ -5,7 +5,7 @@
     reason = "hands the memory of operations to the back end while commands are under way"
 )]
 
-use block::{Action, Class, Command, Lba, Outcome, Request, Sectors, Status};
+use block::{Action, Class, Command, CommandId, Extent, Lba, Outcome, Request, Sectors, Status};
 
 use super::EventLoop;
 use crate::arena::Memory;
@@ -16,6 +16,7 @@ impl EventLoop {
     /// Gives the back end what the engine wants it to do; whether there was something.
     pub(super) fn give_commands(&mut self) -> bool {
         let mut is_any = false;
+        self.hear_streams();
         while let Some(command) = self.engine.poll(self.now) {
             is_any = true;
             let mut pieces = [None; 3];
@@ -34,7 +35,8 @@ impl EventLoop {
                     .start(self.now, &command, &memory[..count], &mut self.ring);
             }
         }
-        is_any
+        // A round that has just begun may have answered somebody.
+        is_any | self.hear_streams()
     }
 
     /// Where the blocks of a command go: those of its request to the request's buffer, those
@@ -48,6 +50,9 @@ impl EventLoop {
         let (Action::Read { extent, .. } | Action::Write { extent, .. }) = command.action else {
             return;
         };
+        if self.lay_out_stream(command, pieces) {
+            return;
+        }
         let request = self.engine.request_of(command.id);
         let own = request.and_then(|request| Some((request, request.extent.intersection(extent)?)));
         let Some((request, own)) = own else {
@@ -88,7 +93,7 @@ impl EventLoop {
     fn end_command(&mut self, ended: &Ended) {
         let request = self.engine.request_of(ended.id);
         if let Some(request) = &request {
-            let export = self.pending[request.id.0 as usize].operation.export;
+            let export = self.export_of(request);
             self.accounts.command(ended.id, export);
         }
         let status = match ended.result {
@@ -97,9 +102,10 @@ impl EventLoop {
                 if let Some(request) = &request {
                     self.note_failure(request, failed);
                 }
-                self.bad(request.as_ref())
+                self.bad(ended.id, request.as_ref())
             }
         };
+        self.land_stream(ended.id, ended.result.map_err(|_| ()));
         let outcome = Outcome {
             id: ended.id,
             at: self.now,
@@ -110,10 +116,12 @@ impl EventLoop {
         self.engine.complete(self.now, ended.id, outcome);
         let lost = self.engine.gaps().mispredicted - mispredicted;
         self.count(ended, request.as_ref(), lost);
+        self.hear_streams();
         let is_read = ended.result.is_ok();
         while let Some(place) = self.scratch.iter().position(|(id, ..)| *id == ended.id) {
             let (_, start, buffer) = self.scratch.swap_remove(place);
             if is_read {
+                self.put_recorded(start, buffer.memory());
                 self.deliver(start, buffer.memory());
             }
             self.spare.free(buffer);
@@ -151,8 +159,10 @@ impl EventLoop {
     }
 
     /// What the engine is told of a failure: some block of the command was bad.
-    fn bad(&self, request: Option<&Request>) -> Status {
-        let at = request.map_or(Lba(0), |request| request.extent.start());
+    fn bad(&self, id: CommandId, request: Option<&Request>) -> Status {
+        let of_request = request.map(|request| request.extent);
+        let extent = of_request.or_else(|| self.extent_of_stream(id));
+        let at = extent.map_or(Lba(0), Extent::start);
         Status::MediumError { at }
     }
 }

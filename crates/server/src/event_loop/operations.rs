@@ -7,13 +7,17 @@
 //!   flush ---------> engine's flushes --------------------------> answer
 //! ```
 //!
+//! Before a volume with a cache reads go there instead, and what changes it is noted there (`caching`).
+//!
 //! What begins or ends within a block is in `edges`, what front ends other than NBD ask in `posted`.
 
 use block::{Class, Direction, Durability, Extent, Finished, Request, RequestId, Sectors, Status};
 
 use super::EventLoop;
-use crate::arena::{Buffer, Memory};
+use super::streams::{Copied, Meeting};
+use crate::arena::{Buffer, Memory, Region};
 use crate::back_end::{Punch, Span};
+use crate::cached;
 use crate::mailbox::Reply;
 use crate::nbd::request::Header;
 use crate::operation::{Ask, Failed, Pace, Space};
@@ -46,8 +50,13 @@ impl Operation {
 
 /// Who is told of the end.
 pub(super) enum From {
-    Connection { place: usize, header: Header },
+    Connection {
+        place: usize,
+        header: Header,
+    },
     Posted(Reply),
+    /// Nobody but a flush, if there is one, that waits for this copy of what a recording has.
+    Copied(Option<usize>),
 }
 
 /// The bytes of an operation.
@@ -60,6 +69,8 @@ pub(crate) enum Bytes {
     Mapped(Memory),
     /// Those of whoever has posted the operation.
     Lent(Memory),
+    /// A copy of what a recording has in memory.
+    Copied(Region),
 }
 
 impl Bytes {
@@ -67,7 +78,7 @@ impl Bytes {
     pub(super) fn capacity(&self) -> usize {
         match self {
             Bytes::Own(buffer) => buffer.capacity(),
-            Bytes::None | Bytes::Mapped(_) | Bytes::Lent(_) => 0,
+            Bytes::None | Bytes::Mapped(_) | Bytes::Lent(_) | Bytes::Copied(_) => 0,
         }
     }
 
@@ -75,6 +86,7 @@ impl Bytes {
         match self {
             Bytes::None => None,
             Bytes::Own(buffer) => Some(buffer.memory()),
+            Bytes::Copied(region) => Some(region.memory()),
             Bytes::Mapped(memory) | Bytes::Lent(memory) => Some(*memory),
         }
     }
@@ -85,13 +97,15 @@ pub(super) struct Pending {
     pub(super) from: From,
     pub(super) operation: Operation,
     pub(super) bytes: Bytes,
-    result: Result<(), Failed>,
+    pub(super) result: Result<(), Failed>,
     /// Why a command of it failed last; it may be tried again.
     noted: Option<Failed>,
     /// Zeroes that are still to be written, of those that are written as bytes.
     rest: Option<Extent>,
     /// The blocks of which it changes a part, if there are such.
     edges: Option<Edges>,
+    /// Of a flush, what is to be written before.
+    pub(super) copied: Copied,
 }
 
 /// An operation that cannot begin yet; it comes back whole.
@@ -103,14 +117,16 @@ pub(super) struct Stalled {
 impl EventLoop {
     /// Whether the back end has the bytes of an operation in memory.
     pub(super) fn is_mapped(&self, operation: &Operation) -> bool {
-        operation.ask == Ask::Read && self.back_end.mapped().is_some()
+        operation.ask == Ask::Read
+            && self.back_end.mapped().is_some()
+            && self.cache_of(operation).is_none()
     }
 
     /// Memory for an operation's bytes: nothing if there is none now.
     pub(super) fn bytes_for(&mut self, operation: &Operation) -> Option<Bytes> {
         let (length, shown) = self.memory_for(operation);
         match (operation.ask, self.back_end.mapped()) {
-            (Ask::Read, Some(device)) if length > 0 => {
+            (Ask::Read, Some(device)) if length > 0 && self.cache_of(operation).is_none() => {
                 let start = self.around(operation).start().0 * u64::from(self.shape.block_bytes);
                 return Some(Bytes::Mapped(device.part(start as usize, length)));
             }
@@ -134,16 +150,47 @@ impl EventLoop {
         operation: Operation,
         bytes: Bytes,
     ) -> Result<(), Stalled> {
+        // Streams do not wait for room.
+        let meeting = self.meet_streams(&operation);
+        if let Meeting::Served(serving) = meeting {
+            let key = self.insert(from, operation, bytes);
+            self.serve_by_stream(key, serving);
+            return Ok(());
+        }
         let class = self.exports[operation.export].class;
         let room = match operation.ask {
             Ask::Cache => self.engine.has_room(Class::Background),
             _ => self.engine.has_room(class),
         };
-        if !room || self.has_to_wait(&operation) {
+        let has_to_wait = self.has_to_wait(&operation) || self.waits_for_cache(&operation);
+        if !room || meeting == Meeting::Later || has_to_wait {
             return Err(Stalled { from, bytes });
         }
         let is_empty = operation.length == 0 && operation.ask != Ask::Flush;
-        let key = self.pending.insert(Pending {
+        let key = self.insert(from, operation, bytes);
+        self.note_begun(&operation);
+        if is_empty || self.is_stored(key) {
+            self.answer(key);
+            return Ok(());
+        }
+        if self.is_read_through_cache(key) {
+            return Ok(());
+        }
+        self.hold_edges(key);
+        self.dispatch(key);
+        Ok(())
+    }
+
+    /// Begins to write a copy of what a recording has in memory. There is room, as was asked before.
+    pub(super) fn begin_copy(&mut self, from: From, operation: Operation, bytes: Bytes) {
+        let class = self.exports[operation.export].class;
+        let around = self.around(&operation);
+        let key = self.insert(from, operation, bytes);
+        self.submit(key, around, Direction::Write, class, Durability::Volatile);
+    }
+
+    fn insert(&mut self, from: From, operation: Operation, bytes: Bytes) -> usize {
+        self.pending.insert(Pending {
             from,
             operation,
             bytes,
@@ -151,12 +198,15 @@ impl EventLoop {
             noted: None,
             rest: None,
             edges: None,
-        });
-        if is_empty {
-            self.answer(key);
-            return Ok(());
-        }
-        self.hold_edges(key);
+            copied: Copied::default(),
+        })
+    }
+
+    /// Does what an operation asks for that has begun. There is room, as was asked before.
+    pub(super) fn dispatch(&mut self, key: usize) {
+        self.change_recorded(key);
+        let operation = self.pending[key].operation;
+        let class = self.exports[operation.export].class;
         let has_edges = self.pending[key].edges.is_some();
         let (read, volatile) = (Direction::Read, Durability::Volatile);
         match operation.ask {
@@ -173,18 +223,17 @@ impl EventLoop {
                 let around = self.around(&operation);
                 self.submit(key, around, Direction::Write, class, durability);
             }
-            Ask::Flush => self.flush(key),
+            Ask::Flush => self.flush_streams(key),
             Ask::Trim { .. } => match self.within(&operation) {
                 Some(within) if self.shape.trims => self.punch(key, Punch::Trim, within),
                 _ => self.answer(key),
             },
             Ask::Zero { space, pace, .. } => self.zero(key, self.around(&operation), space, pace),
         }
-        Ok(())
     }
 
     /// The engine has room for a request, as was asked before.
-    fn submit(
+    pub(super) fn submit(
         &mut self,
         key: usize,
         extent: Extent,
@@ -199,12 +248,13 @@ impl EventLoop {
             class,
             durability,
         };
-        if self.engine.submit(self.now, request).is_err() {
-            self.fail(key, Failed::Invalid);
+        match self.engine.submit(self.now, request) {
+            Ok(()) => self.note_change(&request),
+            Err(_) => self.fail(key, Failed::Invalid),
         }
     }
 
-    fn span(&self, operation: &Operation) -> Span {
+    pub(super) fn span(&self, operation: &Operation) -> Span {
         Span {
             offset: self.exports[operation.export].offset + operation.offset,
             length: operation.length,
@@ -228,7 +278,13 @@ impl EventLoop {
         let _ = self.begin(From::Posted(told), operation, Bytes::None);
     }
 
-    fn flush(&mut self, key: usize) {
+    pub(super) fn flush(&mut self, key: usize) {
+        if !self.waits_for_pages(key) {
+            self.flush_engine(key);
+        }
+    }
+
+    pub(super) fn flush_engine(&mut self, key: usize) {
         let id = RequestId(key as u64);
         if self.engine.flush(self.now, id).is_err() {
             self.fail(key, Failed::Io);
@@ -285,7 +341,10 @@ impl EventLoop {
             durability,
         };
         match self.engine.submit(self.now, request) {
-            Ok(()) => true,
+            Ok(()) => {
+                self.note_change(&request);
+                true
+            }
             Err(_) => {
                 self.pending[key].result = Err(Failed::Io);
                 false
@@ -295,6 +354,9 @@ impl EventLoop {
 
     /// Where the bytes of some blocks of a request lie.
     pub(super) fn memory_of(&self, request: &Request, part: Extent) -> Memory {
+        if let Some(memory) = self.caches.memory_of(request, part) {
+            return memory;
+        }
         let block = self.shape.block_bytes as usize;
         let length = part.length().0 as usize * block;
         match self.memory_of_request(request.id.0 as usize) {
@@ -308,7 +370,11 @@ impl EventLoop {
 
     /// What a command of the request did has failed.
     pub(super) fn note_failure(&mut self, request: &Request, failed: Failed) {
-        self.pending[request.id.0 as usize].noted = Some(failed);
+        match cached::owner(request.id) {
+            // What reads it is read anew without the cache.
+            Some(_) => (),
+            None => self.pending[request.id.0 as usize].noted = Some(failed),
+        }
     }
 
     /// Answers what the engine says has ended; whether there was something.
@@ -320,11 +386,10 @@ impl EventLoop {
         }
         while let Some(flushed) = self.engine.poll_flushed() {
             is_any = true;
-            let key = flushed.id.0 as usize;
             if flushed.status != Status::Good {
-                let pending = &mut self.pending[key];
-                pending.result = pending.result.and(Err(Failed::Io));
+                self.fail_flushes();
             }
+            let key = flushed.id.0 as usize;
             self.answer(key);
         }
         while let Some((key, result)) = self.back_end.poll_punched() {
@@ -339,10 +404,14 @@ impl EventLoop {
     }
 
     fn finished(&mut self, finished: &Finished) {
-        let key = finished.request.id.0 as usize;
         self.tally.finished(finished);
-        let export = self.pending[key].operation.export;
+        let export = self.export_of(&finished.request);
         self.accounts.finished(&self.engine, export, finished);
+        if cached::owner(finished.request.id).is_some() {
+            return self.piece_finished(finished);
+        }
+        self.note_end(finished);
+        let key = finished.request.id.0 as usize;
         if finished.status != Status::Good {
             let pending = &mut self.pending[key];
             let failed = pending.noted.unwrap_or(Failed::Io);
@@ -356,6 +425,7 @@ impl EventLoop {
     }
 
     fn punched(&mut self, key: usize, result: Result<(), Failed>) {
+        self.note_punch(key);
         let pending = &mut self.pending[key];
         let durability = match pending.operation.ask {
             Ask::Trim { durability } | Ask::Zero { durability, .. } => durability,
@@ -368,13 +438,13 @@ impl EventLoop {
         }
     }
 
-    fn fail(&mut self, key: usize, failed: Failed) {
+    pub(super) fn fail(&mut self, key: usize, failed: Failed) {
         self.pending[key].result = Err(failed);
         self.answer(key);
     }
 
     /// The client is told.
-    fn answer(&mut self, key: usize) {
+    pub(super) fn answer(&mut self, key: usize) {
         let Pending {
             from,
             operation,
@@ -383,9 +453,14 @@ impl EventLoop {
             edges,
             ..
         } = self.pending.remove(key);
+        self.note_answer(&operation);
         if edges.is_some() {
             self.release_edges(key);
         }
+        if let From::Copied(flush) = from {
+            return self.copy_ended(flush, result);
+        }
+        self.changed(&operation, &bytes, result);
         let bytes = match operation.ask {
             Ask::Read => self.asked_for(&operation, bytes),
             _ => bytes,
@@ -405,6 +480,7 @@ impl EventLoop {
                 }
                 self.give_back(bytes);
             }
+            From::Copied(_) => (),
         }
     }
 

@@ -42,6 +42,8 @@ impl EventLoop {
                 measured_percent: self.has_tasks().then(|| self.engine.impact() * 100.0),
                 budget_percent: 0.0,
             },
+            streams: self.streams_in_short(),
+            caches: self.caches.told(),
             lateness: self.late(),
             errors: Errors {
                 reads_total: self.tally.failed[0],

@@ -32,6 +32,7 @@ impl EventLoop {
             self.may_resize(resize)?;
         }
         for resize in all {
+            self.caches.resize(resize);
             for export in &mut self.exports {
                 if export.offset == resize.offset && export.length == resize.from {
                     export.length = resize.to;
@@ -63,7 +64,15 @@ impl EventLoop {
             let export = &self.exports[connection.export()];
             export.offset == resize.offset && export.length == *from
         });
+        let mut exports = self.exports.iter().enumerate();
+        let is_streamed = exports.any(|(place, export)| {
+            export.offset == resize.offset && export.length == *from && self.streams.uses(place)
+        });
         match those.count() {
+            0 if is_streamed => Err(format!(
+                "volume {volume} would have {to} bytes instead of {from}, and streams are on it: \
+                 close them, then reload again"
+            )),
             0 => Ok(()),
             count => Err(format!(
                 "volume {volume} would have {to} bytes instead of {from}, and {count} connections \

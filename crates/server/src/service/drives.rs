@@ -6,9 +6,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use drive::firmware::Bus;
 use drive::{Imperfections, Profile, VirtualDrive, catalog};
-use engine::explanation::Known;
-use engine::{Engine, Limits, Rules};
-use scheduler::freeblock::{Caution, Ranges, SameTrack};
 use scheduler::policy::Depth;
 
 use super::is_read_only;
@@ -16,11 +13,8 @@ use crate::back_end::BackEnd;
 use crate::back_end::emulated::Emulated;
 use crate::back_end::file::{Caching, Image};
 use crate::back_end::memory::Ram;
-use crate::capture::Tasks;
-use crate::clock::{Clock, TimeScale};
+use crate::clock::TimeScale;
 use crate::config::{self, Belief, DriveModel};
-use crate::event_loop::{Bounds, EventLoop, Export};
-use crate::featureless;
 use crate::front_end::{fuse, ublk};
 use crate::mailbox::Mailbox;
 use crate::nbd::Context;
@@ -29,10 +23,16 @@ use crate::station::Station;
 use crate::status;
 
 mod behind;
+mod caching;
 mod device;
+mod exports;
+mod promise;
 mod recording;
+mod running;
 mod sizes;
 
+use exports::exports;
+use running::station;
 use sizes::volumes;
 
 /// A drive in service.
@@ -45,6 +45,8 @@ pub(super) struct Drive {
     /// By how much background tasks may lengthen the foreground at present.
     impact_ppm: AtomicU32,
     keeps_to_budget: bool,
+    /// Why it promises nothing to streams, if it does not.
+    no_streams: Option<&'static str>,
     bytes: u64,
     block_bytes: u32,
     is_rotational: bool,
@@ -83,7 +85,8 @@ impl Drive {
         let is_rotational = parts.is_rotational;
         let model = parts.belief.as_ref().map(|belief| belief.model.clone());
         let keeps_to_budget = parts.belief.is_some() && config.policy.depth() == Depth::JustInTime;
-        let station = station(config, limits, parts, exports)?;
+        let caches = caching::caches(&volumes);
+        let station = station(config, limits, parts, exports, caches)?;
         let places = config.exports.iter().cloned().zip(0..).collect();
         Ok(Drive {
             name: config.name.clone(),
@@ -93,6 +96,14 @@ impl Drive {
             policy: config.policy.name(),
             impact_ppm: AtomicU32::new(config.impact_ppm),
             keeps_to_budget,
+            no_streams: match (&config.streams, keeps_to_budget) {
+                (Some(_), true) => None,
+                (_, false) => Some(
+                    "its head times are not known: expected a belief, such as the profile that \
+                     `headtime profile` finds, and a policy such as sptf-sw60",
+                ),
+                (None, true) => Some("expected a table [drive.streams] in its configuration"),
+            },
             bytes,
             block_bytes,
             is_rotational,
@@ -106,6 +117,11 @@ impl Drive {
 
     pub(super) fn name(&self) -> &str {
         &self.name
+    }
+
+    /// Why it promises nothing to streams, if it does not.
+    pub(super) fn no_streams(&self) -> Option<&'static str> {
+        self.no_streams
     }
 
     pub(super) fn mailbox(&self) -> &Mailbox {
@@ -261,7 +277,8 @@ impl Drive {
     }
 
     /// The loop's picture, with what the configuration says.
-    pub(super) fn described(&self, picture: status::Drive) -> status::Drive {
+    pub(super) fn described(&self, mut picture: status::Drive) -> status::Drive {
+        caching::name(&mut picture.caches, &self.all_volumes());
         status::Drive {
             name: self.name.clone(),
             back_end: self.kind.to_owned(),
@@ -284,73 +301,6 @@ impl Drive {
             station.stop();
         }
     }
-}
-
-fn station(
-    config: &config::Drive,
-    limits: &config::Limits,
-    parts: Parts,
-    exports: Vec<Export>,
-) -> Result<Station, String> {
-    let policy = config.policy;
-    let is_known = parts.belief.is_some();
-    let belief = match parts.belief {
-        Some(belief) => belief,
-        None => Arc::new(
-            featureless::profile(&config.name, parts.blocks, parts.block_bytes)
-                .map_err(|error| error.to_string())?,
-        ),
-    };
-    let rules = Rules {
-        caution: Caution::Learned {
-            impact_ppm: config.impact_ppm,
-        },
-        same_track: SameTrack::Allowed,
-        ranges: Ranges::Two,
-        ..Rules::default()
-    };
-    let bounds = Bounds {
-        memory: usize::try_from(limits.buffer_bytes).unwrap_or(usize::MAX),
-        connections: limits.connections as usize,
-        requests: limits.requests_per_connection as usize,
-        longest: limits.request_bytes as usize,
-    };
-    let mut limits = Limits::suited_to(policy, &belief);
-    if !is_known {
-        // Nobody predicts anything: the kernel or the memory may have as much as it takes.
-        limits.commands_at_drive = limits.commands_at_drive.max(UNKNOWN_DEPTH);
-    }
-    let known = match is_known {
-        true => Known::Profile,
-        false => Known::Nothing,
-    };
-    let is_followed = is_known && policy.depth() == Depth::JustInTime;
-    let tasks = match is_followed {
-        true => Tasks::By(rules),
-        false => Tasks::None,
-    };
-    let preemption = config.preemption.filter(|_| is_followed);
-    let preemption = preemption.map(|rules| rules.rules(&belief));
-    let layout = (parts.blocks, parts.block_bytes);
-    let recorder = recording::begin(config, layout, limits, tasks, preemption)?;
-    let name = format!("drive {}", config.name);
-    let (scale, make) = (parts.scale, parts.back_end);
-    Station::start(&name, move |mailbox| {
-        let mut engine = Engine::new(belief, &|| policy.make(), limits).with_explanations(known);
-        if is_followed {
-            engine = engine.with_background(rules).with_tracking(policy);
-        }
-        if let Some(rules) = preemption {
-            engine = engine.with_preemption(rules);
-        }
-        let (clock, back_end) = (Clock::start(scale), make()?);
-        let event_loop = EventLoop::new(clock, engine, back_end, exports, mailbox, bounds)?;
-        Ok(match recorder {
-            Some(recorder) => event_loop.captured(recorder),
-            None => event_loop,
-        })
-    })
-    .map_err(|error| error.to_string())
 }
 
 fn parts(config: &config::Drive) -> Result<Parts, String> {
@@ -473,27 +423,8 @@ fn profile(model: &DriveModel) -> Result<Profile, String> {
     }
 }
 
-fn exports(config: &config::Drive, volumes: &[(config::Volume, u64)]) -> Vec<Export> {
-    let each = config.exports.iter();
-    each.filter_map(|export| {
-        let mut volumes = volumes.iter();
-        let (volume, length) = volumes.find(|(volume, _)| volume.name == export.volume)?;
-        Some(Export {
-            name: export.name.clone(),
-            offset: volume.offset,
-            length: *length,
-            class: export.class.of_requests(),
-        })
-    })
-    .collect()
-}
-
 /// What clients' kernels and file systems read and write at once.
 const PREFERRED: u32 = 4096;
 
 /// Direct input and output needs whole blocks of the medium; 4096 bytes are whole on all.
 const DIRECT_BLOCK: u32 = 4096;
-
-/// Commands at a back end of which nothing is known: what Linux gives a disk with a deep queue. A
-/// choice.
-const UNKNOWN_DEPTH: usize = 128;

@@ -2,10 +2,12 @@
 
 use std::sync::{Arc, Mutex};
 
-use server::control::{Changes, Scan, Service, Steer};
+use headtime_client::wire;
+use server::control::{Changes, Scan, Service, Steer, Teller};
 use server::status::{
-    ByKind, Class, Connection, Drive, Errors, Flow, Foreground, Head, HeadKind, HeadTime, Impact,
-    Latency, Lateness, Mode, Queue, State, Status, Task, TaskImpact, TaskState, Traffic,
+    ByKind, Cache, Class, Connection, Drive, Errors, Flow, Foreground, Head, HeadKind, HeadTime,
+    Impact, Latency, Lateness, Mode, Queue, State, Status, Streams, Task, TaskImpact, TaskState,
+    Traffic,
 };
 use server::why::{self, Query, Slow};
 
@@ -72,6 +74,49 @@ impl Service for Fake {
             None | Some(1841) => Ok(vec![slow()]),
             Some(other) => Err(format!("request {other} is not kept")),
         }
+    }
+
+    fn attach(
+        &self,
+        user: u32,
+        attach: wire::Attach,
+        teller: Teller,
+    ) -> Result<wire::Granted, wire::Refused> {
+        self.hear(format!("attach {} of {user}", attach.name));
+        if attach.rate == 0 {
+            return Err(wire::Refused {
+                reason: String::from("a rate of 0"),
+                largest_rate: Some(1_000),
+                least_memory: None,
+            });
+        }
+        teller.tell(7, wire::Event::Serving);
+        Ok(wire::Granted {
+            stream: 7,
+            ..wire::Granted::default()
+        })
+    }
+
+    fn position(&self, position: wire::Position) -> Result<(), String> {
+        self.hear(format!("position {} {}", position.stream, position.offset));
+        Ok(())
+    }
+
+    fn refresh(&self, refresh: wire::Refresh) -> Result<wire::Change, wire::Refused> {
+        self.hear(format!("refresh {}", refresh.stream));
+        Ok(wire::Change::Moved(4096))
+    }
+
+    fn close(&self, stream: u64) -> Result<(), String> {
+        self.hear(format!("close {stream}"));
+        Ok(())
+    }
+
+    fn streams(&self) -> Vec<wire::Listed> {
+        vec![wire::Listed {
+            stream: 7,
+            ..wire::Listed::default()
+        }]
     }
 
     fn reload(&self) -> Result<Changes, String> {
@@ -208,6 +253,14 @@ fn drive() -> Drive {
             budget_percent: 2.0,
         },
         tasks: tasks(),
+        streams: Streams {
+            now: 2,
+            memory_bytes: 5 << 20,
+            granted_total: 7,
+            refused_total: 3,
+            late_total: 1,
+            lapsed_total: 4,
+        },
         lateness: Some(Lateness {
             p50_us: 12.0,
             p99_us: 74.0,
@@ -218,6 +271,19 @@ fn drive() -> Drive {
             writes_total: 8,
             flushes_total: 11,
         },
+        caches: vec![Cache {
+            volume: String::from("db"),
+            size_bytes: 64 << 20,
+            used_bytes: 48 << 20,
+            replacement: String::from("arc"),
+            prefetch: String::from("linux-6"),
+            coordinator: String::from("ours"),
+            asked_bytes_total: 1_000_000,
+            hit_bytes_total: 700_000,
+            late_bytes_total: 50_000,
+            missed_bytes_total: 250_000,
+            ..Cache::default()
+        }],
     }
 }
 

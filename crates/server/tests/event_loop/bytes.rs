@@ -59,8 +59,7 @@ fn trimmed(expected: &mut [u8], found: &[u8]) {
     }
 }
 
-fn play(medium: Medium, steps: &[Step]) {
-    let served = Served::plain(medium, BYTES);
+fn play(served: Served, steps: &[Step]) {
     let mut client = Client::connect_unaware(&served.socket(), Style::Structured);
     let mut expected = vec![0; BYTES as usize];
     for Step {
@@ -109,7 +108,17 @@ proptest! {
             Medium::CoarseFile,
             Medium::CoarseDrive,
         ] {
-            play(medium, &steps);
+            play(Served::plain(medium, BYTES), &steps);
+        }
+    }
+
+    #[test]
+    fn every_byte_is_what_was_written_last_through_a_cache(
+        setting in crate::cached::setting(6),
+        steps in prop::collection::vec(step(), 1..40),
+    ) {
+        for medium in [Medium::Memory, Medium::File, Medium::Emulated, Medium::CoarseDrive] {
+            play(Served::behind(Some(setting.clone()), medium, BYTES), &steps);
         }
     }
 }

@@ -1,6 +1,7 @@
 //! A drive in service, in this process: clients over real sockets against naive models.
 
 mod bytes;
+mod cached;
 mod capture;
 mod client;
 mod hostile;
@@ -10,3 +11,4 @@ mod power;
 mod random;
 mod slowest;
 mod station;
+mod streams;

@@ -1,100 +1,25 @@
 //! Random operations of several clients at once, beside hostile ones, against a naive model.
 
+mod steps;
+
 use block::Durability;
 use proptest::prelude::*;
 use server::nbd::request::{Asked, Wanted};
 use server::nbd::{HOLE, Style};
-use server::operation::{Ask, Failed, Pace, Space};
+use server::operation::{Ask, Failed, Pace};
+
+pub use steps::{BLOCKS, steps};
+use steps::{Leaving, Step, steps_beside_streams};
 
 use crate::client::{Client, End};
-use crate::hostile::{self, Hostile};
+use crate::hostile;
 use crate::model::{Change, Model, Stamp, contents, stamp_of};
 use crate::station::{self, BLOCK, LONGEST, Medium, Served};
-
-/// What happens next.
-#[derive(Clone, Debug)]
-enum Step {
-    Open(Style),
-    /// The client submits; it does not wait.
-    Submit {
-        who: usize,
-        what: Asked,
-        first: u64,
-        count: u64,
-    },
-    /// The client takes one end.
-    Take(usize),
-    Leave(usize, Leaving),
-    Hostile(Hostile),
-}
-
-#[derive(Clone, Copy, Debug)]
-enum Leaving {
-    /// It says so, and takes the replies.
-    Politely,
-    /// It closes its half, and takes the replies.
-    ByHalf,
-    /// It is gone.
-    Abruptly,
-    /// It is gone in the middle of a payload.
-    WithinPayload,
-}
-
-/// Blocks of the device: few, so that operations overlap, and enough for the longest.
-const BLOCKS: u64 = 4096;
+use crate::streams::Streams;
 
 /// Blocks of what one client may wait for: a quarter of the loop's memory, so that none has to wait
 /// for another that takes no replies.
 const MOST_HELD: u64 = station::MEMORY as u64 / BLOCK / 4;
-
-fn steps() -> impl Strategy<Value = Vec<Step>> {
-    prop::collection::vec(step(), 1..150)
-}
-
-fn step() -> impl Strategy<Value = Step> {
-    let who = 0..4usize;
-    prop_oneof![
-        3 => prop_oneof![Just(Style::Simple), Just(Style::Structured), Just(Style::Extended)]
-            .prop_map(Step::Open),
-        40 => (who.clone(), what(), place()).prop_map(|(who, what, (first, count))| Step::Submit {
-            who, what, first, count
-        }),
-        12 => who.clone().prop_map(Step::Take),
-        2 => (who, prop_oneof![
-            Just(Leaving::Politely), Just(Leaving::ByHalf),
-            Just(Leaving::Abruptly), Just(Leaving::WithinPayload)
-        ]).prop_map(|(who, how)| Step::Leave(who, how)),
-        1 => hostile::hostile().prop_map(Step::Hostile),
-    ]
-}
-
-fn what() -> impl Strategy<Value = Asked> {
-    let durability = prop_oneof![Just(Durability::Volatile), Just(Durability::Durable)];
-    let space = prop_oneof![Just(Space::MayBeFreed), Just(Space::Kept)];
-    let pace = prop_oneof![Just(Pace::Any), Just(Pace::Fast)];
-    let of = |ask: Ask| Asked::Of(ask);
-    prop_oneof![
-        8 => Just(of(Ask::Read)),
-        8 => durability.clone().prop_map(move |durability| of(Ask::Write { durability })),
-        2 => (durability.clone(), space, pace).prop_map(move |(durability, space, pace)| {
-            of(Ask::Zero { durability, space, pace })
-        }),
-        2 => durability.prop_map(move |durability| of(Ask::Trim { durability })),
-        2 => Just(of(Ask::Flush)),
-        1 => Just(of(Ask::Cache)),
-        1 => prop_oneof![Just(Wanted::Many), Just(Wanted::One)]
-            .prop_map(|wanted| Asked::BlockStatus { wanted }),
-    ]
-}
-
-fn place() -> impl Strategy<Value = (u64, u64)> {
-    let longest = u64::from(LONGEST) / BLOCK;
-    prop_oneof![
-        6 => (0..64u64, 1..32u64),
-        2 => (0..BLOCKS - 300, 1..300u64),
-        1 => (0..BLOCKS - longest, Just(longest)),
-    ]
-}
 
 /// A client and what it waits for.
 struct Caller {
@@ -126,6 +51,7 @@ struct World {
     served: Served,
     model: Model,
     callers: Vec<Caller>,
+    streams: Streams,
 }
 
 impl World {
@@ -148,6 +74,17 @@ impl World {
             Step::Open(style) if self.callers.len() < 4 => self.open(style),
             Step::Open(_) => (),
             Step::Hostile(hostile) => hostile::meet(&self.served, hostile),
+            Step::Stream(step) => self.streams.meet(&self.served, &step),
+            Step::Record { who, stream } => {
+                let who = who % self.callers.len();
+                if let Some((first, count)) = self.streams.next_page(stream) {
+                    while self.callers[who].holds() + count > MOST_HELD {
+                        self.take(who);
+                    }
+                    let durability = Durability::Volatile;
+                    self.submit(who, Asked::Of(Ask::Write { durability }), first, count);
+                }
+            }
             Step::Submit {
                 who,
                 what,
@@ -229,12 +166,13 @@ impl World {
         }
     }
 
-    fn take(&mut self, who: usize) {
+    fn take(&mut self, who: usize) -> End {
         let caller = &mut self.callers[who];
         let end = caller.client.end().expect("the server answers");
         let place = caller.waits.iter().position(|w| w.cookie == end.cookie);
         let wait = caller.waits.swap_remove(place.expect("it was asked"));
         self.ended(&wait, &end);
+        end
     }
 
     fn ended(&mut self, wait: &Wait, end: &End) {
@@ -322,15 +260,19 @@ impl World {
         while let Some(who) = self.callers.len().checked_sub(1) {
             self.leave(who, Leaving::ByHalf);
         }
+        self.streams.end(&self.served);
         self.open(Style::Extended);
         let most = u64::from(LONGEST) / BLOCK;
+        let mut last = Vec::new();
         for first in (0..self.model.blocks()).step_by(most as usize) {
             self.submit(0, Asked::Of(Ask::Read), first, most);
-            self.take(0);
+            let end = self.take(0);
+            last.extend(end.bytes);
         }
         self.leave(0, Leaving::Politely);
         self.served.assert_nothing_is_held();
-        self.served.stop();
+        let folder = self.served.stop();
+        self.medium.assert_holds(&folder, &last);
     }
 }
 
@@ -360,11 +302,17 @@ fn assert_states(wait: &Wait, end: &End) {
 }
 
 fn play(medium: Medium, steps: Vec<Step>) {
+    play_on(Served::plain(medium, BLOCKS * BLOCK), medium, steps);
+}
+
+/// The steps with so many blocks of a medium, however they are served.
+pub fn play_on(served: Served, medium: Medium, steps: Vec<Step>) {
     let mut world = World {
         medium,
-        served: Served::plain(medium, BLOCKS * BLOCK),
+        served,
         model: Model::new(BLOCKS),
         callers: Vec::new(),
+        streams: Streams::default(),
     };
     world.open(Style::Structured);
     for step in steps {
@@ -389,6 +337,14 @@ proptest! {
     #[test]
     fn an_emulated_drive_holds_what_some_order_of_the_operations_gives(steps in steps()) {
         play(Medium::Emulated, steps);
+    }
+
+    /// Whatever is in the memory of streams that play and record.
+    #[test]
+    fn a_drive_with_streams_holds_what_some_order_of_the_operations_gives(
+        steps in steps_beside_streams()
+    ) {
+        play(Medium::Promising, steps);
     }
 
     /// A block of these has several of the model's: most operations change parts of some.

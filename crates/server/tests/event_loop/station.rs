@@ -1,5 +1,6 @@
 //! Stations of tests: a loop over some back end, and a socket in a folder that goes away.
 
+use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use std::sync::{Arc, RwLock, mpsc};
 
@@ -13,8 +14,11 @@ use server::back_end::BackEnd;
 use server::back_end::emulated::Emulated;
 use server::back_end::file::{Caching, Image};
 use server::back_end::memory::Ram;
+use server::back_end::nbd::Found;
+use server::cached;
 use server::capture::{Recorder, Setting};
 use server::clock::{Clock, TimeScale};
+use server::config::{Address, Remote};
 use server::event_loop::{Bounds, EventLoop, Export, Holds};
 use server::listener::{Directory, Listener};
 use server::mailbox::Mailbox;
@@ -22,6 +26,8 @@ use server::nbd::Context;
 use server::nbd::offer::{BlockSizes, Features, Offer, Text};
 use server::station::Station;
 use tempfile::TempDir;
+
+use crate::streams;
 
 pub const BLOCK: u64 = 512;
 
@@ -45,17 +51,34 @@ pub enum Medium {
     CoarseFile,
     /// The same of a drive.
     CoarseDrive,
+    /// As `Emulated`, with guarantees for streams.
+    Promising,
+    /// Another station, which has a file.
+    Behind,
 }
 
 impl Medium {
     /// Whether zeroes take as long as other bytes.
     pub fn is_drive(self) -> bool {
-        matches!(self, Medium::Emulated | Medium::CoarseDrive)
+        matches!(
+            self,
+            Medium::Emulated | Medium::CoarseDrive | Medium::Promising
+        )
     }
 
     /// Whether clients are not to know its blocks.
     pub fn is_coarse(self) -> bool {
         matches!(self, Medium::CoarseFile | Medium::CoarseDrive)
+    }
+
+    /// What was read is what is there in the end, unless it went with the loop.
+    pub fn assert_holds(self, folder: &TempDir, expected: &[u8]) {
+        if !matches!(self, Medium::Memory | Medium::Behind) {
+            let image = std::fs::File::open(folder.path().join("image")).expect("an image");
+            let mut there = vec![0; expected.len()];
+            image.read_exact_at(&mut there, 0).expect("as long as that");
+            assert!(there == expected, "what was read is not what is there");
+        }
     }
 }
 
@@ -71,12 +94,20 @@ pub const LONGEST: u32 = 1 << 20;
 impl Served {
     /// So many bytes of memory, or of a file.
     pub fn plain(medium: Medium, bytes: u64) -> Served {
+        Served::behind(None, medium, bytes)
+    }
+
+    /// The same behind a cache.
+    pub fn behind(cache: Option<cached::Setting>, medium: Medium, bytes: u64) -> Served {
         let folder = match medium {
             Medium::Tmpfs => tempfile::tempdir_in("/dev/shm"),
             _ => tempfile::tempdir(),
         };
         let folder = folder.expect("a folder");
         let image = folder.path().join("image");
+        if let Medium::Promising = medium {
+            return Served::promising(folder, streams::drive(), bytes);
+        }
         if medium.is_drive() {
             let truth = match medium.is_coarse() {
                 true => coarse_drive(),
@@ -86,7 +117,10 @@ impl Served {
                 }
             };
             let truth = Arc::new(truth);
-            return Served::emulated(folder, truth, "sptf", FASTEST, bytes, 0);
+            let scale = TimeScale::new(FASTEST).expect("a scale");
+            let belief = Arc::clone(&truth);
+            let drive = drive_in(&folder, truth, 0);
+            return Served::start_behind(cache, folder, "sptf", belief, scale, bytes, drive);
         }
         let block = match medium.is_coarse() {
             true => 8 * BLOCK,
@@ -94,7 +128,8 @@ impl Served {
         };
         let belief = server::featureless::profile("a-test", bytes / block, block as u32);
         let belief = Arc::new(belief.expect("a profile"));
-        Served::start(
+        Served::start_behind(
+            cache,
             folder,
             "c-look",
             belief,
@@ -113,6 +148,24 @@ impl Served {
         )
     }
 
+    /// Another station as its back end, behind a cache of its own.
+    pub fn over(lower: &Served, cache: cached::Setting, bytes: u64) -> Served {
+        let remote = Remote {
+            uri: "a station".to_owned(),
+            address: Address::Unix(lower.socket()),
+            export: String::new(),
+            tls: None,
+            patience_s: 30,
+        };
+        let found = Found::connect(&remote, None).expect("it is served");
+        let belief = server::featureless::profile("a-test", bytes / BLOCK, BLOCK as u32);
+        let belief = Arc::new(belief.expect("a profile"));
+        let folder = tempfile::tempdir().expect("a folder");
+        let real = TimeScale::REAL;
+        let take_up = move || Box::new(found.take_up().expect("a thread")) as Box<dyn BackEnd>;
+        Served::start_behind(Some(cache), folder, "c-look", belief, real, bytes, take_up)
+    }
+
     /// A drive that behaves as `truth`, with its image in the folder.
     pub fn emulated(
         folder: TempDir,
@@ -122,19 +175,32 @@ impl Served {
         bytes: u64,
         seed: u64,
     ) -> Served {
-        let image = folder.path().join("image");
         let scale = TimeScale::new(scale).expect("a scale");
         let belief = Arc::clone(&truth);
-        Served::start(folder, policy, belief, scale, bytes, move || {
-            let blocks = truth.geometry.sectors().0;
-            let image = Image::open_or_make(&image, truth.block_bytes, blocks);
-            let drive = VirtualDrive::imperfect(truth, Imperfections::default(), seed);
-            Box::new(Emulated::new(drive, image.expect("an image")).with_dice(seed))
+        let drive = drive_in(&folder, truth, seed);
+        Served::start_behind(None, folder, policy, belief, scale, bytes, drive)
+    }
+
+    /// An emulated drive that promises something to streams.
+    fn promising(folder: TempDir, truth: Arc<Profile>, bytes: u64) -> Served {
+        let image = folder.path().join("image");
+        let scale = TimeScale::new(streams::SCALE).expect("a scale");
+        let block = truth.block_bytes;
+        Served::build(folder, bytes, block, move |mailbox| {
+            let image = Image::open_or_make(&image, block, truth.geometry.sectors().0)?;
+            let drive = Emulated::new(VirtualDrive::new(Arc::clone(&truth)), image);
+            let policy = find("sptf-sw60").expect("a policy");
+            let limits = Limits::suited_to(policy, &truth);
+            let engine = Engine::new(truth, &|| policy.make(), limits);
+            let engine = streams::promising(engine.with_explanations(Known::Profile));
+            let event_loop = event_loop(engine, Box::new(drive), scale, bytes, mailbox)?;
+            Ok(streams::settings(event_loop))
         })
     }
 
     /// What `back_end` makes, on the loop's thread.
-    pub fn start(
+    fn start_behind(
+        cache: Option<cached::Setting>,
         folder: TempDir,
         policy: &str,
         belief: Arc<Profile>,
@@ -148,7 +214,9 @@ impl Served {
             let limits = Limits::suited_to(policy, &belief);
             let engine = Engine::new(belief, &|| policy.make(), limits);
             let engine = engine.with_explanations(Known::Profile);
-            event_loop(engine, back_end(), scale, bytes, mailbox)
+            let event_loop = event_loop(engine, back_end(), scale, bytes, mailbox)?;
+            let caches: Vec<_> = cache.into_iter().map(|cache| (cache, 0, bytes)).collect();
+            event_loop.with_caches(&caches)
         };
         Served::build(folder, bytes, block, build)
     }
@@ -228,6 +296,21 @@ impl Served {
         self.listener.take();
         self.station.take().expect("it runs").stop();
         self.folder
+    }
+}
+
+/// A drive with its image in the folder.
+fn drive_in(
+    folder: &TempDir,
+    truth: Arc<Profile>,
+    seed: u64,
+) -> impl FnOnce() -> Box<dyn BackEnd> + Send + 'static {
+    let image = folder.path().join("image");
+    move || {
+        let blocks = truth.geometry.sectors().0;
+        let image = Image::open_or_make(&image, truth.block_bytes, blocks);
+        let drive = VirtualDrive::imperfect(truth, Imperfections::default(), seed);
+        Box::new(Emulated::new(drive, image.expect("an image")).with_dice(seed))
     }
 }
 

@@ -54,6 +54,9 @@ pub struct LevelReport {
     pub refused: u64,
 }
 
+/// A longer response counts as one of so many nanoseconds, a day, in percentiles.
+const LONGEST: u64 = 86_400_000_000_000;
+
 impl LevelReport {
     /// The share of blocks that were there or on their way.
     pub fn hit_ratio(&self) -> f64 {
@@ -81,7 +84,8 @@ impl LevelReport {
 
 impl Responses {
     pub(super) fn new() -> Self {
-        let times = Histogram::new(3).expect("three digits are possible");
+        let times = Histogram::new_with_bounds(1, LONGEST, 3);
+        let times = times.expect("three digits are possible");
         Responses {
             times,
             total: 0,

@@ -92,6 +92,14 @@ pub enum BadSetup {
         /// The last block that the disk has.
         most: u64,
     },
+    /// A trace that touches more than the disk has.
+    #[error("{blocks} distinct blocks: expected at most {disk}, those of the disk")]
+    TooLarge {
+        /// Blocks that the trace touches.
+        blocks: u64,
+        /// Blocks of the disk.
+        disk: u64,
+    },
     /// A request of a client that the system has not.
     #[error("client {0}: expected less than {1}")]
     NoSuchClient(u32, usize),

@@ -126,9 +126,10 @@ fn read_theirs(origin: &mut Origin, from: &mut Section<'_>) -> Result<Theirs, Sp
         }
         _ => {
             let value = number("value")?;
-            match from.has("better") {
-                true => read_cell(origin, from, value),
-                false => Ok(Theirs::Exact(value)),
+            match (from.has("better"), from.has("within")) {
+                (true, _) => read_cell(origin, from, value),
+                (false, true) => read_distance(origin, from, value),
+                (false, false) => Ok(Theirs::Exact(value)),
             }
         }
     }
@@ -143,6 +144,23 @@ fn read_cell(origin: &mut Origin, from: &mut Section<'_>, value: f64) -> Result<
         other => {
             let problem = format!("\"{other}\": expected {expected}");
             Err(origin.complain("claim.figures.better", problem))
+        }
+    }
+}
+
+/// A number with what its goal allows.
+fn read_distance(
+    origin: &mut Origin,
+    from: &mut Section<'_>,
+    value: f64,
+) -> Result<Theirs, SpecError> {
+    let expected = "how far ours may be from the value, more than 0";
+    let within = from.number(origin, "within", None, expected)?;
+    match within > 0.0 && within.is_finite() {
+        true => Ok(Theirs::Within(value, within)),
+        false => {
+            let problem = format!("{within}: expected {expected}");
+            Err(origin.complain("claim.figures.within", problem))
         }
     }
 }

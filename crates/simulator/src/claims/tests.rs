@@ -45,6 +45,11 @@ fn every_kind_is_read_and_judged_on_its_side() {
             vec![1.701, 3.0, 4.599],
             vec![1.69, 4.61],
         ),
+        (
+            "value = 0.27, within = 1",
+            vec![0.0, 0.27, 1.269],
+            vec![-0.74, 1.28],
+        ),
         ("at_least = 3.1", vec![3.1, 99.0], vec![3.09]),
         ("at_most = 2", vec![2.0, -5.0], vec![2.01]),
     ] {
@@ -128,6 +133,10 @@ fn a_wrong_figure_is_told_where_it_stands() {
         (
             claim("[{ at_most = 1, better = \"lower\", unit = \"%\" }]"),
             "p.toml:9: claim.figures.better: unknown key",
+        ),
+        (
+            claim("[{ value = 1, within = 0, unit = \"%\" }]"),
+            "p.toml:9: claim.figures.within: 0: expected how far ours may be from the value",
         ),
         (
             claim("[{ value = 1 }]"),

@@ -20,7 +20,20 @@ impl Playout {
         self.point = point;
         if self.standing == Standing::Filling {
             self.base = self.page_of(point);
+            self.leave_behind();
         }
+    }
+
+    /// Reads before the buffer are not waited for any more: nothing will bring what they want.
+    pub fn leave_behind(&mut self) {
+        let (base, answers) = (self.base, &mut self.answers);
+        self.waiting.retain(|wait| {
+            let is_behind = wait.from < base;
+            if is_behind {
+                answers.push_back((wait.access, Served::Elsewhere));
+            }
+            !is_behind
+        });
     }
 
     /// Reads `length` bytes from `from`.

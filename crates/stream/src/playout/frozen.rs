@@ -54,6 +54,9 @@ impl Playout {
         let moves = goal.saturating_sub(self.base).min(owed - owed % page);
         self.base += moves;
         self.credit.spend(moves);
+        if self.terms.direction == Direction::Read {
+            self.leave_behind();
+        }
         let target = match self.terms.direction {
             Direction::Read => (self.base.saturating_add(self.memory())).min(self.end()),
             Direction::Write => self.base,

@@ -152,6 +152,13 @@ impl<T: Tracks> Streams<T> {
     /// Streams that have begun are told, and the next round is wound up.
     fn tell(&mut self, at: Instant) {
         for (&stream, entry) in &mut self.table {
+            while let Some((access, served)) = entry.playout.answers.pop_front() {
+                self.answers.push_back(Answer::Access {
+                    stream,
+                    access,
+                    served,
+                });
+            }
             let standing = entry.playout.standing;
             if standing != entry.told {
                 entry.told = standing;

@@ -2,13 +2,14 @@
 //!
 //! ```text
 //!   trial:    |0 |1 |2 |  |1 |2 |0 |  |2 |0 |1 | ..   a turn for each arm, in changing order: a round
-//!   settled:  |1 |1 |1 |1 |1 |1 |1 |1 |  |0 |1 |  ..  the winner, and a round now and then
+//!   settled:  |1 |1 |1 |1 |1 |1 |1 |1 |  |0 |1 |  ..  the winner, and arm 0 beside it now and then
 //! ```
 //!
 //! Arm 0 is no coordination. The waiting for a block in an arm's turn is compared with that in arm 0's
 //! turn of the same round: load drifts, neighbouring turns see the same. An arm is taken when its gain is
-//! above 0 by more than its standard error, and tried anew when two probes in a row say the opposite. Of each turn the
-//! first quarter is not counted: what was read in the turn before is still in the caches.
+//! above 0 by more than its standard error, and tried anew when three probes in a row say the opposite.
+//! While arm 0 is settled only the best of the others is probed: looking costs what it loses. Of each turn
+//! the first quarter is not counted: what was read in the turn before is still in the caches.
 
 /// Which arm a request is for, and what to say with its answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,7 +44,7 @@ enum Phase {
     /// All arms have turns.
     Trial,
     /// One arm has all turns, so many more of them; after it a round of this arm and arm 0, or of
-    /// all if it is arm 0.
+    /// arm 0 and the best of the others.
     Settled { arm: usize, turns: u32, rest: u32 },
     /// That round.
     Probe { arm: usize, rest: u32 },
@@ -83,9 +84,9 @@ const MEMORY: i64 = 16;
 const FIRST_REST: u32 = 16;
 const LONGEST_REST: u32 = 256;
 
-/// So many probes in a row that say the opposite begin a new trial. A choice: one of them is chance as
-/// often as not where arms are alike.
-const CONTRADICTIONS: u32 = 2;
+/// So many probes in a row that say the opposite begin a new trial. A choice: an arm that is a tenth worse
+/// than none seems better in a third of the probes, and three times in a row in a thirtieth.
+const CONTRADICTIONS: u32 = 3;
 
 impl Watch {
     /// `arms` with the one that does nothing, turns of `slice` requests.
@@ -170,7 +171,7 @@ impl Watch {
         self.in_round = 0;
         for arm in 0..self.arms {
             let has_turn = match self.phase {
-                Phase::Probe { arm: 0, .. } => true,
+                Phase::Probe { arm: 0, .. } => arm == 0 || arm == self.least_bad(),
                 Phase::Probe { arm: settled, .. } => arm == 0 || arm == settled,
                 _ => arm == 0 || !self.gains[arm].is_surely_a_loss(),
             };
@@ -228,7 +229,9 @@ impl Watch {
     /// short one the first time that it does not, and a new trial the second time.
     fn confirmed(&mut self, arm: usize, rest: u32) -> Option<(usize, u32)> {
         let contradicts = match arm {
-            0 => (1..self.arms).any(|other| self.gains[other].latest > 0),
+            0 => self
+                .probed()
+                .is_some_and(|other| self.gains[other].latest > 0),
             _ => self.gains[arm].latest <= 0,
         };
         if !contradicts {
@@ -249,6 +252,18 @@ impl Watch {
     fn best(&self) -> Option<usize> {
         let arms = (1..self.arms).filter(|&arm| self.gains[arm].is_gain());
         arms.max_by_key(|&arm| self.gains[arm].mean)
+    }
+
+    /// The arm that had its turn beside arm 0.
+    fn probed(&self) -> Option<usize> {
+        let mut round = self.round[..self.in_round].iter().copied();
+        round.find(|&arm| arm != 0)
+    }
+
+    /// The arm with the largest gain, be it a loss; 0 if there is no other.
+    fn least_bad(&self) -> usize {
+        let arms = 1..self.arms;
+        arms.max_by_key(|&arm| self.gains[arm].mean).unwrap_or(0)
     }
 
     fn all_lose(&self) -> bool {

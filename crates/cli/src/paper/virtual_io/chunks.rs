@@ -69,6 +69,7 @@ fn run(bench: &Bench) -> Result<Found, Failure> {
     Ok(Found {
         findings: vec![finding],
         drawings: drawn(&[("reads", &reads), ("writes", &writes)]),
+        ..Found::default()
     })
 }
 

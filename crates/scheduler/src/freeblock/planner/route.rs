@@ -9,7 +9,7 @@ use super::merged::{Approach, merged};
 use super::search::{Quest, Search};
 use super::visit::{Leg, Visit};
 use crate::freeblock::plan::MOST_STOPS;
-use crate::freeblock::{Gap, Plan, Ranges, Reach, SameTrack, Stop, Wanted};
+use crate::freeblock::{Gap, Merging, Plan, Ranges, Reach, SameTrack, Stop, Wanted};
 
 /// Some reads between A and B, in their order.
 #[derive(Clone, Debug, Default)]
@@ -210,6 +210,7 @@ impl Planning<'_> {
         let (gap, guard) = (self.gap, self.reach.guard);
         let at_destination = |visit: &Visit| visit.position == gap.destination.position;
         if gap.direction == Direction::Write
+            || self.reach.merging == Merging::Never
             || route.merged.is_some()
             || route.visits.iter().any(at_destination)
         {

@@ -124,7 +124,16 @@ impl EventLoop {
         let key = self.questions.insert((place, *header));
         // It is kept until it was told.
         connection.held += 1;
-        if let Some(runs) = self.back_end.ask_runs(key as u32, span, &mut self.ring) {
+        let export = connection.export;
+        let runs = match (self.recorded_in(span), self.is_written(export)) {
+            (Some(run), _) => Some(vec![run]),
+            (None, true) => self.back_end.ask_runs(key as u32, span, &mut self.ring),
+            (None, false) => Some(vec![Run {
+                length: header.length,
+                holds: Holds::Bytes,
+            }]),
+        };
+        if let Some(runs) = runs {
             self.tell_question(key, &runs);
         }
     }

@@ -64,7 +64,7 @@ impl EventLoop {
     }
 
     /// All blocks of which an operation has a byte.
-    pub(super) fn around(&self, operation: &Operation) -> Extent {
+    pub(in crate::event_loop) fn around(&self, operation: &Operation) -> Extent {
         let (span, block) = (self.span(operation), self.block());
         let first = span.offset / block;
         let end = (span.offset + span.length).div_ceil(block);
@@ -72,7 +72,7 @@ impl EventLoop {
     }
 
     /// The blocks of which it has all bytes.
-    pub(super) fn within(&self, operation: &Operation) -> Option<Extent> {
+    pub(in crate::event_loop) fn within(&self, operation: &Operation) -> Option<Extent> {
         let (span, block) = (self.span(operation), self.block());
         let first = span.offset.div_ceil(block);
         let end = (span.offset + span.length) / block;

@@ -1,0 +1,98 @@
+//! Guaranteed streams from the command line: `headtime streams`, `headtime play`, `headtime record`.
+
+pub mod amount;
+pub mod pace;
+pub mod play;
+pub mod record;
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use headtime_client::{Client, Error, Listed, usual_socket};
+
+use crate::output::{Failure, grouped, print};
+
+/// List the streams of a running service: what was granted, how they stand, what came late.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLE)]
+pub struct Arguments {
+    /// Print them as JSON
+    #[arg(long)]
+    json: bool,
+    /// The service's control socket [default: control.sock in $XDG_RUNTIME_DIR/headtime or
+    /// /tmp/headtime-UID]
+    #[arg(long, value_name = "PATH")]
+    socket: Option<PathBuf>,
+}
+
+const EXAMPLE: &str = "Example:
+  headtime streams
+  headtime streams --json | jq '.[] | select(.standing != \"serving\")'";
+
+/// Runs the command.
+///
+/// # Errors
+/// If nobody answers.
+pub fn run(arguments: &Arguments) -> Result<(), Failure> {
+    let client = connect(arguments.socket.as_deref())?;
+    let streams = client.streams().map_err(|error| failure(&error))?;
+    if arguments.json {
+        let text = serde_json::to_string_pretty(&streams).map_err(Failure::failed)?;
+        return print(&(text + "\n"));
+    }
+    print(&table(&streams))
+}
+
+/// The streams, for people.
+pub fn table(streams: &[Listed]) -> String {
+    if streams.is_empty() {
+        return String::from("no streams\n");
+    }
+    let mut text = format!(
+        "{:>6}  {:<12} {:<12} {:<16} {:<11} {:>12} {:>12}  {:<8} {:>10} {:>8} {:>6} {:>7}\n",
+        "stream",
+        "drive",
+        "export",
+        "name",
+        "mode",
+        "bytes/s",
+        "memory",
+        "standing",
+        "at once",
+        "waited",
+        "late",
+        "lapsed"
+    );
+    for stream in streams {
+        text += &format!(
+            "{:>6}  {:<12} {:<12} {:<16} {:<11} {:>12} {:>12}  {:<8} {:>10} {:>8} {:>6} {:>7}\n",
+            stream.stream,
+            stream.drive,
+            stream.export,
+            stream.name,
+            stream.mode.name(),
+            grouped(stream.rate),
+            grouped(stream.memory),
+            stream.standing.name(),
+            stream.from_memory_total,
+            stream.waited_total,
+            stream.late_total,
+            stream.lapsed_total,
+        );
+    }
+    text
+}
+
+/// The service at a socket, or at the usual one.
+fn connect(socket: Option<&Path>) -> Result<Client, Failure> {
+    let socket = socket.map_or_else(usual_socket, Path::to_owned);
+    Client::connect(&socket).map_err(|error| failure(&error))
+}
+
+/// What was asked for was wrong, or something else was.
+fn failure(error: &Error) -> Failure {
+    match error {
+        Error::Refused(_) | Error::NotLocated(_) => Failure::input(error),
+        _ => Failure::failed(error),
+    }
+}

@@ -1,0 +1,217 @@
+//! Reads or writes at a rate, and how long each of them took.
+//!
+//! ```text
+//!   due       |         |         |         every so many bytes at the rate
+//!   begun     |         |   |               later than due: this machine's own stall, counted apart
+//!   done       |         |   |---------|    the delay, which is the disk's and the service's
+//! ```
+
+use std::fmt::Write as _;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde::Serialize;
+
+/// One read or write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Access {
+    offset: u64,
+    due: Duration,
+    stall: Duration,
+    delay: Duration,
+}
+
+/// All of them.
+#[derive(Debug)]
+pub struct Pace {
+    began: Instant,
+    rate: u64,
+    accesses: Vec<Access>,
+    bytes: u64,
+}
+
+/// What came of them.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Summary {
+    /// Reads or writes.
+    pub count: usize,
+    /// Their bytes.
+    pub bytes: u64,
+    /// From the first to the end of the last.
+    pub seconds: f64,
+    /// Those that took longer than they may.
+    pub late: usize,
+    /// How long they may take.
+    pub late_after_us: u64,
+    /// Half of them took no longer.
+    pub p50_us: u64,
+    /// 99 %.
+    pub p99_us: u64,
+    /// The longest.
+    pub longest_us: u64,
+    /// Those that this machine began more than a millisecond after they were due: no fault of the
+    /// disk's.
+    pub stalls: usize,
+    /// The longest of these.
+    pub longest_stall_us: u64,
+}
+
+/// A choice: more than a timer is late on a machine that is not busy.
+const STALL: Duration = Duration::from_millis(1);
+
+impl Pace {
+    /// So many bytes in a second, from now on.
+    pub fn begin(rate: u64) -> Self {
+        Pace {
+            began: Instant::now(),
+            rate,
+            accesses: Vec::new(),
+            bytes: 0,
+        }
+    }
+
+    /// Waits until the next access is due, does it, and notes how long it took; how many bytes it
+    /// was.
+    ///
+    /// # Errors
+    /// The access's.
+    pub fn access<E>(
+        &mut self,
+        offset: u64,
+        act: impl FnOnce() -> Result<usize, E>,
+    ) -> Result<usize, E> {
+        let due = self.due();
+        let now = self.began.elapsed();
+        if let Some(wait) = due.checked_sub(now) {
+            thread::sleep(wait);
+        }
+        let begun = self.began.elapsed();
+        let count = act()?;
+        let done = self.began.elapsed();
+        if count > 0 {
+            self.accesses.push(Access {
+                offset,
+                due,
+                stall: begun.saturating_sub(due),
+                delay: done - begun,
+            });
+            self.bytes += count as u64;
+        }
+        Ok(count)
+    }
+
+    /// When the next one is due.
+    fn due(&self) -> Duration {
+        let nanos = u128::from(self.bytes) * 1_000_000_000 / u128::from(self.rate.max(1));
+        Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
+    }
+
+    /// What came of them, where none may take longer than `late`.
+    pub fn summary(&self, late: Duration) -> Summary {
+        let mut delays: Vec<Duration> = self.accesses.iter().map(|it| it.delay).collect();
+        delays.sort_unstable();
+        let at = |share: f64| {
+            let place = (delays.len() as f64 * share).ceil() as usize;
+            let delay = delays.get(place.max(1) - 1).copied().unwrap_or_default();
+            delay.as_micros() as u64
+        };
+        let stalls = self.accesses.iter().filter(|it| it.stall > STALL);
+        let longest_stall = self.accesses.iter().map(|it| it.stall).max();
+        let last = self.accesses.last();
+        let end = last.map(|it| it.due + it.stall + it.delay);
+        Summary {
+            count: delays.len(),
+            bytes: self.bytes,
+            seconds: end.unwrap_or_default().as_secs_f64(),
+            late: delays.iter().filter(|&&delay| delay > late).count(),
+            late_after_us: late.as_micros() as u64,
+            p50_us: at(0.5),
+            p99_us: at(0.99),
+            longest_us: at(1.0),
+            stalls: stalls.count(),
+            longest_stall_us: longest_stall.unwrap_or_default().as_micros() as u64,
+        }
+    }
+
+    /// All of them as CSV.
+    pub fn log(&self) -> String {
+        let mut text = String::from("offset,due_us,stall_us,delay_us\n");
+        for it in &self.accesses {
+            let [due, stall, delay] = [it.due, it.stall, it.delay].map(|time| time.as_micros());
+            // Writing to a text never fails.
+            let _ = writeln!(text, "{},{due},{stall},{delay}", it.offset);
+        }
+        text
+    }
+}
+
+impl Summary {
+    /// For people; `what` was done.
+    pub fn describe(&self, what: &str) -> String {
+        let ms = |us: u64| us as f64 / 1e3;
+        format!(
+            "{} {what}, {} bytes in {:.1} s\n  \
+             {} took longer than {:.1} ms\n  \
+             p50 {:.2} ms, p99 {:.2} ms, longest {:.2} ms\n  \
+             {} began late because this machine was busy, the longest by {:.2} ms\n",
+            self.count,
+            self.bytes,
+            self.seconds,
+            self.late,
+            ms(self.late_after_us),
+            ms(self.p50_us),
+            ms(self.p99_us),
+            ms(self.longest_us),
+            self.stalls,
+            ms(self.longest_stall_us),
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A pace of which everything is known.
+    fn known(delays_us: &[u64]) -> Pace {
+        let access = |(index, &delay): (usize, &u64)| Access {
+            offset: index as u64 * 10,
+            due: Duration::from_millis(index as u64),
+            stall: Duration::from_micros(if index == 1 { 1500 } else { 20 }),
+            delay: Duration::from_micros(delay),
+        };
+        Pace {
+            began: Instant::now(),
+            rate: 10_000,
+            accesses: delays_us.iter().enumerate().map(access).collect(),
+            bytes: delays_us.len() as u64 * 10,
+        }
+    }
+
+    #[test]
+    fn a_summary_counts_late_ones_and_the_machines_stalls_apart() {
+        let mut delays = vec![100; 98];
+        delays.extend([9_000, 20_000]);
+        let summary = known(&delays).summary(Duration::from_millis(8));
+        assert_eq!((summary.count, summary.late, summary.stalls), (100, 2, 1));
+        assert_eq!((summary.p50_us, summary.p99_us), (100, 9_000));
+        assert_eq!(
+            (summary.longest_us, summary.longest_stall_us),
+            (20_000, 1_500)
+        );
+        assert_eq!(
+            known(&[]).summary(STALL),
+            Summary {
+                late_after_us: 1000,
+                ..Summary::default()
+            }
+        );
+    }
+
+    #[test]
+    fn what_is_due_follows_from_the_bytes_before() {
+        let pace = known(&[1; 100]);
+        assert_eq!(pace.due(), Duration::from_millis(100));
+        assert_eq!(pace.log().lines().nth(2), Some("10,1000,1500,1"));
+    }
+}

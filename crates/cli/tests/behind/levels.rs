@@ -1,0 +1,215 @@
+//! Caches in two levels: one service is the back end of another, over a drive that is emulated.
+
+use server::control::{self, protocol::Ask as Question};
+use server::nbd::Style;
+use server::nbd::request::Asked;
+use server::operation::{Ask, Failed};
+use server::status::{Cache, Status};
+
+use crate::client::Client;
+use crate::ledger::Ledger;
+use crate::process::{Folder, Server, has};
+
+/// A drive that takes no time and has a volatile write cache.
+const DRIVE: &str = "{ kind = \"emulated\", drive = \"seagate-cheetah-9lp\", image = \"disk\", \
+                     time_scale = 0.01 }";
+
+/// Both levels on one folder, the upper one listening on `upper`.
+struct Levels<'f> {
+    folder: &'f Folder,
+    /// Of the upper and the lower one.
+    caches: [&'f str; 2],
+}
+
+impl Levels<'_> {
+    fn lower(&self) -> Server {
+        self.folder.cached("lower", DRIVE, self.caches[1])
+    }
+
+    fn upper(&self) -> Server {
+        let uri = self.folder.uri("lower");
+        let back_end = format!("{{ kind = \"nbd\", uri = \"{uri}\" }}");
+        self.folder.cached("upper", &back_end, self.caches[0])
+    }
+
+    /// What the cache of one of them says of itself.
+    fn told(&self, name: &str) -> Cache {
+        let socket = self.folder.path(&format!("{name}.control"));
+        let told = control::ask(&socket, &Question::Status).expect("it answers");
+        let status: Status = serde_json::from_value(told).expect("a status");
+        status.drives[0].caches[0].clone()
+    }
+}
+
+/// Random reads and writes of random lengths on four connections, each with its own 8 MiB; what they
+/// wrote is read and compared.
+const VERIFY: &str = "fio --name=verify --ioengine=nbd --uri=@upper --rw=randrw --bsrange=512-64k \
+     --iodepth=16 --numjobs=4 --size=8M --offset_increment=8M --verify=crc32c --verify_fatal=1 \
+     --do_verify=1 --randseed=7 --fsync=64 --group_reporting";
+
+#[test]
+fn fio_reads_what_it_wrote_through_two_levels() {
+    if !has("fio") {
+        return;
+    }
+    for caches in [
+        [
+            "{ size = \"2 MiB\", replacement = \"lru\" }",
+            "{ size = \"4 MiB\", coordinator = \"ours\" }",
+        ],
+        [
+            "{ size = \"4 MiB\", prefetch = \"amp\", write = \"back\" }",
+            "{ size = \"2 MiB\", prefetch = \"ra\", coordinator = \"pfc\", write = \"back\" }",
+        ],
+    ] {
+        let folder = Folder::new();
+        let levels = Levels {
+            folder: &folder,
+            caches,
+        };
+        let (lower, upper) = (levels.lower(), levels.upper());
+        folder.runs(&VERIFY.replace("--uri=@upper", &format!("--uri={}", folder.uri("upper"))));
+        for name in ["upper", "lower"] {
+            let told = levels.told(name);
+            assert!(
+                told.asked_bytes_total > 0 && told.hit_bytes_total > 0,
+                "{told:?}"
+            );
+            assert_eq!(told.lost_bytes_total, 0);
+        }
+        upper.stop();
+        lower.stop();
+    }
+}
+
+/// Which of the levels is killed.
+#[derive(Clone, Copy, PartialEq)]
+enum Killed {
+    Upper,
+    Lower,
+}
+
+fn load(client: &mut Client, ledger: &mut Ledger, ends: u64) {
+    for _ in 0..ends {
+        while client.under_way() < 8 {
+            let (rule, unit) = ledger.next();
+            ledger.submit(client, rule, unit);
+        }
+        let end = client.end().expect("it answers");
+        assert_eq!(end.result, Ok(()));
+        ledger.ended(&end);
+    }
+}
+
+/// Kills one of two levels so often in the middle of a load, and looks after what was flushed.
+fn survives_kills(which: Killed, caches: [&str; 2], seed: u64) {
+    let rounds = std::env::var("KILLS").map_or(12, |n| n.parse().expect("a number of kills"));
+    let folder = Folder::new();
+    let levels = Levels {
+        folder: &folder,
+        caches,
+    };
+    let (mut lower, mut upper) = (levels.lower(), levels.upper());
+    let mut ledger = Ledger::new(seed);
+    let mut written = 0;
+    for round in 0..rounds {
+        let mut client = Client::connect(&folder.path("upper"), Style::Structured);
+        load(&mut client, &mut ledger, 20 + round % 60);
+        written += levels.told("upper").written_bytes_total;
+        if which == Killed::Upper {
+            upper.kill();
+            while let Some(end) = client.end() {
+                match end.result {
+                    Ok(()) => ledger.ended(&end),
+                    Err(_) => ledger.failed(&end),
+                }
+            }
+            ledger.nobody_answers();
+            upper = levels.upper();
+            client = Client::connect(&folder.path("upper"), Style::Structured);
+        } else {
+            lower.kill();
+            lower = levels.lower();
+            while client.under_way() > 0 {
+                let end = client.end().expect("it answers");
+                match end.result {
+                    Ok(()) => ledger.ended(&end),
+                    Err(_) => ledger.failed(&end),
+                }
+            }
+            // What was answered and not flushed may be lost, which a flush says.
+            let flush = Asked::Of(Ask::Flush);
+            let mut tries = 0;
+            while client.ask(flush, 0, 0, &[]).result == Err(Failed::Io) {
+                tries += 1;
+                assert!(tries < 3, "it is said once or twice: by each level");
+            }
+        }
+        assert_eq!(ledger.verify(&mut client).0, [""; 0], "round {round}");
+    }
+    if caches[0].contains("back") {
+        assert!(
+            written > 0,
+            "something was written back, or this tests nothing"
+        );
+    }
+    upper.stop();
+    lower.stop();
+}
+
+/// They hold all that the load writes, so that parts of pages can be kept.
+const THROUGH: &str = "{ size = \"8 MiB\", coordinator = \"none\" }";
+const BACK: &str = "{ size = \"8 MiB\", write = \"back\" }";
+
+#[test]
+fn an_upper_level_that_is_killed_loses_nothing_flushed() {
+    survives_kills(Killed::Upper, [THROUGH, THROUGH], 31);
+}
+
+#[test]
+fn a_lower_level_that_is_killed_loses_nothing_flushed() {
+    survives_kills(Killed::Lower, [THROUGH, THROUGH], 32);
+}
+
+#[test]
+fn an_upper_level_that_writes_back_loses_nothing_flushed() {
+    survives_kills(Killed::Upper, [BACK, THROUGH], 33);
+    survives_kills(Killed::Upper, [BACK, BACK], 34);
+}
+
+#[test]
+fn a_lower_level_that_writes_back_loses_nothing_flushed() {
+    survives_kills(Killed::Lower, [THROUGH, BACK], 35);
+    survives_kills(Killed::Lower, [BACK, BACK], 36);
+}
+
+#[test]
+fn a_cache_that_cannot_be_is_refused_with_its_line() {
+    let folder = Folder::new();
+    let memory = "{ kind = \"memory\", size = \"64 MiB\" }";
+    for (cache, key, expected) in [
+        ("{ size = 0 }", "size", "at least 4096 bytes"),
+        (
+            "{ size = \"1 MiB\", replacement = \"xyz\" }",
+            "replacement",
+            "expected one of lru",
+        ),
+        (
+            "{ size = \"1 MiB\", prefetch = \"xyz\" }",
+            "prefetch",
+            "expected one of none",
+        ),
+        (
+            "{ size = \"1 MiB\", coordinator = \"pfc(queue=200)\" }",
+            "coordinator",
+            "queue = \"200\": expected",
+        ),
+    ] {
+        let said = folder.refuses(memory, cache);
+        let place = format!("refused.toml:6: drive[0].volume[0].cache.{key}: ");
+        assert!(
+            said.contains(&place) && said.contains(expected),
+            "{cache}: {said}"
+        );
+    }
+}

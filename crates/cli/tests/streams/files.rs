@@ -1,0 +1,239 @@
+//! Streams on files of ext4, on a loop device over a volume's file.
+
+use std::fs::{File, OpenOptions};
+use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
+use std::path::Path;
+use std::process::Stdio;
+
+use headtime_client::{Change, Event, Mode, Terms};
+use rustix::fs::{FallocateFlags, OFlags, fallocate};
+
+use super::service::{Mounted, Service, contents, run, terms, wait_for, wait_until_served};
+
+const MIB: u64 = 1 << 20;
+
+fn mounted() -> Option<(Service, Mounted)> {
+    let service = Service::start()?;
+    let mounted = service.mounted()?;
+    Some((service, mounted))
+}
+
+/// A file of so many bytes, on the medium, and not in the page cache.
+fn film(at: &Path, length: u64) -> File {
+    std::fs::write(at, contents(0, length as usize, 1)).expect("written");
+    let file = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .custom_flags(OFlags::DIRECT.bits() as i32)
+        .open(at)
+        .expect("a file");
+    file.sync_all().expect("on the medium");
+    file
+}
+
+#[test]
+fn a_file_is_played_from_memory_and_logged() {
+    let Some((service, mounted)) = mounted() else {
+        return;
+    };
+    film(&mounted.at.join("film"), 4 * MIB + 1000);
+    let said = service.json(&[
+        "play",
+        "mounted/film",
+        "--rate",
+        "10M",
+        "--buffer",
+        "128Ki",
+        "--log",
+        "delays.csv",
+        "--json",
+    ]);
+    assert_eq!(said["bytes"], 4 * MIB + 1000, "{said}");
+    assert_eq!(said["count"], 65, "{said}");
+    assert!(
+        said["granted"]["memory"].as_u64() > Some(128 << 10),
+        "{said}"
+    );
+    let log = std::fs::read_to_string(service.path("delays.csv")).expect("a log");
+    assert_eq!(log.lines().count(), 66, "{log}");
+    service.wait_for_streams(0);
+    let status = service.json(&["ctl", "status", "--json"]);
+    assert_eq!(
+        status["drives"][0]["streams"]["granted_total"], 1,
+        "{status}"
+    );
+    let unattached = service.json(&[
+        "play",
+        "mounted/film",
+        "--rate",
+        "10M",
+        "--best-effort",
+        "--json",
+    ]);
+    assert_eq!(unattached["bytes"], 4 * MIB + 1000, "{unattached}");
+    mounted.end();
+    service.end();
+}
+
+#[test]
+fn what_is_recorded_is_in_the_file() {
+    let Some((service, mounted)) = mounted() else {
+        return;
+    };
+    for (name, more) in [("camera", None), ("synced", Some("--sync"))] {
+        let path = format!("mounted/{name}");
+        let mut words = vec![
+            "record",
+            &path,
+            "--rate",
+            "10M",
+            "--seconds",
+            "0.3",
+            "--json",
+        ];
+        words.extend(more);
+        let said = service.json(&words);
+        let length = 3_000_000u64.next_multiple_of(65_536);
+        assert_eq!(said["bytes"], length, "{said}");
+        // All of it went through the stream, and nothing was lost.
+        let events = said["events"].to_string();
+        assert!(
+            !events.contains("any other") && !events.contains("could not"),
+            "{said}"
+        );
+        let bytes = std::fs::read(service.path(&path)).expect("the file");
+        let words = (0..length).step_by(8).flat_map(u64::to_le_bytes);
+        assert!(bytes.into_iter().eq(words), "{name}");
+    }
+    let status = service.json(&["ctl", "status", "--json"]);
+    assert_eq!(
+        status["drives"][0]["streams"]["granted_total"], 2,
+        "{status}"
+    );
+    mounted.end();
+    service.end();
+}
+
+#[test]
+fn a_file_that_changes_while_it_plays_is_followed() {
+    let Some((service, mounted)) = mounted() else {
+        return;
+    };
+    let path = mounted.at.join("film");
+    let file = film(&path, 8 * MIB);
+    let other = film(&mounted.at.join("other"), 8 * MIB);
+    let client = service.client();
+    let stream = client.attach_file(&file, &terms()).expect("granted");
+    let beside = client.attach_file(&other, &terms()).expect("granted");
+    wait_until_served(&stream);
+    wait_until_served(&beside);
+    assert_eq!(stream.refresh(&file).expect("there"), Change::Same);
+    // Punched.
+    let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+    fallocate(&file, flags, MIB, MIB).expect("punched");
+    assert_eq!(stream.refresh(&file).expect("there"), Change::Punched(MIB));
+    let mut read = vec![0; 64 << 10];
+    let cached = File::open(&path).expect("a file");
+    cached.read_exact_at(&mut read, MIB).expect("bytes");
+    assert!(read.iter().all(|&byte| byte == 0), "a hole");
+    // Filled again: elsewhere or not, it is what was written.
+    let filled = OpenOptions::new().write(true).open(&path).expect("a file");
+    filled
+        .write_all_at(&contents(MIB, MIB as usize, 2), MIB)
+        .expect("written");
+    filled.sync_all().expect("on the medium");
+    stream.refresh(&file).expect("there");
+    stream.position(MIB).expect("it serves");
+    // Shrunk.
+    file.set_len(2 * MIB).expect("cut");
+    stream.refresh(&file).expect("there");
+    // Grown.
+    filled
+        .write_all_at(&contents(2 * MIB, MIB as usize, 3), 2 * MIB)
+        .expect("written");
+    filled.sync_all().expect("on the medium");
+    assert_eq!(stream.refresh(&file).expect("there"), Change::Grown);
+    run("sh", &["-c", "echo 3 > /proc/sys/vm/drop_caches"]);
+    for (at, version) in [(0, 1), (MIB, 2), (2 * MIB, 3)] {
+        let mut bytes = vec![0; MIB as usize];
+        cached.read_exact_at(&mut bytes, at).expect("bytes");
+        assert!(bytes == contents(at, MIB as usize, version), "at {at}");
+    }
+    let listed = client.streams().expect("a list");
+    let beside = listed
+        .iter()
+        .find(|it| it.stream == beside.granted().stream);
+    assert_eq!(beside.expect("it is there").lapsed_total, 0);
+    drop((stream, client));
+    drop((file, other, cached, filled));
+    mounted.end();
+}
+
+#[test]
+fn what_a_recorder_cannot_promise_is_refused() {
+    let Some((service, mounted)) = mounted() else {
+        return;
+    };
+    let client = service.client();
+    let record = Terms {
+        mode: Mode::Record,
+        ..terms()
+    };
+    // On no volume of the service.
+    let elsewhere = File::create(service.path("elsewhere")).expect("a file");
+    let why = client
+        .attach_file(&elsewhere, &terms())
+        .expect_err("no volume")
+        .to_string();
+    assert!(
+        why.contains("expected") || why.contains("name the export"),
+        "{why}"
+    );
+    // A folder has no bytes.
+    let folder = File::open(&mounted.at).expect("a folder");
+    let why = client
+        .attach_file(&folder, &terms())
+        .expect_err("a folder")
+        .to_string();
+    assert!(why.contains("not a regular file"), "{why}");
+    // Nothing is allocated: what is written is not in a buffer, and the stream is told.
+    let sparse = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .custom_flags(OFlags::DIRECT.bits() as i32)
+        .open(mounted.at.join("sparse"))
+        .expect("a file");
+    sparse.set_len(MIB).expect("longer");
+    let stream = client.attach_file(&sparse, &record).expect("granted");
+    assert_eq!(client.streams().expect("a list")[0].from, 0);
+    stream.close().expect("it was there");
+    drop((elsewhere, folder, sparse));
+    mounted.end();
+}
+
+#[test]
+fn a_player_that_is_killed_has_no_stream_any_more() {
+    let Some((service, mounted)) = mounted() else {
+        return;
+    };
+    let file = film(&mounted.at.join("film"), 16 * MIB);
+    let client = service.client();
+    let beside = client.attach_file(&file, &terms()).expect("granted");
+    wait_until_served(&beside);
+    let mut player = service
+        .command(&["play", "mounted/film", "--rate", "1M"])
+        .stdout(Stdio::null())
+        .spawn()
+        .expect("it runs");
+    while client.streams().expect("a list").len() < 2 {
+        std::thread::yield_now();
+    }
+    player.kill().expect("it runs");
+    player.wait().expect("its end");
+    service.wait_for_streams(1);
+    beside.position(12 * MIB).expect("it serves");
+    wait_for(&beside, |event| *event == Event::Lapsed);
+    wait_until_served(&beside);
+    drop((beside, client, file));
+    mounted.end();
+}

@@ -1,0 +1,6 @@
+//! Streams of the whole program: over files of a FUSE folder, and over file systems on them.
+
+mod files;
+mod places;
+mod refusals;
+mod service;

@@ -1,0 +1,133 @@
+/* Guaranteed streams of a running Headtime service.
+ *
+ *   headtime_text problem = { text, sizeof text };
+ *   headtime_client *client = headtime_connect(NULL, problem);
+ *   struct headtime_terms terms = { .rate = 1000000, .buffer = 131072 };
+ *   headtime_stream *stream = headtime_attach_file(client, fd, &terms, problem);
+ *   while ((count = pread(fd, bytes, 65536, at)) > 0)
+ *       headtime_position(stream, at += count);
+ *   headtime_close(stream);
+ *   headtime_disconnect(client);
+ *
+ * While the playout point moves at the rate or slower, reads up to the buffer beyond it come from the
+ * service's memory. The connection is the lease: when the process ends, however, so do its streams.
+ * Open files with O_DIRECT: what the kernel has cached does not concern the service.
+ *
+ * All functions may be called from any thread; a stream by one thread at a time while it is closed.
+ */
+#ifndef HEADTIME_H
+#define HEADTIME_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct headtime_client headtime_client;
+typedef struct headtime_stream headtime_stream;
+
+/* What a stream is for. */
+enum headtime_mode {
+    HEADTIME_PLAY = 0,
+    /* Written sequentially, in whole pages; a write ends when the buffer has it. */
+    HEADTIME_RECORD = 1,
+    /* A write ends when it is on the media. */
+    HEADTIME_RECORD_SYNC = 2
+};
+
+/* What is asked for. Zeroes where nothing else is said. */
+struct headtime_terms {
+    /* What it is called in lists, and by the service's rules; may be null. */
+    const char *name;
+    /* enum headtime_mode */
+    int mode;
+    /* Bytes in a second. */
+    uint64_t rate;
+    /* How far beyond the playout point is read or written, in bytes; at least one read or write. */
+    uint64_t buffer;
+    /* Memory that it may take in the service, in bytes; 0: as much as it takes. */
+    uint64_t memory;
+    /* The first byte that is wanted. */
+    uint64_t start;
+    /* The export whose volume the file system is on, where the kernel does not know it (it does for
+     * a loop device over the service's FUSE file); may be null. */
+    const char *export_name;
+};
+
+/* A range of a file that lies in one piece on the volume, in bytes. */
+struct headtime_piece {
+    uint64_t offset;
+    uint64_t start;
+    uint64_t length;
+};
+
+/* What happens to a stream. */
+enum headtime_event_kind {
+    /* The guarantee holds from now on. */
+    HEADTIME_SERVING = 1,
+    /* The application has left the buffer, or the file was changed under it: it fills again. */
+    HEADTIME_LAPSED = 2,
+    /* A recording was faster than its rate. */
+    HEADTIME_BEHIND = 3,
+    /* A batch came too late, by so many microseconds (`from`). */
+    HEADTIME_LATE = 4,
+    /* What was written from `from` to `to` is not on the media. */
+    HEADTIME_WRITE_FAILED = 5,
+    /* Where the file is now the stream would not have been granted: it goes on at best effort. */
+    HEADTIME_UNGUARANTEED = 6,
+    /* A read or write was served as any other. */
+    HEADTIME_ASIDE = 7,
+    /* There is no such stream any more. */
+    HEADTIME_ENDED = 8
+};
+
+struct headtime_event {
+    int kind;
+    uint64_t from;
+    uint64_t to;
+};
+
+/* Where a message goes: `size` bytes at `at`, of which the last is zero; nothing if `at` is null. */
+typedef struct headtime_text {
+    char *at;
+    size_t size;
+} headtime_text;
+
+/* Connects to the control socket at `path`, or at the usual place if that is null. Null if nobody
+ * listens there. */
+headtime_client *headtime_connect(const char *path, headtime_text problem);
+
+/* Ends a connection, and with it its streams, which are still to be closed. Null is fine. */
+void headtime_disconnect(headtime_client *client);
+
+/* A stream on an open file of a file system over a volume. Null if it is refused: `problem` says why,
+ * and what would be granted. */
+headtime_stream *headtime_attach_file(const headtime_client *client, int fd,
+                                      const struct headtime_terms *terms, headtime_text problem);
+
+/* A stream on `count` pieces of a file of `length` bytes, in the volume of `terms->export_name`. */
+headtime_stream *headtime_attach_pieces(const headtime_client *client,
+                                        const struct headtime_piece *pieces, size_t count,
+                                        uint64_t length, const struct headtime_terms *terms,
+                                        headtime_text problem);
+
+/* The playout point is at `offset` of the file. 0, or -1 if the service has gone. */
+int headtime_position(const headtime_stream *stream, uint64_t offset);
+
+/* The file may have grown or moved. 0 if it is where it was, 1 if not, -1 if that failed. */
+int headtime_refresh(const headtime_stream *stream, int fd, headtime_text problem);
+
+/* The next event, waited for up to `milliseconds`. 1 if there was one, else 0. */
+int headtime_next_event(const headtime_stream *stream, uint32_t milliseconds,
+                        struct headtime_event *event, headtime_text reason);
+
+/* Ends a stream; what it recorded is still written. Null is fine. */
+void headtime_close(headtime_stream *stream);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,357 @@
+//! The functions of `include/headtime.h`.
+//!
+//! Every function says in its documentation, which is the header's, what it answers. No panic gets
+//! past them: a panic within one aborts the process, as all do that would cross into C.
+
+#![allow(unsafe_code, reason = "C hands over addresses")]
+
+use std::ffi::{CStr, c_char, c_int};
+use std::fs::File;
+use std::mem::ManuallyDrop;
+use std::os::fd::FromRawFd as _;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
+use std::time::Duration;
+
+use headtime_client::{Client, Event, Mode, Piece, Places, Stream, Terms, usual_socket};
+
+/// `struct headtime_terms`.
+#[repr(C)]
+#[derive(Debug)]
+pub struct CTerms {
+    /// What the stream is called; may be null.
+    pub name: *const c_char,
+    /// 0 play, 1 record, 2 record with writes that end on the media.
+    pub mode: c_int,
+    /// Bytes in a second.
+    pub rate: u64,
+    /// How far beyond the playout point is read or written.
+    pub buffer: u64,
+    /// Memory in the service; 0: as much as it takes.
+    pub memory: u64,
+    /// The first byte that is wanted.
+    pub start: u64,
+    /// The export, where the kernel does not know it; may be null.
+    pub export_name: *const c_char,
+}
+
+/// `struct headtime_piece`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct CPiece {
+    /// The first byte in the file.
+    pub offset: u64,
+    /// Where that is on the volume.
+    pub start: u64,
+    /// How many bytes.
+    pub length: u64,
+}
+
+/// `struct headtime_event`.
+#[repr(C)]
+#[derive(Debug)]
+pub struct CEvent {
+    /// `HEADTIME_*`.
+    pub kind: c_int,
+    /// Of a late batch, by how much; of bytes that could not be written, the first.
+    pub from: u64,
+    /// Of bytes that could not be written, the byte after the last.
+    pub to: u64,
+}
+
+/// Where a message goes, and how much room there is.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct CText {
+    /// The first byte; may be null.
+    pub at: *mut c_char,
+    /// Bytes, with the zero at the end.
+    pub size: usize,
+}
+
+impl CText {
+    /// Writes as much as fits, and a zero.
+    ///
+    /// # Safety
+    /// There are `size` bytes at `at`, or it is null.
+    unsafe fn say(self, text: &str) {
+        let Some(room) = self.size.checked_sub(1).filter(|_| !self.at.is_null()) else {
+            return;
+        };
+        let mut count = text.len().min(room);
+        while !text.is_char_boundary(count) {
+            count -= 1;
+        }
+        // SAFETY: the caller's promise; `count` and the zero fit.
+        unsafe {
+            std::ptr::copy_nonoverlapping(text.as_ptr(), self.at.cast(), count);
+            *self.at.add(count) = 0;
+        }
+    }
+}
+
+/// A text of C's; none if it is null.
+///
+/// # Safety
+/// It is null, or ends with a zero.
+unsafe fn text<'a>(at: *const c_char) -> Option<&'a CStr> {
+    // SAFETY: the caller's promise.
+    (!at.is_null()).then(|| unsafe { CStr::from_ptr(at) })
+}
+
+/// Connects to the control socket at `path`, or at the usual place if that is null. Null if nobody
+/// listens there.
+///
+/// # Safety
+/// `path` is null or ends with a zero; `problem` is as in the header.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn headtime_connect(path: *const c_char, problem: CText) -> *mut Client {
+    // SAFETY: the caller's promise.
+    let path = unsafe { text(path) };
+    let path = match path {
+        Some(path) => Path::new(std::ffi::OsStr::from_bytes(path.to_bytes())).to_owned(),
+        None => usual_socket(),
+    };
+    match Client::connect(&path) {
+        Ok(client) => Box::into_raw(Box::new(client)),
+        Err(error) => {
+            // SAFETY: the caller's promise.
+            unsafe { problem.say(&error.to_string()) };
+            std::ptr::null_mut()
+        }
+    }
+}
+
+/// Ends a connection, and with it its streams; these are still to be closed.
+///
+/// # Safety
+/// It is null, or was answered by `headtime_connect` and not ended.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn headtime_disconnect(client: *mut Client) {
+    if !client.is_null() {
+        // SAFETY: the caller's promise.
+        let client = unsafe { Box::from_raw(client) };
+        client.hang_up();
+    }
+}
+
+/// A stream on an open file. Null if it is refused.
+///
+/// # Safety
+/// All addresses are as in the header.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn headtime_attach_file(
+    client: *const Client,
+    fd: c_int,
+    terms: *const CTerms,
+    problem: CText,
+) -> *mut Stream {
+    // SAFETY: the caller's promise.
+    let attached = unsafe { understood(client, terms) }.and_then(|(client, terms)| {
+        let file = borrowed(fd)?;
+        client
+            .attach_file(&file, &terms)
+            .map_err(|error| error.to_string())
+    });
+    // SAFETY: the caller's promise.
+    unsafe { answer(attached, problem) }
+}
+
+/// A stream on bytes of an export's volume. Null if it is refused.
+///
+/// # Safety
+/// All addresses are as in the header.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn headtime_attach_pieces(
+    client: *const Client,
+    pieces: *const CPiece,
+    count: usize,
+    length: u64,
+    terms: *const CTerms,
+    problem: CText,
+) -> *mut Stream {
+    // SAFETY: the caller's promise.
+    let attached = unsafe { understood(client, terms) }.and_then(|(client, terms)| {
+        let export = terms
+            .export
+            .clone()
+            .ok_or("no export_name: expected one for pieces")?;
+        // SAFETY: the caller's promise.
+        let places = unsafe { places(pieces, count, length) };
+        let attached = client.attach_places(&export, places, &terms);
+        attached.map_err(|error| error.to_string())
+    });
+    // SAFETY: the caller's promise.
+    unsafe { answer(attached, problem) }
+}
+
+/// The playout point is at `offset` of the file. 0, or -1 if the service has gone.
+///
+/// # Safety
+/// `stream` was answered by an attachment and not closed.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn headtime_position(stream: *const Stream, offset: u64) -> c_int {
+    // SAFETY: the caller's promise.
+    let stream = unsafe { stream.as_ref() };
+    let told = stream.map(|stream| stream.position(offset));
+    if let Some(Ok(())) = told { 0 } else { -1 }
+}
+
+/// The file may have grown or moved. 0 if it was where it was known to be, 1 if not, -1 if it has
+/// no usable places or the service has no such stream.
+///
+/// # Safety
+/// All addresses are as in the header.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn headtime_refresh(
+    stream: *const Stream,
+    fd: c_int,
+    problem: CText,
+) -> c_int {
+    // SAFETY: the caller's promise.
+    let stream = unsafe { stream.as_ref() }.ok_or_else(|| String::from("no stream"));
+    let changed = stream.and_then(|stream| {
+        let file = borrowed(fd)?;
+        stream.refresh(&file).map_err(|error| error.to_string())
+    });
+    match changed {
+        Ok(headtime_client::Change::Same) => 0,
+        Ok(_) => 1,
+        Err(error) => {
+            // SAFETY: the caller's promise.
+            unsafe { problem.say(&error) };
+            -1
+        }
+    }
+}
+
+/// The next thing that happened to a stream, waited for up to `milliseconds`. 1 if there was
+/// something, which is then in `event` and, with its reason, in `reason`; else 0.
+///
+/// # Safety
+/// All addresses are as in the header.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn headtime_next_event(
+    stream: *const Stream,
+    milliseconds: u32,
+    event: *mut CEvent,
+    reason: CText,
+) -> c_int {
+    // SAFETY: the caller's promise.
+    let Some(stream) = (unsafe { stream.as_ref() }) else {
+        return 0;
+    };
+    let happened = match milliseconds {
+        0 => stream.next_event(),
+        some => stream.wait_event(Duration::from_millis(some.into())),
+    };
+    let Some(happened) = happened else {
+        return 0;
+    };
+    let (kind, from, to, why) = match happened {
+        Event::Serving => (1, 0, 0, String::new()),
+        Event::Lapsed => (2, 0, 0, String::new()),
+        Event::Behind => (3, 0, 0, String::new()),
+        Event::Late { us } => (4, us, 0, String::new()),
+        Event::WriteFailed { from, to } => (5, from, to, String::new()),
+        Event::Unguaranteed(refused) => (6, 0, 0, refused.reason),
+        Event::Aside { reason } => (7, 0, 0, reason),
+        Event::Ended { reason } => (8, 0, 0, reason),
+    };
+    // SAFETY: the caller's promise.
+    unsafe {
+        reason.say(&why);
+        if !event.is_null() {
+            event.write(CEvent { kind, from, to });
+        }
+    }
+    1
+}
+
+/// Ends a stream. What it recorded is still written.
+///
+/// # Safety
+/// It is null, or was answered by an attachment and not closed.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn headtime_close(stream: *mut Stream) {
+    if !stream.is_null() {
+        // SAFETY: the caller's promise.
+        let stream = unsafe { Box::from_raw(stream) };
+        // A service that has gone has ended it.
+        let _ = stream.close();
+    }
+}
+
+/// # Safety
+/// As in the header.
+unsafe fn understood<'a>(
+    client: *const Client,
+    terms: *const CTerms,
+) -> Result<(&'a Client, Terms), String> {
+    // SAFETY: the caller's promise.
+    let (client, terms) = unsafe { (client.as_ref(), terms.as_ref()) };
+    let (Some(client), Some(terms)) = (client, terms) else {
+        return Err(String::from("null: expected a connection and terms"));
+    };
+    // SAFETY: the caller's promise.
+    let (name, export) = unsafe { (text(terms.name), text(terms.export_name)) };
+    let owned = |text: &CStr| text.to_string_lossy().into_owned();
+    let mode = match terms.mode {
+        0 => Mode::Play,
+        1 => Mode::Record,
+        2 => Mode::RecordSync,
+        other => return Err(format!("mode {other}: expected 0, 1 or 2")),
+    };
+    Ok((
+        client,
+        Terms {
+            name: name.map(owned).unwrap_or_default(),
+            mode,
+            rate: terms.rate,
+            buffer: terms.buffer,
+            memory: Some(terms.memory).filter(|&memory| memory > 0),
+            start: terms.start,
+            export: export.map(owned),
+        },
+    ))
+}
+
+/// The file of a descriptor that stays its owner's.
+fn borrowed(fd: c_int) -> Result<ManuallyDrop<File>, String> {
+    match fd {
+        // SAFETY: it is never closed here, and used only within the call; if it is no descriptor the
+        // kernel says so.
+        0.. => Ok(ManuallyDrop::new(unsafe { File::from_raw_fd(fd) })),
+        _ => Err(format!("descriptor {fd}: expected an open file")),
+    }
+}
+
+/// # Safety
+/// There are `count` pieces.
+unsafe fn places(pieces: *const CPiece, count: usize, length: u64) -> Places {
+    let pieces = match pieces.is_null() {
+        true => &[],
+        // SAFETY: the caller's promise.
+        false => unsafe { std::slice::from_raw_parts(pieces, count) },
+    };
+    let each = pieces.iter();
+    Places {
+        length,
+        pieces: each
+            .map(|it| Piece(it.offset, it.start, it.length))
+            .collect(),
+    }
+}
+
+/// # Safety
+/// `problem` is as in the header.
+unsafe fn answer(attached: Result<Stream, String>, problem: CText) -> *mut Stream {
+    match attached {
+        Ok(stream) => Box::into_raw(Box::new(stream)),
+        Err(error) => {
+            // SAFETY: the caller's promise.
+            unsafe { problem.say(&error) };
+            std::ptr::null_mut()
+        }
+    }
+}

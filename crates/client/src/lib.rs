@@ -1,0 +1,41 @@
+//! Guaranteed streams of a running Headtime service.
+//!
+//! A program that plays or records a file asks for a rate and a buffer. Granted, it reads or writes
+//! the file as always, and says from time to time where it is:
+//!
+//! ```no_run
+//! use std::os::unix::fs::FileExt;
+//! use headtime_client::{Client, Terms};
+//!
+//! let client = Client::connect(&headtime_client::usual_socket())?;
+//! let file = std::fs::File::open("/mnt/film.ts")?;
+//! let stream = client.attach_file(&file, &Terms::play(1_000_000, 128 << 10))?;
+//! let mut bytes = vec![0; 64 << 10];
+//! let mut at = 0;
+//! loop {
+//!     let read = file.read_at(&mut bytes, at)?;
+//!     if read == 0 {
+//!         break;
+//!     }
+//!     at += read as u64;
+//!     stream.position(at)?;
+//! }
+//! stream.close()?;
+//! # Ok::<(), headtime_client::Error>(())
+//! ```
+//!
+//! While the playout point moves at the rate or slower, reads up to the buffer beyond it come from
+//! the service's memory. The connection is the lease: when the program ends, however, so do its
+//! streams. Reads should go past the page cache (`O_DIRECT`): what the kernel has cached does not
+//! concern the service.
+
+mod client;
+mod fiemap;
+pub mod places;
+mod stream;
+pub mod wire;
+
+pub use client::{Client, Error, usual_socket};
+pub use places::{Located, NotLocated};
+pub use stream::{Stream, Terms};
+pub use wire::{Change, Event, Granted, Listed, Mode, Piece, Places, Refused, Standing};

@@ -1,0 +1,355 @@
+//! Where a file's bytes are on a volume of the service.
+//!
+//! ```text
+//!   file  --FIEMAP-->  partition  --start-->  disk = loop device  --offset-->  FUSE file = export
+//! ```
+//!
+//! The file is on a mounted file system, that is on a loop device or a partition of it, and that is
+//! over a file of the service's FUSE folder. The way is read from `/sys/dev/block`. Of a disk that
+//! comes to the kernel in another way (nbd, ublk) the kernel does not know the export: it is to be
+//! named.
+
+use std::ffi::CString;
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+
+use crate::fiemap::{self, Extent};
+use crate::wire::{Mode, PIECES, Piece, Places};
+
+/// A file's places, and the export that they are in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Located {
+    /// The export's name.
+    pub export: String,
+    /// The places, in bytes of the export's volume.
+    pub places: Places,
+}
+
+/// Why a file's bytes have no places that a stream can use.
+#[derive(Debug, thiserror::Error)]
+pub enum NotLocated {
+    /// Not a file.
+    #[error("not a regular file: expected one on a file system over a volume of the service")]
+    NotRegular,
+    /// The file system does not say.
+    #[error("its file system does not tell where it is ({0}): expected one such as ext4 or xfs")]
+    Unknown(io::Error),
+    /// Some bytes are nowhere, or not as they are read.
+    #[error("bytes {from} to {to} are {what}: expected blocks of its own on the volume")]
+    Unusable {
+        /// The first byte.
+        from: u64,
+        /// The byte after the last.
+        to: u64,
+        /// What is wrong with them.
+        what: &'static str,
+    },
+    /// Too many pieces.
+    #[error(
+        "more than {limit} pieces: expected a file that was written in one go, or preallocated"
+    )]
+    Fragmented {
+        /// The limit.
+        limit: usize,
+    },
+    /// No single block device is under the file system.
+    #[error("its file system is on no single disk ({device}): expected a disk over a volume")]
+    NoDevice {
+        /// The device's number.
+        device: String,
+    },
+    /// The disk is not known to be a volume.
+    #[error(
+        "it is on {disk}, which is no loop device over a file of the service's FUSE folder: name \
+         the export whose volume that disk is"
+    )]
+    NoVolume {
+        /// The kernel's name of the disk.
+        disk: String,
+    },
+    /// Something could not be read.
+    #[error("{}: {error}", path.display())]
+    Unreadable {
+        /// What.
+        path: PathBuf,
+        /// Why.
+        error: io::Error,
+    },
+    /// The system says no.
+    #[error(transparent)]
+    System(#[from] io::Error),
+}
+
+/// Where the bytes of an open file are. `export` names the volume where the kernel does not know it.
+///
+/// For playing, preallocated bytes that were never written are holes: they are read without the
+/// disk. For recording they are what is written to.
+///
+/// # Errors
+/// What keeps the file from being located.
+pub fn locate(file: &File, mode: Mode, export: Option<&str>) -> Result<Located, NotLocated> {
+    let metadata = file.metadata()?;
+    if !metadata.is_file() {
+        return Err(NotLocated::NotRegular);
+    }
+    let device = find_device(Path::new("/sys/dev/block"), metadata.dev(), export)?;
+    let mut extents = found(file)?;
+    // Some file systems leave what was just written unallocated in spite of FIEMAP_FLAG_SYNC.
+    if extents
+        .iter()
+        .any(|extent| extent.flags & fiemap::DELALLOC != 0)
+    {
+        file.sync_all()?;
+        extents = found(file)?;
+    }
+    let pieces = pieces(&extents, mode, device.offset)?;
+    Ok(Located {
+        export: device.export,
+        places: Places {
+            length: metadata.len(),
+            pieces,
+        },
+    })
+}
+
+fn found(file: &File) -> Result<Vec<Extent>, NotLocated> {
+    fiemap::extents(file, PIECES).map_err(NotLocated::Unknown)
+}
+
+/// The extents as pieces of the volume, which begins `offset` bytes before the file system's device.
+fn pieces(extents: &[Extent], mode: Mode, offset: u64) -> Result<Vec<Piece>, NotLocated> {
+    let mut pieces: Vec<Piece> = Vec::new();
+    for extent in extents {
+        let to = extent.logical.saturating_add(extent.length);
+        let unusable = |what| NotLocated::Unusable {
+            from: extent.logical,
+            to,
+            what,
+        };
+        let has = |flags: u32| extent.flags & flags != 0;
+        if has(fiemap::DELALLOC) {
+            return Err(unusable("not yet on the disk"));
+        }
+        if has(fiemap::ENCODED) {
+            return Err(unusable("compressed or encrypted"));
+        }
+        if has(fiemap::NO_PLACE) {
+            return Err(unusable("within the file system's own blocks"));
+        }
+        if has(fiemap::SHARED) && mode != Mode::Play {
+            return Err(unusable(
+                "shared with another file, so that writes go elsewhere",
+            ));
+        }
+        if has(fiemap::UNWRITTEN) && mode == Mode::Play {
+            continue;
+        }
+        let start = extent.physical.saturating_add(offset);
+        match pieces.last_mut() {
+            Some(last) if last.0 + last.2 == extent.logical && last.1 + last.2 == start => {
+                last.2 += extent.length;
+            }
+            _ => pieces.push(Piece(extent.logical, start, extent.length)),
+        }
+    }
+    match pieces.len() {
+        0..=PIECES => Ok(pieces),
+        _ => Err(NotLocated::Fragmented { limit: PIECES }),
+    }
+}
+
+/// A file system's device, as a part of a volume.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Device {
+    export: String,
+    /// Where it begins, in bytes of the volume.
+    offset: u64,
+}
+
+/// Sectors of sysfs, whatever the disk's are.
+const SECTOR: u64 = 512;
+
+/// From a device's number to the volume.
+fn find_device(sysfs: &Path, number: u64, export: Option<&str>) -> Result<Device, NotLocated> {
+    let name = format!("{}:{}", libc::major(number), libc::minor(number));
+    let link = sysfs.join(&name);
+    let Ok(mut folder) = fs::canonicalize(&link) else {
+        return Err(NotLocated::NoDevice { device: name });
+    };
+    let mut offset = 0;
+    if folder.join("partition").exists() {
+        offset += read_number(&folder.join("start"))? * SECTOR;
+        folder.pop();
+    }
+    let backing = folder.join("loop/backing_file");
+    if backing.exists() {
+        offset += read_number(&folder.join("loop/offset"))?;
+    }
+    if let Some(export) = export {
+        return Ok(Device {
+            export: export.to_owned(),
+            offset,
+        });
+    }
+    let disk = folder
+        .file_name()
+        .map(|name| name.to_string_lossy().into_owned());
+    let no_volume = || NotLocated::NoVolume {
+        disk: disk.clone().unwrap_or_default(),
+    };
+    if !backing.exists() {
+        return Err(no_volume());
+    }
+    let file = PathBuf::from(read(&backing)?.trim_end());
+    let export = file.file_name().and_then(|name| name.to_str());
+    match export {
+        Some(export) if is_fuse(&file) => Ok(Device {
+            export: export.to_owned(),
+            offset,
+        }),
+        _ => Err(no_volume()),
+    }
+}
+
+fn read(path: &Path) -> Result<String, NotLocated> {
+    fs::read_to_string(path).map_err(|error| NotLocated::Unreadable {
+        path: path.to_owned(),
+        error,
+    })
+}
+
+fn read_number(path: &Path) -> Result<u64, NotLocated> {
+    let text = read(path)?;
+    text.trim().parse().map_err(|_| NotLocated::Unreadable {
+        path: path.to_owned(),
+        error: io::Error::new(io::ErrorKind::InvalidData, "expected a number"),
+    })
+}
+
+/// `FUSE_SUPER_MAGIC` of linux/magic.h.
+const FUSE: u32 = 0x6573_5546;
+
+#[allow(unsafe_code, reason = "statfs, which std does not offer")]
+fn is_fuse(path: &Path) -> bool {
+    let Ok(path) = CString::new(path.as_os_str().as_bytes()) else {
+        return false;
+    };
+    let mut found = std::mem::MaybeUninit::<libc::statfs>::uninit();
+    // SAFETY: the kernel fills the structure if it answers 0, and it is read only then.
+    let found = unsafe {
+        if libc::statfs(path.as_ptr(), found.as_mut_ptr()) != 0 {
+            return false;
+        }
+        found.assume_init()
+    };
+    found.f_type as u32 == FUSE
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn extent(logical: u64, physical: u64, length: u64, flags: u32) -> Extent {
+        Extent {
+            logical,
+            physical,
+            length,
+            flags,
+        }
+    }
+
+    #[test]
+    fn neighbours_are_one_piece_and_the_offset_is_added() {
+        let extents = [
+            extent(0, 40_960, 4096, 0),
+            extent(4096, 45_056, 4096, 0),
+            extent(12_288, 8192, 4096, 1),
+        ];
+        let expected = vec![Piece(0, 1_089_536, 8192), Piece(12_288, 1_056_768, 4096)];
+        let found = pieces(&extents, Mode::Play, 1 << 20).expect("usable");
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn preallocated_bytes_are_written_to_and_not_read() {
+        let extents = [
+            extent(0, 4096, 4096, 0),
+            extent(4096, 8192, 8192, fiemap::UNWRITTEN),
+        ];
+        let found = |mode| pieces(&extents, mode, 0).expect("usable");
+        assert_eq!(found(Mode::Play), [Piece(0, 4096, 4096)]);
+        assert_eq!(found(Mode::Record), [Piece(0, 4096, 12_288)]);
+    }
+
+    #[test]
+    fn what_is_not_a_blocks_own_place_is_refused_and_says_what_it_is() {
+        let cases = [
+            (fiemap::DELALLOC, Mode::Play, "not yet on the disk"),
+            (0x8, Mode::Play, "compressed"),
+            (0x80, Mode::Record, "encrypted"),
+            (0x200, Mode::Play, "file system's own"),
+            (0x2, Mode::Play, "file system's own"),
+            (fiemap::SHARED, Mode::Record, "shared"),
+        ];
+        for (flags, mode, part) in cases {
+            let refused = pieces(&[extent(0, 0, 4096, flags)], mode, 0);
+            let text = refused.expect_err("unusable").to_string();
+            assert!(text.contains(part), "{text}");
+        }
+        assert!(pieces(&[extent(0, 0, 4096, fiemap::SHARED)], Mode::Play, 0).is_ok());
+    }
+
+    /// A sysfs of a test: a loop device with a partition, and a plain disk.
+    fn sysfs(backing: &str) -> tempfile::TempDir {
+        let root = tempfile::tempdir().expect("a folder");
+        let disk = root.path().join("devices/loop7");
+        let folders = [
+            "devices/loop7/loop",
+            "devices/loop7/loop7p2",
+            "devices/sda",
+            "block",
+        ];
+        for folder in folders {
+            fs::create_dir_all(root.path().join(folder)).expect("a folder");
+        }
+        let put = |name: &str, text: &str| fs::write(disk.join(name), text).expect("a file");
+        put("loop/backing_file", backing);
+        put("loop/offset", "4096\n");
+        put("loop7p2/partition", "2\n");
+        put("loop7p2/start", "2048\n");
+        let numbers = [("7:7", "loop7"), ("259:3", "loop7/loop7p2"), ("8:0", "sda")];
+        for (number, device) in numbers {
+            let target = root.path().join("devices").join(device);
+            let link = root.path().join("block").join(number);
+            std::os::unix::fs::symlink(target, link).expect("a link");
+        }
+        root
+    }
+
+    #[test]
+    fn the_way_to_the_volume_adds_partition_and_offset() {
+        let root = sysfs("/nowhere/disk\n");
+        let sysfs = root.path().join("block");
+        let find = |major, minor, export| find_device(&sysfs, libc::makedev(major, minor), export);
+        let offset = |found: Result<Device, NotLocated>| found.expect("found").offset;
+        assert_eq!(offset(find(7, 7, Some("disk"))), 4096);
+        assert_eq!(offset(find(259, 3, Some("disk"))), 4096 + 2048 * 512);
+        assert_eq!(offset(find(8, 0, Some("disk"))), 0);
+    }
+
+    #[test]
+    fn a_disk_that_is_no_volume_is_refused_with_its_name() {
+        let root = sysfs("/nowhere/disk\n");
+        let sysfs = root.path().join("block");
+        let refused = |major, minor| {
+            let found = find_device(&sysfs, libc::makedev(major, minor), None);
+            found.expect_err("no volume").to_string()
+        };
+        assert!(refused(8, 0).contains("sda"), "{}", refused(8, 0));
+        assert!(refused(7, 7).contains("loop7"), "{}", refused(7, 7));
+        assert!(refused(0, 40).contains("0:40"), "{}", refused(0, 40));
+    }
+}

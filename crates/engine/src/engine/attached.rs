@@ -1,0 +1,261 @@
+//! What clients do with streams: they attach, move, read, write, leave, and are told.
+
+use block::{CommandId, Extent, Instant, Lba};
+use stream::admission::Plan;
+use stream::location::Change;
+use stream::playout::{AccessId, NotTaken, Standing};
+use stream::streams::{Answer, Attach, Attached, Notice, StreamId, Streams};
+use stream::{LocationMap, Zone};
+
+use super::Engine;
+use super::guaranteed::{Asked, Leftover, Under};
+use crate::guarantees::{BelievedTracks, slowest_zone};
+use crate::streams::{Ask, Listed, NotGranted, StreamEvent, StreamTransfer};
+
+impl Engine {
+    /// Grants a stream, or says why not.
+    ///
+    /// # Errors
+    /// The reason, and what would be granted instead.
+    pub fn attach(&mut self, now: Instant, ask: Ask<'_>) -> Result<Attached, NotGranted> {
+        self.reach(now);
+        let zone = self.zone_of(&ask.map)?;
+        let guaranteed = self
+            .guaranteed
+            .as_deref_mut()
+            .ok_or(NotGranted::NoPromise)?;
+        let attached = guaranteed.streams.attach(
+            now,
+            Attach {
+                user: ask.user,
+                name: ask.name,
+                direction: ask.direction,
+                rate: ask.rate,
+                application: ask.application,
+                memory: ask.memory,
+                map: ask.map,
+                zone,
+                start: ask.start,
+                answer: ask.answer,
+            },
+        )?;
+        guaranteed.asked.push(Asked {
+            stream: attached.stream,
+            user: ask.user,
+            name: ask.name.into(),
+            direction: ask.direction,
+            rate: ask.rate,
+            application: ask.application,
+            memory: attached.memory,
+        });
+        if guaranteed.leftover == Leftover::Maybe {
+            guaranteed.leftover = Leftover::Due;
+        }
+        self.settled = false;
+        Ok(attached)
+    }
+
+    /// The application's playout point has moved to this byte.
+    ///
+    /// # Errors
+    /// If there is no such stream; so do the other calls about one.
+    pub fn position(&mut self, now: Instant, stream: StreamId, point: u64) -> Result<(), NotTaken> {
+        self.streams_now(now)?.position(now, stream, point)
+    }
+
+    /// The application reads `length` bytes of its file; the answer names the access.
+    ///
+    /// # Errors
+    /// If the access cannot be taken; it is then not answered.
+    pub fn stream_read(
+        &mut self,
+        now: Instant,
+        stream: StreamId,
+        access: AccessId,
+        (from, length): (u64, u64),
+    ) -> Result<(), NotTaken> {
+        self.streams_now(now)?
+            .read(now, stream, access, (from, length))
+    }
+
+    /// The application writes `length` bytes of its file: whole pages, one after the other. The
+    /// owner keeps them until they leave the stream's window.
+    ///
+    /// # Errors
+    /// If the access cannot be taken; it is then not answered.
+    pub fn stream_write(
+        &mut self,
+        now: Instant,
+        stream: StreamId,
+        access: AccessId,
+        (from, length): (u64, u64),
+    ) -> Result<(), NotTaken> {
+        self.streams_now(now)?
+            .write(now, stream, access, (from, length))
+    }
+
+    /// The stream's file has grown, or lies elsewhere. Where it could not be granted it goes on at
+    /// best effort, and is told.
+    ///
+    /// # Errors
+    /// If there is no such stream, or the map is not of blocks where streams may be: it is then
+    /// read and written where it was.
+    pub fn refresh(
+        &mut self,
+        now: Instant,
+        stream: StreamId,
+        map: LocationMap,
+    ) -> Result<Change, NotGranted> {
+        self.reach(now);
+        let zone = self.zone_of(&map)?;
+        let guaranteed = self
+            .guaranteed
+            .as_deref_mut()
+            .ok_or(NotGranted::NoPromise)?;
+        self.settled = false;
+        let change = guaranteed.streams.refresh(now, stream, map, zone);
+        change.map_err(|_| NotGranted::NoStream(stream))
+    }
+
+    /// The stream is over, or its client has died. What a recording has in memory is written in its
+    /// rounds; [`Notice::Closed`] is the last that is told of it.
+    ///
+    /// # Errors
+    /// If there is no such stream.
+    pub fn detach(&mut self, now: Instant, stream: StreamId) -> Result<(), NotTaken> {
+        self.streams_now(now)?.close(now, stream)
+    }
+
+    /// How a stream stands; none if there is no such stream.
+    pub fn standing(&self, stream: StreamId) -> Option<Standing> {
+        self.guaranteed.as_ref()?.streams.standing(stream)
+    }
+
+    /// The bytes of a stream's file that are in memory, from here to there: those of a reader as far
+    /// as they have come, those of a recorder that are not on the medium.
+    pub fn window(&self, stream: StreamId) -> Option<(u64, u64)> {
+        self.guaranteed.as_ref()?.streams.window(stream)
+    }
+
+    /// How rounds go at present; none without streams.
+    pub fn rounds_plan(&self) -> Option<Plan> {
+        self.guaranteed.as_ref()?.streams.admission().plan()
+    }
+
+    /// When the next round begins, if one will.
+    pub fn next_round(&self) -> Option<Instant> {
+        self.guaranteed.as_ref()?.streams.rounds().next_freezing()
+    }
+
+    /// Batches that came too late so far.
+    pub fn late(&self) -> u64 {
+        let guaranteed = self.guaranteed.as_ref();
+        guaranteed.map_or(0, |guaranteed| guaranteed.streams.late())
+    }
+
+    /// The streams that were granted and have not ended, in the order of their attachments.
+    pub fn streams(&self) -> impl Iterator<Item = Listed<'_>> {
+        let guaranteed = self.guaranteed.as_deref();
+        let asked = guaranteed.map_or(&[][..], |guaranteed| &guaranteed.asked);
+        let streams = guaranteed.map(|guaranteed| &guaranteed.streams);
+        asked.iter().filter_map(move |asked| {
+            let streams = streams?;
+            let plan = streams.admission().plan();
+            let plan = plan.filter(|_| streams.is_held(asked.stream));
+            Some(Listed {
+                stream: asked.stream,
+                user: asked.user,
+                name: &asked.name,
+                direction: asked.direction,
+                rate: asked.rate,
+                application: asked.application,
+                memory: asked.memory,
+                batch: plan
+                    .zip(stream::Rate::new(asked.rate))
+                    .map(|(plan, rate)| rate.bytes_until(plan.round)),
+                standing: streams.standing(asked.stream)?,
+                window: streams.window(asked.stream)?,
+            })
+        })
+    }
+
+    /// The next thing that streams, or the owner of their bytes, are to be told.
+    pub fn poll_stream(&mut self) -> Option<StreamEvent> {
+        let guaranteed = self.guaranteed.as_deref_mut()?;
+        if let Some(moved) = guaranteed.moved.pop_front() {
+            return Some(moved);
+        }
+        let answer = guaranteed.streams.poll_answer()?;
+        if let Answer::Notice {
+            stream,
+            notice: Notice::Closed,
+        } = &answer
+        {
+            guaranteed.asked.retain(|asked| asked.stream != *stream);
+            if guaranteed.asked.is_empty() && guaranteed.leftover == Leftover::None {
+                guaranteed.leftover = Leftover::Maybe;
+            }
+        }
+        Some(StreamEvent::Answer(answer))
+    }
+
+    /// The bytes of a stream that a command at the drive moves; none if it is not a stream's.
+    ///
+    /// # Panics
+    /// If the command is not at the drive.
+    pub fn stream_of(&self, id: CommandId) -> Option<StreamTransfer> {
+        let guaranteed = self.guaranteed.as_deref()?;
+        let sent = self.at_drive.iter().find(|sent| sent.id == id);
+        let sent = sent.unwrap_or_else(|| panic!("{id:?} is not at the drive"));
+        let slot = self.ordering.owner(sent.purpose.piece()?);
+        let Under { transfer, .. } = *guaranteed.under(guaranteed.transfer_of(slot)?)?;
+        let part = sent.part.unwrap_or(transfer.extent);
+        let before = part.start().0 - transfer.extent.start().0;
+        Some(StreamTransfer {
+            stream: transfer.stream,
+            direction: transfer.direction,
+            extent: part,
+            offset: transfer.offset + before * u64::from(self.belief.block_bytes),
+        })
+    }
+
+    fn streams_now(&mut self, now: Instant) -> Result<&mut Streams<BelievedTracks>, NotTaken> {
+        self.reach(now);
+        self.settled = false;
+        let guaranteed = self.guaranteed.as_deref_mut();
+        let guaranteed = guaranteed.ok_or(NotTaken::NoStream)?;
+        Ok(&mut guaranteed.streams)
+    }
+
+    /// The slowest zone of the pieces of a file, if streams may be there.
+    fn zone_of(&self, map: &LocationMap) -> Result<Zone, NotGranted> {
+        let guaranteed = self.guaranteed.as_deref().ok_or(NotGranted::NoPromise)?;
+        let expected = u64::from(self.belief.block_bytes);
+        if map.block() != expected {
+            let block = map.block();
+            return Err(NotGranted::Block { block, expected });
+        }
+        let place = guaranteed.place;
+        let zones = self.belief.geometry.zones();
+        let number = |lba: Lba| zones.partition_point(|zone| zone.first <= lba);
+        let beyond = guaranteed.promise.beyond;
+        let mut slowest = None;
+        // Pieces in the same zones as the one before are as fast.
+        let mut last = None;
+        for piece in map.pieces() {
+            let extent = piece.extent;
+            if extent.start() < place.start() || extent.end() > place.end() {
+                return Err(NotGranted::Outside { extent, place });
+            }
+            let zones = (number(extent.start()), number(extent.last()));
+            if last.replace(zones) == Some(zones) {
+                continue;
+            }
+            let here = slowest_zone(&self.belief, extent, beyond);
+            slowest = Some(slowest.map_or(here, |slowest: Zone| slowest.and(here)));
+        }
+        // A file without blocks needs no head time.
+        Ok(slowest
+            .unwrap_or_else(|| slowest_zone(&self.belief, Extent::block(place.start()), beyond)))
+    }
+}

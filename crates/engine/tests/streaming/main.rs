@@ -1,0 +1,9 @@
+//! Streams inside the engine, at their edges and under policies that mean harm.
+
+mod edges;
+#[path = "../policies/hostile.rs"]
+mod hostile;
+mod policies;
+mod random;
+mod world;
+mod worst;

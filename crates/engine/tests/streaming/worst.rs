@@ -1,0 +1,245 @@
+//! A drive on which every command takes its worst case: whatever is not safe is late there.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use block::{
+    Action, Class, CommandId, Direction, Durability, Duration, Extent, Instant, Lba, Outcome,
+    Request, RequestId, Sectors, Status,
+};
+use drive::{Position, Profile, Target};
+use engine::guarantees::{Beyond, FOREGROUND_BYTES, head_times, slowest_zone, worst_cost};
+use engine::streams::{Ask, StreamEvent};
+use engine::{Engine, Limits};
+use scheduler::background::Order;
+use scheduler::freeblock::Wanted;
+use stream::HeadTimes;
+use stream::playout::{AccessId, Served, Standing};
+use stream::streams::{Answer, StreamId};
+
+use crate::hostile;
+use crate::world::{LONGEST, MB, PAGE, ask, drive, map, promise};
+
+/// Serves commands in their order.
+struct Slowest {
+    belief: Arc<Profile>,
+    times: HeadTimes,
+    head: Position,
+    free: Instant,
+    ends: VecDeque<(Instant, CommandId)>,
+}
+
+impl Slowest {
+    fn new(belief: Arc<Profile>) -> Slowest {
+        let whole = Extent::new(Lba(0), belief.geometry.sectors()).expect("blocks");
+        Slowest {
+            times: head_times(&belief, whole, Beyond::default()).expect("a seek curve"),
+            belief,
+            head: Position::default(),
+            free: Instant::ZERO,
+            ends: VecDeque::new(),
+        }
+    }
+
+    /// The longest that it may take by each form: run by run, by the rate of its zone, track by track.
+    fn cost(&self, extent: Extent) -> Duration {
+        let beyond = Beyond::default();
+        let anywhere = worst_cost((&self.times, beyond), &self.belief, self.head, extent);
+        let geometry = &self.belief.geometry;
+        let zone = slowest_zone(&self.belief, extent, beyond);
+        let first = geometry.locate(extent.start()).expect("on the drive");
+        let way = self.head.cylinder.abs_diff(first.cylinder);
+        let seek = self.times.seek.at(way);
+        // The bus carries a command's blocks while the head is on its way to the next one's.
+        let by_rate = self.times.access() + zone.sustained.at_most(extent.length().0 * PAGE);
+        let tracks = geometry.runs(extent).count() as u64;
+        let by_tracks = zone
+            .tracks
+            .map(|whole| self.times.aligned_access() + whole.time * tracks);
+        anywhere.min(seek + by_tracks.map_or(by_rate, |by_tracks| by_tracks.min(by_rate)))
+    }
+
+    fn submit(&mut self, now: Instant, id: CommandId, action: Action) {
+        let took = match action {
+            Action::Read { extent, .. } | Action::Write { extent, .. } => {
+                let took = self.cost(extent);
+                let last = self.belief.geometry.locate(extent.last());
+                self.head = Target::from(&last.expect("on the drive")).position;
+                took
+            }
+            Action::Seek { .. } => self.times.seek.longest(),
+            _ => Duration::ZERO,
+        };
+        self.free = self.free.max(now) + took;
+        self.ends.push_back((self.free, id));
+    }
+}
+
+struct Scene {
+    engine: Engine,
+    drive: Slowest,
+    now: Instant,
+    streams: Vec<StreamId>,
+    asked: u64,
+    waited: u64,
+}
+
+impl Scene {
+    /// As many readers as are granted, all over the disk.
+    fn new(policy: usize, memory: u64) -> Scene {
+        let belief = drive();
+        let make = || hostile::make(policy);
+        let engine = Engine::new(Arc::clone(&belief), &make, Limits::default());
+        let engine = engine.with_guarantees(promise(0)).expect("a seek curve");
+        let mut engine = engine.with_background(engine::Rules::default());
+        let blocks = belief.geometry.sectors().0;
+        let mut streams = Vec::new();
+        loop {
+            // By the golden section: however many they are, they lie evenly.
+            let place = (streams.len() as u128 * 0x9E37_79B9 % (1 << 32)) as u64;
+            let film = Ask {
+                memory,
+                ..ask(
+                    Direction::Read,
+                    map((blocks - 30_000) / (1 << 32) * place, 100),
+                )
+            };
+            match engine.attach(Instant::ZERO, film) {
+                Ok(attached) => streams.push(attached.stream),
+                Err(_) => break,
+            }
+        }
+        let mut wanted = Wanted::none(&belief.geometry);
+        let scanned = Extent::new(Lba(0), Sectors(4_000_000)).expect("blocks");
+        wanted.add(scanned).expect("on the drive");
+        let order = Order {
+            wanted,
+            priority: 0,
+            deadline: None,
+        };
+        engine
+            .begin_task(Instant::ZERO, order)
+            .expect("there is room");
+        Scene {
+            engine,
+            drive: Slowest::new(belief),
+            now: Instant::ZERO,
+            streams,
+            asked: 0,
+            waited: 0,
+        }
+    }
+
+    fn run(&mut self, until: Instant) {
+        loop {
+            while let Some(&(at, id)) = self.drive.ends.front() {
+                if at > self.now {
+                    break;
+                }
+                self.drive.ends.pop_front();
+                let outcome = Outcome {
+                    id,
+                    at,
+                    status: Status::Good,
+                    account: None,
+                };
+                self.engine.complete(self.now, id, outcome);
+            }
+            while let Some(command) = self.engine.poll(self.now) {
+                self.drive.submit(self.now, command.id, command.action);
+            }
+            while self.engine.poll_finished().is_some() {}
+            while let Some(event) = self.engine.poll_stream() {
+                if let StreamEvent::Answer(Answer::Access { served, .. }) = event {
+                    self.waited += u64::from(served != Served::Memory);
+                }
+            }
+            let ends = self.drive.ends.front().map(|(at, _)| *at);
+            if ends.is_some_and(|at| at <= self.now) {
+                continue;
+            }
+            let next = [self.engine.next_wakeup(), ends]
+                .into_iter()
+                .flatten()
+                .min();
+            assert!(next.is_none_or(|next| next > self.now), "a stale wakeup");
+            self.now = next.map_or(until, |next| next.min(until));
+            if next.is_none_or(|next| next > until) {
+                return;
+            }
+        }
+    }
+
+    fn run_for(&mut self, millis: u64) {
+        self.run(self.now + Duration::from_millis(millis));
+    }
+
+    /// Plays for so long beside this many greedy tasks.
+    fn play(&mut self, ticks: u64, tasks: u64) {
+        while !self
+            .streams
+            .iter()
+            .all(|stream| self.engine.standing(*stream) == Some(Standing::Serving))
+        {
+            self.run_for(100);
+            assert!(
+                self.now < Instant::ZERO + Duration::from_secs(900),
+                "it never begins"
+            );
+        }
+        let blocks = self.drive.belief.geometry.sectors().0;
+        self.waited = 0;
+        for tick in 0..ticks {
+            while (self.engine.held() as u64) < tasks {
+                self.asked += 1;
+                // From one edge of the disk to the other.
+                let edge = (self.asked % 2) * (blocks - 10_000_000);
+                let start = Lba(edge + self.asked * 7_919 % 9_000_000);
+                let request = Request {
+                    id: RequestId(self.asked),
+                    direction: Direction::Read,
+                    extent: Extent::new(start, Sectors(LONGEST)).expect("blocks"),
+                    class: Class::BestEffort(0),
+                    durability: Durability::Volatile,
+                };
+                self.engine.submit(self.now, request).expect("it has room");
+            }
+            let point = tick * 10 * MB / 1000;
+            for (number, stream) in self.streams.iter().enumerate() {
+                let engine = &mut self.engine;
+                engine
+                    .position(self.now, *stream, point)
+                    .expect("it is open");
+                let access = AccessId(tick * 1_000 + number as u64);
+                let taken = engine.stream_read(self.now, *stream, access, (point, PAGE));
+                taken.expect("it is taken");
+            }
+            self.run_for(10);
+        }
+    }
+}
+
+#[test]
+fn nothing_is_late_where_everything_takes_its_worst_case() {
+    assert_eq!(LONGEST * PAGE, FOREGROUND_BYTES);
+    let newest = hostile::COUNT - 2;
+    // Without tasks the scan has the gaps, in reads of 8 MiB.
+    for (policy, memory, tasks) in [
+        (0, 2 * MB, 8),
+        (4, 4 * MB, 8),
+        (newest, 8 * MB, 8),
+        (newest, 4 * MB, 1),
+        (4, 2 * MB, 0),
+        (4, 8 * MB, 0),
+    ] {
+        let mut scene = Scene::new(policy, memory);
+        assert!(scene.streams.len() > 40, "{}", scene.streams.len());
+        scene.play(1_200, tasks);
+        let broken = (scene.engine.late(), scene.waited);
+        assert_eq!(
+            broken,
+            (0, 0),
+            "policy {policy}, {memory} bytes, {tasks} tasks"
+        );
+    }
+}

@@ -1,0 +1,34 @@
+//! What a cache says of itself.
+
+use super::{Cached, PAGE};
+use crate::status;
+
+impl Cached {
+    /// How it stands, but for the name of its volume.
+    pub fn told(&self) -> status::Cache {
+        let counts = self.level.counts();
+        let bytes = |blocks: u64| blocks * PAGE;
+        let unwritten = self.unwritten.as_ref();
+        status::Cache {
+            volume: String::new(),
+            size_bytes: self.setting.bytes,
+            used_bytes: bytes(self.pages.used() as u64),
+            replacement: self.setting.replacement.clone(),
+            prefetch: self.setting.prefetch.clone(),
+            coordinator: self.setting.coordinator.clone(),
+            asked_bytes_total: bytes(counts.asked),
+            hit_bytes_total: bytes(counts.hits),
+            late_bytes_total: bytes(counts.hits_in_flight),
+            missed_bytes_total: bytes(counts.asked - counts.hits - counts.hits_in_flight),
+            prefetched_bytes_total: bytes(counts.prefetched),
+            readmore_bytes_total: bytes(counts.readmore),
+            ahead_used_bytes_total: bytes(counts.ahead_used),
+            ahead_unused_bytes_total: bytes(counts.ahead_evicted_unused),
+            bypassed_bytes_total: bytes(counts.bypassed),
+            silent_bytes_total: bytes(counts.silent_hits),
+            unwritten_bytes: unwritten.map_or(0, |unwritten| bytes(unwritten.count() as u64)),
+            written_bytes_total: unwritten.map_or(0, |unwritten| bytes(unwritten.written)),
+            lost_bytes_total: unwritten.map_or(0, |unwritten| bytes(unwritten.failed)),
+        }
+    }
+}

@@ -1,0 +1,269 @@
+//! `[drive.streams]`: what a drive promises to streams, and to whom.
+
+use std::time::Duration;
+
+use super::Belief;
+use super::reader::{ConfigError, Table};
+use scheduler::policy::{Depth, NamedPolicy};
+
+/// What a drive promises.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Streams {
+    /// The share of head time that is left to the foreground whatever is granted, in thousandths.
+    pub foreground_permille: u32,
+    /// Rounds are not longer than this.
+    pub longest_round: Duration,
+    /// How late the host may notice anything.
+    pub latency: Duration,
+    /// Streams at once.
+    pub streams: u32,
+    /// Bytes of all buffers together.
+    pub memory: u64,
+    /// What a seek takes longer than is believed, at worst.
+    pub seek_margin: Duration,
+    /// What the electronics, and an emulator's timers, take longer for a command.
+    pub overhead_margin: Duration,
+    /// What a round may lose besides: a recalibration, retries.
+    pub stall: Duration,
+    /// Who may have how much; the first rule that fits decides. None: everybody everything.
+    pub rules: Vec<StreamRule>,
+}
+
+/// A rule about who may have how much.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StreamRule {
+    /// Of this user only.
+    pub user: Option<u32>,
+    /// Of streams whose name begins so only.
+    pub name: Option<String>,
+    /// Streams at once.
+    pub streams: u32,
+    /// All their rates together, in bytes in a second.
+    pub rate: u64,
+    /// All their shares of the head, each as if it were alone, in thousandths.
+    pub head_permille: u64,
+}
+
+impl Default for Streams {
+    fn default() -> Self {
+        Streams {
+            // Choices: what issue 7 grants its cameras beside; a stream that begins waits as long
+            // for its first batch; Linux on a busy machine; more than any drive serves; 64 of 4 MB.
+            foreground_permille: 300,
+            longest_round: Duration::from_secs(2),
+            latency: Duration::from_millis(10),
+            streams: 256,
+            memory: 256 << 20,
+            // Choices: the 99.9th percentile of what drives' seeks scatter (specs/drive.md), and
+            // of what timers are late.
+            seek_margin: Duration::from_micros(100),
+            overhead_margin: Duration::from_micros(200),
+            stall: Duration::ZERO,
+            rules: Vec::new(),
+        }
+    }
+}
+
+const KEYS: [&str; 9] = [
+    "foreground_percent",
+    "longest_round_s",
+    "latency_ms",
+    "streams",
+    "memory",
+    "seek_margin_us",
+    "overhead_margin_us",
+    "stall_ms",
+    "rule",
+];
+
+/// The table of a drive, if it has one.
+pub(super) fn streams(
+    drive: &Table<'_>,
+    belief: &Belief,
+    policy: NamedPolicy,
+) -> Result<Option<Streams>, ConfigError> {
+    let Some(table) = drive.table("streams", &KEYS)? else {
+        return Ok(None);
+    };
+    if *belief == Belief::Nothing {
+        let problem = "nothing is believed of the drive: expected a belief, without which nobody \
+                       knows what it can promise";
+        return Err(table.error(problem.to_owned()));
+    }
+    if policy.depth() == Depth::DriveQueue {
+        let name = policy.name();
+        return Err(table.error(format!(
+            "policy {name} leaves the order to the drive: expected one that does not, such as \
+             sptf-sw60"
+        )));
+    }
+    if drive.get("capture").is_some() {
+        let problem = "streams are not captured: expected no key capture beside them";
+        return Err(table.error(problem.to_owned()));
+    }
+    let default = Streams::default();
+    let percent = table.get("foreground_percent").map(|value| {
+        let percent = value.number(0.0..=99.0, "a number of percent from 0 to 99")?;
+        Ok((percent * 10.0).round() as u32)
+    });
+    let streams = table
+        .get("streams")
+        .map(|value| value.whole(1..=MOST, STREAMS));
+    let memory = table.get("memory").map(|value| value.bytes(1));
+    Ok(Some(Streams {
+        foreground_permille: percent.transpose()?.unwrap_or(default.foreground_permille),
+        longest_round: time(&table, "longest_round_s", 1.0, default.longest_round)?,
+        latency: time(&table, "latency_ms", 1e-3, default.latency)?,
+        streams: streams
+            .transpose()?
+            .map_or(default.streams, |count| count as u32),
+        memory: memory.transpose()?.unwrap_or(default.memory),
+        seek_margin: time(&table, "seek_margin_us", 1e-6, default.seek_margin)?,
+        overhead_margin: time(&table, "overhead_margin_us", 1e-6, default.overhead_margin)?,
+        stall: time(&table, "stall_ms", 1e-3, default.stall)?,
+        rules: rules(&table)?,
+    }))
+}
+
+/// Streams at most. A choice: buffers of 4 KiB each are 4 GiB then.
+const MOST: u64 = 1 << 20;
+const STREAMS: &str = "a whole number of streams, from 1 to 1048576";
+
+/// A length of time that is a number of some unit, which has so many seconds.
+fn time(
+    table: &Table<'_>,
+    key: &str,
+    unit: f64,
+    default: Duration,
+) -> Result<Duration, ConfigError> {
+    let Some(value) = table.get(key) else {
+        return Ok(default);
+    };
+    // An hour: longer is no round, and no delay of a host.
+    let number = value.number(0.0..=3600.0 / unit, "a number, an hour at most")?;
+    Ok(Duration::from_secs_f64(number * unit))
+}
+
+fn rules(table: &Table<'_>) -> Result<Vec<StreamRule>, ConfigError> {
+    let tables = table.tables("rule")?;
+    tables.iter().map(rule).collect()
+}
+
+fn rule(table: &Table<'_>) -> Result<StreamRule, ConfigError> {
+    table.only(&["user", "name", "streams", "rate", "head_percent"])?;
+    let user = table.get("user").map(|value| {
+        let user = value.whole(0..=u64::from(u32::MAX), "a user's number")?;
+        Ok(user as u32)
+    });
+    let name = table.get("name").map(|value| {
+        let name = value.text("how names of streams begin")?;
+        Ok(name.to_owned())
+    });
+    let streams = table
+        .get("streams")
+        .map(|value| value.whole(0..=MOST, STREAMS));
+    let rate = table.get("rate").map(|value| value.bytes(1));
+    let head = table.get("head_percent").map(|value| {
+        let percent = value.number(0.0..=100.0, "a number of percent from 0 to 100")?;
+        Ok((percent * 10.0).round() as u64)
+    });
+    Ok(StreamRule {
+        user: user.transpose()?,
+        name: name.transpose()?,
+        streams: streams.transpose()?.map_or(u32::MAX, |count| count as u32),
+        rate: rate.transpose()?.unwrap_or(u64::MAX),
+        head_permille: head.transpose()?.unwrap_or(u64::MAX),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Config, Places};
+    use super::*;
+
+    fn parse(belief: &str, policy: &str, lines: &str) -> Result<Config, ConfigError> {
+        let text = format!(
+            "[[drive]]\nname = \"d\"\nbelief = \"{belief}\"\npolicy = \"{policy}\"\n\
+             back_end = {{ kind = \"memory\", size = \"1 GiB\" }}\n\
+             volume = [{{ name = \"v\" }}]\nexport = [{{ name = \"e\", volume = \"v\" }}]\n{lines}"
+        );
+        let places = Places {
+            data: "/data".into(),
+            runtime: "/run".into(),
+            base: "/etc".into(),
+        };
+        Config::parse("c.toml", &text, &places)
+    }
+
+    fn read(lines: &str) -> Result<Option<Streams>, String> {
+        let config = parse("dec-rz26", "sptf-sw60", lines).map_err(|error| error.to_string())?;
+        Ok(config.drives[0].streams.clone())
+    }
+
+    #[test]
+    fn nothing_is_promised_without_the_table_and_the_defaults_with_it() {
+        assert_eq!(read(""), Ok(None));
+        assert_eq!(read("[drive.streams]"), Ok(Some(Streams::default())));
+    }
+
+    #[test]
+    fn every_key_is_read() {
+        let lines = "[drive.streams]\nforeground_percent = 12.5\nlongest_round_s = 3\n\
+                     latency_ms = 5\nstreams = 7\nmemory = \"16 MiB\"\nseek_margin_us = 19\n\
+                     overhead_margin_us = 50\nstall_ms = 40\n\
+                     [[drive.streams.rule]]\nuser = 1000\nname = \"camera-\"\nstreams = 3\n\
+                     rate = \"10 MB\"\nhead_percent = 25\n[[drive.streams.rule]]\nstreams = 0";
+        let expected = Streams {
+            foreground_permille: 125,
+            longest_round: Duration::from_secs(3),
+            latency: Duration::from_millis(5),
+            streams: 7,
+            memory: 16 << 20,
+            seek_margin: Duration::from_micros(19),
+            overhead_margin: Duration::from_micros(50),
+            stall: Duration::from_millis(40),
+            rules: vec![
+                StreamRule {
+                    user: Some(1000),
+                    name: Some("camera-".to_owned()),
+                    streams: 3,
+                    rate: 10_000_000,
+                    head_permille: 250,
+                },
+                StreamRule {
+                    user: None,
+                    name: None,
+                    streams: 0,
+                    rate: u64::MAX,
+                    head_permille: u64::MAX,
+                },
+            ],
+        };
+        assert_eq!(read(lines), Ok(Some(expected)));
+    }
+
+    #[test]
+    fn what_is_wrong_says_where_and_what_was_expected() {
+        for (lines, part) in [
+            ("[drive.streams]\nforeground_percent = 100", "0 to 99"),
+            ("[drive.streams]\nmemori = 1", "did you mean memory?"),
+            ("[drive.streams]\nlongest_round_s = -1", "an hour at most"),
+            (
+                "[drive.streams]\n[[drive.streams.rule]]\nuser = \"me\"",
+                "a user's number",
+            ),
+            ("capture = \"c\"\n[drive.streams]", "not captured"),
+        ] {
+            let problem = read(lines).expect_err(lines);
+            assert!(problem.contains(part), "{problem}");
+        }
+        let table = "[drive.streams]";
+        for (belief, policy, part) in [
+            ("nothing", "c-look", "nothing is believed"),
+            ("dec-rz26", "drive", "leaves the order to the drive"),
+        ] {
+            let problem = parse(belief, policy, table).expect_err(part).to_string();
+            assert!(problem.contains(part), "{problem}");
+        }
+    }
+}

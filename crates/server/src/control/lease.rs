@@ -1,0 +1,138 @@
+//! What a client's streams hang on: its connection to the control socket. When that ends, whatever
+//! the reason, its streams do.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use headtime_client::wire::{Event, Told};
+use tokio::sync::mpsc::{self, Receiver, Sender};
+
+use super::Service;
+use super::protocol::{Answer, Ask};
+
+/// The streams of one connection.
+pub struct Lease {
+    service: Arc<dyn Service>,
+    /// The peer's uid.
+    user: u32,
+    teller: Teller,
+    streams: Mutex<Vec<u64>>,
+}
+
+/// Tells a client what happens to its streams. It waits for nobody.
+#[derive(Clone, Debug)]
+pub struct Teller(Sender<Told>);
+
+/// What a client may leave unread. Beyond it nothing more is told: who does not read does not hear. A
+/// choice: a minute of a stream that lapses in every round.
+const UNREAD: usize = 256;
+
+/// Streams of one connection at most. A choice: more than any drive serves.
+const STREAMS: usize = 1024;
+
+impl Teller {
+    /// A teller, and where it is heard.
+    pub fn new() -> (Teller, Receiver<Told>) {
+        let (teller, told) = mpsc::channel(UNREAD);
+        (Teller(teller), told)
+    }
+
+    /// Tells it.
+    pub fn tell(&self, stream: u64, event: Event) {
+        if let Err(error) = self.0.try_send(Told { stream, event }) {
+            tracing::debug!(stream, %error, "a client does not hear what happens to its stream");
+        }
+    }
+}
+
+impl Lease {
+    /// One without streams.
+    pub(super) fn new(service: Arc<dyn Service>, user: u32) -> (Lease, Receiver<Told>) {
+        let (teller, told) = Teller::new();
+        let lease = Lease {
+            service,
+            user,
+            teller,
+            streams: Mutex::default(),
+        };
+        (lease, told)
+    }
+
+    /// Whether it has no streams.
+    pub(super) fn is_empty(&self) -> bool {
+        self.held().is_empty()
+    }
+
+    /// Does what is asked of streams.
+    pub(super) fn answer(&self, service: &dyn Service, ask: Ask) -> Answer {
+        let outcome = match ask {
+            Ask::Attach(attach) => {
+                // Held over the call: the stream must be known before the lease can end.
+                let mut held = self.held();
+                if held.len() >= STREAMS {
+                    return Answer::refusal(format!(
+                        "{STREAMS} streams of one connection: expected another connection"
+                    ));
+                }
+                match service.attach(self.user, attach, self.teller.clone()) {
+                    Ok(granted) => {
+                        held.push(granted.stream);
+                        serde_json::to_value(granted)
+                    }
+                    Err(refused) => return Answer::refused(refused),
+                }
+            }
+            Ask::Position(position) => {
+                let done = self
+                    .own(position.stream)
+                    .and_then(|()| service.position(position));
+                match done {
+                    Ok(()) => Ok(true.into()),
+                    Err(problem) => return Answer::refusal(problem),
+                }
+            }
+            Ask::Refresh(refresh) => match self.own(refresh.stream) {
+                Ok(()) => match service.refresh(refresh) {
+                    Ok(change) => serde_json::to_value(change),
+                    Err(refused) => return Answer::refused(refused),
+                },
+                Err(problem) => return Answer::refusal(problem),
+            },
+            Ask::Close(close) => {
+                let done = self.own(close.stream).and_then(|()| {
+                    self.held().retain(|&stream| stream != close.stream);
+                    service.close(close.stream)
+                });
+                match done {
+                    Ok(()) => Ok(true.into()),
+                    Err(problem) => return Answer::refusal(problem),
+                }
+            }
+            _ => return Answer::refusal("not about a stream: expected attach"),
+        };
+        match outcome {
+            Ok(outcome) => Answer::done(outcome),
+            Err(error) => Answer::refusal(error.to_string()),
+        }
+    }
+
+    /// Whether a stream is this client's.
+    fn own(&self, stream: u64) -> Result<(), String> {
+        match self.held().contains(&stream) {
+            true => Ok(()),
+            false => Err(format!("no stream {stream} is of this connection")),
+        }
+    }
+
+    fn held(&self) -> MutexGuard<'_, Vec<u64>> {
+        self.streams.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        for stream in std::mem::take(&mut *self.held()) {
+            // One that has ended already is no matter.
+            let _ = self.service.close(stream);
+        }
+    }
+}

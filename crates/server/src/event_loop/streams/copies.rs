@@ -1,0 +1,233 @@
+//! What a recording has in memory only, written at once: before a flush ends, and before anybody
+//! reads it from the drive.
+//!
+//! The recording's own batches write it again in their rounds: the same bytes, or newer ones. So
+//! nobody who flushes waits for a round, and no batch changes its size because somebody flushes.
+
+use block::{Durability, Extent};
+use headtime_client::wire::Mode;
+
+use super::{EventLoop, Streams};
+use crate::arena::Region;
+use crate::event_loop::operations::{Bytes, From, Operation};
+use crate::operation::{Ask, Failed};
+
+/// A copy that is to be written.
+pub(super) struct Copy {
+    /// The flush that waits for it.
+    flush: Option<usize>,
+    operation: Operation,
+    bytes: Region,
+}
+
+/// What recordings have only in memory.
+#[derive(Default)]
+struct Dirty {
+    /// The places of streams, and the first blocks of their files.
+    parts: Vec<(usize, u64, Extent)>,
+    /// Before which bytes the streams are on the drive then.
+    streams: Vec<(u64, u64)>,
+}
+
+/// Of a flush, what it waits for.
+#[derive(Debug, Default)]
+pub(in crate::event_loop) struct Copied {
+    /// Copies that have not ended.
+    left: usize,
+    /// Streams, and before which byte their copies are on the drive when all have ended.
+    streams: Vec<(u64, u64)>,
+}
+
+impl EventLoop {
+    /// Copies what recordings have only in memory of some blocks of the drive. Those for a flush may
+    /// wait for room at the engine, and leave out what an earlier one has written.
+    ///
+    /// # Errors
+    /// If there is no memory for them.
+    pub(super) fn copy_dirty(
+        &mut self,
+        export: usize,
+        within: Extent,
+        flush: Option<usize>,
+    ) -> Result<(), Failed> {
+        let block = u64::from(self.shape.block_bytes);
+        let offset = self.exports[export].offset;
+        let Dirty { parts, streams } = self.dirty_parts(within, flush);
+        if let Some(key) = flush {
+            let left = parts.len();
+            self.pending[key].copied = Copied { left, streams };
+        }
+        for (place, first, extent) in parts {
+            let length = extent.length().0 * block;
+            let mut bytes = Region::map(length as usize).map_err(|_| Failed::NoSpace)?;
+            let kept = &self.streams.table[place].kept;
+            kept.copy_out(first, bytes.bytes_mut());
+            self.streams.copies.push(Copy {
+                flush,
+                operation: Operation {
+                    export,
+                    ask: Ask::Write {
+                        durability: Durability::Volatile,
+                    },
+                    offset: extent.start().0 * block - offset,
+                    length,
+                },
+                bytes,
+            });
+        }
+        Ok(())
+    }
+
+    fn dirty_parts(&self, within: Extent, flush: Option<usize>) -> Dirty {
+        let block = u64::from(self.shape.block_bytes);
+        let longest = (self.bounds.longest as u64 / block).max(1);
+        let mut found = Dirty::default();
+        for (place, entry) in self.streams.table.iter().enumerate() {
+            // What is answered only when it is on the media needs no copy, and what is in another
+            // volume is not asked for.
+            let here = self.extent_of_export(entry.export);
+            let is_here = here.is_some_and(|here| here.overlaps(within));
+            let is_answered = entry.asked.mode == Mode::Record;
+            let Some((from, to)) = self.dirty(place).filter(|_| is_here && is_answered) else {
+                continue;
+            };
+            let from = match flush {
+                Some(_) => from.max(entry.copied / block),
+                None => from,
+            };
+            for run in entry.kept.parts(within) {
+                let end = to.min(run.first + run.extent.length().0);
+                let mut at = from.max(run.first);
+                while at < end {
+                    let count = (end - at).min(longest);
+                    let start = block::Lba(run.extent.start().0 + (at - run.first));
+                    let extent = super::kept::blocks(start, count);
+                    found.parts.extend(extent.map(|extent| (place, at, extent)));
+                    at += count;
+                }
+            }
+            found.streams.push((entry.number, to * block));
+        }
+        found
+    }
+
+    /// The blocks of a recording's file that are in memory only.
+    pub(super) fn dirty(&self, place: usize) -> Option<(u64, u64)> {
+        let entry = &self.streams.table[place];
+        let (from, to) = self.engine.window(entry.id).filter(|_| entry.records())?;
+        let block = u64::from(self.shape.block_bytes);
+        (from < to).then_some((from / block, to / block))
+    }
+
+    /// Gives copies to the engine, as far as there is room; whether any was.
+    pub(in crate::event_loop) fn begin_copies(&mut self) -> bool {
+        let mut is_any = false;
+        while let Some(copy) = self.streams.copies.first() {
+            let class = self.exports[copy.operation.export].class;
+            if !self.engine.has_room(class) {
+                break;
+            }
+            let Copy {
+                flush,
+                operation,
+                bytes,
+            } = self.streams.copies.remove(0);
+            self.streams.copying += 1;
+            self.begin_copy(From::Copied(flush), operation, Bytes::Copied(bytes));
+            is_any = true;
+        }
+        is_any
+    }
+
+    /// A copy has ended, and its flush goes on if it was the last.
+    pub(in crate::event_loop) fn copy_ended(
+        &mut self,
+        flush: Option<usize>,
+        result: Result<(), Failed>,
+    ) {
+        self.streams.copying -= 1;
+        let Some(pending) = flush.and_then(|key| self.pending.get_mut(key)) else {
+            return;
+        };
+        pending.result = pending.result.and(result);
+        pending.copied.left -= 1;
+        if let (0, Some(key)) = (pending.copied.left, flush) {
+            self.copies_ended(key);
+        }
+    }
+
+    /// All copies of a flush have ended.
+    pub(super) fn copies_ended(&mut self, key: usize) {
+        let pending = &mut self.pending[key];
+        let streams = std::mem::take(&mut pending.copied.streams);
+        if pending.result.is_err() {
+            return self.answer(key);
+        }
+        for (number, to) in streams {
+            if let Some(place) = self.streams.place(number) {
+                let entry = &mut self.streams.table[place];
+                entry.copied = entry.copied.max(to);
+            }
+        }
+        self.flush(key);
+    }
+
+    /// A flush: what recordings have in memory is written first.
+    pub(in crate::event_loop) fn flush_streams(&mut self, key: usize) {
+        let export = self.pending[key].operation.export;
+        let Some(within) = self
+            .extent_of_export(export)
+            .filter(|_| !self.streams.is_idle())
+        else {
+            return self.flush(key);
+        };
+        if self.streams.take_lost(within) {
+            self.pending[key].result = Err(Failed::Io);
+            return self.answer(key);
+        }
+        if let Err(failed) = self.copy_dirty(export, within, Some(key)) {
+            // Those that were made are written, and nobody waits for them.
+            self.streams.forget_flush(key);
+            self.pending[key].result = Err(failed);
+            return self.answer(key);
+        }
+        match self.pending[key].copied.left {
+            0 => self.copies_ended(key),
+            _ => {
+                self.begin_copies();
+            }
+        }
+    }
+
+    /// The blocks of an export.
+    fn extent_of_export(&self, export: usize) -> Option<Extent> {
+        let block = u64::from(self.shape.block_bytes);
+        let export = self.exports.get(export)?;
+        super::kept::blocks(block::Lba(export.offset / block), export.length / block)
+    }
+}
+
+impl Streams {
+    /// Whether no flush has anything to do with streams.
+    fn is_idle(&self) -> bool {
+        self.table.is_empty() && self.lost.is_empty()
+    }
+
+    /// Whether something of these blocks was lost. It is told once.
+    fn take_lost(&mut self, within: Extent) -> bool {
+        let before = self.lost.len();
+        self.lost.retain(|lost| !lost.overlaps(within));
+        self.lost.len() < before
+    }
+
+    fn forget_flush(&mut self, key: usize) {
+        for copy in &mut self.copies {
+            copy.flush = copy.flush.filter(|&flush| flush != key);
+        }
+    }
+
+    /// The copies that wait.
+    pub(super) fn queued(&self) -> impl Iterator<Item = &Operation> {
+        self.copies.iter().map(|copy| &copy.operation)
+    }
+}

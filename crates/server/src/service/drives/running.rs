@@ -1,0 +1,106 @@
+//! A drive's engine and its loop, from its parts.
+
+use std::io;
+use std::sync::Arc;
+
+use engine::explanation::Known;
+use engine::{Engine, Limits, Rules};
+use scheduler::freeblock::{Caution, Ranges, SameTrack};
+use scheduler::policy::Depth;
+
+use super::caching::Caches;
+use super::promise::promised;
+use super::{Parts, recording};
+use crate::capture::Tasks;
+use crate::clock::Clock;
+use crate::config;
+use crate::event_loop::{Bounds, EventLoop, Export};
+use crate::featureless;
+use crate::station::Station;
+
+/// Starts a drive's loop.
+pub(super) fn station(
+    config: &config::Drive,
+    limits: &config::Limits,
+    parts: Parts,
+    exports: Vec<Export>,
+    caches: Caches,
+) -> Result<Station, String> {
+    let policy = config.policy;
+    let is_known = parts.belief.is_some();
+    let belief = match parts.belief {
+        Some(belief) => belief,
+        None => Arc::new(
+            featureless::profile(&config.name, parts.blocks, parts.block_bytes)
+                .map_err(|error| error.to_string())?,
+        ),
+    };
+    let rules = Rules {
+        caution: Caution::Learned {
+            impact_ppm: config.impact_ppm,
+        },
+        same_track: SameTrack::Allowed,
+        ranges: Ranges::Two,
+        ..Rules::default()
+    };
+    let bounds = bounds(limits);
+    let mut limits = Limits::suited_to(policy, &belief);
+    if !is_known {
+        // Nobody predicts anything: the kernel or the memory may have as much as it takes.
+        limits.commands_at_drive = limits.commands_at_drive.max(UNKNOWN_DEPTH);
+    }
+    let known = match is_known {
+        true => Known::Profile,
+        false => Known::Nothing,
+    };
+    // A drive that takes one command at a time has no gaps that another could fill.
+    let is_single = limits.commands_at_drive < 2;
+    let is_followed = is_known && policy.depth() == Depth::JustInTime && !is_single;
+    let tasks = match is_followed {
+        true => Tasks::By(rules),
+        false => Tasks::None,
+    };
+    let streams = config.streams.as_ref().filter(|_| is_followed);
+    let promised = streams.map(|streams| promised(streams, parts.scale, parts.block_bytes));
+    let preemption = config.preemption.filter(|_| is_followed);
+    let preemption = preemption.map(|rules| rules.rules(&belief));
+    let layout = (parts.blocks, parts.block_bytes);
+    let recorder = recording::begin(config, layout, limits, tasks, preemption)?;
+    let name = format!("drive {}", config.name);
+    let (scale, make) = (parts.scale, parts.back_end);
+    Station::start(&name, move |mailbox| {
+        let mut engine = Engine::new(belief, &|| policy.make(), limits).with_explanations(known);
+        if is_followed {
+            engine = engine.with_background(rules).with_tracking(policy);
+        }
+        if let Some(rules) = preemption {
+            engine = engine.with_preemption(rules);
+        }
+        let settings = promised.as_ref().map(|(_, settings)| *settings);
+        if let Some((promise, _)) = promised {
+            engine = engine.with_guarantees(promise).map_err(io::Error::other)?;
+        }
+        let (clock, back_end) = (Clock::start(scale), make()?);
+        let event_loop = EventLoop::new(clock, engine, back_end, exports, mailbox, bounds)?;
+        let event_loop = event_loop.with_streams(settings.unwrap_or_default());
+        let event_loop = event_loop.with_caches(&caches)?;
+        Ok(match recorder {
+            Some(recorder) => event_loop.captured(recorder),
+            None => event_loop,
+        })
+    })
+    .map_err(|error| error.to_string())
+}
+
+fn bounds(limits: &config::Limits) -> Bounds {
+    Bounds {
+        memory: usize::try_from(limits.buffer_bytes).unwrap_or(usize::MAX),
+        connections: limits.connections as usize,
+        requests: limits.requests_per_connection as usize,
+        longest: limits.request_bytes as usize,
+    }
+}
+
+/// Commands at a back end of which nothing is known: what Linux gives a disk with a deep queue. A
+/// choice.
+const UNKNOWN_DEPTH: usize = 128;

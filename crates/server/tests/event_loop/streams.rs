@@ -1,0 +1,239 @@
+//! Streams among the random operations: whatever they have in memory, nobody ever finds what was
+//! written over.
+
+use std::sync::Arc;
+
+use block::Duration;
+use drive::Profile;
+use engine::Engine;
+use engine::guarantees::{Beyond, FOREGROUND_BYTES};
+use engine::streams::Promise;
+use headtime_client::wire::{self, Attach, Mode, Piece, Places, Position, Refresh};
+use proptest::prelude::*;
+use server::control::Teller;
+use server::event_loop::EventLoop;
+use server::event_loop::streams::{Newcomer, Settings};
+use stream::admission::Rules;
+use stream::quota::Quotas;
+
+use crate::station::{BLOCK, Served};
+
+/// What happens to streams.
+#[derive(Clone, Debug)]
+pub enum Step {
+    Attach {
+        mode: Mode,
+        layout: Layout,
+        /// Blocks of memory.
+        memory: u64,
+    },
+    /// One of them.
+    Position(usize, u64),
+    Refresh(usize, Layout),
+    Close(usize),
+}
+
+/// Where a file is: two pieces, in this order or the other.
+#[derive(Clone, Copy, Debug)]
+pub struct Layout {
+    first: u64,
+    second: u64,
+    pages: u64,
+}
+
+/// How many times as slow as the drive it is: rounds of a second of the drive's take this machine some
+/// milliseconds, so that there is time for others, too.
+pub const SCALE: f64 = 0.05;
+
+/// Blocks of a page.
+const PAGE: u64 = 4096 / BLOCK;
+
+pub fn step() -> impl Strategy<Value = Step> {
+    let who = 0..4usize;
+    prop_oneof![
+        3 => (mode(), layout(), 4..24u64).prop_map(|(mode, layout, pages)| Step::Attach {
+            mode, layout, memory: pages * PAGE
+        }),
+        6 => (who.clone(), 0..128u64).prop_map(|(who, block)| Step::Position(who, block)),
+        1 => (who.clone(), layout()).prop_map(|(who, layout)| Step::Refresh(who, layout)),
+        1 => who.prop_map(Step::Close),
+    ]
+}
+
+fn mode() -> impl Strategy<Value = Mode> {
+    prop_oneof![Just(Mode::Play), Just(Mode::Record), Just(Mode::RecordSync)]
+}
+
+fn layout() -> impl Strategy<Value = Layout> {
+    (0..4u64, 0..4u64, 1..5u64).prop_map(|(first, second, pages)| Layout {
+        first: first * 4 * PAGE,
+        second: (20 + second * 4) * PAGE,
+        pages,
+    })
+}
+
+impl Layout {
+    fn places(self) -> Places {
+        let bytes = self.pages * PAGE * BLOCK;
+        let pieces = vec![
+            Piece(0, self.first * BLOCK, bytes),
+            Piece(bytes, self.second * BLOCK, bytes),
+        ];
+        Places {
+            length: 2 * bytes,
+            pieces,
+        }
+    }
+
+    /// The blocks of the volume from a page of the file on, as far as they are one page.
+    fn page(self, page: u64) -> u64 {
+        match page.checked_sub(self.pages) {
+            None => self.first + page * PAGE,
+            Some(page) => self.second + page * PAGE,
+        }
+    }
+}
+
+/// The streams of a run.
+#[derive(Default)]
+pub struct Streams {
+    named: u64,
+    open: Vec<Open>,
+}
+
+struct Open {
+    number: u64,
+    mode: Mode,
+    layout: Layout,
+    /// Of a recording, the next page.
+    next: u64,
+}
+
+impl Streams {
+    pub fn meet(&mut self, served: &Served, step: &Step) {
+        match *step {
+            Step::Attach {
+                mode,
+                layout,
+                memory,
+            } if self.open.len() < 4 => self.attach(served, (mode, layout, memory)),
+            Step::Attach { .. } => (),
+            Step::Position(who, block) => {
+                if let Some(open) = self.open.get(who) {
+                    let position = Position {
+                        stream: open.number,
+                        offset: block * BLOCK,
+                    };
+                    served.ask(move |event_loop| event_loop.position(position));
+                }
+            }
+            Step::Refresh(who, layout) => {
+                // A file that is being recorded is not moved: see `records_nowhere_else`.
+                let open = self.open.get_mut(who);
+                if let Some(open) = open.filter(|open| open.mode == Mode::Play) {
+                    let refresh = Refresh {
+                        stream: open.number,
+                        places: layout.places(),
+                    };
+                    let done = served.ask(move |event_loop| event_loop.refresh(&refresh));
+                    done.expect("it is open");
+                }
+            }
+            Step::Close(who) if who < self.open.len() => {
+                let number = self.open.remove(who).number;
+                served.ask(move |event_loop| event_loop.close_stream(number));
+            }
+            Step::Close(_) => (),
+        }
+    }
+
+    fn attach(&mut self, served: &Served, (mode, layout, memory): (Mode, Layout, u64)) {
+        self.named += 1;
+        let number = self.named;
+        let attach = Attach {
+            mode,
+            // 20 kB in a second of the drive's.
+            rate: 400_000,
+            buffer: 4096,
+            memory: Some(memory * BLOCK + 4 * 4096),
+            places: layout.places(),
+            ..Attach::default()
+        };
+        let (teller, _) = Teller::new();
+        let newcomer = Newcomer {
+            stream: number,
+            user: 0,
+            attach,
+            teller,
+        };
+        let granted = served.ask(move |event_loop| event_loop.attach(newcomer));
+        match granted {
+            Ok(_) => self.open.push(Open {
+                number,
+                mode,
+                layout,
+                next: 0,
+            }),
+            // Two recordings of the same blocks, one that was closed may still be there; or the head
+            // has no time left.
+            Err(wire::Refused { reason, .. }) => {
+                let is_fair = reason.contains("records there") || reason.contains("would last");
+                assert!(is_fair, "{reason}");
+            }
+        }
+    }
+
+    /// Where the next page of a recording is written, in blocks of the volume.
+    pub fn next_page(&mut self, who: usize) -> Option<(u64, u64)> {
+        let open = self.open.get_mut(who)?;
+        if open.mode == Mode::Play || open.next >= 2 * open.layout.pages {
+            return None;
+        }
+        open.next += 1;
+        Some((open.layout.page(open.next - 1), PAGE))
+    }
+
+    /// Closes all of them, and waits until what they recorded is written.
+    pub fn end(&mut self, served: &Served) {
+        for open in self.open.drain(..) {
+            served.ask(move |event_loop| event_loop.close_stream(open.number));
+        }
+        while served.ask(|event_loop| !event_loop.streams().is_empty()) {
+            std::thread::yield_now();
+        }
+    }
+}
+
+/// An engine that promises something to streams.
+pub fn promising(engine: Engine) -> Engine {
+    let promise = Promise {
+        beyond: Beyond::default(),
+        rules: Rules {
+            foreground_permille: 100,
+            latency: Duration::from_millis(1),
+            longest_round: Duration::from_secs(1),
+            streams: 8,
+        },
+        quotas: Quotas::open(),
+        settings: stream::streams::Settings {
+            page: 4096,
+            fill: FOREGROUND_BYTES,
+            priority: 3,
+        },
+        place: None,
+    };
+    engine.with_guarantees(promise).expect("a seek curve")
+}
+
+pub fn settings(event_loop: EventLoop) -> EventLoop {
+    event_loop.with_streams(Settings {
+        memory: 8 << 20,
+        ..Settings::default()
+    })
+}
+
+/// A drive on which streams of a few pages fit.
+pub fn drive() -> Arc<Profile> {
+    let entry = drive::catalog::find("dec-rz26").expect("it is shipped");
+    Arc::new(entry.profile().expect("a profile"))
+}

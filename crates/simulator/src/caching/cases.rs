@@ -1,0 +1,183 @@
+//! The cases of Zhang et al., ICDCS 2008, and those beyond them: which caches stand where, by the load's
+//! footprint.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use drive::Profile;
+
+use super::load::{Arrival, Load, Pace, run};
+use super::report::Report;
+use super::setup::{BadSetup, Level, Link, Lower, Setup};
+use super::system::System;
+
+/// A prefetching algorithm of the paper, with the replacement that belongs to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Algorithm {
+    /// As the paper's tables call it.
+    pub name: &'static str,
+    /// As ours do.
+    pub prefetcher: &'static str,
+    /// The replacement of both levels.
+    pub replacement: &'static str,
+}
+
+/// The four of the paper: RA with P = 4, and LRU at both levels, except SARC.
+pub const ALGORITHMS: [Algorithm; 4] = [
+    algorithm("ra", "ra(p=4)", "lru"),
+    algorithm("linux", "linux-2.4", "lru"),
+    algorithm("sarc", "sarc", "sarc"),
+    algorithm("amp", "amp", "lru"),
+];
+
+const fn algorithm(
+    name: &'static str,
+    prefetcher: &'static str,
+    replacement: &'static str,
+) -> Algorithm {
+    Algorithm {
+        name,
+        prefetcher,
+        replacement,
+    }
+}
+
+/// L1's share of the footprint: the paper's H and L.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Upper {
+    /// 5 %.
+    High,
+    /// 1 %.
+    Low,
+}
+
+impl Upper {
+    /// Both.
+    pub const ALL: [Upper; 2] = [Upper::High, Upper::Low];
+
+    /// As the paper calls it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Upper::High => "H",
+            Upper::Low => "L",
+        }
+    }
+
+    /// Blocks of L1, of all clients together.
+    fn of(self, footprint: u64) -> u64 {
+        match self {
+            Upper::High => footprint / 20,
+            Upper::Low => footprint / 100,
+        }
+    }
+}
+
+/// L2 in percent of L1: the paper's four.
+pub const L2_PERCENT: [u64; 4] = [200, 100, 10, 5];
+
+/// Which caches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Case {
+    /// At the clients.
+    pub above: Algorithm,
+    /// At all levels below.
+    pub below: Algorithm,
+    /// L1.
+    pub upper: Upper,
+    /// L2 in percent of L1; a third level is as large as the second.
+    pub percent: u64,
+    /// Clients that share L1's blocks evenly.
+    pub clients: u32,
+    /// Levels, two or more.
+    pub levels: u32,
+}
+
+impl Case {
+    /// One of the paper's: the same at both levels, one client.
+    pub const fn homogeneous(of: Algorithm, upper: Upper, percent: u64) -> Case {
+        Case {
+            above: of,
+            below: of,
+            upper,
+            percent,
+            clients: 1,
+            levels: 2,
+        }
+    }
+
+    /// The system, for a load of so many distinct blocks.
+    pub fn setup(&self, footprint: u64, coordinator: &str, drive: &Arc<Profile>) -> Setup {
+        let upper = self.upper.of(footprint);
+        let each = (upper / u64::from(self.clients.max(1))).max(1);
+        let lower = (upper * self.percent / 100).max(1);
+        let replacement = match coordinator {
+            // What was sent goes first: the coordinator is a replacement.
+            "du" => "du",
+            _ => self.below.replacement,
+        };
+        let client = Level::new(each, self.above.replacement, self.above.prefetcher);
+        let level = Lower {
+            level: Level::new(lower, replacement, self.below.prefetcher),
+            coordinator: coordinator.to_owned(),
+            link: Link::LAN,
+        };
+        Setup {
+            clients: vec![client; self.clients as usize],
+            lower: vec![level; self.levels.saturating_sub(1) as usize],
+            drive: Arc::clone(drive),
+        }
+    }
+}
+
+/// Requests of several clients, each of whom asks when the last one was answered.
+#[derive(Clone, Debug)]
+struct Dealt(Vec<VecDeque<Arrival>>);
+
+impl Load for Dealt {
+    fn arrival(&mut self, client: u32) -> Result<Option<Arrival>, BadSetup> {
+        Ok(self.0[client as usize].pop_front())
+    }
+}
+
+/// Runs a load through a system.
+///
+/// # Errors
+/// If the system cannot be built, or cannot serve a request.
+pub fn serve(setup: &Setup, arrivals: &[Arrival], pace: Pace) -> Result<Report, BadSetup> {
+    let mut system = System::new(setup)?;
+    match pace {
+        Pace::Open => run(&mut system, &mut arrivals.iter().copied(), pace),
+        Pace::Closed => {
+            let mut dealt = vec![VecDeque::new(); setup.clients.len()];
+            for arrival in arrivals {
+                let clients = setup.clients.len();
+                let own = dealt.get_mut(arrival.client as usize);
+                let none = BadSetup::NoSuchClient(arrival.client, clients);
+                own.ok_or(none)?.push_back(*arrival);
+            }
+            run(&mut system, &mut Dealt(dealt), pace)
+        }
+    }
+}
+
+/// By how much recorded times are stretched so that the disk is busy in at most [`BUSY`] percent of them: the
+/// least whole number, by what the disk does without prefetching. Traces of several volumes come at the rate of
+/// several disks, and here is one.
+///
+/// # Errors
+/// If a request cannot be served.
+pub fn stretch(
+    arrivals: &[Arrival],
+    footprint: u64,
+    drive: &Arc<Profile>,
+) -> Result<u64, BadSetup> {
+    let none = algorithm("none", "none", "lru");
+    let case = Case::homogeneous(none, Upper::High, 100);
+    let setup = case.setup(footprint, "none", drive);
+    let busy = serve(&setup, arrivals, Pace::Closed)?.disk.busy;
+    let span = arrivals.last().map_or(0, |last| last.at).max(1);
+    Ok((busy * 100).div_ceil(span * BUSY).max(1))
+}
+
+/// Percent. A choice: a disk that is busier than that has no time to fetch ahead.
+pub const BUSY: u64 = 70;

@@ -1,0 +1,198 @@
+//! Where runs stand on the disk: files one after the other with gaps between them, and which blocks have
+//! been read.
+
+use cache::Interval;
+
+use super::{Files, Synthetic, log_even};
+use crate::workload::dice::{Chance, Dice, Outcome};
+
+/// Where a run stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Place {
+    pub(super) file: u64,
+    /// All blocks of the file.
+    pub(super) within: Interval,
+    /// The blocks that the run may have.
+    pub(super) blocks: Interval,
+}
+
+impl Default for Place {
+    fn default() -> Self {
+        Place {
+            file: 0,
+            within: Interval::EMPTY,
+            blocks: Interval::EMPTY,
+        }
+    }
+}
+
+/// The disk.
+#[derive(Clone, Debug)]
+pub(super) struct Space {
+    disk: Interval,
+    /// Upwards by block.
+    files: Vec<Interval>,
+    /// Files in the order in which they are read for the first time, the next one last.
+    unread: Vec<usize>,
+    /// A bit for each block that has been read, or is to be by a run that has begun.
+    bits: Vec<u64>,
+    touched: u64,
+    /// Ends of fresh runs.
+    ends: Vec<u64>,
+}
+
+impl Space {
+    /// One file in `part` of what `of` says, spread over the disk.
+    pub(super) fn new(of: &Synthetic, part: u64, disk: u64, dice: &mut Dice) -> Self {
+        let lengths = lengths(&of.files, part, disk, dice);
+        let all: u64 = lengths.iter().sum();
+        let gap = disk.saturating_sub(all) / lengths.len().max(1) as u64;
+        let mut files = Vec::new();
+        let mut first = 0;
+        for length in lengths {
+            files.push(Interval::of(first, length));
+            first += length + gap;
+        }
+        Space {
+            disk: Interval::of(0, disk),
+            unread: groups(files.len(), dice),
+            files,
+            bits: vec![0; (disk / 64 + 1) as usize],
+            touched: 0,
+            ends: Vec::new(),
+        }
+    }
+
+    /// All of it.
+    pub(super) fn disk(&self) -> Interval {
+        self.disk
+    }
+
+    /// Blocks that have been read.
+    pub(super) fn touched(&self) -> u64 {
+        self.touched
+    }
+
+    /// A file that was never read as a whole; when all were, one of them.
+    pub(super) fn next_file(&mut self, dice: &mut Dice) -> Place {
+        let files = self.files.len();
+        let next = self.unread.pop();
+        let file = next.unwrap_or_else(|| dice.below(files as u64) as usize);
+        self.of(file, self.files[file])
+    }
+
+    /// Room for a fresh run of about so many blocks: more than it needs.
+    pub(super) fn place(&mut self, blocks: u64, of: &Synthetic, dice: &mut Dice) -> Place {
+        let mut found = (0, 0, 0);
+        for _ in 0..TRIES {
+            let (file, first) = match dice.happens(Chance::new(of.near)) {
+                Outcome::Yes if !self.ends.is_empty() => self.near(dice),
+                _ => self.anywhere(dice),
+            };
+            let within = self.files[file];
+            let first = first / of.align * of.align;
+            let first = first.max(within.first);
+            // A run may turn out longer than it is expected to.
+            let wanted = (2 * blocks).min(within.last + 1 - first);
+            let free = (first..first + wanted).take_while(|&block| !self.is_touched(block));
+            let free = free.count() as u64;
+            if free > found.2 {
+                found = (file, first, free);
+            }
+            if found.2 >= wanted.min(blocks) && found.2 > 0 {
+                break;
+            }
+        }
+        let (file, first, free) = found;
+        if free == 0 {
+            // Nothing is left there: some blocks once more.
+            let (file, first) = self.anywhere(dice);
+            return self.of(file, Interval::new(first, self.files[file].last));
+        }
+        let blocks = Interval::of(first, free);
+        self.of(file, blocks)
+    }
+
+    /// A fresh run has these blocks.
+    pub(super) fn touch(&mut self, blocks: Interval) {
+        for block in blocks.blocks() {
+            let (word, bit) = (block as usize / 64, 1 << (block % 64));
+            self.touched += u64::from(self.bits[word] & bit == 0);
+            self.bits[word] |= bit;
+        }
+        self.ends.push(blocks.last);
+    }
+
+    fn of(&self, file: usize, blocks: Interval) -> Place {
+        Place {
+            file: file as u64,
+            within: self.files[file],
+            blocks,
+        }
+    }
+
+    fn is_touched(&self, block: u64) -> bool {
+        self.bits[block as usize / 64] & 1 << (block % 64) != 0
+    }
+
+    fn anywhere(&self, dice: &mut Dice) -> (usize, u64) {
+        let file = dice.below(self.files.len() as u64) as usize;
+        let blocks = self.files[file];
+        (file, blocks.first + dice.below(blocks.len()))
+    }
+
+    /// Not far behind an earlier run.
+    fn near(&self, dice: &mut Dice) -> (usize, u64) {
+        let end = self.ends[dice.below(self.ends.len() as u64) as usize];
+        let file = self.files.partition_point(|file| file.last < end);
+        let even = (dice.any() >> 11) as f64 / (1u64 << 53) as f64;
+        let first = end + log_even(even, 1, NEAR);
+        (file, first.min(self.files[file].last))
+    }
+}
+
+fn lengths(files: &[Files], part: u64, disk: u64, dice: &mut Dice) -> Vec<u64> {
+    let mut lengths = Vec::new();
+    for kind in files {
+        // Volumes are few, and each of them stays.
+        let count = match kind.from == kind.to {
+            true => kind.count,
+            false => (kind.count / part).max(1),
+        };
+        for _ in 0..count {
+            let even = (dice.any() >> 11) as f64 / (1u64 << 53) as f64;
+            lengths.push(log_even(even, kind.from, kind.to));
+        }
+    }
+    // All kinds are everywhere on the disk.
+    for at in (1..lengths.len()).rev() {
+        lengths.swap(at, dice.below(at as u64 + 1) as usize);
+    }
+    let all: u64 = lengths.iter().sum();
+    if all > disk {
+        let smaller = |length: &mut u64| *length = (*length * disk / all).max(1);
+        lengths.iter_mut().for_each(smaller);
+    }
+    lengths
+}
+
+/// Numbers of files, by groups of neighbours in any order, the neighbours upwards; the first one last.
+fn groups(files: usize, dice: &mut Dice) -> Vec<usize> {
+    let mut starts: Vec<usize> = (0..files).step_by(TOGETHER).collect();
+    for at in (1..starts.len()).rev() {
+        starts.swap(at, dice.below(at as u64 + 1) as usize);
+    }
+    let members = |start: usize| (start..files.min(start + TOGETHER)).rev();
+    starts.into_iter().flat_map(members).collect()
+}
+
+/// So many places are looked at for a fresh run. A choice: in a footprint of a quarter of the disk one in
+/// 10^9 finds none.
+const TRIES: u32 = 16;
+
+/// Near is at most so many blocks behind: 256 KiB, the unit in which the spread of the genuine prefixes is
+/// counted.
+const NEAR: u64 = 64;
+
+/// Files that were written together are read together: those of a directory. A choice.
+const TOGETHER: usize = 16;

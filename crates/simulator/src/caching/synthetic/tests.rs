@@ -1,0 +1,109 @@
+//! Each built-in load is what its file says, and a file that makes no sense is told with its line.
+
+use super::{ALL, Extent, Synthetic};
+use crate::caching::figures::Figures;
+
+/// Blocks of the Cheetah 9LP.
+const DISK: u64 = 2_222_905;
+
+fn load(name: &str) -> Synthetic {
+    let found = ALL.iter().find(|built_in| built_in.name == name);
+    found.expect("built in").load().expect("a good file")
+}
+
+fn extent(part: u64, clients: u32, seed: u64) -> Extent {
+    Extent {
+        part,
+        clients,
+        seed,
+    }
+}
+
+#[test]
+fn every_load_has_its_paper_s_figures_with_any_seed() {
+    for built_in in ALL {
+        let load = built_in.load().expect("a good file");
+        assert_eq!(load.name, built_in.name);
+        for seed in [1, 2] {
+            let figures = Figures::of(&load.arrivals(&extent(1, 1, seed), DISK));
+            let name = &load.name;
+            let random = 100.0 * figures.random / load.target.random_percent;
+            assert!((0.85..1.15).contains(&random), "{name}: random {random}");
+            let footprint = figures.footprint as f64 / load.footprint as f64;
+            assert!((0.95..1.05).contains(&footprint), "{name}: {footprint}");
+            if let Some(files) = load.target.files {
+                let files = figures.files as f64 / files as f64;
+                assert!((0.95..1.05).contains(&files), "{name}: files {files}");
+            }
+        }
+    }
+}
+
+#[test]
+fn requests_lie_in_their_files_and_come_in_order() {
+    for built_in in ALL {
+        let load = built_in.load().expect("a good file");
+        let arrivals = load.arrivals(&extent(50, 3, 7), DISK);
+        assert_eq!(arrivals.len() as u64, load.requests / 50);
+        for (before, arrival) in arrivals.iter().zip(&arrivals[1..]) {
+            assert!(before.at <= arrival.at);
+            assert!(!arrival.blocks.is_empty() && arrival.blocks.last < DISK);
+            assert!(arrival.within.first <= arrival.blocks.first);
+            assert!(arrival.blocks.last <= arrival.within.last);
+            assert!(arrival.client < 3);
+        }
+        // The same again is the same, and another seed is another load.
+        assert_eq!(arrivals, load.arrivals(&extent(50, 3, 7), DISK));
+        assert_ne!(arrivals, load.arrivals(&extent(50, 3, 8), DISK));
+    }
+}
+
+#[test]
+fn what_was_read_is_read_again_only_when_the_footprint_is_ahead_of_its_due() {
+    let load = load("multi-like");
+    let arrivals = load.arrivals(&extent(10, 1, 1), DISK);
+    let first_pass = (arrivals.len() as f64 * load.first_pass) as usize;
+    let footprint = |upto: usize| Figures::of(&arrivals[..upto]).footprint as f64;
+    let share = footprint(first_pass) / footprint(arrivals.len());
+    assert!(share > 0.9, "{share} of all blocks in the first pass");
+}
+
+#[test]
+fn a_file_that_makes_no_sense_is_told_with_its_line() {
+    let text = ALL[0].text;
+    for (from, to, message) in [
+        (
+            "overlap = 0.95",
+            "overlap = 1.5",
+            "overlap: 1.5: expected a share from 0 to 1",
+        ),
+        (
+            "readers = 32",
+            "readers = 0",
+            "readers: 0: expected 1 to 4294967296",
+        ),
+        (
+            "skew = 3.0",
+            "skew = 0.5",
+            "skew: 0.5: expected a number from 1",
+        ),
+        (
+            "{ weight = 58, from = 1, to = 1 }",
+            "{ weight = 58, from = 4, to = 1 }",
+            "runs: 4 to 1: expected at most 65536, upwards",
+        ),
+        (
+            "random_percent = 11",
+            "random_percents = 11",
+            "target.random_percents: unknown key; did you mean random_percent?",
+        ),
+    ] {
+        let wrong = text.replace(from, to);
+        assert_ne!(wrong, text, "{from}");
+        let error = Synthetic::parse("x.toml", &wrong)
+            .expect_err(to)
+            .to_string();
+        assert!(error.starts_with("x.toml:"), "{error}");
+        assert!(error.ends_with(message), "{error}");
+    }
+}

@@ -1,0 +1,99 @@
+//! Genuine traces as loads: each device is a volume, and the volumes lie one after the other on the disk.
+//!
+//! A trace may address more than the disk has. Then regions that nobody touches are left out, in the largest
+//! unit for which the rest fits: what is near stays near, and what follows each other within a region does so.
+//!
+//! ```text
+//!   device 0   |##|  |#.|  |  |  |.#|        regions, of which . is untouched and left out if all of it is
+//!   disk       |##|#.|.#| device 1 ..
+//! ```
+
+use std::collections::BTreeMap;
+
+use cache::Interval;
+
+use super::load::Arrival;
+use super::setup::BadSetup;
+use crate::trace::Record;
+
+/// The requests of a trace on a disk of so many blocks, their gaps `stretch` times as long. A device is a file.
+///
+/// # Errors
+/// If they do not fit the disk in any unit, or a request is longer than caches take.
+pub fn arrivals(records: &[Record], disk: u64, stretch: u64) -> Result<Vec<Arrival>, BadSetup> {
+    let mut spans: Vec<(u64, Interval)> = Vec::new();
+    for record in records {
+        let blocks = blocks(record);
+        if blocks.len() > cache::coordinator::LONGEST_REQUEST {
+            return Err(BadSetup::Length(blocks.len()));
+        }
+        spans.push((record.device.place() as u64, blocks));
+    }
+    let (unit, places) = places(&spans, disk)?;
+    let mut volumes: BTreeMap<u64, Interval> = BTreeMap::new();
+    for (&(device, _), &place) in &places {
+        let blocks = Interval::of(place * unit, unit);
+        let volume = volumes.entry(device).or_insert(blocks);
+        volume.first = volume.first.min(blocks.first);
+        volume.last = volume.last.max(blocks.last).min(disk - 1);
+    }
+    let each = records
+        .iter()
+        .zip(&spans)
+        .map(|(record, &(device, blocks))| {
+            let place = places[&(device, blocks.first / unit)];
+            let first = place * unit + blocks.first % unit;
+            let blocks = Interval::of(first, blocks.len());
+            Arrival {
+                at: record.at.as_nanos().saturating_mul(stretch),
+                client: 0,
+                file: device,
+                blocks,
+                within: volumes[&device],
+            }
+        });
+    Ok(each.collect())
+}
+
+/// The unit, and where each touched region of each device stands, in units.
+type Places = (u64, BTreeMap<(u64, u64), u64>);
+
+fn places(spans: &[(u64, Interval)], disk: u64) -> Result<Places, BadSetup> {
+    let mut unit = LARGEST_UNIT;
+    loop {
+        let mut places = BTreeMap::new();
+        for &(device, blocks) in spans {
+            for region in blocks.first / unit..=blocks.last / unit {
+                places.insert((device, region), 0);
+            }
+        }
+        if places.len() as u64 * unit <= disk {
+            for (at, place) in (0..).zip(places.values_mut()) {
+                *place = at;
+            }
+            return Ok((unit, places));
+        }
+        if unit == 1 {
+            return Err(BadSetup::TooLarge {
+                blocks: places.len() as u64,
+                disk,
+            });
+        }
+        unit /= 2;
+    }
+}
+
+/// The blocks of 4 KiB that a record touches.
+fn blocks(record: &Record) -> Interval {
+    let bytes = record.bytes;
+    Interval::new(bytes.offset() / BLOCK, (bytes.end() - 1) / BLOCK)
+}
+
+/// The bytes of a block.
+const BLOCK: u64 = 4096;
+
+/// 256 MiB, in blocks: volumes whose touched parts fit in such units are as good as whole. A choice.
+const LARGEST_UNIT: u64 = 1 << 16;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,165 @@
+//! Players whose streams the engine guarantees.
+
+use block::{Direction, Duration, Extent, Instant, Sectors};
+use engine::Engine;
+use engine::guarantees::{Beyond, FOREGROUND_BYTES};
+use engine::streams::{Ask, NotGranted, Promise, StreamEvent};
+use stream::admission::Rules;
+use stream::location::{LocationMap, Piece};
+use stream::playout::{AccessId, Answering, Served, Standing};
+use stream::quota::Quotas;
+use stream::streams::{Answer, Settings, StreamId};
+
+use super::PAGE;
+use super::setup::{Guarantee, NotPlayed, Players};
+
+/// Their streams.
+#[derive(Debug)]
+pub(super) struct Guaranteed {
+    streams: Vec<StreamId>,
+    /// When players tell next where they are.
+    tick: Instant,
+}
+
+/// An engine that promises what these players ask for.
+///
+/// # Errors
+/// If the belief has no seek curve, or the players have no files.
+pub(super) fn promising(
+    engine: Engine,
+    players: &Players,
+    guarantee: Guarantee,
+) -> Result<Engine, NotPlayed> {
+    let rules = Rules {
+        foreground_permille: 0,
+        latency: LATENCY,
+        longest_round: guarantee.longest_round,
+        streams: players.files.len(),
+    };
+    let settings = Settings {
+        page: PAGE,
+        fill: FOREGROUND_BYTES,
+        priority: FILLING,
+    };
+    let promise = Promise {
+        beyond: Beyond::default(),
+        rules,
+        quotas: Quotas::open(),
+        settings,
+        place: place(players),
+    };
+    engine
+        .with_guarantees(promise)
+        .map_err(|_| NotPlayed::NoSeeks)
+}
+
+/// The blocks among which the players' files lie.
+fn place(players: &Players) -> Option<Extent> {
+    let extents = || players.files.iter().filter_map(|file| file.extent());
+    let first = extents().map(Extent::start).min()?;
+    let end = extents().map(Extent::end).max()?;
+    Extent::new(first, Sectors(end.0 - first.0)).ok()
+}
+
+impl Guaranteed {
+    /// Asks for all of them.
+    ///
+    /// # Errors
+    /// If one of them is refused.
+    pub(super) fn new(
+        engine: &mut Engine,
+        players: &Players,
+        guarantee: Guarantee,
+        block: u64,
+    ) -> Result<Guaranteed, NotPlayed> {
+        let mut streams = Vec::new();
+        for (file, number) in players.files.iter().zip(1..) {
+            let extent = file.extent().expect("a file has blocks");
+            let map = LocationMap::new(vec![Piece { offset: 0, extent }], block, file.bytes());
+            let ask = Ask {
+                user: 0,
+                name: "played",
+                direction: Direction::Read,
+                rate: players.rate.bytes(),
+                application: players.read,
+                memory: guarantee.memory,
+                map: map.expect("one piece from the beginning"),
+                start: 0,
+                answer: Answering::Buffered,
+            };
+            let granted = engine.attach(Instant::ZERO, ask);
+            let refused = |refused: NotGranted| NotPlayed::Stream { number, refused };
+            streams.push(granted.map_err(refused)?.stream);
+        }
+        Ok(Guaranteed {
+            streams,
+            tick: Instant::ZERO,
+        })
+    }
+
+    /// Whether all of them are served.
+    pub(super) fn is_serving(&self, engine: &Engine) -> bool {
+        let standing = |&stream: &StreamId| engine.standing(stream);
+        let mut all = self.streams.iter().map(standing);
+        all.all(|standing| standing == Some(Standing::Serving))
+    }
+
+    /// A player calls for these bytes.
+    pub(super) fn call(
+        &mut self,
+        now: Instant,
+        engine: &mut Engine,
+        player: usize,
+        (from, to): (u64, u64),
+    ) {
+        let stream = self.streams[player];
+        let moved = engine.position(now, stream, from);
+        moved.expect("the stream is open");
+        let access = AccessId(player as u64);
+        let taken = engine.stream_read(now, stream, access, (from, to - from));
+        taken.expect("one read of a player at a time");
+    }
+
+    /// Players that play tell where they are, if it is time.
+    pub(super) fn tell(&mut self, now: Instant, engine: &mut Engine, points: &[u64]) {
+        if self.tick > now {
+            return;
+        }
+        self.tick = now + LATENCY;
+        for (&stream, &point) in self.streams.iter().zip(points) {
+            let moved = engine.position(now, stream, point);
+            moved.expect("the stream is open");
+        }
+    }
+
+    /// When they do.
+    pub(super) fn tick(&self) -> Instant {
+        self.tick
+    }
+
+    /// The players whose reads are in memory, of those that were answered since it was asked last.
+    ///
+    /// # Panics
+    /// If a read was answered in another way although its player kept to its terms.
+    pub(super) fn answers(engine: &mut Engine) -> Vec<usize> {
+        let mut all = Vec::new();
+        while let Some(event) = engine.poll_stream() {
+            let StreamEvent::Answer(Answer::Access { access, served, .. }) = event else {
+                continue;
+            };
+            match served {
+                Served::Memory | Served::Waited(_) => all.push(access.0 as usize),
+                Served::Failed | Served::PastEnd | Served::Elsewhere | Served::Closed => {
+                    panic!("{served:?}: of a player that is where it said")
+                }
+            }
+        }
+        all
+    }
+}
+
+/// How often players tell where they are. A choice: as often as the timers of ABISS's time.
+pub(super) const LATENCY: Duration = Duration::from_millis(10);
+
+/// The priority at which buffers fill: the middle one.
+const FILLING: u8 = 3;
