@@ -73,7 +73,7 @@ pub(super) enum Leftover {
 
 impl Engine {
     /// The engine, with guarantees for streams. Its larger requests are given to the drive in parts
-    /// of at most [`FOREGROUND_BYTES`] while there are streams, as [`Engine::with_preemption`] does
+    /// of at most [`FOREGROUND_BYTES`](crate::guarantees::FOREGROUND_BYTES) while there are streams, as [`Engine::with_preemption`] does
     /// it, which may be called besides.
     ///
     /// # Errors
