@@ -14,8 +14,8 @@ GUEST_PACKAGES := qemu-system-x86 busybox-static fio e2fsprogs
 GUEST := $(CURDIR)/target/guest
 
 # Suites that others wrote and what they need: NBD clients, loads, file systems over FUSE and loop,
-# a browser for the status page.
-SUITE_PACKAGES := procps mount fio qemu-utils libnbd-bin e2fsprogs xfsprogs btrfs-progs fuse3 chromium
+# a browser for the status page, Python for its wrapper.
+SUITE_PACKAGES := procps mount fio qemu-utils libnbd-bin e2fsprogs xfsprogs btrfs-progs fuse3 chromium python3
 
 # What the service is measured with and beside.
 BENCH_PACKAGES := fio mount fuse3 nbdkit qemu-system-common

@@ -38,6 +38,11 @@ impl Instant {
         Duration(self.0.saturating_sub(earlier.0))
     }
 
+    /// `length` before `self`, or the beginning of the run.
+    pub const fn saturating_sub(self, length: Duration) -> Instant {
+        Instant(self.0.saturating_sub(length.0))
+    }
+
     /// `self + length`, or `None` past the end of time.
     pub const fn checked_add(self, length: Duration) -> Option<Instant> {
         match self.0.checked_add(length.0) {

@@ -163,8 +163,7 @@ impl WriteFlow {
         let last = self.bus_begins + self.per_block * (before + blocks);
         let took = transfer.as_nanos();
         let until_last = Duration::from_nanos(took - took / blocks);
-        let held_by_last =
-            Instant::from_nanos(last.as_nanos().saturating_sub(until_last.as_nanos()));
+        let held_by_last = last.saturating_sub(until_last);
         first.max(held_by_last).max(self.watermark_at)
     }
 }

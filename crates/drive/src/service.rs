@@ -195,7 +195,7 @@ impl Service {
             let at = if late <= early {
                 ahead.at + late
             } else {
-                Instant::from_nanos(ahead.at.as_nanos().saturating_sub(early.as_nanos()))
+                ahead.at.saturating_sub(early)
             };
             let (next, position) = (ahead.next, ahead.position);
             ahead.reach(next, at, position);

@@ -248,7 +248,8 @@ impl Background {
             return Some(plan);
         }
         // Commands of their own may be overtaken.
-        let apart = match plan.stops().any(|stop| stop.kind == Kind::Merged) {
+        let is_merged = plan.stops().any(|stop| stop.kind == Kind::Merged);
+        let apart = match before.waiting.is_some() && is_merged {
             true => {
                 let reach = Reach {
                     merging: Merging::Never,
@@ -258,8 +259,7 @@ impl Background {
             }
             false => None,
         };
-        let apart =
-            apart.filter(|plan| before.waiting.is_some() && self.pays(belief, before, plan));
+        let apart = apart.filter(|plan| self.pays(belief, before, plan));
         self.gaps.unworthy += u64::from(apart.is_none());
         apart
     }

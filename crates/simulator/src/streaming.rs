@@ -74,7 +74,8 @@ pub struct Kept {
     pub refused: u64,
     /// Those that the disk could not do.
     pub failed: u64,
-    /// Those that were answered otherwise: outside of the buffer, or of the file.
+    /// Those that were answered otherwise: outside of the buffer or of the file, or passed by the
+    /// playout point before the disk was there.
     pub elsewhere: u64,
     /// Batches that ended.
     pub batches: u64,

@@ -8,13 +8,15 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use headtime_client::{Client, Event, Mode, Stream, Terms};
+use headtime_client::{Mode, Stream, Terms};
 use rustix::fs::{Advice, OFlags, fadvise};
 
+use super::aligned::{Aligned, PAGE, at};
 use super::amount::amount;
+use super::failure;
+use super::lease::{Events, Lease};
 use super::pace::Pace;
-use super::{connect, failure};
-use crate::output::{Failure, print, write_file};
+use crate::output::Failure;
 
 /// Read a file at a guaranteed rate, and log the delay of every read.
 #[derive(Debug, Args)]
@@ -29,9 +31,6 @@ pub struct Arguments {
     /// How far beyond its playout point the player may read; at least one read
     #[arg(long, value_name = "BYTES", value_parser = amount, default_value = "128Ki")]
     buffer: u64,
-    /// Memory that the stream may take in the service [default: as much as it takes]
-    #[arg(long, value_name = "BYTES", value_parser = amount)]
-    memory: Option<u64>,
     /// Bytes of one read, whole pages of 4096
     #[arg(long, value_name = "BYTES", value_parser = amount, default_value = "64Ki")]
     read: u64,
@@ -41,38 +40,13 @@ pub struct Arguments {
     /// Stop after so many seconds; else at the end of the file
     #[arg(long, value_name = "S")]
     seconds: Option<f64>,
-    /// Reads that take longer than so many milliseconds are late
-    #[arg(long, value_name = "MS", default_value_t = 8.0)]
-    late_ms: f64,
-    /// Write the delay of every read to a CSV file
-    #[arg(long, value_name = "FILE")]
-    log: Option<PathBuf>,
-    /// Ask for nothing: read as any other program does, to compare
-    #[arg(long)]
-    best_effort: bool,
-    /// What the stream is called in lists, and by the service's rules
-    #[arg(long, value_name = "NAME", default_value = "play")]
-    name: String,
-    /// The export whose volume the file system is on, where the kernel does not know it
-    #[arg(long, value_name = "EXPORT")]
-    export: Option<String>,
-    /// Print what came of it as JSON
-    #[arg(long)]
-    json: bool,
-    /// The service's control socket
-    #[arg(long, value_name = "PATH")]
-    socket: Option<PathBuf>,
+    #[command(flatten)]
+    lease: Lease,
 }
 
 const EXAMPLE: &str = "Example: a film at 1 MB/s, as the paper's player read it
   headtime play /mnt/film.ts --rate 1M --buffer 564k --log delays.csv
   headtime play /mnt/film.ts --rate 1M --best-effort --json";
-
-/// Reads past the page cache begin and end at multiples of it.
-pub(super) const PAGE: u64 = 4096;
-
-/// How long a buffer may take to fill. A choice: 256 MB at the rate of a slow disk.
-const FILLING: Duration = Duration::from_secs(60);
 
 /// How often it is looked where the file is. A choice: no disk is asked, and what has moved is not
 /// guaranteed for as long at most.
@@ -96,35 +70,30 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
             "{path}: {length} bytes: expected more than --start"
         )));
     }
-    let attached = match arguments.best_effort {
-        true => None,
-        false => Some(attach(arguments, &file.file)?),
-    };
+    let attached = arguments.lease.attach(
+        &file.file,
+        Terms {
+            name: String::from("play"),
+            mode: Mode::Play,
+            rate: arguments.rate,
+            buffer: arguments.buffer,
+            memory: None,
+            start: arguments.start,
+            export: None,
+        },
+    )?;
     let stream = attached.as_ref().map(|(_, stream)| stream);
     let mut events = Events::default();
     if let Some(stream) = stream {
         events.wait_until_served(stream)?;
     }
     let pace = play(arguments, &file, stream, &mut events)?;
-    if let Some(path) = &arguments.log {
-        write_file(path, &pace.log())?;
+    let mut more = vec![("lapsed", events.lapsed.into())];
+    if let Some(stream) = stream {
+        let granted = serde_json::to_value(stream.granted()).map_err(Failure::failed)?;
+        more.push(("granted", granted));
     }
-    let late = Duration::from_secs_f64(arguments.late_ms / 1e3);
-    let summary = pace.summary(late);
-    if arguments.json {
-        let mut value = serde_json::to_value(&summary).map_err(Failure::failed)?;
-        value["lapsed"] = events.lapsed.into();
-        value["events"] = events.said.into();
-        if let Some(stream) = stream {
-            value["granted"] = serde_json::to_value(stream.granted()).map_err(Failure::failed)?;
-        }
-        return print(&format!("{value:#}\n"));
-    }
-    let mut text = summary.describe("reads");
-    for said in &events.said {
-        text += &format!("  {said}\n");
-    }
-    print(&text)
+    arguments.lease.report(&pace, "reads", &events, more)
 }
 
 fn check(arguments: &Arguments) -> Result<(), Failure> {
@@ -132,7 +101,6 @@ fn check(arguments: &Arguments) -> Result<(), Failure> {
         read,
         buffer,
         start,
-        late_ms,
         ..
     } = *arguments;
     if read == 0 || !read.is_multiple_of(PAGE) || read > MOST_READ {
@@ -155,8 +123,7 @@ fn check(arguments: &Arguments) -> Result<(), Failure> {
         return Err(Failure::input(problem));
     }
     let seconds = arguments.seconds.unwrap_or(1.0);
-    let is_time = |number: f64| (0.0..=1e9).contains(&number);
-    if !is_time(late_ms) || !is_time(seconds) {
+    if !arguments.lease.has_limit() || !(0.0..=1e9).contains(&seconds) {
         return Err(Failure::input(
             "--late-ms, --seconds: expected a number from 0 to 1e9",
         ));
@@ -166,23 +133,6 @@ fn check(arguments: &Arguments) -> Result<(), Failure> {
 
 /// A choice: what a program has in memory for one read.
 const MOST_READ: u64 = 1 << 30;
-
-fn attach(arguments: &Arguments, file: &File) -> Result<(Client, Stream), Failure> {
-    let client = connect(arguments.socket.as_deref())?;
-    let terms = Terms {
-        name: arguments.name.clone(),
-        mode: Mode::Play,
-        rate: arguments.rate,
-        buffer: arguments.buffer,
-        memory: arguments.memory,
-        start: arguments.start,
-        export: arguments.export.clone(),
-    };
-    let stream = client
-        .attach_file(file, &terms)
-        .map_err(|error| failure(&error))?;
-    Ok((client, stream))
-}
 
 fn play(
     arguments: &Arguments,
@@ -217,81 +167,6 @@ fn play(
         }
     }
     Ok(pace)
-}
-
-/// What the stream was told.
-#[derive(Default)]
-pub(super) struct Events {
-    pub(super) lapsed: u64,
-    pub(super) said: Vec<String>,
-}
-
-/// Lines about what happened at most; a choice.
-const SAID: usize = 100;
-
-impl Events {
-    /// Waits until the buffer is full.
-    fn wait_until_served(&mut self, stream: &Stream) -> Result<(), Failure> {
-        let until = Instant::now() + FILLING;
-        while let Some(left) = until.checked_duration_since(Instant::now()) {
-            match stream.wait_event(left) {
-                Some(Event::Serving) => return Ok(()),
-                Some(event) => self.note(event)?,
-                None => break,
-            }
-        }
-        Err(Failure::failed(format!(
-            "its buffer was not full after {} seconds",
-            FILLING.as_secs()
-        )))
-    }
-
-    /// Takes what there is.
-    pub(super) fn hear(&mut self, stream: &Stream) -> Result<(), Failure> {
-        while let Some(event) = stream.next_event() {
-            self.note(event)?;
-        }
-        Ok(())
-    }
-
-    fn refresh(&mut self, stream: &Stream, file: &File) {
-        match stream.refresh(file) {
-            Ok(headtime_client::Change::Same) => (),
-            Ok(change) => self.say(format!("the file has changed: {change:?}")),
-            Err(error) => self.say(format!("it is not known where the file is now: {error}")),
-        }
-    }
-
-    fn note(&mut self, event: Event) -> Result<(), Failure> {
-        match event {
-            Event::Serving => self.say(String::from("guaranteed from here on")),
-            Event::Lapsed => {
-                self.lapsed += 1;
-                self.say(String::from(
-                    "the guarantee lapsed, and the buffer fills again",
-                ));
-            }
-            Event::Behind => self.say(String::from("written faster than the rate")),
-            Event::Late { us } => self.say(format!("a batch came {us} us too late")),
-            Event::WriteFailed { from, to } => {
-                self.say(format!("bytes {from} to {to} could not be written"));
-            }
-            Event::Unguaranteed(refused) => {
-                self.say(format!(
-                    "where the file is now it is not guaranteed: {refused}"
-                ));
-            }
-            Event::Aside { reason } => self.say(format!("served as any other: {reason}")),
-            Event::Ended { reason } => return Err(Failure::failed(reason)),
-        }
-        Ok(())
-    }
-
-    fn say(&mut self, text: String) {
-        if self.said.len() < SAID && self.said.last() != Some(&text) {
-            self.said.push(text);
-        }
-    }
 }
 
 /// A file that is read past the page cache.
@@ -331,31 +206,4 @@ impl Source {
         }
         self.file.read_at(bytes, offset)
     }
-}
-
-/// Memory for input and output past the page cache.
-pub(super) struct Aligned {
-    memory: Vec<u8>,
-    start: usize,
-    length: usize,
-}
-
-impl Aligned {
-    pub(super) fn new(length: usize) -> Self {
-        let memory = vec![0; length + PAGE as usize];
-        let start = memory.as_ptr().align_offset(PAGE as usize);
-        Aligned {
-            memory,
-            start,
-            length,
-        }
-    }
-
-    pub(super) fn bytes(&mut self) -> &mut [u8] {
-        &mut self.memory[self.start..self.start + self.length]
-    }
-}
-
-pub(super) fn at(path: &Path, error: &io::Error) -> Failure {
-    Failure::input(format!("{}: {error}", path.display()))
 }

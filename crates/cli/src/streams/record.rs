@@ -3,17 +3,17 @@
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
 use std::path::PathBuf;
-use std::time::Duration;
 
 use clap::Args;
 use headtime_client::{Mode, Terms};
 use rustix::fs::{FallocateFlags, OFlags, fallocate};
 
+use super::aligned::{Aligned, PAGE, at};
 use super::amount::amount;
+use super::failure;
+use super::lease::{Events, Lease};
 use super::pace::Pace;
-use super::play::{Aligned, Events, PAGE, at};
-use super::{connect, failure};
-use crate::output::{Failure, print, write_file};
+use crate::output::Failure;
 
 /// Write a new file at a guaranteed rate, and log the delay of every write.
 #[derive(Debug, Args)]
@@ -31,36 +31,14 @@ pub struct Arguments {
     /// How much is written at once at most
     #[arg(long, value_name = "BYTES", value_parser = amount, default_value = "128Ki")]
     buffer: u64,
-    /// Memory that the stream may take in the service [default: as much as it takes]
-    #[arg(long, value_name = "BYTES", value_parser = amount)]
-    memory: Option<u64>,
     /// Bytes of one write, whole pages of 4096
     #[arg(long, value_name = "BYTES", value_parser = amount, default_value = "64Ki")]
     write: u64,
     /// A write ends when it is on the media, not when the service has it
     #[arg(long)]
     sync: bool,
-    /// Writes that take longer than so many milliseconds are late
-    #[arg(long, value_name = "MS", default_value_t = 8.0)]
-    late_ms: f64,
-    /// Write the delay of every write to a CSV file
-    #[arg(long, value_name = "FILE")]
-    log: Option<PathBuf>,
-    /// Ask for nothing: write as any other program does, to compare
-    #[arg(long)]
-    best_effort: bool,
-    /// What the stream is called in lists, and by the service's rules
-    #[arg(long, value_name = "NAME", default_value = "record")]
-    name: String,
-    /// The export whose volume the file system is on, where the kernel does not know it
-    #[arg(long, value_name = "EXPORT")]
-    export: Option<String>,
-    /// Print what came of it as JSON
-    #[arg(long)]
-    json: bool,
-    /// The service's control socket
-    #[arg(long, value_name = "PATH")]
-    socket: Option<PathBuf>,
+    #[command(flatten)]
+    lease: Lease,
 }
 
 const EXAMPLE: &str = "Example: a camera of 4 Mbit/s for a minute
@@ -75,13 +53,22 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let path = &arguments.file;
     let file = preallocated(arguments, total)?;
     let mut events = Events::default();
-    let attached = match arguments.best_effort {
-        true => None,
-        false => Some(attach(arguments, &file).inspect_err(|_| {
-            // Nothing is in it yet, and nobody asked for an empty file.
-            let _ = std::fs::remove_file(path);
-        })?),
+    let terms = Terms {
+        name: String::from("record"),
+        mode: match arguments.sync {
+            true => Mode::RecordSync,
+            false => Mode::Record,
+        },
+        rate: arguments.rate,
+        buffer: arguments.buffer,
+        memory: None,
+        start: 0,
+        export: None,
     };
+    let attached = arguments.lease.attach(&file, terms).inspect_err(|_| {
+        // Nothing is in it yet, and nobody asked for an empty file.
+        let _ = std::fs::remove_file(path);
+    })?;
     let stream = attached.as_ref().map(|(_, stream)| stream);
     let mut memory = Aligned::new(arguments.write as usize);
     let mut pace = Pace::begin(arguments.rate);
@@ -99,21 +86,9 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     if let Some((_, stream)) = attached {
         stream.close().map_err(|error| failure(&error))?;
     }
-    if let Some(path) = &arguments.log {
-        write_file(path, &pace.log())?;
-    }
-    let summary = pace.summary(Duration::from_secs_f64(arguments.late_ms / 1e3));
-    if arguments.json {
-        let mut value = serde_json::to_value(&summary).map_err(Failure::failed)?;
-        value["events"] = events.said.into();
-        value["granted"] = serde_json::to_value(granted).map_err(Failure::failed)?;
-        return print(&format!("{value:#}\n"));
-    }
-    let mut text = summary.describe("writes");
-    for said in &events.said {
-        text += &format!("  {said}\n");
-    }
-    print(&text)
+    let granted = serde_json::to_value(granted).map_err(Failure::failed)?;
+    let more = vec![("granted", granted)];
+    arguments.lease.report(&pace, "writes", &events, more)
 }
 
 /// How many bytes there will be: whole writes.
@@ -123,7 +98,6 @@ fn check(arguments: &Arguments) -> Result<u64, Failure> {
         buffer,
         rate,
         seconds,
-        late_ms,
         ..
     } = *arguments;
     if write == 0 || !write.is_multiple_of(PAGE) || write > 1 << 30 {
@@ -141,7 +115,7 @@ fn check(arguments: &Arguments) -> Result<u64, Failure> {
         return Err(Failure::input(problem));
     }
     let total = seconds * rate as f64;
-    if !(0.0..=1e9).contains(&late_ms) || !(1.0..1e18).contains(&total) {
+    if !arguments.lease.has_limit() || !(1.0..1e18).contains(&total) {
         let problem = "--seconds, --late-ms: expected numbers from 0 on, and something to write";
         return Err(Failure::input(problem));
     }
@@ -168,29 +142,6 @@ fn preallocated(arguments: &Arguments, total: u64) -> Result<File, Failure> {
         ))
     })?;
     Ok(file)
-}
-
-fn attach(
-    arguments: &Arguments,
-    file: &File,
-) -> Result<(headtime_client::Client, headtime_client::Stream), Failure> {
-    let client = connect(arguments.socket.as_deref())?;
-    let terms = Terms {
-        name: arguments.name.clone(),
-        mode: match arguments.sync {
-            true => Mode::RecordSync,
-            false => Mode::Record,
-        },
-        rate: arguments.rate,
-        buffer: arguments.buffer,
-        memory: arguments.memory,
-        start: 0,
-        export: arguments.export.clone(),
-    };
-    let stream = client
-        .attach_file(file, &terms)
-        .map_err(|error| failure(&error))?;
-    Ok((client, stream))
 }
 
 /// Bytes that tell where they belong: the offset of each eight.

@@ -165,13 +165,13 @@ impl Engine {
         let landing = self.landing(level, course.pass.seek + course.pass.transfer);
         let given = match landing {
             _ if !slack.is_zero() => {
-                let given = earlier(course.start + slack, overhead);
+                let given = (course.start + slack).saturating_sub(overhead);
                 self.before_switching(&head, given)
             }
             // While the drive is busy nothing is lost, and whatever is more urgent may still overtake.
             // Hosts are late as seeks are.
             Some(landing) if when == When::Worth && !self.at_drive.is_empty() => {
-                earlier(course.start, overhead + landing)
+                course.start.saturating_sub(overhead + landing)
             }
             Some(_) | None => return None,
         };
@@ -355,11 +355,6 @@ impl Engine {
             transfers.told.held += 1;
         }
     }
-}
-
-/// A moment less a length, not before the beginning.
-fn earlier(moment: Instant, by: Duration) -> Instant {
-    Instant::from_nanos(moment.as_nanos().saturating_sub(by.as_nanos()))
 }
 
 /// When the first sector begins to pass.

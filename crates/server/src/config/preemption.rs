@@ -2,11 +2,11 @@
 
 use block::{Duration, Sectors, Switch};
 use drive::Profile;
-use scheduler::policy::{Depth, NamedPolicy};
+use scheduler::policy::NamedPolicy;
 use scheduler::preemption::{self, Aside, Landing, LastChunk, Split, SplitCost, When};
 
 use super::reader::{ConfigError, Table, Value};
-use super::storage::switch;
+use super::storage::{is_foreseen, switch};
 use super::{ALIGN_BYTES, Belief};
 
 /// The rules, as far as they can be said without the belief.
@@ -110,18 +110,7 @@ pub(super) fn preemption(
     let Some(table) = drive.table("preemption", &known)? else {
         return Ok(None);
     };
-    if *belief == Belief::Nothing {
-        let problem = "nothing is believed of the drive: expected a belief, without which nobody \
-                       knows where the head is";
-        return Err(table.error(problem.to_owned()));
-    }
-    if policy.depth() == Depth::DriveQueue {
-        let name = policy.name();
-        return Err(table.error(format!(
-            "policy {name} leaves the order to the drive: expected one that does not, such as \
-             sptf-sw60"
-        )));
-    }
+    is_foreseen(&table, belief, policy, "where the head is")?;
     let default = Preemption::default();
     let chunk = table.get("chunk").map(|value| chunk(&value));
     let when = table.get(WHEN).map(|value| {

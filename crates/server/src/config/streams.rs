@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use super::Belief;
 use super::reader::{ConfigError, Table};
-use scheduler::policy::{Depth, NamedPolicy};
+use super::storage::is_foreseen;
+use scheduler::policy::NamedPolicy;
 
 /// What a drive promises.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -85,18 +86,7 @@ pub(super) fn streams(
     let Some(table) = drive.table("streams", &KEYS)? else {
         return Ok(None);
     };
-    if *belief == Belief::Nothing {
-        let problem = "nothing is believed of the drive: expected a belief, without which nobody \
-                       knows what it can promise";
-        return Err(table.error(problem.to_owned()));
-    }
-    if policy.depth() == Depth::DriveQueue {
-        let name = policy.name();
-        return Err(table.error(format!(
-            "policy {name} leaves the order to the drive: expected one that does not, such as \
-             sptf-sw60"
-        )));
-    }
+    is_foreseen(&table, belief, policy, "what it can promise")?;
     if drive.get("capture").is_some() {
         let problem = "streams are not captured: expected no key capture beside them";
         return Err(table.error(problem.to_owned()));

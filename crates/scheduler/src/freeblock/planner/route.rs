@@ -1,6 +1,6 @@
 //! A way from A to B with reads on it, to which further reads are added where they gain most.
 
-use block::{Direction, Duration, Instant};
+use block::{Direction, Instant};
 use drive::{Position, Profile};
 
 use super::goal::Worth;
@@ -181,8 +181,8 @@ impl Planning<'_> {
             follows: gap.follows,
             to: gap.destination.position,
             direction: gap.direction,
-            latest: earlier(gap.begins, guard.to_destination),
-            done_by: earlier(gap.begins, gap.lag),
+            latest: gap.begins.saturating_sub(guard.to_destination),
+            done_by: gap.begins.saturating_sub(gap.lag),
             to_free: guard.to_free,
         };
         match (route.visits.get(place), route.merged) {
@@ -191,13 +191,13 @@ impl Planning<'_> {
                 follows: Instant::ZERO,
                 to: next.position,
                 direction: Direction::Read,
-                latest: earlier(next.begins, guard.to_free),
+                latest: next.begins.saturating_sub(guard.to_free),
                 done_by: next.begins,
                 ..leg
             },
             (None, Some((_, begins))) => Leg {
                 direction: Direction::Read,
-                latest: earlier(begins, guard.to_free.max(guard.to_destination)),
+                latest: begins.saturating_sub(guard.to_free.max(guard.to_destination)),
                 done_by: begins,
                 ..leg
             },
@@ -252,9 +252,4 @@ impl Route {
             .map(|visit| visit.stops.iter().flatten().count());
         visits.sum::<usize>() + usize::from(self.merged.is_some())
     }
-}
-
-/// A moment less a length, not before the beginning.
-fn earlier(moment: Instant, by: Duration) -> Instant {
-    Instant::from_nanos(moment.as_nanos().saturating_sub(by.as_nanos()))
 }
