@@ -1,7 +1,7 @@
 //! A service that promises something to streams, and its volume as a file.
 
 use std::fs::{File, OpenOptions};
-use std::io::{BufRead as _, BufReader, Write as _};
+use std::io::Write as _;
 use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -11,6 +11,8 @@ use std::time::Duration;
 use assert_cmd::cargo::cargo_bin;
 use headtime_client::{Client, Event, Stream, Terms};
 use tempfile::TempDir;
+
+use super::begun::{SERVES, begin};
 
 /// Bytes of the volume: what `mkfs.ext4` makes a journal on.
 pub const BYTES: u64 = 256 << 20;
@@ -49,19 +51,13 @@ impl Service {
         std::fs::create_dir(folder.path().join("volumes")).expect("a folder");
         let config = config(drive, tables);
         std::fs::write(folder.path().join("c.toml"), config).expect("a configuration");
-        let mut child = Command::new(cargo_bin("headtime"))
-            .arg("serve")
-            .arg(folder.path().join("c.toml"))
-            .stdout(Stdio::piped())
-            .spawn()
-            .expect("a service");
-        let mut said = BufReader::new(child.stdout.take().expect("its output"));
-        let mut line = String::new();
-        while !line.contains("control socket") {
-            line.clear();
-            let count = said.read_line(&mut line).expect("what it says");
-            assert!(count > 0, "it ended before it served");
-        }
+        let child = begin(
+            folder.path(),
+            &["serve", "c.toml"],
+            Stdio::inherit(),
+            SERVES,
+        );
+        let child = child.expect("it serves");
         Some(Service { child, folder })
     }
 
