@@ -43,13 +43,18 @@ impl Service {
 
     /// The same with these lines of its drive and its tables.
     pub fn start_with(drive: &str, tables: &str) -> Option<Service> {
+        Service::start_on("dec-rz26", drive, tables)
+    }
+
+    /// The same on another model.
+    pub fn start_on(model: &str, drive: &str, tables: &str) -> Option<Service> {
         let me = std::fs::metadata("/proc/self").expect("this process");
         if me.uid() != 0 || File::open("/dev/fuse").is_err() {
             return skip("no root or no /dev/fuse");
         }
         let folder = tempfile::tempdir().expect("a folder");
         std::fs::create_dir(folder.path().join("volumes")).expect("a folder");
-        let config = config(drive, tables);
+        let config = config(model, drive, tables);
         std::fs::write(folder.path().join("c.toml"), config).expect("a configuration");
         let child = begin(
             folder.path(),
@@ -177,15 +182,15 @@ impl Drop for Mounted {
     }
 }
 
-fn config(drive: &str, tables: &str) -> String {
+fn config(model: &str, drive: &str, tables: &str) -> String {
     format!(
         r#"
 [[drive]]
-name = "rz26"
+name = "d"
 {drive}
 [drive.back_end]
 kind = "emulated"
-drive = "dec-rz26"
+drive = "{model}"
 image = "disk.img"
 time_scale = 0.01
 [[drive.volume]]
