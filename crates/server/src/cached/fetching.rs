@@ -335,7 +335,7 @@ impl Cached {
             let frame = self.level.residency().frame(block);
             if let Some(place) = frame.and_then(|frame| self.pages.part(frame)) {
                 if let Some(unwritten) = &mut self.unwritten {
-                    unwritten.remove(place);
+                    unwritten.forget(place);
                 }
                 self.pages.put_back(place);
             }

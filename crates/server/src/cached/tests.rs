@@ -151,7 +151,7 @@ impl World {
     fn take_step(&mut self, step: Step) {
         self.time += 1;
         match step {
-            Step::Read(at, count) => self.read(at, count),
+            Step::Read(at, count) => self.read(0, at, count),
             Step::Past(at, count) => self.read_past(at, count),
             Step::Write(at, count) => self.write(at, count, false),
             Step::Store(at, count) => self.write(at, count, true),
@@ -166,17 +166,17 @@ impl World {
                 self.end(which, is_well);
             }
             Step::Trim(at, count) => self.trim(at, count),
-            Step::Wait(ms) => self.now += block::Duration::from_millis(ms),
+            Step::Wait(ms) => self.now += Duration::from_millis(ms),
         }
         self.settle();
     }
 
-    fn read(&mut self, at: u64, count: u64) {
+    fn read(&mut self, client: u32, at: u64, count: u64) {
         let (key, memory) = self.begin_read(at, count);
         let whose = Whose {
             key,
             export: 0,
-            client: 0,
+            client,
             class: Class::BestEffort(0),
         };
         let span = (at * SECTOR, count * SECTOR);

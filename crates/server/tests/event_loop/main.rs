@@ -4,6 +4,7 @@ mod bytes;
 mod cached;
 mod capture;
 mod client;
+mod fickle;
 mod hostile;
 mod ledger;
 mod model;

@@ -159,15 +159,7 @@ impl Streams {
             places: layout.places(),
             ..Attach::default()
         };
-        let (teller, _) = Teller::new();
-        let newcomer = Newcomer {
-            stream: number,
-            user: 0,
-            attach,
-            teller,
-        };
-        let granted = served.ask(move |event_loop| event_loop.attach(newcomer));
-        match granted {
+        match ask_for(served, number, attach) {
             Ok(_) => self.open.push(Open {
                 number,
                 mode,
@@ -202,6 +194,22 @@ impl Streams {
             std::thread::yield_now();
         }
     }
+}
+
+/// Asks for a stream.
+pub fn ask_for(
+    served: &Served,
+    number: u64,
+    attach: Attach,
+) -> Result<wire::Granted, wire::Refused> {
+    let (teller, _) = Teller::new();
+    let newcomer = Newcomer {
+        stream: number,
+        user: 0,
+        attach,
+        teller,
+    };
+    served.ask(move |event_loop| event_loop.attach(newcomer))
 }
 
 /// An engine that promises something to streams.

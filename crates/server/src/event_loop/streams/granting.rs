@@ -45,6 +45,13 @@ impl EventLoop {
             .iter()
             .position(|export| export.name == attach.export);
         let export = export.ok_or_else(|| refused(format!("no export {}", attach.export)))?;
+        // Two places in memory for one block would each have to hear of every change.
+        if self.has_cache(export) {
+            return Err(refused(format!(
+                "export {} is of a volume with a cache: expected one without",
+                attach.export
+            )));
+        }
         let map = self.map(export, &attach.places).map_err(refused)?;
         if attach.mode != Mode::Play {
             self.check_recording(&map).map_err(refused)?;
