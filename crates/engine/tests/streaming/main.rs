@@ -5,5 +5,6 @@ mod edges;
 mod hostile;
 mod policies;
 mod random;
+mod starving;
 mod world;
 mod worst;

@@ -126,18 +126,13 @@ impl<T: Tracks> Streams<T> {
 
     /// The frozen batches are a group from now on; in a hurry it has to be done by `soon`.
     fn put_into_rounds(&mut self, soon: Instant) {
-        if self.clock.pace == Pace::Hurried {
-            // Not before those that are frozen already: theirs are real.
-            let soon = self
-                .rounds
-                .last_deadline()
-                .map_or(soon, |last| last.max(soon));
-            for batch in &mut self.batches {
-                batch.deadline = batch.deadline.min(soon);
-            }
-        }
+        // Not before those that are frozen already: theirs are real.
+        let soon = match (self.clock.pace, self.rounds.last_deadline()) {
+            (Pace::Easy, _) => None,
+            (Pace::Hurried, last) => Some(last.map_or(soon, |last| last.max(soon))),
+        };
         let (table, transfers) = (&mut self.table, &self.transfers);
-        self.rounds.freeze(&self.batches, |key, placed| {
+        self.rounds.freeze(&self.batches, soon, |key, placed| {
             let stream = transfers.get(&TransferId(key));
             let entry = stream.and_then(|stream| table.get_mut(stream));
             let unders = entry.into_iter().flat_map(|entry| &mut entry.playout.under);
