@@ -3,6 +3,7 @@
 mod edges;
 #[path = "../policies/hostile.rs"]
 mod hostile;
+mod joining;
 mod policies;
 mod random;
 mod starving;
