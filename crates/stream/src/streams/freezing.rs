@@ -231,21 +231,24 @@ impl<'a, T: Tracks> Cost<'a, T> {
 }
 
 fn transfer(id: TransferId, stream: StreamId, playout: &Playout, due: &Due) -> Order {
-    let Terms {
-        direction, answer, ..
-    } = playout.terms;
+    let terms = &playout.terms;
     Order::Transfer(Transfer {
         id,
         stream,
-        direction,
+        direction: terms.direction,
         extent: due.piece.extent,
         offset: due.piece.offset,
         class: Class::RealTime {
             deadline: due.deadline,
         },
-        durability: match (direction, answer) {
-            (Direction::Write, Answering::Durable) => Durability::Durable,
-            _ => Durability::Volatile,
-        },
+        durability: durability(terms),
     })
+}
+
+/// How durable a stream's transfers have to be.
+pub(super) fn durability(terms: &Terms) -> Durability {
+    match (terms.direction, terms.answer) {
+        (Direction::Write, Answering::Durable) => Durability::Durable,
+        _ => Durability::Volatile,
+    }
 }
