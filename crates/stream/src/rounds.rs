@@ -59,7 +59,10 @@ pub struct Rounds {
 #[derive(Clone, Debug)]
 struct Group {
     number: u64,
+    /// When it is to be done.
     deadline: Instant,
+    /// When it has to be: later, if it was in a hurry.
+    promised: Instant,
     /// By cylinder.
     entries: Vec<Entry>,
     /// All that wait are in `low..high`, and both ends of that wait.
@@ -126,13 +129,20 @@ impl Rounds {
         self.groups.iter().all(|group| group.waiting == 0)
     }
 
-    /// Freezes the batches into a group, and says of each where it is. At the bound of groups
-    /// ([`Rounds::is_open`]) nothing is frozen.
-    pub fn freeze(&mut self, batches: &[Batch], mut placed: impl FnMut(u64, Slot)) {
-        let deadline = batches.iter().map(|batch| batch.deadline).min();
-        let Some(deadline) = deadline.filter(|_| self.is_open()) else {
+    /// Freezes the batches into a group, and says of each where it is. They are to be done by `soon`,
+    /// if that is earlier than their deadlines. At the bound of groups ([`Rounds::is_open`]) nothing
+    /// is frozen.
+    pub fn freeze(
+        &mut self,
+        batches: &[Batch],
+        soon: Option<Instant>,
+        mut placed: impl FnMut(u64, Slot),
+    ) {
+        let promised = batches.iter().map(|batch| batch.deadline).min();
+        let Some(promised) = promised.filter(|_| self.is_open()) else {
             return;
         };
+        let deadline = soon.map_or(promised, |soon| soon.min(promised));
         let mut entries = self.spare.pop().unwrap_or_default();
         entries.clear();
         entries.extend(batches.iter().map(|&batch| Entry {
@@ -149,6 +159,7 @@ impl Rounds {
         let group = Group {
             number,
             deadline,
+            promised,
             low: 0,
             high: entries.len(),
             waiting: entries.len() as u64,
@@ -166,6 +177,13 @@ impl Rounds {
     /// from `now` on.
     pub fn safe(&self, now: Instant, worst: Duration) -> bool {
         self.fits(now + worst, None)
+    }
+
+    /// Whether a promise is broken already: a batch was not done by its deadline, and its group is
+    /// not done. With true head times that never is; see ARCHITECTURE.md, "a broken promise".
+    pub fn is_late(&self, now: Instant) -> bool {
+        let mut groups = self.groups.iter();
+        groups.any(|group| group.promised < now)
     }
 
     /// Whether a batch may go out of its turn, where the policy wants it, taking at most `worst`.

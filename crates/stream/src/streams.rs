@@ -9,6 +9,7 @@
 
 mod filling;
 mod freezing;
+mod moved;
 mod orders;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -17,13 +18,13 @@ use block::{Class, Direction, Instant, Status};
 
 use crate::admission::{Admission, Demand, Grant, Held, Reason, Refusal, Rules};
 use crate::head_times::{HeadTimes, Tracks, Zone};
-use crate::location::{Change, LocationMap};
 use crate::playout::{
     AccessId, Answering, Due, Ended, NotTaken, Playout, Standing, Terms, Under, Urgency, Use,
 };
 use crate::quota::{Claim, Quotas, Taken};
 use crate::rate::Rate;
 use crate::rounds::{Batch, Rounds, Slot};
+use freezing::durability;
 pub use orders::{
     Answer, Attach, Attached, Notice, Order, Settings, StreamId, Transfer, TransferId,
 };
@@ -300,54 +301,6 @@ impl<T: Tracks> Streams<T> {
         done
     }
 
-    /// The stream's file has grown, or lies elsewhere; its slowest zone, too. The guarantee goes on
-    /// if it would be granted there.
-    ///
-    /// # Errors
-    /// If there is no such stream.
-    pub fn refresh(
-        &mut self,
-        now: Instant,
-        stream: StreamId,
-        map: LocationMap,
-        zone: Zone,
-    ) -> Result<Change, NotTaken> {
-        self.advance(now);
-        let entry = self.table.get_mut(&stream);
-        let entry = entry.filter(|entry| entry.life == Life::Open);
-        let entry = entry.ok_or(NotTaken::NoStream)?;
-        let demand = Demand {
-            zone: Zone {
-                tracks: zone
-                    .tracks
-                    .filter(|_| entry.playout.terms.demand.zone.tracks.is_some()),
-                ..zone
-            },
-            extents: map.most_pieces(entry.playout.terms.demand.memory).max(1),
-            ..entry.playout.terms.demand
-        };
-        let change = entry.playout.refresh(map);
-        if demand != entry.playout.terms.demand || entry.held.is_none() {
-            if let Some(held) = entry.held.take() {
-                self.admission.release(held);
-            }
-            match self.admission.admit(&demand) {
-                Ok(grant) => {
-                    entry.held = Some(grant.held);
-                    entry.playout.terms.demand = demand;
-                }
-                Err(refusal) => {
-                    entry.playout.standing = Standing::Filling;
-                    let notice = Notice::Unguaranteed(refusal);
-                    self.answers.push_back(Answer::Notice { stream, notice });
-                }
-            }
-            self.replan(now);
-        }
-        self.settle(now, stream);
-        Ok(change)
-    }
-
     /// The stream is over, or its client has died. What is under way ends; what a recording has in
     /// memory is written in its rounds, and then what it held is free.
     ///
@@ -421,7 +374,7 @@ impl<T: Tracks> Streams<T> {
     /// The next thing to be done for the streams.
     pub fn poll(&mut self, now: Instant) -> Option<Order> {
         self.advance(now);
-        self.orders.pop_front().or_else(|| self.fill())
+        self.orders.pop_front().or_else(|| self.fill(now))
     }
 
     /// The next thing that a stream is to be told.
@@ -466,13 +419,15 @@ impl<T: Tracks> Streams<T> {
             let notice = Notice::Stands(standing);
             self.answers.push_back(Answer::Notice { stream, notice });
         }
-        let over = entry.playout.under.is_empty() && entry.playout.is_drained();
-        if entry.life == Life::Closing && over {
+        if entry.is_over() {
             self.end(now, stream);
             return;
         }
+        // What a recording without a guarantee has written goes to the disk also when it is closed.
+        let drains = entry.held.is_none() && !entry.playout.is_drained();
         match (standing, entry.life) {
             (Standing::Filling, Life::Open) => self.filling.insert(stream),
+            (_, Life::Closing) if drains => self.filling.insert(stream),
             _ => self.filling.remove(&stream),
         };
         self.wind(now);

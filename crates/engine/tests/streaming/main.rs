@@ -3,7 +3,9 @@
 mod edges;
 #[path = "../policies/hostile.rs"]
 mod hostile;
+mod joining;
 mod policies;
 mod random;
+mod starving;
 mod world;
 mod worst;

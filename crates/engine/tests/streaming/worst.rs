@@ -9,8 +9,9 @@ use block::{
 };
 use drive::{Position, Profile, Target};
 use engine::guarantees::{Beyond, FOREGROUND_BYTES, head_times, slowest_zone, worst_cost};
-use engine::streams::{Ask, StreamEvent};
+use engine::streams::{Ask, Promise, StreamEvent};
 use engine::{Engine, Limits};
+use scheduler::Policy;
 use scheduler::background::Order;
 use scheduler::freeblock::Wanted;
 use stream::HeadTimes;
@@ -75,35 +76,45 @@ impl Slowest {
     }
 }
 
-struct Scene {
-    engine: Engine,
+pub struct Scene {
+    pub engine: Engine,
     drive: Slowest,
     now: Instant,
-    streams: Vec<StreamId>,
+    pub streams: Vec<StreamId>,
+    /// Theirs.
+    rates: Vec<u64>,
     asked: u64,
-    waited: u64,
+    pub waited: u64,
+}
+
+/// As many readers as there may be, all over the disk.
+pub fn films(memory: u64) -> impl Iterator<Item = Ask<'static>> {
+    let blocks = drive().geometry.sectors().0;
+    (0..u128::MAX).map(move |number| {
+        // By the golden section: however many they are, they lie evenly.
+        let place = (number * 0x9E37_79B9 % (1 << 32)) as u64;
+        let start = (blocks - 30_000) / (1 << 32) * place;
+        Ask {
+            memory,
+            ..ask(Direction::Read, map(start, 100))
+        }
+    })
 }
 
 impl Scene {
-    /// As many readers as are granted, all over the disk.
-    fn new(policy: usize, memory: u64) -> Scene {
+    /// These films, as far as they are granted, and a scan of the first blocks.
+    pub fn new(
+        make: &dyn Fn() -> Box<dyn Policy>,
+        promise: Promise,
+        films: impl Iterator<Item = Ask<'static>>,
+    ) -> Scene {
         let belief = drive();
-        let make = || hostile::make(policy);
-        let engine = Engine::new(Arc::clone(&belief), &make, Limits::default());
-        let engine = engine.with_guarantees(promise(0)).expect("a seek curve");
+        let engine = Engine::new(Arc::clone(&belief), make, Limits::default());
+        let engine = engine.with_guarantees(promise).expect("a seek curve");
         let mut engine = engine.with_background(engine::Rules::default());
-        let blocks = belief.geometry.sectors().0;
-        let mut streams = Vec::new();
-        loop {
-            // By the golden section: however many they are, they lie evenly.
-            let place = (streams.len() as u128 * 0x9E37_79B9 % (1 << 32)) as u64;
-            let film = Ask {
-                memory,
-                ..ask(
-                    Direction::Read,
-                    map((blocks - 30_000) / (1 << 32) * place, 100),
-                )
-            };
+        let (mut streams, mut rates) = (Vec::new(), Vec::new());
+        for film in films {
+            rates.push(film.rate);
             match engine.attach(Instant::ZERO, film) {
                 Ok(attached) => streams.push(attached.stream),
                 Err(_) => break,
@@ -125,6 +136,7 @@ impl Scene {
             drive: Slowest::new(belief),
             now: Instant::ZERO,
             streams,
+            rates,
             asked: 0,
             waited: 0,
         }
@@ -175,7 +187,7 @@ impl Scene {
     }
 
     /// Plays for so long beside this many greedy tasks.
-    fn play(&mut self, ticks: u64, tasks: u64) {
+    pub fn play(&mut self, ticks: u64, tasks: u64) {
         while !self
             .streams
             .iter()
@@ -204,8 +216,9 @@ impl Scene {
                 };
                 self.engine.submit(self.now, request).expect("it has room");
             }
-            let point = tick * 10 * MB / 1000;
-            for (number, stream) in self.streams.iter().enumerate() {
+            let each = self.streams.iter().zip(&self.rates);
+            for (number, (stream, rate)) in each.enumerate() {
+                let point = tick * rate / 100;
                 let engine = &mut self.engine;
                 engine
                     .position(self.now, *stream, point)
@@ -232,7 +245,8 @@ fn nothing_is_late_where_everything_takes_its_worst_case() {
         (4, 2 * MB, 0),
         (4, 8 * MB, 0),
     ] {
-        let mut scene = Scene::new(policy, memory);
+        let make = || hostile::make(policy);
+        let mut scene = Scene::new(&make, promise(0), films(memory));
         assert!(scene.streams.len() > 40, "{}", scene.streams.len());
         scene.play(1_200, tasks);
         let broken = (scene.engine.late(), scene.waited);

@@ -41,7 +41,7 @@ fn batch(key: u64, cylinder: u32, deadline: u64) -> Batch {
 fn frozen(batches: &[Batch]) -> (Rounds, Vec<(u64, Slot)>) {
     let mut rounds = Rounds::new(times());
     let mut slots = Vec::new();
-    rounds.freeze(batches, |key, slot| slots.push((key, slot)));
+    rounds.freeze(batches, None, |key, slot| slots.push((key, slot)));
     (rounds, slots)
 }
 
@@ -95,10 +95,29 @@ fn what_may_befall_a_round_is_kept_free() {
         ..times()
     };
     let mut rounds = Rounds::new(stalling);
-    rounds.freeze(&[batch(1, 0, 100)], |_, _| {});
+    rounds.freeze(&[batch(1, 0, 100)], None, |_, _| {});
     let slack = millis(100 - 30 - 10).saturating_sub(times().sweep(1));
     assert!(rounds.safe(at(0), slack));
     assert!(!rounds.safe(at(0), slack + Duration::from_nanos(1)));
+}
+
+/// A group that is in a hurry is to be done sooner, and is late when what was promised is.
+#[test]
+fn a_group_is_late_when_a_batch_is_not_done_by_its_own_deadline() {
+    let mut rounds = Rounds::new(times());
+    let mut slots = Vec::new();
+    let batches = [batch(1, 0, 100), batch(2, 900, 200)];
+    rounds.freeze(&batches, Some(at(50)), |key, slot| slots.push((key, slot)));
+    assert_eq!(rounds.next_deadline(), Some(at(50)));
+    assert!(!rounds.safe(at(0), millis(20)), "it is in a hurry");
+    let late: Vec<bool> = [50, 99, 100, 101].map(|t| rounds.is_late(at(t))).into();
+    assert_eq!(late, [false, false, false, true]);
+    rounds.taken(slot_of(&slots, 1));
+    rounds.taken(slot_of(&slots, 2));
+    assert!(rounds.is_late(at(101)), "at the drive is not done");
+    rounds.done(slot_of(&slots, 1));
+    rounds.done(slot_of(&slots, 2));
+    assert!(!rounds.is_late(at(101)));
 }
 
 #[test]
@@ -187,7 +206,7 @@ proptest! {
                     Batch { key, cylinder, work: millis(work), deadline }
                 })
                 .collect();
-            rounds.freeze(&batches, |key, slot| slots.push((key, slot)));
+            rounds.freeze(&batches, None, |key, slot| slots.push((key, slot)));
         }
         let (mut now, mut head) = (at(0), SPAN / 2);
         let mut wishes: Vec<Wish> = wishes;
