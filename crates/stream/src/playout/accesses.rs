@@ -115,7 +115,7 @@ impl Playout {
         let expected = self.expected();
         let goes_on = from == expected;
         let may_leave = self.course == Course::Leaving && self.is_drained();
-        if !goes_on && !(may_leave && self.waiting.is_empty()) {
+        if !(goes_on || may_leave && self.waiting.is_empty()) {
             return Err(NotTaken::NotSequential {
                 offset: from,
                 expected,
