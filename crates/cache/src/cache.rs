@@ -126,10 +126,15 @@ impl Cache {
     /// a request. It does not count as used.
     pub fn touch_unused(&mut self, block: u64, pattern: Pattern) {
         if let Some(frame) = self.residency.frame(block) {
-            let was_used = self.residency.is_used(frame);
-            self.demand(block, pattern);
-            self.residency.set_use(frame, was_used);
+            self.touch_frame_unused(frame, pattern);
         }
+    }
+
+    /// [`Cache::touch_unused`] for the block of a frame: for who has looked it up.
+    pub fn touch_frame_unused(&mut self, frame: FrameId, pattern: Pattern) {
+        let was_used = self.residency.is_used(frame);
+        self.demand_frame(frame, pattern);
+        self.residency.set_use(frame, was_used);
     }
 
     /// Gives an absent block a frame; it is in flight. `ask` is asked before another block goes for
@@ -188,8 +193,13 @@ impl Cache {
     /// its contents are void. Nothing happens if it is not resident.
     pub fn withdraw(&mut self, block: u64) {
         if let Some(frame) = self.residency.frame(block) {
-            self.policy.withdraw(&mut self.residency, frame);
+            self.withdraw_frame(frame);
         }
+    }
+
+    /// [`Cache::withdraw`] for the block of a frame: for who has looked it up.
+    pub fn withdraw_frame(&mut self, frame: FrameId) {
+        self.policy.withdraw(&mut self.residency, frame);
     }
 
     /// The block was sent upwards in answer to a request: DU marks it.

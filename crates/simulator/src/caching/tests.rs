@@ -9,6 +9,8 @@ use proptest::prelude::*;
 
 use super::{Arrival, BadSetup, Level, Link, Load, Lower, Pace, Report, Setup, System, run};
 
+mod stack;
+
 const ALL: Interval = Interval::new(0, 2_000_000);
 
 fn cheetah() -> Arc<Profile> {
