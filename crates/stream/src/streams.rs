@@ -230,6 +230,7 @@ impl<T: Tracks> Streams<T> {
             _ => attach.zone.tracks,
         };
         Demand {
+            direction: attach.direction,
             rate,
             application: attach.application,
             memory: attach.memory,

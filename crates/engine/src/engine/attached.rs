@@ -1,6 +1,6 @@
 //! What clients do with streams: they attach, move, read, write, leave, and are told.
 
-use block::{CommandId, Extent, Instant, Lba};
+use block::{CommandId, Direction, Extent, Instant, Lba};
 use stream::admission::Plan;
 use stream::location::Change;
 use stream::playout::{AccessId, NotTaken, Standing};
@@ -9,7 +9,7 @@ use stream::{LocationMap, Zone};
 
 use super::Engine;
 use super::guaranteed::{Asked, Leftover, Under};
-use crate::guarantees::{BelievedTracks, slowest_zone};
+use crate::guarantees::{BelievedTracks, cylinders_of, slowest_zone};
 use crate::streams::{Ask, Listed, NotGranted, StreamEvent, StreamTransfer};
 
 impl Engine {
@@ -19,7 +19,7 @@ impl Engine {
     /// The reason, and what would be granted instead.
     pub fn attach(&mut self, now: Instant, ask: Ask<'_>) -> Result<Attached, NotGranted> {
         self.reach(now);
-        let zone = self.zone_of(&ask.map)?;
+        let zone = self.zone_of(&ask.map, ask.direction)?;
         let guaranteed = self
             .guaranteed
             .as_deref_mut()
@@ -107,7 +107,10 @@ impl Engine {
         map: LocationMap,
     ) -> Result<Change, NotGranted> {
         self.reach(now);
-        let zone = self.zone_of(&map)?;
+        let mut asked = self.guaranteed.iter().flat_map(|it| &it.asked);
+        let asked = asked.find(|asked| asked.stream == stream);
+        let direction = asked.ok_or(NotGranted::NoStream(stream))?.direction;
+        let zone = self.zone_of(&map, direction)?;
         let guaranteed = self
             .guaranteed
             .as_deref_mut()
@@ -228,7 +231,7 @@ impl Engine {
     }
 
     /// The slowest zone of the pieces of a file, if streams may be there.
-    fn zone_of(&self, map: &LocationMap) -> Result<Zone, NotGranted> {
+    fn zone_of(&self, map: &LocationMap, direction: Direction) -> Result<Zone, NotGranted> {
         let guaranteed = self.guaranteed.as_deref().ok_or(NotGranted::NoPromise)?;
         let expected = u64::from(self.belief.block_bytes);
         if map.block() != expected {
@@ -239,7 +242,7 @@ impl Engine {
         let zones = self.belief.geometry.zones();
         let number = |lba: Lba| zones.partition_point(|zone| zone.first <= lba);
         let beyond = guaranteed.promise.beyond;
-        let mut slowest = None;
+        let mut slowest: Option<Zone> = None;
         // Pieces in the same zones as the one before are as fast.
         let mut last = None;
         for piece in map.pieces() {
@@ -248,14 +251,21 @@ impl Engine {
                 return Err(NotGranted::Outside { extent, place });
             }
             let zones = (number(extent.start()), number(extent.last()));
-            if last.replace(zones) == Some(zones) {
-                continue;
-            }
-            let here = slowest_zone(&self.belief, extent, beyond);
-            slowest = Some(slowest.map_or(here, |slowest: Zone| slowest.and(here)));
+            slowest = match (slowest, last.replace(zones) == Some(zones)) {
+                (Some(slowest), true) => Some(Zone {
+                    cylinders: slowest.cylinders.and(cylinders_of(&self.belief, extent)),
+                    ..slowest
+                }),
+                (slowest, _) => {
+                    let here = slowest_zone(&self.belief, extent, beyond, direction);
+                    Some(slowest.map_or(here, |slowest| slowest.and(here)))
+                }
+            };
         }
         // A file without blocks needs no head time.
-        Ok(slowest
-            .unwrap_or_else(|| slowest_zone(&self.belief, Extent::block(place.start()), beyond)))
+        Ok(slowest.unwrap_or_else(|| {
+            let nowhere = Extent::block(place.start());
+            slowest_zone(&self.belief, nowhere, beyond, direction)
+        }))
     }
 }
