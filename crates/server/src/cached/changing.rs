@@ -40,9 +40,14 @@ impl Cached {
         }
     }
 
-    /// What was read of the volume without regard to pages: they are newer.
+    /// What was read of the volume without regard to pages gets what is newer: what the engine was asked
+    /// to write since, and what it was not. A page may be gone whose write is still behind the read.
     pub fn renew(&self, start: u64, memory: Memory) {
         let bytes = Bytes { start, memory };
+        // From the oldest to the newest: what has left is not asked for yet, and pages are newer still.
+        for change in &self.changes {
+            change.bytes.copy_to(&bytes);
+        }
         if let Some(unwritten) = &self.unwritten {
             for leaving in &unwritten.leaving {
                 let memory = self.pages.memory(leaving.place);

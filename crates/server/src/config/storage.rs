@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use block::Switch;
-use scheduler::policy::{self, Depth, NamedPolicy};
+use scheduler::policy::{self, NamedPolicy};
 
 use super::reader::{ConfigError, Table, Value, nearest};
 use super::{
@@ -270,29 +270,6 @@ fn volumes(drive: &Table<'_>, back_end: &BackEnd) -> Result<Vec<Volume>, ConfigE
         volumes.push(volume);
     }
     Ok(volumes)
-}
-
-/// Whether a table may stand that needs somebody who knows the drive and orders its commands; without a
-/// belief nobody knows `what`.
-pub(super) fn is_foreseen(
-    table: &Table<'_>,
-    belief: &Belief,
-    policy: NamedPolicy,
-    what: &str,
-) -> Result<(), ConfigError> {
-    if *belief == Belief::Nothing {
-        return Err(table.error(format!(
-            "nothing is believed of the drive: expected a belief, without which nobody knows {what}"
-        )));
-    }
-    if policy.depth() == Depth::DriveQueue {
-        let name = policy.name();
-        return Err(table.error(format!(
-            "policy {name} leaves the order to the drive: expected one that does not, such as \
-             sptf-sw60"
-        )));
-    }
-    Ok(())
 }
 
 /// A drive that promises something to streams keeps their bytes itself: two places in memory for one

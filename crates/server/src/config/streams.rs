@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use super::Belief;
+use super::foreseen::is_foreseen;
 use super::reader::{ConfigError, Table};
-use super::storage::is_foreseen;
 use scheduler::policy::NamedPolicy;
 
 /// What a drive promises.

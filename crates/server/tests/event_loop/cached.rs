@@ -8,6 +8,8 @@ use server::cached::{PAGE, Setting, Writes};
 use crate::random::{BLOCKS, play_on, steps};
 use crate::station::{BLOCK, Medium, Served};
 
+mod order;
+
 /// A cache of at most so many pages, of any algorithms.
 pub fn setting(most: u64) -> impl Strategy<Value = Setting> {
     let names = |all: Vec<&'static str>| prop::sample::select(all);

@@ -66,6 +66,26 @@ fn what_could_not_be_written_is_told_once() {
     assert_eq!(world.cached.told().lost_bytes_total, PAGE);
 }
 
+/// The engine has the read before the write, and the page is gone before the read has ended: only the
+/// write under way has what was acknowledged.
+#[test]
+fn a_read_past_the_cache_finds_what_is_being_written_and_has_no_page_any_more() {
+    // Two may be unwritten, and fourteen have frames.
+    let mut world = World::new(&plain(16 * PAGE, Writes::Back));
+    world.take_step(Step::Store(0, 8));
+    world.take_step(Step::Past(0, 8));
+    world.take_step(Step::Wait(1000));
+    assert!(world.asked[1].is_write, "it is old enough");
+    world.take_step(Step::Read(64, 14 * 8));
+    assert_eq!(world.cached.level.residency().frame(0), None);
+    // What it looks for is checked when it ends.
+    world.take_step(Step::End(0, true));
+    assert_eq!(world.reads.len(), 1);
+    while world.end(0, true) {
+        world.settle();
+    }
+}
+
 #[test]
 fn neighbours_that_wait_are_asked_for_together() {
     let mut world = World::new(&plain(8 * PAGE, Writes::Through));
