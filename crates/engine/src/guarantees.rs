@@ -8,7 +8,9 @@ use block::{Direction, Duration, Extent, Lba};
 use drive::geometry::{Run, Track};
 use drive::{Position, Profile, Target};
 use stream::head_times::NoPoints;
-use stream::{AccessTimes, Cylinders, HeadTimes, Rate, SeekBound, Tracks, WholeTracks, Zone};
+use stream::{
+    AccessTimes, Cylinders, HeadTimes, LocationMap, Rate, SeekBound, Tracks, WholeTracks, Zone,
+};
 
 /// The longest command of others that cannot be stopped: 128 KiB, the specification's.
 pub const FOREGROUND_BYTES: u64 = 128 * 1024;
@@ -91,6 +93,36 @@ pub fn slowest_zone(
         cylinders: Cylinders { low: 0, high: 0 },
         stride: Rate::MIN,
     })
+}
+
+/// The slowest zone of the pieces of a file.
+pub fn zone_over(
+    belief: &Profile,
+    map: &LocationMap,
+    beyond: Beyond,
+    direction: Direction,
+) -> Zone {
+    let zones = belief.geometry.zones();
+    let number = |lba: Lba| zones.partition_point(|zone| zone.first <= lba);
+    let mut slowest: Option<Zone> = None;
+    // Pieces in the same zones as the one before are as fast.
+    let mut last = None;
+    for piece in map.pieces() {
+        let extent = piece.extent;
+        let zones = (number(extent.start()), number(extent.last()));
+        slowest = match (slowest, last.replace(zones) == Some(zones)) {
+            (Some(slowest), true) => Some(Zone {
+                cylinders: slowest.cylinders.and(cylinders_of(belief, extent)),
+                ..slowest
+            }),
+            (slowest, _) => {
+                let here = slowest_zone(belief, extent, beyond, direction);
+                Some(slowest.map_or(here, |slowest| slowest.and(here)))
+            }
+        };
+    }
+    // A file without blocks needs no head time.
+    slowest.unwrap_or_else(|| slowest_zone(belief, Extent::block(Lba(0)), beyond, direction))
 }
 
 /// The longest that a command takes of a head that is at `head`, whatever the angle: what

@@ -96,6 +96,16 @@ pub struct Plan {
     pub share: u64,
 }
 
+/// Whether what was promised fits what is known of the drive now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Promises {
+    /// It fits.
+    Kept,
+    /// The drive was found to take longer than when they were given. They stand, and rounds go on as
+    /// they did; but at worst a batch may be late, and nobody else is granted anything.
+    Strained,
+}
+
 /// A stream is granted.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Grant {
@@ -164,6 +174,12 @@ pub enum Reason {
         /// Extents in a round, with it.
         extents: u64,
     },
+    /// The present streams would not all be granted now.
+    #[error(
+        "the drive was found to take longer than when the present streams were granted: no others \
+         before some of them end"
+    )]
+    Strained,
     /// A named limit is reached.
     #[error("{limit} streams may be held at once; wait for one to end")]
     Full {
@@ -191,6 +207,7 @@ pub struct Admission {
     high: BTreeMap<u32, usize>,
     /// How rounds go with them: asked for at every turn.
     plan: Option<Plan>,
+    standing: Promises,
 }
 
 impl Demand {
@@ -223,6 +240,7 @@ impl Admission {
             low: BTreeMap::new(),
             high: BTreeMap::new(),
             plan: None,
+            standing: Promises::Kept,
         }
     }
 
@@ -272,11 +290,7 @@ impl Admission {
         let Some(plan) = self.plan_with(&part) else {
             return Err(self.refusal(demand, &part));
         };
-        self.sums = self.sums.with(&part.sums);
-        *self.lasts.entry(part.lasts).or_default() += 1;
-        *self.lasts_cut.entry(part.lasts_cut).or_default() += 1;
-        *self.low.entry(part.cylinders.low).or_default() += 1;
-        *self.high.entry(part.cylinders.high).or_default() += 1;
+        self.take(&part);
         self.plan = Some(plan);
         let unused = match plan.cutting {
             Cutting::Anywhere => part.lasts.saturating_sub(plan.within + plan.round),
@@ -293,6 +307,56 @@ impl Admission {
 
     /// Takes back what a stream held.
     pub fn release(&mut self, held: Held) {
+        self.give_back(held);
+        self.plan_anew();
+    }
+
+    /// Whether what was promised fits what is known of the drive.
+    pub fn promises(&self) -> Promises {
+        self.standing
+    }
+
+    /// The drive has other worst times than was believed, and so have the zones of the streams that
+    /// were granted: all of them, with what each would ask for now. Their promises stand.
+    pub fn relearn<'a>(
+        &mut self,
+        times: HeadTimes,
+        granted: impl Iterator<Item = (&'a mut Held, Demand)>,
+    ) {
+        for (held, demand) in granted {
+            let part = demand.part(&self.rules);
+            self.take(&part);
+            self.give_back(std::mem::replace(held, Held { part }));
+        }
+        self.times = times;
+        self.plan_anew();
+    }
+
+    /// The plan of those that are there. If none is safe, rounds go on as they did.
+    fn plan_anew(&mut self) {
+        let lasts = [self.shortest(None), self.shortest_cut(None)];
+        let Some(place) = self.cylinders() else {
+            self.plan = None;
+            self.standing = Promises::Kept;
+            return;
+        };
+        let plan = self.plan_of(&self.sums, lasts, place);
+        self.standing = match plan {
+            Some(_) => Promises::Kept,
+            None => Promises::Strained,
+        };
+        self.plan = plan.or(self.plan);
+    }
+
+    fn take(&mut self, part: &Part) {
+        self.sums = self.sums.with(&part.sums);
+        *self.lasts.entry(part.lasts).or_default() += 1;
+        *self.lasts_cut.entry(part.lasts_cut).or_default() += 1;
+        *self.low.entry(part.cylinders.low).or_default() += 1;
+        *self.high.entry(part.cylinders.high).or_default() += 1;
+    }
+
+    fn give_back(&mut self, held: Held) {
         let Part {
             sums,
             lasts,
@@ -304,9 +368,6 @@ impl Admission {
         forget(&mut self.lasts_cut, lasts_cut);
         forget(&mut self.low, cylinders.low);
         forget(&mut self.high, cylinders.high);
-        let lasts = [self.shortest(None), self.shortest_cut(None)];
-        let place = self.cylinders();
-        self.plan = place.and_then(|place| self.plan_of(&self.sums, lasts, place));
     }
 
     fn plan_with(&self, part: &Part) -> Option<Plan> {
@@ -356,6 +417,13 @@ impl Admission {
     }
 
     fn refusal(&self, demand: &Demand, part: &Part) -> Refusal {
+        if self.standing == Promises::Strained {
+            return Refusal {
+                reason: Reason::Strained,
+                largest_rate: None,
+                least_memory: None,
+            };
+        }
         let sums = self.sums.with(&part.sums);
         let own_part = demand.own_part(self.rules.latency);
         let promised = self.rules.promised();

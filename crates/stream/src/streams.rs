@@ -10,6 +10,7 @@
 mod filling;
 mod freezing;
 mod orders;
+mod relearning;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
