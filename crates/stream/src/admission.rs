@@ -26,19 +26,23 @@
 //! form with the smaller share of the head is chosen.
 
 mod form;
+mod forms;
 
 use std::collections::BTreeMap;
 
-use block::Duration;
+use block::{Direction, Duration};
 
-use crate::head_times::{HeadTimes, Zone};
+use crate::head_times::{Cylinders, HeadTimes, Zone};
 use crate::quota::Exceeded;
 use crate::rate::{Rate, SECOND};
-use form::{Form, Part, Sums, share};
+use form::{Part, Sums};
+use forms::forms;
 
 /// What is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Demand {
+    /// Reading or recording.
+    pub direction: Direction,
     /// Bytes in a second.
     pub rate: Rate,
     /// How far beyond its playout point the application reads or writes, in bytes.
@@ -90,6 +94,16 @@ pub struct Plan {
     pub cutting: Cutting,
     /// The share of head time that streams take at worst, in billionths.
     pub share: u64,
+}
+
+/// Whether what was promised fits what is known of the drive now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Promises {
+    /// It fits.
+    Kept,
+    /// The drive was found to take longer than when they were given. They stand, and rounds go on as
+    /// they did; but at worst a batch may be late, and nobody else is granted anything.
+    Strained,
 }
 
 /// A stream is granted.
@@ -160,6 +174,12 @@ pub enum Reason {
         /// Extents in a round, with it.
         extents: u64,
     },
+    /// The present streams would not all be granted now.
+    #[error(
+        "the drive was found to take longer than when the present streams were granted: no others \
+         before some of them end"
+    )]
+    Strained,
     /// A named limit is reached.
     #[error("{limit} streams may be held at once; wait for one to end")]
     Full {
@@ -181,6 +201,13 @@ pub struct Admission {
     lasts: BTreeMap<Duration, usize>,
     /// The same, batches cut at tracks.
     lasts_cut: BTreeMap<Duration, usize>,
+    /// How often each is the lowest cylinder of a stream.
+    low: BTreeMap<u32, usize>,
+    /// How often each is the highest one.
+    high: BTreeMap<u32, usize>,
+    /// How rounds go with them: asked for at every turn.
+    plan: Option<Plan>,
+    standing: Promises,
 }
 
 impl Demand {
@@ -210,6 +237,10 @@ impl Admission {
             sums: Sums::default(),
             lasts: BTreeMap::new(),
             lasts_cut: BTreeMap::new(),
+            low: BTreeMap::new(),
+            high: BTreeMap::new(),
+            plan: None,
+            standing: Promises::Kept,
         }
     }
 
@@ -230,16 +261,14 @@ impl Admission {
 
     /// How rounds go with the present streams; none without streams.
     pub fn plan(&self) -> Option<Plan> {
-        if self.sums.streams == 0 {
-            return None;
-        }
-        self.plan_of(&self.sums, self.shortest(None), self.shortest_cut(None))
+        self.plan
     }
 
     /// What a stream of this demand would take of the head at worst, in billionths, by itself.
     pub fn alone(&self, demand: &Demand) -> u64 {
         let part = demand.part(&self.rules);
-        let plan = self.plan_of(&part.sums, part.lasts, part.lasts_cut);
+        let lasts = [part.lasts, part.lasts_cut];
+        let plan = self.plan_of(&part.sums, lasts, part.cylinders);
         plan.map_or(SECOND, |plan| plan.share)
     }
 
@@ -261,9 +290,8 @@ impl Admission {
         let Some(plan) = self.plan_with(&part) else {
             return Err(self.refusal(demand, &part));
         };
-        self.sums = self.sums.with(&part.sums);
-        *self.lasts.entry(part.lasts).or_default() += 1;
-        *self.lasts_cut.entry(part.lasts_cut).or_default() += 1;
+        self.take(&part);
+        self.plan = Some(plan);
         let unused = match plan.cutting {
             Cutting::Anywhere => part.lasts.saturating_sub(plan.within + plan.round),
             Cutting::Tracks => part.lasts_cut.saturating_sub(plan.within + plan.round),
@@ -279,69 +307,105 @@ impl Admission {
 
     /// Takes back what a stream held.
     pub fn release(&mut self, held: Held) {
+        self.give_back(held);
+        self.plan_anew();
+    }
+
+    /// Whether what was promised fits what is known of the drive.
+    pub fn promises(&self) -> Promises {
+        self.standing
+    }
+
+    /// The drive has other worst times than was believed, and so have the zones of the streams that
+    /// were granted: all of them, with what each would ask for now. Their promises stand.
+    pub fn relearn<'a>(
+        &mut self,
+        times: HeadTimes,
+        granted: impl Iterator<Item = (&'a mut Held, Demand)>,
+    ) {
+        for (held, demand) in granted {
+            let part = demand.part(&self.rules);
+            self.take(&part);
+            self.give_back(std::mem::replace(held, Held { part }));
+        }
+        self.times = times;
+        self.plan_anew();
+    }
+
+    /// The plan of those that are there. If none is safe, rounds go on as they did.
+    fn plan_anew(&mut self) {
+        let lasts = [self.shortest(None), self.shortest_cut(None)];
+        let Some(place) = self.cylinders() else {
+            self.plan = None;
+            self.standing = Promises::Kept;
+            return;
+        };
+        let plan = self.plan_of(&self.sums, lasts, place);
+        self.standing = match plan {
+            Some(_) => Promises::Kept,
+            None => Promises::Strained,
+        };
+        self.plan = plan.or(self.plan);
+    }
+
+    fn take(&mut self, part: &Part) {
+        self.sums = self.sums.with(&part.sums);
+        *self.lasts.entry(part.lasts).or_default() += 1;
+        *self.lasts_cut.entry(part.lasts_cut).or_default() += 1;
+        *self.low.entry(part.cylinders.low).or_default() += 1;
+        *self.high.entry(part.cylinders.high).or_default() += 1;
+    }
+
+    fn give_back(&mut self, held: Held) {
         let Part {
             sums,
             lasts,
             lasts_cut,
+            cylinders,
         } = held.part;
         self.sums = self.sums.without(&sums);
-        for (all, one) in [(&mut self.lasts, lasts), (&mut self.lasts_cut, lasts_cut)] {
-            if let Some(count) = all.get_mut(&one) {
-                *count -= 1;
-                if *count == 0 {
-                    all.remove(&one);
-                }
-            }
-        }
+        forget(&mut self.lasts, lasts);
+        forget(&mut self.lasts_cut, lasts_cut);
+        forget(&mut self.low, cylinders.low);
+        forget(&mut self.high, cylinders.high);
     }
 
     fn plan_with(&self, part: &Part) -> Option<Plan> {
         let sums = self.sums.with(&part.sums);
         let lasts = self.shortest(Some(part.lasts));
-        self.plan_of(&sums, lasts, self.shortest_cut(Some(part.lasts_cut)))
+        let lasts = [lasts, self.shortest_cut(Some(part.lasts_cut))];
+        self.plan_of(&sums, lasts, self.cylinders_with(part))
+    }
+
+    /// Where the streams are; none without streams.
+    fn cylinders(&self) -> Option<Cylinders> {
+        let (&low, _) = self.low.first_key_value()?;
+        let (&high, _) = self.high.last_key_value()?;
+        Some(Cylinders { low, high })
+    }
+
+    fn cylinders_with(&self, part: &Part) -> Cylinders {
+        let present = self.cylinders();
+        present.map_or(part.cylinders, |present| present.and(part.cylinders))
     }
 
     /// The form that takes the smaller share of the head, of those that fit.
-    fn plan_of(&self, sums: &Sums, lasts: Duration, lasts_cut: Duration) -> Option<Plan> {
+    fn plan_of(
+        &self,
+        sums: &Sums,
+        [lasts, lasts_cut]: [Duration; 2],
+        place: Cylinders,
+    ) -> Option<Plan> {
         let foreground = self.times.foreground_worst();
-        let anywhere = self.anywhere(sums).plan(lasts, &self.rules, foreground);
-        let tracks = self.tracks(sums);
-        let tracks = tracks.and_then(|form| form.plan(lasts_cut, &self.rules, foreground));
-        [anywhere, tracks]
-            .into_iter()
-            .flatten()
-            .min_by_key(|plan| plan.share)
-    }
-
-    fn anywhere(&self, sums: &Sums) -> Form {
-        let times = &self.times;
-        let accesses = times.access() * sums.extents;
-        let noticed_late = self.latency_transfer(sums.load);
-        Form {
-            cutting: Cutting::Anywhere,
-            fixed: times.stall + accesses + times.sweep(sums.extents) + sums.pages + noticed_late,
-            peak: Duration::ZERO,
-            load: sums.load,
-        }
-    }
-
-    /// None if not all streams can be cut at tracks.
-    fn tracks(&self, sums: &Sums) -> Option<Form> {
-        let times = &self.times;
-        let accesses = times.aligned_access() * sums.extents;
-        let noticed_late = self.latency_transfer(sums.load_cut);
-        (sums.uncut == 0).then(|| Form {
-            cutting: Cutting::Tracks,
-            fixed: times.stall + accesses + times.sweep(sums.extents) + sums.partial + noticed_late,
-            peak: sums.peak,
-            load: sums.load_cut,
-        })
-    }
-
-    /// A batch may be larger by what was noticed late the round before.
-    fn latency_transfer(&self, load: u64) -> Duration {
-        let nanos = share(self.rules.latency.as_nanos(), load, SECOND);
-        Duration::from_nanos(nanos.unwrap_or(u64::MAX).saturating_add(1))
+        let forms = forms(&self.times, &self.rules, sums, place);
+        let plans = forms.filter_map(|form| {
+            let lasts = match form.cutting {
+                Cutting::Anywhere => lasts,
+                Cutting::Tracks => lasts_cut,
+            };
+            form.plan(lasts, &self.rules, foreground)
+        });
+        plans.min_by_key(|plan| plan.share)
     }
 
     fn shortest(&self, other: Option<Duration>) -> Duration {
@@ -353,11 +417,19 @@ impl Admission {
     }
 
     fn refusal(&self, demand: &Demand, part: &Part) -> Refusal {
+        if self.standing == Promises::Strained {
+            return Refusal {
+                reason: Reason::Strained,
+                largest_rate: None,
+                least_memory: None,
+            };
+        }
         let sums = self.sums.with(&part.sums);
         let own_part = demand.own_part(self.rules.latency);
         let promised = self.rules.promised();
         let taken = self.sums.load.saturating_add(promised);
-        let anywhere = self.anywhere(&sums);
+        let place = self.cylinders_with(part);
+        let anywhere = forms::anywhere(&self.times, &self.rules, &sums, place);
         let needed = anywhere.needed(&self.rules, self.times.foreground_worst());
         let reason = match needed {
             None => Reason::AboveDisk {
@@ -372,7 +444,7 @@ impl Admission {
             Some(needed) => Reason::HeadTime {
                 lasts: self.shortest(Some(part.lasts)),
                 needed,
-                extents: sums.extents,
+                extents: sums.extents(),
             },
         };
         Refusal {
@@ -409,18 +481,17 @@ impl Admission {
             memory: u64::MAX,
             ..*demand
         };
-        let sums = self.sums.with(&unbounded.part(&self.rules).sums);
+        let part = unbounded.part(&self.rules);
+        let (sums, place) = (self.sums.with(&part.sums), self.cylinders_with(&part));
         let foreground = self.times.foreground_worst();
-        let forms = [
-            (Some(self.anywhere(&sums)), self.lasts.first_key_value(), 0),
-            (
-                self.tracks(&sums),
-                self.lasts_cut.first_key_value(),
-                demand.zone.tracks.map_or(0, |tracks| tracks.bytes),
-            ),
-        ];
-        let least = forms.into_iter().filter_map(|(form, others, track)| {
-            let needed = form?.needed(&self.rules, foreground)?;
+        let forms = forms(&self.times, &self.rules, &sums, place);
+        let least = forms.filter_map(|form| {
+            let (others, track) = match form.cutting {
+                Cutting::Anywhere => (&self.lasts, 0),
+                Cutting::Tracks => (&self.lasts_cut, demand.zone.tracks?.bytes),
+            };
+            let others = others.first_key_value();
+            let needed = form.needed(&self.rules, foreground)?;
             if others.is_some_and(|(&lasts, _)| lasts < needed) {
                 return None;
             }
@@ -428,13 +499,24 @@ impl Admission {
             Some(own_part.saturating_add(bytes).saturating_add(track))
         });
         // Bytes are whole and times are, too: what one rounds away the next bytes bring back.
-        least.min().map(|bytes| bytes.saturating_add(SLOP))
+        let least = least.min();
+        least.map(|bytes| bytes.saturating_add(SLOP))
     }
 }
 
 /// What roundings between bytes and nanoseconds may take off a buffer, in bytes: a nanosecond at
 /// 1 GB/s is one, and there are four roundings.
 const SLOP: u64 = 4;
+
+/// One of them is not there any more.
+fn forget<T: Ord>(all: &mut BTreeMap<T, usize>, one: T) {
+    if let Some(count) = all.get_mut(&one) {
+        *count -= 1;
+        if *count == 0 {
+            all.remove(&one);
+        }
+    }
+}
 
 /// The shortest of them and of one more.
 fn shortest(all: &BTreeMap<Duration, usize>, other: Option<Duration>) -> Duration {

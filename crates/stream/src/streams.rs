@@ -11,6 +11,7 @@ mod filling;
 mod freezing;
 mod moved;
 mod orders;
+mod relearning;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -231,6 +232,7 @@ impl<T: Tracks> Streams<T> {
             _ => attach.zone.tracks,
         };
         Demand {
+            direction: attach.direction,
             rate,
             application: attach.application,
             memory: attach.memory,

@@ -12,6 +12,8 @@ use stream::streams::{Attach, Notice, StreamId};
 mod disk;
 #[path = "edges/recordings.rs"]
 mod recordings;
+#[path = "edges/relearning.rs"]
+mod relearning;
 #[path = "world/world.rs"]
 mod world;
 

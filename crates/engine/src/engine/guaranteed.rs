@@ -89,7 +89,7 @@ impl Engine {
             .place
             .or(whole.ok())
             .unwrap_or(Extent::block(Lba(0)));
-        let times = head_times(&self.belief, place, promise.beyond)?;
+        let times = head_times(&self.belief, promise.beyond)?;
         let streams = Streams::new(
             times.clone(),
             promise.rules,

@@ -26,6 +26,7 @@ use crate::forecast::Head;
 use crate::guarantees::{FOREGROUND_BYTES, worst_cost};
 use crate::sent::{Planned, Purpose, Step};
 use scheduler::freeblock::Kind;
+use stream::HeadTimes;
 
 /// To whom the drive is left.
 pub(super) enum Leave {
@@ -291,12 +292,10 @@ impl Engine {
         self.at_drive.iter().fold(since, ends).max(now)
     }
 
-    /// The longest command of others, which may begin on one track and end on the next.
+    /// The longest command of others.
     pub(super) fn longest_of_others(&self) -> Duration {
         let times = self.guaranteed.as_deref().map(|it| &it.times);
-        times.map_or(Duration::ZERO, |times| {
-            times.foreground_worst() + times.settle
-        })
+        times.map_or(Duration::ZERO, HeadTimes::foreground_worst)
     }
 
     fn longest_blocks(&self) -> u64 {

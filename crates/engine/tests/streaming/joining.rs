@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use block::{Direction, Duration, Extent, Lba, Sectors};
+use block::{Direction, Duration, Lba};
 use drive::Target;
 use engine::guarantees::{Beyond, head_times, worst_cost};
 use engine::streams::{Ask, Promise};
@@ -93,8 +93,7 @@ fn a_long_read_of_a_scan_leaves_room_for_the_round_that_comes() {
     };
     let begun = world.engine.begin_task(world.now, order);
     begun.expect("there is room");
-    let whole = Extent::new(Lba(0), Sectors(blocks)).expect("blocks");
-    let times = head_times(&belief, whole, Beyond::default()).expect("a seek curve");
+    let times = head_times(&belief, Beyond::default()).expect("a seek curve");
     let begun = world.now;
     let (mut seen, mut long) = (world.commands.len(), 0);
     for round in 0..60 {

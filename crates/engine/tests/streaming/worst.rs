@@ -32,9 +32,8 @@ struct Slowest {
 
 impl Slowest {
     fn new(belief: Arc<Profile>) -> Slowest {
-        let whole = Extent::new(Lba(0), belief.geometry.sectors()).expect("blocks");
         Slowest {
-            times: head_times(&belief, whole, Beyond::default()).expect("a seek curve"),
+            times: head_times(&belief, Beyond::default()).expect("a seek curve"),
             belief,
             head: Position::default(),
             free: Instant::ZERO,
@@ -43,27 +42,32 @@ impl Slowest {
     }
 
     /// The longest that it may take by each form: run by run, by the rate of its zone, track by track.
-    fn cost(&self, extent: Extent) -> Duration {
+    fn cost(&self, direction: Direction, extent: Extent) -> Duration {
         let beyond = Beyond::default();
         let anywhere = worst_cost((&self.times, beyond), &self.belief, self.head, extent);
         let geometry = &self.belief.geometry;
-        let zone = slowest_zone(&self.belief, extent, beyond);
+        let zone = slowest_zone(&self.belief, extent, beyond, direction);
         let first = geometry.locate(extent.start()).expect("on the drive");
         let way = self.head.cylinder.abs_diff(first.cylinder);
         let seek = self.times.seek.at(way);
         // The bus carries a command's blocks while the head is on its way to the next one's.
-        let by_rate = self.times.access() + zone.sustained.at_most(extent.length().0 * PAGE);
+        let by_rate =
+            self.times.access(direction) + zone.sustained.at_most(extent.length().0 * PAGE);
         let tracks = geometry.runs(extent).count() as u64;
         let by_tracks = zone
             .tracks
-            .map(|whole| self.times.aligned_access() + whole.time * tracks);
+            .map(|whole| self.times.aligned_access(direction, whole.time * tracks));
         anywhere.min(seek + by_tracks.map_or(by_rate, |by_tracks| by_tracks.min(by_rate)))
     }
 
     fn submit(&mut self, now: Instant, id: CommandId, action: Action) {
         let took = match action {
             Action::Read { extent, .. } | Action::Write { extent, .. } => {
-                let took = self.cost(extent);
+                let direction = match action {
+                    Action::Read { .. } => Direction::Read,
+                    _ => Direction::Write,
+                };
+                let took = self.cost(direction, extent);
                 let last = self.belief.geometry.locate(extent.last());
                 self.head = Target::from(&last.expect("on the drive")).position;
                 took

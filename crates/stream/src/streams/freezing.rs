@@ -191,6 +191,7 @@ struct Cost<'a, T> {
     tracks: &'a T,
     zone: Zone,
     block: u64,
+    direction: Direction,
 }
 
 impl<'a, T: Tracks> Cost<'a, T> {
@@ -200,6 +201,7 @@ impl<'a, T: Tracks> Cost<'a, T> {
             tracks,
             zone: playout.terms.demand.zone,
             block: playout.map.block(),
+            direction: playout.terms.direction,
         }
     }
 
@@ -207,6 +209,7 @@ impl<'a, T: Tracks> Cost<'a, T> {
         Batch {
             key,
             cylinder: self.tracks.cylinder(extent.start()),
+            last: self.tracks.cylinder(extent.last()),
             work: self.work(extent),
             deadline,
         }
@@ -216,16 +219,17 @@ impl<'a, T: Tracks> Cost<'a, T> {
     /// worst, whole or not. Both are bounds.
     fn work(&self, extent: Extent) -> Duration {
         let bytes = extent.length().0.saturating_mul(self.block);
-        let anywhere = self.times.access() + self.zone.sustained.at_most(bytes);
+        let anywhere = self.times.access(self.direction) + self.zone.sustained.at_most(bytes);
         let Some(whole) = self.zone.tracks else {
             return anywhere;
         };
-        let mut by_tracks = self.times.aligned_access();
+        let mut tracks = Duration::ZERO;
         let mut at = extent.start();
-        while at < extent.end() && by_tracks < anywhere {
-            by_tracks += whole.time;
+        while at < extent.end() && tracks < anywhere {
+            tracks += whole.time;
             at = self.tracks.track_end(at);
         }
+        let by_tracks = self.times.aligned_access(self.direction, tracks);
         by_tracks.min(anywhere)
     }
 }
