@@ -432,6 +432,7 @@ fn attach(
         map: map.expect("one piece is a map"),
         start: 0,
         answer: Answering::Buffered,
+        priority: None,
     };
     Ok(engine.attach(Instant::ZERO, ask)?.stream)
 }

@@ -146,6 +146,12 @@ pub enum Reason {
     /// No rate.
     #[error("a rate of 0: expected at least one byte in a second")]
     ZeroRate,
+    /// There is no such priority.
+    #[error("priority {priority}: expected 0, the highest, to 6")]
+    Priority {
+        /// What was asked for.
+        priority: u8,
+    },
     /// Faster than the medium, or than what is left of it besides the foreground's share.
     #[error("{rate} where the disk does {sustained}, of which {left_permille}/1000 are left")]
     AboveDisk {

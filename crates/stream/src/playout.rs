@@ -38,6 +38,8 @@ pub struct Terms {
     pub fill: u64,
     /// When a write is answered.
     pub answer: Answering,
+    /// The best-effort priority of its file.
+    pub priority: u8,
 }
 
 /// When a write to a stream counts as done.

@@ -22,7 +22,7 @@ use crate::head_times::{HeadTimes, Tracks, Zone};
 use crate::playout::{
     AccessId, Answering, Due, Ended, NotTaken, Playout, Standing, Terms, Under, Urgency, Use,
 };
-use crate::quota::{Claim, Quotas, Taken};
+use crate::quota::{Claim, Exceeded, Quotas, Taken};
 use crate::rate::Rate;
 use crate::rounds::{Batch, Rounds, Slot};
 use freezing::durability;
@@ -140,6 +140,25 @@ impl<T: Tracks> Streams<T> {
         Some(self.table.get(&stream)?.playout.standing)
     }
 
+    /// Whether a user may have something of that name here without a rate, as one of the streams that
+    /// the rules allow; to be given back.
+    ///
+    /// # Errors
+    /// If a rule is against it.
+    pub fn claim(&mut self, user: u32, name: &str) -> Result<Taken, Exceeded> {
+        self.quotas.take(Claim {
+            user,
+            name,
+            rate: Rate::MIN,
+            head: 0,
+        })
+    }
+
+    /// What was claimed is not needed any more.
+    pub fn give_back(&mut self, taken: Taken) {
+        self.quotas.give_back(taken);
+    }
+
     /// Where a transfer of the guarantee is among the batches of its round; none of one at best
     /// effort, and of one that has ended.
     pub fn placed(&self, id: TransferId) -> Option<Slot> {
@@ -173,6 +192,9 @@ impl<T: Tracks> Streams<T> {
             least_memory: None,
         };
         let rate = Rate::new(attach.rate).ok_or_else(|| refused(Reason::ZeroRate))?;
+        if let Some(priority) = attach.priority.filter(|&priority| priority > LOWEST) {
+            return Err(refused(Reason::Priority { priority }));
+        }
         let demand = self.demand(&attach, rate);
         let claim = Claim {
             user: attach.user,
@@ -204,6 +226,7 @@ impl<T: Tracks> Streams<T> {
             latency: self.admission.rules().latency,
             fill: self.settings.fill,
             answer: attach.answer,
+            priority: attach.priority.unwrap_or(self.settings.priority),
         };
         let playout = Playout::new(now, terms, attach.map, attach.start);
         let entry = Stream {
@@ -452,3 +475,6 @@ impl<T: Tracks> Streams<T> {
         self.replan(now);
     }
 }
+
+/// The lowest priority of best effort (ABISS, 3.6: seven of them).
+pub const LOWEST: u8 = 6;

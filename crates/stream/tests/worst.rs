@@ -102,6 +102,7 @@ impl Slowest {
                         zone: zone(),
                         start: 0,
                         answer: Answering::Buffered,
+                        priority: None,
                     },
                 );
                 if let Ok(attached) = attached {

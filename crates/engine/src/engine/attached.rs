@@ -1,9 +1,10 @@
 //! What clients do with streams: they attach, move, read, write, leave, and are told.
 
 use block::{CommandId, Direction, Instant};
-use stream::admission::{Plan, Promises};
+use stream::admission::{Plan, Promises, Refusal};
 use stream::location::{Change, Piece};
 use stream::playout::{AccessId, NotTaken, Standing};
+use stream::quota::Taken;
 use stream::streams::{Answer, Attach, Attached, Notice, StreamId, Streams};
 use stream::{LocationMap, Zone};
 
@@ -37,6 +38,7 @@ impl Engine {
                 zone,
                 start: ask.start,
                 answer: ask.answer,
+                priority: ask.priority,
             },
         )?;
         guaranteed.asked.push(Asked {
@@ -53,6 +55,30 @@ impl Engine {
         }
         self.settled = false;
         Ok(attached)
+    }
+
+    /// Whether a user may have something of that name without a rate: the priority of a file.
+    ///
+    /// # Errors
+    /// If nothing is promised here, or a rule is against it.
+    pub fn claim(&mut self, user: u32, name: &str) -> Result<Taken, NotGranted> {
+        let guaranteed = self.guaranteed.as_deref_mut();
+        let guaranteed = guaranteed.ok_or(NotGranted::NoPromise)?;
+        let taken = guaranteed.streams.claim(user, name);
+        taken.map_err(|exceeded| {
+            NotGranted::Refused(Refusal {
+                reason: exceeded.into(),
+                largest_rate: None,
+                least_memory: None,
+            })
+        })
+    }
+
+    /// What was claimed is not needed any more.
+    pub fn give_back(&mut self, taken: Taken) {
+        if let Some(guaranteed) = self.guaranteed.as_deref_mut() {
+            guaranteed.streams.give_back(taken);
+        }
     }
 
     /// The application's playout point has moved to this byte.

@@ -274,6 +274,7 @@ mod tests {
             map: LocationMap::new(vec![piece], 4096, 100 * MB).expect("a valid map"),
             start: 0,
             answer: Answering::Buffered,
+            priority: None,
         }
     }
 

@@ -221,5 +221,6 @@ pub fn ask(direction: Direction, map: LocationMap) -> Ask<'static> {
         map,
         start: 0,
         answer: Answering::Buffered,
+        priority: None,
     }
 }

@@ -196,6 +196,7 @@ impl Driver {
                 zone,
                 start: 0,
                 answer: Answering::Buffered,
+                priority: None,
             },
         );
         let Ok(attached) = attached else {

@@ -213,7 +213,7 @@ impl EventLoop {
         let pending = &self.pending[key];
         let operation = pending.operation;
         let class = match operation.ask {
-            Ask::Read => self.exports[operation.export].class,
+            Ask::Read => self.class_of(&operation),
             Ask::Cache => Class::Background,
             _ => return false,
         };
@@ -294,7 +294,7 @@ impl EventLoop {
         let mut is_any = false;
         while let Some(&key) = self.caches.again.first() {
             let operation = self.pending[key].operation;
-            let class = self.exports[operation.export].class;
+            let class = self.class_of(&operation);
             if !self.engine.has_room(class) {
                 break;
             }

@@ -157,7 +157,7 @@ impl EventLoop {
             self.serve_by_stream(key, serving);
             return Ok(());
         }
-        let class = self.exports[operation.export].class;
+        let class = self.class_of(&operation);
         let room = match operation.ask {
             Ask::Cache => self.engine.has_room(Class::Background),
             _ => self.engine.has_room(class),
@@ -206,7 +206,7 @@ impl EventLoop {
     pub(super) fn dispatch(&mut self, key: usize) {
         self.change_recorded(key);
         let operation = self.pending[key].operation;
-        let class = self.exports[operation.export].class;
+        let class = self.class_of(&operation);
         let has_edges = self.pending[key].edges.is_some();
         let (read, volatile) = (Direction::Read, Durability::Volatile);
         match operation.ask {

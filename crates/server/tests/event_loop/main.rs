@@ -9,6 +9,7 @@ mod hostile;
 mod ledger;
 mod model;
 mod power;
+mod priorities;
 mod random;
 mod slowest;
 mod station;

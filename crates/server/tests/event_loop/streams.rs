@@ -119,7 +119,9 @@ impl Streams {
             } if self.open.len() < 4 => self.attach(served, (mode, layout, memory)),
             Step::Attach { .. } => (),
             Step::Position(who, block) => {
-                if let Some(open) = self.open.get(who) {
+                if let Some(open) = self.open.get_mut(who) {
+                    // A recording goes on there.
+                    open.next = block / PAGE % (2 * open.layout.pages);
                     let position = Position {
                         stream: open.number,
                         offset: block * BLOCK,

@@ -114,8 +114,9 @@ impl Playout {
         }
         let expected = self.expected();
         let goes_on = from == expected;
-        let may_leave = self.course == Course::Leaving && self.is_drained();
-        if !(goes_on || may_leave && self.waiting.is_empty()) {
+        let is_written = self.is_drained() && self.waiting.is_empty();
+        let may_leave = self.course == Course::Leaving && is_written;
+        if !goes_on && !may_leave {
             return Err(NotTaken::NotSequential {
                 offset: from,
                 expected,

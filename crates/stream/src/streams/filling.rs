@@ -3,12 +3,12 @@
 
 use std::ops::Bound;
 
-use block::{Class, Instant};
+use block::{Class, Direction, Extent, Instant};
 
 use super::{Life, Order, Stream, Streams, Transfer, TransferId, durability};
 use crate::head_times::Tracks;
 use crate::location::Piece;
-use crate::playout::{Under, Urgency, Use};
+use crate::playout::{Terms, Under, Urgency, Use};
 
 impl<T: Tracks> Streams<T> {
     /// A best-effort transfer for the next buffer in turn that wants one.
@@ -40,6 +40,7 @@ impl<T: Tracks> Streams<T> {
                 use_: Use::Wanted,
             });
             let terms = entry.playout.terms;
+            let priority = self.priority_of(&terms, piece.extent);
             self.transfers.insert(id, stream);
             self.raise(stream);
             return Some(Order::Transfer(Transfer {
@@ -48,11 +49,26 @@ impl<T: Tracks> Streams<T> {
                 direction: terms.direction,
                 extent: piece.extent,
                 offset: piece.offset,
-                class: Class::BestEffort(self.settings.priority),
+                class: Class::BestEffort(priority),
                 durability: durability(&terms),
             }));
         }
         None
+    }
+
+    /// The priority of a stream's blocks: its own, or a higher one of somebody else who reads them.
+    fn priority_of(&self, own: &Terms, extent: Extent) -> u8 {
+        let others = self.table.values().map(|stream| &stream.playout);
+        let higher = others.filter(|other| {
+            let terms = &other.terms;
+            terms.priority < own.priority && terms.direction == Direction::Read
+        });
+        let shared = higher.filter(|other| {
+            let mut pieces = other.map.pieces().iter();
+            pieces.any(|piece| piece.extent.overlaps(extent))
+        });
+        let highest = shared.map(|other| other.terms.priority).min();
+        highest.unwrap_or(own.priority)
     }
 }
 

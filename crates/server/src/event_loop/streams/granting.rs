@@ -35,7 +35,8 @@ impl EventLoop {
         if self.stopping != Stopping::No {
             return Err(refused("the service is stopping"));
         }
-        if attach.buffer == 0 {
+        let preferred = attach.priority.filter(|_| attach.rate == 0);
+        if attach.buffer == 0 && preferred.is_none() {
             return Err(refused(
                 "a buffer of 0 bytes: expected what is read or written at once, at least",
             ));
@@ -53,6 +54,15 @@ impl EventLoop {
             )));
         }
         let map = self.map(export, &attach.places).map_err(refused)?;
+        if let Some(priority) = preferred {
+            let newcomer = Newcomer {
+                stream,
+                user,
+                attach,
+                teller,
+            };
+            return self.prefer((newcomer, priority), export, &map);
+        }
         if attach.mode != Mode::Play {
             self.check_recording(&map).map_err(refused)?;
         }
@@ -70,6 +80,8 @@ impl EventLoop {
             export,
             teller,
             copied: attach.start,
+            written: attach.start,
+            leaps: 0,
             user,
             kept,
             standing: Standing::Filling,
@@ -159,6 +171,7 @@ impl EventLoop {
                 Mode::RecordSync => Answering::Durable,
                 Mode::Play | Mode::Record => Answering::Buffered,
             },
+            priority: attach.priority,
         }
     }
 
