@@ -177,6 +177,34 @@ impl Cache {
         admit(&mut *self.policy, &mut self.residency, coming, ask)
     }
 
+    /// [`Cache::admit_frame`] for who has seen that the block has no frame: if nothing is remembered, it
+    /// is not looked up again.
+    ///
+    /// # Errors
+    /// If all frames are in flight, or there is no such block.
+    pub fn admit_absent(
+        &mut self,
+        block: u64,
+        origin: Origin,
+        pattern: Pattern,
+        ask: impl FnMut(&Residency, FrameId) -> Verdict,
+    ) -> Result<Admitted, Refusal> {
+        if self.residency.remembers() {
+            return self.admit_frame(block, origin, pattern, ask);
+        }
+        debug_assert!(
+            !self.residency.is_resident(block),
+            "block {block} has a frame"
+        );
+        let coming = Coming {
+            block,
+            known: None,
+            origin,
+            pattern,
+        };
+        admit(&mut *self.policy, &mut self.residency, coming, ask)
+    }
+
     /// The read of the block is complete. Nothing happens if it is not in flight.
     pub fn complete(&mut self, block: u64) {
         if let Some(frame) = self.residency.frame(block) {
@@ -363,6 +391,7 @@ pub(crate) fn replay<R: Replacement + ?Sized>(
             };
             let admitted = admit(policy, residency, coming, |_, _| Verdict::Evict)?;
             residency.complete(admitted.frame);
+            policy.warm_next(residency);
         }
     }
     Ok(hits)

@@ -155,7 +155,7 @@ struct Open {
     asked: Asked,
     plan: Plan,
     since: Instant,
-    /// Blocks that it waits for, and one while it is being submitted.
+    /// Blocks that it waits for.
     missing: u64,
     ending: Ending,
 }
@@ -219,7 +219,9 @@ pub struct Level {
     advice: Advice,
     /// The frame of each block of the request that is being submitted, as the cache was before it.
     found: Vec<Option<FrameId>>,
-    /// Runs to fetch for that request.
+    /// How many blocks that request has to wait for.
+    missing: u64,
+    /// Runs to fetch for it.
     runs: Vec<Running>,
     absent: Vec<Interval>,
 }
@@ -268,6 +270,7 @@ impl Level {
             longest: u64::MAX,
             advice: Advice::default(),
             found: Vec::new(),
+            missing: 0,
             runs: Vec::new(),
             absent: Vec::new(),
         }
@@ -315,19 +318,27 @@ impl Level {
             return Err(Refused::Full(self.most_requests));
         }
         let plan = self.coordinator.plan(&asked, self.cache.residency());
-        let request = self.requests.insert(Open {
+        // It gets this place if it has to wait.
+        let request = self.requests.next();
+        self.missing = 0;
+        self.counts.asked += blocks.len();
+        self.direct(request, &asked, plan.direct(&asked));
+        self.native(request, &asked, plan);
+        self.send(&asked);
+        let open = Open {
             id,
             asked,
             plan,
             since: now,
-            missing: 1,
+            missing: self.missing,
             ending: Ending::Done,
-        });
-        self.counts.asked += blocks.len();
-        self.direct(request, &asked, plan.direct(&asked));
-        self.native(request, &asked, plan);
-        self.send(request, &asked);
-        self.arrived(now, request, 1, Ending::Done);
+        };
+        match open.missing {
+            0 => self.answer(now, &open),
+            _ => {
+                self.requests.insert(open);
+            }
+        }
         Ok(())
     }
 
@@ -383,10 +394,14 @@ impl Level {
         if ending == Ending::Failed {
             open.ending = ending;
         }
-        if open.missing > 0 {
-            return;
+        if open.missing == 0 {
+            let open = self.requests.remove(request).expect("a request waits");
+            self.answer(now, &open);
         }
-        let open = self.requests.remove(request).expect("a request waits");
+    }
+
+    /// A request has all its blocks.
+    fn answer(&mut self, now: Instant, open: &Open) {
         if self.manners.sent == Sent::Marked {
             for block in open.asked.blocks.blocks() {
                 self.cache.sent(block);

@@ -1,8 +1,8 @@
 //! How a request is served: what goes past the cache, what into it, and what is fetched ahead.
 
 use super::{
-    Asked, Chain, Evicted, Fetch, FetchId, FrameId, Goal, Interval, Level, Open, Origin, Pattern,
-    Plan, Purpose, Residency, Running, State, Verdict,
+    Asked, Chain, Evicted, Fetch, FetchId, FrameId, Goal, Interval, Level, Origin, Pattern, Plan,
+    Purpose, Residency, Running, State, Verdict,
 };
 use crate::coordinator::{EmptyNative, ReadmoreAs, SilentHits, SilentUse, Submissions};
 use crate::prefetch::{self, Ahead, Found, Mode, Note, Seen};
@@ -134,14 +134,13 @@ impl Level {
     }
 
     /// Hands what the request needs from below to [`Level::poll`]; it waits for what it asked for.
-    pub(super) fn send(&mut self, request: u32, asked: &Asked) {
-        let mut missing = 0;
+    pub(super) fn send(&mut self, asked: &Asked) {
         for run in &self.runs {
             let purpose = match run.awaited() {
                 0 => Purpose::Prefetch,
                 _ => asked.purpose,
             };
-            missing += run.awaited();
+            self.missing += run.awaited();
             let id = FetchId(self.fetches.insert(*run));
             let asked = Asked {
                 blocks: run.blocks,
@@ -151,7 +150,6 @@ impl Level {
             self.out.push_back(Fetch { id, asked });
         }
         self.runs.clear();
-        self.open(request).missing += missing;
     }
 
     fn seen(asked: &Asked, blocks: Interval) -> Seen {
@@ -209,6 +207,7 @@ impl Level {
     }
 
     /// Adds a block to the last run, if it goes on with it, or begins one.
+    #[inline]
     fn extend(&mut self, request: u32, block: u64, goal: Goal) {
         let submissions = self.manners.submissions;
         match self.runs.last_mut() {
@@ -235,6 +234,7 @@ impl Level {
     }
 
     /// Begins a run with a block.
+    #[inline(never)]
     fn begin(&mut self, request: u32, block: u64, goal: Goal) {
         let mut frames = Chain::default();
         let (frames_from, ahead_from) = match goal {
@@ -257,12 +257,6 @@ impl Level {
         });
     }
 
-    /// The request that is being submitted.
-    fn open(&mut self, request: u32) -> &mut Open {
-        let open = self.requests.get_mut(request);
-        open.expect("it is being submitted")
-    }
-
     /// The block was found: it can be had at once, or has to be waited for.
     fn deliver(&mut self, request: u32, frame: FrameId, state: State) {
         if state == State::InFlight {
@@ -275,7 +269,7 @@ impl Level {
 
     fn wait(&mut self, request: u32, frame: FrameId) {
         self.waiters.push(frame, request);
-        self.open(request).missing += 1;
+        self.missing += 1;
     }
 
     /// A block that was fetched ahead is used for the first time.
@@ -285,14 +279,14 @@ impl Level {
         self.counts.ahead_used += u64::from(is_ahead && !residency.is_used(frame));
     }
 
-    /// Gives the block a frame, if there is one.
+    /// Gives a block that has none a frame, if there is one.
     pub(super) fn admit(&mut self, block: u64, origin: Origin, notes: &[Note]) -> Option<FrameId> {
         let prefetcher = &mut self.prefetcher;
         let ask = |residency: &Residency, frame| -> Verdict {
             prefetcher.on_evict(residency.block(frame))
         };
         let pattern = pattern(block, notes);
-        let Ok(admitted) = self.cache.admit_frame(block, origin, pattern, ask) else {
+        let Ok(admitted) = self.cache.admit_absent(block, origin, pattern, ask) else {
             self.counts.refused += 1;
             return None;
         };

@@ -66,6 +66,7 @@ impl Waiters {
     }
 
     /// The frame comes with those of the chain, as the last of them.
+    #[inline]
     pub(super) fn join(&mut self, chain: &mut Chain, frame: FrameId) {
         match chain.first == FrameId::HEAD {
             true => chain.first = frame,

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-use block::{Direction, Instant, RequestId};
+use block::{Instant, RequestId};
 use cache::Interval;
 use cache::coordinator::{Asked, LONGEST_REQUEST, Purpose};
 use cache::level::Ending;
@@ -110,7 +110,7 @@ impl System {
             blocks,
             within,
             purpose: Purpose::Demand,
-            direction: Direction::Read,
+            direction: arrival.direction,
         };
         self.now = self.now.max(at);
         let job = self
