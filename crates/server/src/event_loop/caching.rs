@@ -27,7 +27,7 @@ use crate::status;
 
 mod flushing;
 
-use flushing::Draining;
+use flushing::{Draining, Loss};
 
 /// The caches of a loop.
 #[derive(Default)]
@@ -36,6 +36,8 @@ pub(super) struct Caches {
     /// Counts what was stored.
     serial: u64,
     draining: Vec<Draining>,
+    /// The last one of each, if there was one.
+    losses: Vec<Loss>,
     /// Reads that are to be read without the cache.
     again: Vec<usize>,
     /// Operations under way that do something to space, of volumes with caches.

@@ -2,10 +2,10 @@
 //!
 //! ```text
 //!   flush --[ pages that were acknowledged before it ]--> drive's flush --> answer
-//!                          '-- one could not be written ------------------> failed, once
+//!                          '-- one could not be written ------------------> failed, once for each client
 //! ```
 
-use block::RequestId;
+use block::{Instant, RequestId};
 
 use crate::event_loop::EventLoop;
 use crate::event_loop::operations::{Bytes, From, Operation};
@@ -20,6 +20,17 @@ pub(super) struct Draining {
     number: usize,
     serial: u64,
 }
+
+/// Something that was acknowledged could not be written, and who was told.
+pub(super) struct Loss {
+    /// The cache of which it was.
+    number: usize,
+    noticed: Instant,
+    told: Vec<u64>,
+}
+
+/// Front ends other than NBD are one client.
+const POSTED: u64 = u64::MAX;
 
 impl EventLoop {
     /// Flushes of all volumes that nobody has asked for.
@@ -103,21 +114,60 @@ impl EventLoop {
         is_any
     }
 
-    /// The pages of a flush are written, or could not be: then it is told so, and so are all flushes of
-    /// the volume that are under way, since whoever asked for them did not know it. Those that come
-    /// later are not.
+    /// The pages of a flush are written, or could not be. Then all flushes of the volume that are under
+    /// way say so, since whoever asked for them did not know it, and the next one of each client that
+    /// was there. If there was none, the first that comes is told.
     fn end_drain(&mut self, key: usize, number: usize) {
-        if !self.caches.all[number].take_failure() {
-            return self.flush_engine(key);
-        }
-        let offset = self.caches.all[number].site().offset;
-        for (_, pending) in &mut self.pending {
-            let Operation { ask, export, .. } = pending.operation;
-            if ask == Ask::Flush && self.exports[export].offset == offset {
-                pending.result = Err(Failed::Io);
+        if self.caches.all[number].take_failure() {
+            self.caches.losses.retain(|loss| loss.number != number);
+            self.caches.losses.push(Loss {
+                number,
+                noticed: self.now,
+                told: Vec::new(),
+            });
+            let flushes: Vec<usize> = self.flushes_of(number).collect();
+            for flush in flushes {
+                self.is_told(flush, number);
+                self.pending[flush].result = Err(Failed::Io);
             }
+        } else if self.is_told(key, number) {
+            self.pending[key].result = Err(Failed::Io);
         }
-        self.answer(key);
+        match self.pending[key].result {
+            Ok(()) => self.flush_engine(key),
+            Err(_) => self.answer(key),
+        }
+    }
+
+    /// The flushes under way of the volume behind a cache.
+    fn flushes_of(&self, number: usize) -> impl Iterator<Item = usize> {
+        let offset = self.caches.all[number].site().offset;
+        let flushes = self.pending.iter().filter(move |(_, pending)| {
+            let Operation { ask, export, .. } = pending.operation;
+            ask == Ask::Flush && self.exports[export].offset == offset
+        });
+        flushes.map(|(key, _)| key)
+    }
+
+    /// Tells the client of a flush what was lost, unless it knows or came later; whether it was told.
+    fn is_told(&mut self, key: usize, number: usize) -> bool {
+        let (client, since) = match self.pending[key].from {
+            From::Connection { place, .. } => {
+                let connection = &self.connections[place];
+                (connection.number(), connection.since())
+            }
+            From::Posted(_) | From::Copied(_) => (POSTED, Instant::ZERO),
+        };
+        let mut losses = self.caches.losses.iter_mut();
+        let Some(loss) = losses.find(|loss| loss.number == number) else {
+            return false;
+        };
+        let was_there = loss.told.is_empty() || since <= loss.noticed;
+        let is_new = was_there && !loss.told.contains(&client);
+        if is_new {
+            loss.told.push(client);
+        }
+        is_new
     }
 
     /// The drive's flush has failed: what anybody was told is written may be lost. All flushes under
