@@ -4,6 +4,7 @@ mod edges;
 #[path = "../policies/hostile.rs"]
 mod hostile;
 mod joining;
+mod others;
 mod policies;
 mod random;
 mod starving;
