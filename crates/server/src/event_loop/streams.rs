@@ -18,6 +18,7 @@ use block::Extent;
 use engine::streams::StreamEvent;
 use headtime_client::wire::{self, Event, Mode};
 use stream::LocationMap;
+use stream::admission::Promises;
 use stream::location::Change;
 use stream::playout::Standing;
 use stream::streams::{Answer, Notice, StreamId};
@@ -313,6 +314,7 @@ impl EventLoop {
             refused_total: totals.refused,
             late_total: totals.late,
             lapsed_total: totals.lapsed,
+            strained: self.engine.promises() == Some(Promises::Strained),
         }
     }
 
