@@ -39,6 +39,32 @@ fn punched() -> LocationMap {
     LocationMap::new(vec![piece], PAGE, 60 * MB).expect("a valid map")
 }
 
+fn ask_for_what_cannot_be(world: &mut World) {
+    let film = || ask(Direction::Read, map(5_000, 60));
+    let refused = |world: &mut World, ask: Ask<'static>| {
+        let refused = world.engine.attach(world.now, ask).expect_err("refused");
+        match refused {
+            NotGranted::Refused(refusal) => refusal.reason,
+            other => panic!("{other}"),
+        }
+    };
+    let rate = Ask { rate: 0, ..film() };
+    assert_eq!(refused(world, rate), Reason::ZeroRate);
+    let rate = Ask {
+        rate: 1_000 * MB,
+        ..film()
+    };
+    assert!(matches!(refused(world, rate), Reason::AboveDisk { .. }));
+    let memory = Ask {
+        memory: PAGE,
+        ..film()
+    };
+    assert!(matches!(
+        refused(world, memory),
+        Reason::BufferTooSmall { .. }
+    ));
+}
+
 #[test]
 fn what_befalls_one_stream_breaks_no_guarantee_of_another() {
     let mut world = World::new(promise(3));
@@ -67,32 +93,7 @@ fn what_befalls_one_stream_breaks_no_guarantee_of_another() {
         assert_eq!(changed, Ok(change));
         on(&mut world);
     }
-    let film = || ask(Direction::Read, map(5_000, 60));
-    let refused = |world: &mut World, ask: Ask<'static>| {
-        let refused = world.engine.attach(world.now, ask).expect_err("refused");
-        match refused {
-            NotGranted::Refused(refusal) => refusal.reason,
-            other => panic!("{other}"),
-        }
-    };
-    let rate = Ask { rate: 0, ..film() };
-    assert_eq!(refused(&mut world, rate), Reason::ZeroRate);
-    let rate = Ask {
-        rate: 1_000 * MB,
-        ..film()
-    };
-    assert!(matches!(
-        refused(&mut world, rate),
-        Reason::AboveDisk { .. }
-    ));
-    let memory = Ask {
-        memory: PAGE,
-        ..film()
-    };
-    assert!(matches!(
-        refused(&mut world, memory),
-        Reason::BufferTooSmall { .. }
-    ));
+    ask_for_what_cannot_be(&mut world);
     // The same file twice; one of them dies while its buffer fills, the other in the middle of a round.
     let again = world.ask(Direction::Read, 5_000, 60);
     world.run_for(0);
