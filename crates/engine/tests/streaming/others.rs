@@ -39,16 +39,14 @@ fn punched() -> LocationMap {
     LocationMap::new(vec![piece], PAGE, 60 * MB).expect("a valid map")
 }
 
-/// What can never be granted.
-fn refuses(world: &mut World) {
+fn ask_for_what_cannot_be(world: &mut World) {
     let film = || ask(Direction::Read, map(5_000, 60));
-    let refused = |world: &mut World, ask: Ask<'static>| match world
-        .engine
-        .attach(world.now, ask)
-        .expect_err("refused")
-    {
-        NotGranted::Refused(refusal) => refusal.reason,
-        other => panic!("{other}"),
+    let refused = |world: &mut World, ask: Ask<'static>| {
+        let refused = world.engine.attach(world.now, ask).expect_err("refused");
+        match refused {
+            NotGranted::Refused(refusal) => refusal.reason,
+            other => panic!("{other}"),
+        }
     };
     let rate = Ask { rate: 0, ..film() };
     assert_eq!(refused(world, rate), Reason::ZeroRate);
@@ -95,7 +93,7 @@ fn what_befalls_one_stream_breaks_no_guarantee_of_another() {
         assert_eq!(changed, Ok(change));
         on(&mut world);
     }
-    refuses(&mut world);
+    ask_for_what_cannot_be(&mut world);
     // The same file twice; one of them dies while its buffer fills, the other in the middle of a round.
     let again = world.ask(Direction::Read, 5_000, 60);
     world.run_for(0);

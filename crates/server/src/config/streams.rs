@@ -251,28 +251,6 @@ mod tests {
             ),
             ("[drive.streams]\nstall_ms = [1]", "an hour at most"),
             ("[drive.streams]\nstreams = 0", STREAMS),
-            ("[drive.streams]\nmemory = 0", "bytes"),
-            ("[drive.streams]\nrule = 3", "rule"),
-            (
-                "[drive.streams]\n[[drive.streams.rule]]\nname = 3",
-                "how names of streams begin",
-            ),
-            (
-                "[drive.streams]\n[[drive.streams.rule]]\nstreams = -1",
-                STREAMS,
-            ),
-            (
-                "[drive.streams]\n[[drive.streams.rule]]\nrate = \"fast\"",
-                "bytes",
-            ),
-            (
-                "[drive.streams]\n[[drive.streams.rule]]\nhead_percent = 101",
-                "0 to 100",
-            ),
-            (
-                "[drive.streams]\n[[drive.streams.rule]]\nusr = 1",
-                "did you mean user?",
-            ),
             ("capture = \"c\"\n[drive.streams]", "not captured"),
         ] {
             let problem = read(lines).expect_err(lines);
