@@ -313,7 +313,10 @@ mod tests {
 
         engine.refine(slower(&arm, Duration::from_millis(1)));
         assert_eq!(engine.promises(), Some(Promises::Strained));
-        assert_eq!((engine.rounds_plan(), engine.streams().count()), (plan, count));
+        assert_eq!(
+            (engine.rounds_plan(), engine.streams().count()),
+            (plan, count)
+        );
         let refused = fits(&mut engine).expect_err("what is there is too much");
         let NotGranted::Refused(refusal) = refused else {
             panic!("{refused}");

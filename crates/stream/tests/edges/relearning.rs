@@ -94,5 +94,9 @@ fn a_drive_that_is_found_to_be_faster_has_room_for_more() {
     while world.streams.attach(world.now, film()).is_ok() {}
     let [relearned, fresh] = [&world, &fresh].map(|world| world.streams.admission());
     assert!(fresh.streams() > before);
-    assert_eq!(relearned.plan(), fresh.plan(), "sums are as if it had been known");
+    assert_eq!(
+        relearned.plan(),
+        fresh.plan(),
+        "sums are as if it had been known"
+    );
 }
