@@ -28,6 +28,7 @@
 mod form;
 mod forms;
 mod refusal;
+mod relearning;
 
 use std::collections::BTreeMap;
 
@@ -38,6 +39,7 @@ use crate::rate::{Rate, SECOND};
 use form::{Part, Sums};
 use forms::forms;
 pub use refusal::{Reason, Refusal};
+pub use relearning::Promises;
 
 /// What is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -95,16 +97,6 @@ pub struct Plan {
     pub cutting: Cutting,
     /// The share of head time that streams take at worst, in billionths.
     pub share: u64,
-}
-
-/// Whether what was promised fits what is known of the drive now.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Promises {
-    /// It fits.
-    Kept,
-    /// The drive was found to take longer than when they were given. They stand, and rounds go on as
-    /// they did; but at worst a batch may be late, and nobody else is granted anything.
-    Strained,
 }
 
 /// A stream is granted.
@@ -247,43 +239,6 @@ impl Admission {
     pub fn release(&mut self, held: Held) {
         self.give_back(held);
         self.plan_anew();
-    }
-
-    /// Whether what was promised fits what is known of the drive.
-    pub fn promises(&self) -> Promises {
-        self.standing
-    }
-
-    /// The drive has other worst times than was believed, and so have the zones of the streams that
-    /// were granted: all of them, with what each would ask for now. Their promises stand.
-    pub fn relearn<'a>(
-        &mut self,
-        times: HeadTimes,
-        granted: impl Iterator<Item = (&'a mut Held, Demand)>,
-    ) {
-        for (held, demand) in granted {
-            let part = demand.part(&self.rules);
-            self.take(&part);
-            self.give_back(std::mem::replace(held, Held { part }));
-        }
-        self.times = times;
-        self.plan_anew();
-    }
-
-    /// The plan of those that are there. If none is safe, rounds go on as they did.
-    fn plan_anew(&mut self) {
-        let lasts = [self.shortest(None), self.shortest_cut(None)];
-        let Some(place) = self.cylinders() else {
-            self.plan = None;
-            self.standing = Promises::Kept;
-            return;
-        };
-        let plan = self.plan_of(&self.sums, lasts, place);
-        self.standing = match plan {
-            Some(_) => Promises::Kept,
-            None => Promises::Strained,
-        };
-        self.plan = plan.or(self.plan);
     }
 
     fn take(&mut self, part: &Part) {
