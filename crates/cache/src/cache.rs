@@ -25,8 +25,6 @@ pub struct Evicted {
     pub origin: Origin,
     /// Whether it was ever delivered upwards.
     pub was_used: bool,
-    /// Whether it held what is not yet written below: the owner has to write it.
-    pub was_dirty: bool,
 }
 
 /// Why a block got no frame.
@@ -250,22 +248,8 @@ impl Cache {
         self.policy.sequential_miss();
     }
 
-    /// The block holds what is not yet written below.
-    pub fn set_dirty(&mut self, block: u64) {
-        if let Some(frame) = self.residency.frame(block) {
-            self.residency.set_dirty(frame);
-        }
-    }
-
-    /// The block is the same below.
-    pub fn set_clean(&mut self, block: u64) {
-        if let Some(frame) = self.residency.frame(block) {
-            self.residency.set_clean(frame);
-        }
-    }
-
     /// Demands for single blocks, each read complete at once; says how many were hits. Blocks that
-    /// go are not told of: nothing may be dirty.
+    /// go are not told of.
     ///
     /// # Errors
     /// If a block's number is too high, or other reads keep all frames in flight.
@@ -339,7 +323,6 @@ fn admit<R: Replacement + ?Sized>(
             block: residency.block(victim),
             origin: residency.origin(victim),
             was_used: residency.is_used(victim),
-            was_dirty: residency.is_dirty(victim),
         });
         vacated = Some(victim);
         policy.evict(residency, victim);

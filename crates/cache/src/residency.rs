@@ -33,7 +33,6 @@ const STATE: u64 = 0b11 << 52;
 const ORIGIN: u64 = 0b11 << 54;
 const USED: u64 = 1 << 56;
 const UNTOUCHED: u64 = 1 << 57;
-const DIRTY: u64 = 1 << 58;
 const MARKS_SHIFT: u32 = 59;
 const MARKS: u64 = 0b1_1111 << MARKS_SHIFT;
 
@@ -273,11 +272,6 @@ impl Residency {
     pub fn is_untouched(&self, frame: FrameId) -> bool {
         self.word(frame) & UNTOUCHED != 0
     }
-
-    /// Whether the block holds what is not yet written below.
-    pub fn is_dirty(&self, frame: FrameId) -> bool {
-        self.word(frame) & DIRTY != 0
-    }
 }
 
 /// What policies ask and do.
@@ -411,16 +405,6 @@ impl Residency {
         let was_untouched = *word & UNTOUCHED != 0;
         *word = (*word | USED) & !UNTOUCHED;
         was_untouched
-    }
-
-    /// The block holds what is not yet written below, from now on.
-    pub(crate) fn set_dirty(&mut self, frame: FrameId) {
-        self.entries[frame.index()].word |= DIRTY;
-    }
-
-    /// The block is the same below, from now on.
-    pub(crate) fn set_clean(&mut self, frame: FrameId) {
-        self.entries[frame.index()].word &= !DIRTY;
     }
 
     fn word(&self, frame: FrameId) -> u64 {

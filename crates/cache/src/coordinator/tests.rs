@@ -150,7 +150,6 @@ fn hostile_requests_are_survived() {
                     block: first,
                     origin: Origin::Readmore,
                     was_used: false,
-                    was_dirty: false,
                 });
             }
         }

@@ -73,10 +73,10 @@ fn when_all_frames_are_in_flight_nothing_goes() {
 #[test]
 fn who_goes_says_why_it_came_and_whether_it_was_used() {
     for entry in ALL {
-        for (origin, is_used, is_dirty) in [
-            (Origin::Demand, true, true),
-            (Origin::Prefetch, false, false),
-            (Origin::Readmore, true, false),
+        for (origin, is_used) in [
+            (Origin::Demand, true),
+            (Origin::Prefetch, false),
+            (Origin::Readmore, true),
         ] {
             let mut cache = make(entry.name, 1);
             assert_eq!(admit(&mut cache, 7, origin), Ok(None));
@@ -90,15 +90,11 @@ fn who_goes_says_why_it_came_and_whether_it_was_used() {
                     origin != Origin::Demand
                 );
             }
-            if is_dirty {
-                cache.set_dirty(7);
-            }
             let gone = admit(&mut cache, 8, Origin::Demand);
             let expected = Evicted {
                 block: 7,
                 origin,
                 was_used: is_used,
-                was_dirty: is_dirty,
             };
             assert_eq!(gone, Ok(Some(expected)), "{}", entry.name);
         }

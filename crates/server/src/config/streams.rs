@@ -99,7 +99,10 @@ pub(super) fn streams(
     let streams = table
         .get("streams")
         .map(|value| value.whole(1..=MOST, STREAMS));
-    let memory = table.get("memory").map(|value| value.bytes(1));
+    let memory = table.get("memory").map(|value| match value.bytes(1)? {
+        0 => Err(value.mismatch("more than 0 bytes: without memory no stream is granted")),
+        bytes => Ok(bytes),
+    });
     Ok(Some(Streams {
         foreground_permille: percent.transpose()?.unwrap_or(default.foreground_permille),
         longest_round: time(&table, "longest_round_s", 1.0, default.longest_round)?,
@@ -237,6 +240,7 @@ mod tests {
         for (lines, part) in [
             ("[drive.streams]\nforeground_percent = 100", "0 to 99"),
             ("[drive.streams]\nmemori = 1", "did you mean memory?"),
+            ("[drive.streams]\nmemory = 0", "more than 0 bytes"),
             ("[drive.streams]\nlongest_round_s = -1", "an hour at most"),
             (
                 "[drive.streams]\n[[drive.streams.rule]]\nuser = \"me\"",
