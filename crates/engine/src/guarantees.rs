@@ -33,6 +33,7 @@ pub struct Beyond {
 /// If the profile's seek curve is empty, which its parser rules out.
 pub fn head_times(belief: &Profile, beyond: Beyond) -> Result<HeadTimes, NoPoints> {
     let geometry = &belief.geometry;
+    let inner = Extent::block(Lba(geometry.sectors().0 - 1));
     let overheads = belief.overheads;
     let longest = |after: drive::firmware::AfterPrevious| after.read.max(after.write);
     let read = longest(overheads.read_miss) + overheads.read_reselect + overheads.read_completion;
@@ -52,36 +53,23 @@ pub fn head_times(belief: &Profile, beyond: Beyond) -> Result<HeadTimes, NoPoint
         access(read, Direction::Read),
         access(write, Direction::Write),
     );
+    let passes = DIRECTIONS.map(|direction| {
+        let zone = slowest_zone(belief, inner, beyond, direction);
+        zone.sustained.at_most(FOREGROUND_BYTES)
+    });
+    let parts = lost_in_parts(belief, FOREGROUND_BYTES / u64::from(belief.block_bytes));
     let walk = walk(belief);
-    let change = read.settle.max(write.settle).max(walk.longest);
     Ok(HeadTimes {
         revolution: belief.spindle.period(),
-        foreground: others(belief, change),
+        foreground: (passes[0] + read.settle).max(passes[1] + write.settle) + parts,
         read,
         write,
         seek,
         cylinders: geometry.cylinders(),
         wander: walk.wander,
         change: least_change(belief, beyond),
-        stall: beyond.stall + walk.turn * TURNS,
+        stall: beyond.stall + walk.turns,
     })
-}
-
-/// The longest command of others that cannot be stopped, wherever it is, as `worst_cost` has it: its
-/// sectors are as wide as any, and its changes of track as long.
-fn others(belief: &Profile, change: Duration) -> Duration {
-    let blocks = (FOREGROUND_BYTES / u64::from(belief.block_bytes)).max(1);
-    let zones = belief.geometry.zones();
-    let tracks = zones
-        .iter()
-        .flat_map(|zone| cylinder(belief, zone.first, Direction::Read));
-    let (mut width, mut least) = (Duration::ZERO, u64::MAX);
-    for (track, _) in tracks {
-        width = width.max(belief.spindle.time_of(track.width));
-        least = least.min(track.last.0 - track.first.0 + 1);
-    }
-    let changes = 1 + blocks.saturating_sub(2) / least;
-    (width + bus_block(belief)) * blocks + change * changes + lost_in_parts(belief, blocks)
 }
 
 /// The slowest zone that an extent touches, read or written.
@@ -310,10 +298,8 @@ fn cylinder(
 
 /// What a walk along the tracks finds.
 struct Walk {
-    /// What a longer way to the next track costs: a serpentine ends, a zone does.
-    turn: Duration,
-    /// The longest of all ways from a track to the next.
-    longest: Duration,
+    /// What longer ways to the next track cost a round: a serpentine ends, a zone does.
+    turns: Duration,
     /// By how many cylinders later blocks are below earlier ones.
     wander: u32,
 }
@@ -336,14 +322,8 @@ fn walk(belief: &Profile) -> Walk {
         highest = cylinder.max(highest);
         wander = wander.max(highest - cylinder);
     }
-    let usual = usual.unwrap_or_default();
-    let ends = geometry.zones().into_iter().map(|zone| zone.first.0);
-    let ends = ends.filter_map(|first| first.checked_sub(1));
-    let borders = ends.filter_map(|end| Crossing::at(belief, Lba(end), Direction::Read));
-    let border = borders.map(|crossing| crossing.skew).max();
     Walk {
-        turn: longest.saturating_sub(usual),
-        longest: longest.max(border.unwrap_or_default()),
+        turns: longest.saturating_sub(usual.unwrap_or_default()) * TURNS,
         wander,
     }
 }

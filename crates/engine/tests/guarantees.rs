@@ -124,3 +124,17 @@ fn four_fifths_of_the_buffer_are_not_enough() {
     );
     assert!(result.waited > 0, "{result:?}");
 }
+
+/// And with a tenth more streams than the drive admits.
+#[test]
+fn a_tenth_more_streams_are_too_many() {
+    let streams_permille = 1_100;
+    let result = run(
+        Setup {
+            streams_permille,
+            ..setup(8 * MB)
+        },
+        MB,
+    );
+    assert!(result.waited > 0 && result.late > 0, "{result:?}");
+}

@@ -288,38 +288,3 @@ fn no_command_takes_longer_than_its_worst() {
         }
     }
 }
-
-#[test]
-fn readers_do_not_pay_for_the_settling_of_writes() {
-    // Its skew covers a seek of one cylinder, and not the settling of a write after it.
-    let belief = belief("hitachi-travelstar-80gn");
-    let times = head_times(&belief, Beyond::default()).expect("a seek curve");
-    let [read, write] = DIRECTIONS.map(|direction| times.access(direction));
-    assert!(read < write, "{read} and {write}");
-    let [read, write] = DIRECTIONS.map(|direction| {
-        let zone = slowest_zone(&belief, whole(&belief), Beyond::default(), direction);
-        zone.sustained
-    });
-    assert!(read > write, "{read} and {write}");
-}
-
-/// What is kept free for others is not less than their longest command takes, wherever it is.
-#[test]
-fn the_longest_command_of_others_is_not_underrated() {
-    for entry in catalog::ALL {
-        let belief = belief(entry.name);
-        let times = head_times(&belief, QUIET).expect("a seek curve");
-        let blocks = belief.geometry.sectors().0;
-        let longest = FOREGROUND_BYTES / u64::from(belief.block_bytes);
-        for place in 0..1_000 {
-            let start = (blocks - longest) / 1_000 * place;
-            let extent = Extent::new(Lba(start), Sectors(longest)).expect("blocks");
-            for cylinder in [0, belief.geometry.cylinders() - 1] {
-                let head = Position { cylinder, head: 0 };
-                let worst = worst_cost((&times, QUIET), &belief, head, extent);
-                let kept = times.foreground_worst();
-                assert!(worst <= kept, "{}: {worst} at {start}, {kept}", entry.name);
-            }
-        }
-    }
-}
