@@ -126,10 +126,15 @@ impl Cache {
     /// a request. It does not count as used.
     pub fn touch_unused(&mut self, block: u64, pattern: Pattern) {
         if let Some(frame) = self.residency.frame(block) {
-            let was_used = self.residency.is_used(frame);
-            self.demand(block, pattern);
-            self.residency.set_use(frame, was_used);
+            self.touch_frame_unused(frame, pattern);
         }
+    }
+
+    /// [`Cache::touch_unused`] for the block of a frame: for who has looked it up.
+    pub fn touch_frame_unused(&mut self, frame: FrameId, pattern: Pattern) {
+        let was_used = self.residency.is_used(frame);
+        self.demand_frame(frame, pattern);
+        self.residency.set_use(frame, was_used);
     }
 
     /// Gives an absent block a frame; it is in flight. `ask` is asked before another block goes for
@@ -172,6 +177,34 @@ impl Cache {
         admit(&mut *self.policy, &mut self.residency, coming, ask)
     }
 
+    /// [`Cache::admit_frame`] for who has seen that the block has no frame: if nothing is remembered, it
+    /// is not looked up again.
+    ///
+    /// # Errors
+    /// If all frames are in flight, or there is no such block.
+    pub fn admit_absent(
+        &mut self,
+        block: u64,
+        origin: Origin,
+        pattern: Pattern,
+        ask: impl FnMut(&Residency, FrameId) -> Verdict,
+    ) -> Result<Admitted, Refusal> {
+        if self.residency.remembers() {
+            return self.admit_frame(block, origin, pattern, ask);
+        }
+        debug_assert!(
+            !self.residency.is_resident(block),
+            "block {block} has a frame"
+        );
+        let coming = Coming {
+            block,
+            known: None,
+            origin,
+            pattern,
+        };
+        admit(&mut *self.policy, &mut self.residency, coming, ask)
+    }
+
     /// The read of the block is complete. Nothing happens if it is not in flight.
     pub fn complete(&mut self, block: u64) {
         if let Some(frame) = self.residency.frame(block) {
@@ -188,8 +221,13 @@ impl Cache {
     /// its contents are void. Nothing happens if it is not resident.
     pub fn withdraw(&mut self, block: u64) {
         if let Some(frame) = self.residency.frame(block) {
-            self.policy.withdraw(&mut self.residency, frame);
+            self.withdraw_frame(frame);
         }
+    }
+
+    /// [`Cache::withdraw`] for the block of a frame: for who has looked it up.
+    pub fn withdraw_frame(&mut self, frame: FrameId) {
+        self.policy.withdraw(&mut self.residency, frame);
     }
 
     /// The block was sent upwards in answer to a request: DU marks it.
@@ -353,6 +391,7 @@ pub(crate) fn replay<R: Replacement + ?Sized>(
             };
             let admitted = admit(policy, residency, coming, |_, _| Verdict::Evict)?;
             residency.complete(admitted.frame);
+            policy.warm_next(residency);
         }
     }
     Ok(hits)

@@ -44,7 +44,7 @@ pub use owner::{Departed, Stored};
 pub use stack::Stack;
 
 use slab::Slab;
-use waiters::Waiters;
+use waiters::{Chain, Waiters};
 
 /// What a level is made of, each as users write it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -144,6 +144,8 @@ pub struct Counts {
     pub ahead_used: u64,
     /// Of these two, those that went without having been used.
     pub ahead_evicted_unused: u64,
+    /// Found every frame in flight: what was asked for is read past the cache, the rest is not fetched.
+    pub refused: u64,
 }
 
 /// A request that is being served.
@@ -153,7 +155,7 @@ struct Open {
     asked: Asked,
     plan: Plan,
     since: Instant,
-    /// Blocks that it waits for, and one while it is being submitted.
+    /// Blocks that it waits for.
     missing: u64,
     ending: Ending,
 }
@@ -170,6 +172,19 @@ struct Running {
     request: u32,
     frames_from: u64,
     ahead_from: u64,
+    frames: Chain,
+}
+
+impl Running {
+    /// How many of its blocks the request waits for that made it.
+    fn awaited(&self) -> u64 {
+        self.ahead_from - self.blocks.first
+    }
+
+    /// Whether some of it is fetched ahead.
+    fn is_ahead(&self) -> bool {
+        self.ahead_from <= self.blocks.last
+    }
 }
 
 /// Where a block of a fetch goes.
@@ -178,9 +193,9 @@ enum Goal {
     /// To the request, past the cache.
     Past,
     /// Into a frame, because it was asked for.
-    Frame,
+    Frame(FrameId),
     /// Into a frame, ahead.
-    Ahead,
+    Ahead(FrameId),
 }
 
 /// One level.
@@ -199,8 +214,14 @@ pub struct Level {
     /// Blocks that have gone and were not polled, if somebody polls them.
     departed: Option<VecDeque<Departed>>,
     counts: Counts,
+    /// The longest fetch, in blocks.
+    longest: u64,
     advice: Advice,
-    /// Runs to fetch for the request that is being submitted.
+    /// The frame of each block of the request that is being submitted, as the cache was before it.
+    found: Vec<Option<FrameId>>,
+    /// How many blocks that request has to wait for.
+    missing: u64,
+    /// Runs to fetch for it.
     runs: Vec<Running>,
     absent: Vec<Interval>,
 }
@@ -246,10 +267,21 @@ impl Level {
             finished: VecDeque::new(),
             departed: None,
             counts: Counts::default(),
+            longest: u64::MAX,
             advice: Advice::default(),
+            found: Vec::new(),
+            missing: 0,
             runs: Vec::new(),
             absent: Vec::new(),
         }
+    }
+
+    /// The level, which fetches at most so many blocks at a time, at least one: what is longer becomes
+    /// several fetches.
+    #[must_use]
+    pub fn with_longest_fetch(mut self, blocks: u64) -> Self {
+        self.longest = blocks.max(1);
+        self
     }
 
     /// What is in the cache.
@@ -260,6 +292,11 @@ impl Level {
     /// What happened so far.
     pub fn counts(&self) -> Counts {
         self.counts
+    }
+
+    /// What the coordinator never changes.
+    pub fn manners(&self) -> Manners {
+        self.manners
     }
 
     /// How many requests have no answer yet.
@@ -281,19 +318,27 @@ impl Level {
             return Err(Refused::Full(self.most_requests));
         }
         let plan = self.coordinator.plan(&asked, self.cache.residency());
-        let request = self.requests.insert(Open {
-            id,
-            asked,
-            plan,
-            since: now,
-            missing: 1,
-            ending: Ending::Done,
-        });
+        // It gets this place if it has to wait.
+        let request = self.requests.next();
+        self.missing = 0;
         self.counts.asked += blocks.len();
         self.direct(request, &asked, plan.direct(&asked));
         self.native(request, &asked, plan);
         self.send(&asked);
-        self.arrived(now, request, 1, Ending::Done);
+        let open = Open {
+            id,
+            asked,
+            plan,
+            since: now,
+            missing: self.missing,
+            ending: Ending::Done,
+        };
+        match open.missing {
+            0 => self.answer(now, &open),
+            _ => {
+                self.requests.insert(open);
+            }
+        }
         Ok(())
     }
 
@@ -314,41 +359,49 @@ impl Level {
     pub fn complete(&mut self, now: Instant, id: FetchId, ending: Ending) {
         let run = self.fetches.remove(id.0).expect("a fetch under way");
         let waiting = match self.cache.residency().frame(run.ahead_from) {
-            Some(frame) if self.waiters.is_awaited(frame) => Waiting::Reader,
+            Some(frame) if run.is_ahead() && self.waiters.is_awaited(frame) => Waiting::Reader,
             _ => Waiting::Nobody,
         };
-        if run.frames_from > run.blocks.first {
-            let past = run.frames_from - run.blocks.first;
-            self.arrived(now, run.request, past, ending);
-        }
-        for block in run.frames_from..=run.blocks.last {
-            let frame = self.cache.residency().frame(block);
-            let frame = frame.expect("a frame in flight stays");
+        let mut next = self.waiters.after(run.frames, None);
+        while let Some(frame) = next {
             match ending {
                 Ending::Done => self.cache.complete_frame(frame),
-                Ending::Failed => self.cache.withdraw(block),
+                Ending::Failed => self.cache.withdraw_frame(frame),
             }
+            next = self.waiters.after(run.frames, Some(frame));
+        }
+        self.arrived(now, run.request, run.awaited(), ending);
+        let mut next = self.waiters.after(run.frames, None);
+        while let Some(frame) = next {
             while let Some(request) = self.waiters.pop(frame) {
                 self.arrived(now, request, 1, ending);
             }
+            next = self.waiters.after(run.frames, Some(frame));
         }
-        let ahead = Interval::new(run.ahead_from, run.blocks.last);
-        if !ahead.is_empty() && ending == Ending::Done {
+        if run.is_ahead() && ending == Ending::Done {
+            let ahead = Interval::new(run.ahead_from, run.blocks.last);
             self.prefetcher.on_prefetch_complete(ahead, waiting);
         }
     }
 
-    /// Blocks of a request are there.
+    /// So many blocks of a request are there.
     fn arrived(&mut self, now: Instant, request: u32, blocks: u64, ending: Ending) {
+        if blocks == 0 {
+            return;
+        }
         let open = self.requests.get_mut(request).expect("a request waits");
         open.missing -= blocks;
         if ending == Ending::Failed {
             open.ending = ending;
         }
-        if open.missing > 0 {
-            return;
+        if open.missing == 0 {
+            let open = self.requests.remove(request).expect("a request waits");
+            self.answer(now, &open);
         }
-        let open = self.requests.remove(request).expect("a request waits");
+    }
+
+    /// A request has all its blocks.
+    fn answer(&mut self, now: Instant, open: &Open) {
         if self.manners.sent == Sent::Marked {
             for block in open.asked.blocks.blocks() {
                 self.cache.sent(block);

@@ -31,6 +31,7 @@ pub mod prefetch;
 pub mod replacement;
 pub mod residency;
 pub mod settings;
+pub mod write_back;
 
 pub use cache::{Admitted, Cache, Evicted, FirstTouch, Refusal, Verdict};
 pub use interval::Interval;

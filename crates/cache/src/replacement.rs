@@ -74,6 +74,9 @@ pub trait Replacement: Send {
     /// hand.
     fn warm(&self, _frame: FrameId) {}
 
+    /// The same for what the next eviction will need.
+    fn warm_next(&self, _residency: &Residency) {}
+
     /// A demand found the block resident.
     fn touch(&mut self, residency: &mut Residency, frame: FrameId, touch: Touch, pattern: Pattern);
 

@@ -109,6 +109,7 @@ pub struct Residency {
     /// Entries of no block; the last one is taken first.
     free: Vec<u32>,
     capacity: u32,
+    remembered: u32,
     resident: u32,
     in_flight: u32,
 }
@@ -139,6 +140,7 @@ impl Residency {
             entries: entries.into_boxed_slice(),
             free: (heads..count as u32).rev().collect(),
             capacity,
+            remembered: needs.remembered,
             resident: 0,
             in_flight: 0,
         }
@@ -182,7 +184,12 @@ impl Residency {
     /// The frame of a resident block.
     #[inline]
     pub fn frame(&self, block: u64) -> Option<FrameId> {
-        self.find(block).filter(|frame| self.is_kept(*frame))
+        // A block has one entry: if it is only remembered, none is found behind it.
+        let is_resident = |entry: u32| {
+            let word = self.entries[entry as usize].word;
+            word & MAX_BLOCK == block && word & STATE >= IN_FLIGHT
+        };
+        self.index.find(block, is_resident).map(FrameId)
     }
 
     /// Whether every block is resident; not so for an empty interval.
@@ -319,6 +326,11 @@ impl Residency {
 
 /// What the cache does.
 impl Residency {
+    /// Whether its policy may remember blocks that have no frame.
+    pub(crate) fn remembers(&self) -> bool {
+        self.remembered > 0
+    }
+
     /// The entry of a block that is known, resident or not.
     #[inline]
     pub(crate) fn find(&self, block: u64) -> Option<FrameId> {

@@ -252,8 +252,12 @@ fn describe_streams(streams: &status::Streams) -> String {
     if streams.granted_total + streams.refused_total == 0 {
         return String::new();
     }
+    let strained = match streams.strained {
+        true => "; the drive is slower than when these were granted: no others",
+        false => "",
+    };
     format!(
-        "  streams      {} now, {} granted, {} refused, {} late, {} lapsed\n",
+        "  streams      {} now, {} granted, {} refused, {} late, {} lapsed{strained}\n",
         streams.now,
         streams.granted_total,
         streams.refused_total,

@@ -1,7 +1,6 @@
 //! A drive of `headtime serve` whose run is written down: with a foreground load and a live scan it
 //! replays to the same decisions.
 
-use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
@@ -9,6 +8,8 @@ use assert_cmd::cargo::cargo_bin;
 use server::capture::{Reader, Tasks, Tracking};
 use server::nbd::Style;
 
+#[path = "scene/begun.rs"]
+mod begun;
 #[allow(
     dead_code,
     reason = "shared with the tests of the server, which need more of it"
@@ -22,6 +23,7 @@ mod client;
 #[path = "../../server/tests/event_loop/ledger.rs"]
 mod ledger;
 
+use begun::{SERVES, begin};
 use client::Client;
 use ledger::Ledger;
 
@@ -55,16 +57,8 @@ fn headtime(folder: &Path, words: &[&str]) -> Output {
 /// Serves as `config` says, does `work` with it, and drains it: what `headtime replay` says then.
 fn recorded(folder: &Path, config: &str, work: impl FnOnce()) -> (Option<i32>, String) {
     std::fs::write(folder.join("c.toml"), config).expect("a configuration");
-    let mut child = Command::new(cargo_bin("headtime"))
-        .args(["serve", "c.toml"])
-        .current_dir(folder)
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn()
-        .expect("a service");
-    let said = BufReader::new(child.stdout.take().expect("a pipe"));
-    let mut lines = said.lines().map_while(Result::ok);
-    assert!(lines.any(|line| line.contains("control socket")));
+    let child = begin(folder, &["serve", "c.toml"], Stdio::null(), SERVES);
+    let mut child = child.expect("it serves");
     work();
     let drained = headtime(folder, &["ctl", "--socket", "control.sock", "drain"]);
     assert!(drained.status.success());

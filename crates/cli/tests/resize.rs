@@ -1,6 +1,5 @@
 //! Volumes of a running service that become longer and shorter by a reload.
 
-use std::io::{BufRead as _, BufReader};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
@@ -10,6 +9,8 @@ use server::nbd::Style;
 use server::nbd::request::{Asked, Header};
 use server::operation::Ask;
 
+#[path = "scene/begun.rs"]
+mod begun;
 #[allow(
     dead_code,
     reason = "shared with the tests of the server, which need more of it"
@@ -17,6 +18,7 @@ use server::operation::Ask;
 #[path = "../../server/tests/event_loop/client.rs"]
 mod client;
 
+use begun::{SERVES, begin};
 use client::Client;
 
 const MIB: u64 = 1 << 20;
@@ -65,16 +67,8 @@ impl Service {
     fn start(mib: u64) -> Service {
         let folder = tempfile::tempdir().expect("a folder");
         std::fs::write(folder.path().join("c.toml"), config(mib, 64)).expect("a configuration");
-        let mut child = Command::new(cargo_bin("headtime"))
-            .args(["serve", "c.toml"])
-            .current_dir(folder.path())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .expect("a service");
-        let said = BufReader::new(child.stdout.take().expect("a pipe"));
-        let mut lines = said.lines().map_while(Result::ok);
-        assert!(lines.any(|line| line.contains("control socket")));
+        let child = begin(folder.path(), &["serve", "c.toml"], Stdio::null(), SERVES);
+        let child = child.expect("it serves");
         Service { child, folder }
     }
 

@@ -311,6 +311,7 @@ unsafe fn understood<'a>(
             buffer: terms.buffer,
             memory: Some(terms.memory).filter(|&memory| memory > 0),
             start: terms.start,
+            priority: None,
             export: export.map(owned),
         },
     ))

@@ -23,6 +23,8 @@ pub struct Terms {
     pub memory: Option<u64>,
     /// The first byte that is wanted.
     pub start: u64,
+    /// The best-effort priority of the file, from 0, the highest, to 6.
+    pub priority: Option<u8>,
     /// The export whose volume the file system is on, where the kernel does not know it.
     pub export: Option<String>,
 }
@@ -45,6 +47,15 @@ impl Terms {
         }
     }
 
+    /// A priority from 0, the highest, to 6 for all that anybody reads and writes of the file, and no
+    /// guarantee.
+    pub fn prefer(priority: u8) -> Self {
+        Terms {
+            priority: Some(priority),
+            ..Terms::default()
+        }
+    }
+
     pub(crate) fn attach(&self, export: &str, places: Places) -> Attach {
         Attach {
             name: self.name.clone(),
@@ -53,6 +64,7 @@ impl Terms {
             rate: self.rate,
             buffer: self.buffer,
             memory: self.memory,
+            priority: self.priority,
             start: self.start,
             places,
         }

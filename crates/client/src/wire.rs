@@ -67,13 +67,18 @@ pub struct Attach {
     /// What it is for.
     #[serde(default)]
     pub mode: Mode,
-    /// Bytes in a second.
+    /// Bytes in a second. 0 with a priority: nothing is guaranteed, and the file has that priority.
     pub rate: u64,
     /// How far beyond its playout point the application reads or writes, in bytes.
     pub buffer: u64,
     /// Memory that it may take in the service, in bytes; if not said, as much as it takes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory: Option<u64>,
+    /// The best-effort priority of the file, from 0, the highest, to 6: what is read and written of it
+    /// by anybody, and filled into its buffer, is served at it, or at a higher one that somebody else
+    /// has asked for there. If not said, that of the export, and that of the service for buffers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub priority: Option<u8>,
     /// The first byte that is wanted.
     #[serde(default)]
     pub start: u64,
@@ -230,6 +235,9 @@ pub struct Listed {
     pub rate: u64,
     /// The application's part of the buffer, in bytes.
     pub buffer: u64,
+    /// The best-effort priority that it has asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub priority: Option<u8>,
     /// Its memory in all, in bytes.
     pub memory: u64,
     /// How it stands.
@@ -259,6 +267,8 @@ pub enum Standing {
     Serving,
     /// A writer that was faster than its rate.
     Behind,
+    /// It has a priority, and no guarantee.
+    BestEffort,
 }
 
 impl Standing {
@@ -268,6 +278,7 @@ impl Standing {
             Standing::Filling => "filling",
             Standing::Serving => "serving",
             Standing::Behind => "behind",
+            Standing::BestEffort => "best-effort",
         }
     }
 }

@@ -115,6 +115,7 @@ pub(crate) struct Background {
     /// Wanted blocks that a paid revolution has to bring.
     worth: u32,
     pace: Pace,
+    slow_bus: Option<Duration>,
 }
 
 /// How fast the tasks got on lately: the fewer blocks are left, the slower.
@@ -167,7 +168,13 @@ impl Background {
             credited: Instant::ZERO,
             worth: 0,
             pace: Pace::default(),
+            slow_bus: slow_bus(belief),
         }
+    }
+
+    /// For how long the bus carries a block of a read, if that is longer than blocks take under the head.
+    pub(crate) fn slow_bus(&self) -> Option<Duration> {
+        self.slow_bus
     }
 
     /// The platter is where `spindle` says.
@@ -295,10 +302,7 @@ impl Background {
         if self.rules.paid_ppm == 0 || self.credit < period.as_nanos() || !self.is_behind(now) {
             return None;
         }
-        let later = Gap {
-            begins: gap.begins + period,
-            ..*gap
-        };
+        let later = gap.lengthened(period);
         let plan = best(&mut self.planner, &self.tasks, &later, reach)?;
         if plan.wanted() < free + self.worth {
             self.worth -= (self.worth / 64).max(1).min(self.worth);
@@ -367,6 +371,14 @@ impl Background {
         let granted = u128::from(passed) * u128::from(self.rules.paid_ppm) / 1_000_000;
         self.credit = (self.credit + granted as u64).min(most);
     }
+}
+
+/// For how long the bus carries a block of a read, if blocks take less under the head somewhere.
+fn slow_bus(belief: &Profile) -> Option<Duration> {
+    let zones = belief.geometry.zones();
+    let most = zones.iter().map(|zone| zone.sectors_per_track).max()?;
+    let block = belief.bus.read_block;
+    (block * u64::from(most) > belief.spindle.period()).then_some(block)
 }
 
 /// The best plan for the first level of tasks for which there is one.

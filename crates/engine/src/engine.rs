@@ -30,6 +30,7 @@ mod explaining;
 mod flush;
 mod gaps;
 mod guaranteed;
+mod handover;
 mod head;
 mod parts;
 mod safety;

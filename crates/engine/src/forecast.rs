@@ -261,6 +261,27 @@ impl Route {
         }
     }
 
+    /// For how long its blocks come under the head before the bus takes the first of a read.
+    pub fn held(&self, belief: &Profile) -> Duration {
+        let watermark = u64::from(belief.buffer.read_watermark);
+        let first = (self.blocks * watermark / 1000).max(1);
+        Duration::from_nanos(self.sweep(belief).as_nanos() * first / self.blocks.max(1))
+    }
+
+    /// When the bus has carried all of it, if its last sector passes under the head at `free`, and others
+    /// had the bus until `before`: what a write brings was there before.
+    pub fn carried(&self, belief: &Profile, free: Instant, before: Instant) -> Instant {
+        match self.direction {
+            Direction::Read => {
+                let sweep = self.sweep(belief);
+                let began = free.saturating_sub(sweep) + self.held(belief);
+                let block = belief.bus.read_block;
+                (began.max(before) + block * self.blocks).max(free + block)
+            }
+            Direction::Write => free,
+        }
+    }
+
     /// When the command that goes like `course` is believed to end, if that is a known time after its
     /// last sector has passed under the head; it ended at `now`, and the command before at
     /// `before`.
@@ -289,9 +310,7 @@ impl Route {
             Direction::Read => {
                 let block = belief.bus.read_block;
                 let carried = block * self.blocks + belief.overheads.read_completion;
-                let watermark = u64::from(belief.buffer.read_watermark);
-                let first = (self.blocks * watermark / 1000).max(1);
-                let held = Duration::from_nanos(medium * first / self.blocks.max(1));
+                let held = self.held(belief);
                 let turn = Instant::from_nanos(begins) + held + belief.overheads.read_reselect;
                 let margin = belief.spindle.period().as_nanos() / FREE_BUS;
                 let margin = Duration::from_nanos(margin);
@@ -321,7 +340,9 @@ impl Route {
             Direction::Write => {
                 let block = belief.bus.write_block;
                 let whole = block * self.blocks;
-                let held = whole.saturating_sub(self.sweep(belief));
+                // The last one has to be there when its own sector begins.
+                let sector = belief.spindle.time_of(self.first.width);
+                let held = (whole + sector).saturating_sub(self.sweep(belief));
                 let early = u64::from(belief.buffer.write_watermark) * self.blocks / 1000;
                 belief.bus.read_block + held.max(block * early.max(1))
             }

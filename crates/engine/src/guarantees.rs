@@ -8,7 +8,9 @@ use block::{Direction, Duration, Extent, Lba};
 use drive::geometry::{Run, Track};
 use drive::{Position, Profile, Target};
 use stream::head_times::NoPoints;
-use stream::{HeadTimes, Rate, SeekBound, Tracks, WholeTracks, Zone};
+use stream::{
+    AccessTimes, Cylinders, HeadTimes, LocationMap, Rate, SeekBound, Tracks, WholeTracks, Zone,
+};
 
 /// The longest command of others that cannot be stopped: 128 KiB, the specification's.
 pub const FOREGROUND_BYTES: u64 = 128 * 1024;
@@ -25,50 +27,114 @@ pub struct Beyond {
     pub stall: Duration,
 }
 
-/// The worst times of the drive for streams whose extents are in `span`.
+/// The worst times of the drive.
 ///
 /// # Errors
 /// If the profile's seek curve is empty, which its parser rules out.
-pub fn head_times(belief: &Profile, span: Extent, beyond: Beyond) -> Result<HeadTimes, NoPoints> {
+pub fn head_times(belief: &Profile, beyond: Beyond) -> Result<HeadTimes, NoPoints> {
     let geometry = &belief.geometry;
-    let [low, high] = cylinders_of(belief, span);
-    let span = high - low;
-    let edges = low.max(geometry.cylinders().saturating_sub(1).saturating_sub(high));
-    let inner = slowest_zone(belief, Extent::block(Lba(geometry.sectors().0 - 1)), beyond);
     let overheads = belief.overheads;
     let longest = |after: drive::firmware::AfterPrevious| after.read.max(after.write);
-    let bus = bus_block(belief);
     let read = longest(overheads.read_miss) + overheads.read_reselect + overheads.read_completion;
     let write =
         longest(overheads.write_miss) + overheads.write_reselect + overheads.write_completion;
-    Ok(HeadTimes {
-        revolution: belief.spindle.period(),
+    let seek = seek_bound(belief, beyond)?;
+    let access = |electronics, direction| AccessTimes {
         // The last block crosses the bus after it has passed the head; for a write the first does
         // before.
-        overhead: read.max(write) + bus + beyond.overhead,
-        settle: settle(belief, beyond),
-        seek: seek_bound(belief, beyond)?,
-        span,
-        farthest: span.div_ceil(2).max(edges),
-        foreground: inner.sustained.at_most(FOREGROUND_BYTES),
-        stall: beyond.stall + turns(belief),
+        overhead: electronics
+            + bus_block(belief)
+            + beyond.overhead
+            + longer(belief, beyond, &seek, direction),
+        settle: settle(belief, beyond, direction),
+    };
+    let (read, write) = (
+        access(read, Direction::Read),
+        access(write, Direction::Write),
+    );
+    let walk = walk(belief);
+    let change = read.settle.max(write.settle).max(walk.longest);
+    Ok(HeadTimes {
+        revolution: belief.spindle.period(),
+        foreground: others(belief, change),
+        read,
+        write,
+        seek,
+        cylinders: geometry.cylinders(),
+        wander: walk.wander,
+        change: least_change(belief, beyond),
+        stall: beyond.stall + walk.turn * TURNS,
     })
 }
 
-/// The slowest zone that an extent touches.
-pub fn slowest_zone(belief: &Profile, extent: Extent, beyond: Beyond) -> Zone {
+/// The longest command of others that cannot be stopped, wherever it is, as `worst_cost` has it: its
+/// sectors are as wide as any, and its changes of track as long.
+fn others(belief: &Profile, change: Duration) -> Duration {
+    let blocks = (FOREGROUND_BYTES / u64::from(belief.block_bytes)).max(1);
+    let zones = belief.geometry.zones();
+    let tracks = zones
+        .iter()
+        .flat_map(|zone| cylinder(belief, zone.first, Direction::Read));
+    let (mut width, mut least) = (Duration::ZERO, u64::MAX);
+    for (track, _) in tracks {
+        width = width.max(belief.spindle.time_of(track.width));
+        least = least.min(track.last.0 - track.first.0 + 1);
+    }
+    let changes = 1 + blocks.saturating_sub(2) / least;
+    (width + bus_block(belief)) * blocks + change * changes + lost_in_parts(belief, blocks)
+}
+
+/// The slowest zone that an extent touches, read or written.
+pub fn slowest_zone(
+    belief: &Profile,
+    extent: Extent,
+    beyond: Beyond,
+    direction: Direction,
+) -> Zone {
     let ends = [extent.start(), extent.last()];
     let zones = belief.geometry.zones();
     let inside = zones.iter().map(|zone| zone.first);
     let inside = inside.filter(|&first| extent.contains(first));
     let places = ends.into_iter().chain(inside);
-    let zones = places.filter_map(|lba| zone_at(belief, lba, beyond));
+    let zones = places.filter_map(|lba| zone_at(belief, lba, beyond, direction));
     let slowest = zones.reduce(Zone::and);
     slowest.unwrap_or(Zone {
         // No block of it is on the drive: nothing passes.
         sustained: Rate::MIN,
         tracks: None,
+        cylinders: Cylinders { low: 0, high: 0 },
+        stride: Rate::MIN,
     })
+}
+
+/// The slowest zone of the pieces of a file.
+pub fn zone_over(
+    belief: &Profile,
+    map: &LocationMap,
+    beyond: Beyond,
+    direction: Direction,
+) -> Zone {
+    let zones = belief.geometry.zones();
+    let number = |lba: Lba| zones.partition_point(|zone| zone.first <= lba);
+    let mut slowest: Option<Zone> = None;
+    // Pieces in the same zones as the one before are as fast.
+    let mut last = None;
+    for piece in map.pieces() {
+        let extent = piece.extent;
+        let zones = (number(extent.start()), number(extent.last()));
+        slowest = match (slowest, last.replace(zones) == Some(zones)) {
+            (Some(slowest), true) => Some(Zone {
+                cylinders: slowest.cylinders.and(cylinders_of(belief, extent)),
+                ..slowest
+            }),
+            (slowest, _) => {
+                let here = slowest_zone(belief, extent, beyond, direction);
+                Some(slowest.map_or(here, |slowest| slowest.and(here)))
+            }
+        };
+    }
+    // A file without blocks needs no head time.
+    slowest.unwrap_or_else(|| slowest_zone(belief, Extent::block(Lba(0)), beyond, direction))
 }
 
 /// The longest that a command takes of a head that is at `head`, whatever the angle: what
@@ -90,7 +156,7 @@ pub fn worst_cost(
                 let ends = last.start + last.sweep;
                 let crossing = Crossing {
                     skew: belief.spindle.time_of(run.start - ends),
-                    change: change(belief, Target::from(&last), Target::from(&run)),
+                    change: change(belief, Target::from(&last), Target::from(&run), DIRECTIONS),
                 };
                 transfer += crossing.skew + crossing.lost(belief, beyond);
             }
@@ -100,12 +166,20 @@ pub fn worst_cost(
     }
     // Some send nothing before they have read all of it.
     let bus = bus_block(belief) * extent.length().0;
-    // A long write may lose a revolution at each of its parts.
+    seek + times.revolution
+        + times.read.overhead.max(times.write.overhead)
+        + transfer
+        + bus
+        + lost_in_parts(belief, extent.length().0)
+}
+
+/// A long write may lose a revolution at each of its parts.
+fn lost_in_parts(belief: &Profile, blocks: u64) -> Duration {
     let parts = match (belief.buffer.writes_in_parts, belief.buffer.write_blocks()) {
-        (true, blocks @ 1..) => extent.length().0.div_ceil(blocks) - 1,
+        (true, part @ 1..) => blocks.div_ceil(part).saturating_sub(1),
         _ => 0,
     };
-    seek + times.revolution * (1 + parts) + times.overhead + transfer + bus
+    belief.spindle.period() * parts
 }
 
 /// One block over the bus.
@@ -136,90 +210,142 @@ impl Tracks for BelievedTracks {
     }
 }
 
-/// The lowest and the highest cylinder of an extent: those of its ends, and of the ends of zones
-/// inside it.
-fn cylinders_of(belief: &Profile, extent: Extent) -> [u32; 2] {
-    let geometry = &belief.geometry;
-    let whole = Extent::new(Lba(0), geometry.sectors());
-    if whole == Ok(extent) {
-        return [0, geometry.cylinders().saturating_sub(1)];
-    }
+/// Both ways, in the order of their names.
+const DIRECTIONS: [Direction; 2] = [Direction::Read, Direction::Write];
+
+/// The cylinders of an extent's ends.
+pub fn cylinders_of(belief: &Profile, extent: Extent) -> Cylinders {
     let ends = [extent.start(), extent.last()];
-    let zones = geometry.zones();
-    let inside = zones.iter().map(|zone| zone.first);
-    let inside = inside.filter(|&first| extent.contains(first));
-    let places = ends.into_iter().chain(inside);
-    let cylinders = places.filter_map(|lba| geometry.locate(lba).map(|place| place.cylinder));
-    cylinders.fold([u32::MAX, 0], |[low, high], at| [low.min(at), high.max(at)])
+    let [first, last] = ends.map(|lba| {
+        let place = belief.geometry.locate(lba);
+        place.map_or(0, |place| place.cylinder)
+    });
+    Cylinders {
+        low: first.min(last),
+        high: first.max(last),
+    }
 }
 
-/// Every seek and change of heads of both directions, and what comes on top.
-fn seek_bound(belief: &Profile, beyond: Beyond) -> Result<SeekBound, NoPoints> {
-    let settling = Duration::ZERO.adjusted(belief.write_settle_nanos.max(0));
-    let cylinders = belief.seek.read().cylinders();
-    let points = |table: &drive::SeekTable, settle: Duration| {
-        let inside: Vec<(u32, Duration)> = table
-            .points()
-            .filter(|point| point.0 < cylinders)
-            .chain([
-                (1, table.time(1)),
-                (cylinders - 1, table.time(cylinders - 1)),
-            ])
-            .map(|(distance, time)| {
-                (
-                    distance,
-                    time.max(belief.head_switch) + settle + beyond.seek,
-                )
-            })
-            .collect();
-        inside
+/// Every seek and change of heads of a direction, and what comes on top.
+fn seeks(
+    belief: &Profile,
+    beyond: Beyond,
+    direction: Direction,
+) -> impl Iterator<Item = (u32, Duration)> + '_ {
+    let (table, settling) = match direction {
+        Direction::Read => (belief.seek.read(), Duration::ZERO),
+        Direction::Write => {
+            let settling = Duration::ZERO.adjusted(belief.write_settle_nanos.max(0));
+            (belief.seek.write(), settling)
+        }
     };
-    let read = points(belief.seek.read(), Duration::ZERO);
-    let write = points(belief.seek.write(), settling);
-    let switch = (0, belief.head_switch + settling + beyond.seek);
-    SeekBound::over(read.into_iter().chain(write).chain([switch]))
+    let cylinders = belief.seek.read().cylinders();
+    let measured = table.points().filter(move |point| point.0 < cylinders);
+    let ends = [1, cylinders - 1].map(|distance| (distance, table.time(distance)));
+    let switch = (0, belief.head_switch);
+    let all = measured.chain(ends).chain([switch]);
+    all.map(move |(distance, time)| {
+        let time = time.max(belief.head_switch) + settling + beyond.seek;
+        (distance, time)
+    })
+}
+
+fn seek_bound(belief: &Profile, beyond: Beyond) -> Result<SeekBound, NoPoints> {
+    SeekBound::over(seeks(belief, beyond, Direction::Read))
+}
+
+/// What the arm takes longer for a direction than a bound says, at most: at a point of its table,
+/// because between two points the table is straight and the bound is concave.
+fn longer(belief: &Profile, beyond: Beyond, bound: &SeekBound, direction: Direction) -> Duration {
+    let over = |(distance, time): (u32, Duration)| time.saturating_sub(bound.at(distance));
+    let all = seeks(belief, beyond, direction);
+    all.map(over).max().unwrap_or_default()
 }
 
 /// What an access costs besides: one skew more than its rate contains, because n tracks and a bit
 /// may lie on n + 2; and, if a change of track may come too late for its skew, the revolution that
 /// the last part of a track then waits.
-fn settle(belief: &Profile, beyond: Beyond) -> Duration {
+fn settle(belief: &Profile, beyond: Beyond, direction: Direction) -> Duration {
     let zones = belief.geometry.zones();
-    let crossings = zones.iter().flat_map(|zone| cylinder(belief, zone.first));
+    let crossings = zones
+        .iter()
+        .flat_map(|zone| cylinder(belief, zone.first, direction));
     let worst = crossings.map(|(_, crossing)| crossing.skew + crossing.lost(belief, beyond));
     worst.max().unwrap_or_default()
 }
 
+/// The least change of tracks that the time of a whole track contains, of any zone.
+fn least_change(belief: &Profile, beyond: Beyond) -> Duration {
+    let zones = belief.geometry.zones();
+    let changes = zones.iter().flat_map(|zone| {
+        DIRECTIONS.map(|direction| longest_change(belief, zone.first, beyond, direction))
+    });
+    changes.min().unwrap_or_default()
+}
+
+/// The longest change of tracks among those from a block on: it is in the time of each of them.
+fn longest_change(belief: &Profile, first: Lba, beyond: Beyond, direction: Direction) -> Duration {
+    let changes = cylinder(belief, first, direction);
+    let changes = changes.map(|(_, crossing)| crossing.taken_up(beyond));
+    changes.max().unwrap_or_default()
+}
+
 /// The tracks from that of a block on, and the ways from them to the next ones: those of two
 /// cylinders, so that changes of head and of cylinder are among them.
-fn cylinder(belief: &Profile, first: Lba) -> impl Iterator<Item = (Track, Crossing)> + '_ {
+fn cylinder(
+    belief: &Profile,
+    first: Lba,
+    direction: Direction,
+) -> impl Iterator<Item = (Track, Crossing)> + '_ {
     let geometry = &belief.geometry;
     let mut at = first;
     let walk = std::iter::from_fn(move || {
         let track = geometry.track_of(at)?;
-        let crossing = Crossing::at(belief, at)?;
+        let crossing = Crossing::at(belief, at, direction)?;
         at = Lba(track.last.0 + 1);
         Some((track, crossing))
     });
     walk.take(2 * geometry.surfaces() as usize)
 }
 
-/// What longer ways to the next track cost a round: a serpentine ends, a zone does.
-fn turns(belief: &Profile) -> Duration {
+/// What a walk along the tracks finds.
+struct Walk {
+    /// What a longer way to the next track costs: a serpentine ends, a zone does.
+    turn: Duration,
+    /// The longest of all ways from a track to the next.
+    longest: Duration,
+    /// By how many cylinders later blocks are below earlier ones.
+    wander: u32,
+}
+
+fn walk(belief: &Profile) -> Walk {
     let geometry = &belief.geometry;
     let mut at = Some(Lba(0));
     let walk = std::iter::from_fn(|| {
-        let crossing = Crossing::at(belief, at?)?;
-        at = Some(Lba(geometry.track_of(at?)?.last.0 + 1));
-        Some(crossing.skew)
+        let track = geometry.track_of(at?)?;
+        let crossing = Crossing::at(belief, at?, Direction::Read)?;
+        at = Some(Lba(track.last.0 + 1));
+        Some((track.cylinder, crossing.skew))
     });
     let mut usual: Option<Duration> = None;
     let mut longest = Duration::ZERO;
-    for skew in walk.take(WALK) {
+    let (mut highest, mut wander) = (0, 0);
+    for (cylinder, skew) in walk.take(WALK) {
         usual = Some(usual.map_or(skew, |usual| usual.min(skew)));
         longest = longest.max(skew);
+        highest = cylinder.max(highest);
+        wander = wander.max(highest - cylinder);
     }
-    longest.saturating_sub(usual.unwrap_or_default()) * TURNS
+    let usual = usual.unwrap_or_default();
+    let ends = geometry.zones().into_iter().map(|zone| zone.first.0);
+    let ends = ends.filter_map(|first| first.checked_sub(1));
+    let borders = ends.filter_map(|end| Crossing::at(belief, Lba(end), Direction::Read));
+    let border = borders.map(|crossing| crossing.skew).max();
+    Walk {
+        turn: longest.saturating_sub(usual),
+        longest: longest.max(border.unwrap_or_default()),
+        wander,
+    }
 }
 
 /// Tracks among which the longest way to the next one is looked for: twice those of a serpentine
@@ -241,7 +367,7 @@ struct Crossing {
 
 impl Crossing {
     /// The one at the end of the track of a block; none at the end of the drive.
-    fn at(belief: &Profile, lba: Lba) -> Option<Crossing> {
+    fn at(belief: &Profile, lba: Lba, direction: Direction) -> Option<Crossing> {
         let geometry = &belief.geometry;
         let track = geometry.track_of(lba)?;
         let last = geometry.locate(track.last)?;
@@ -249,8 +375,19 @@ impl Crossing {
         let way = next.angle - (last.angle + last.width);
         Some(Crossing {
             skew: belief.spindle.time_of(way),
-            change: change(belief, Target::from(&last), Target::from(&next)),
+            change: change(
+                belief,
+                Target::from(&last),
+                Target::from(&next),
+                [direction],
+            ),
         })
+    }
+
+    /// Until the next track is under the head, if it is taken up at any sector: nothing waits for a
+    /// skew that was missed.
+    fn taken_up(self, beyond: Beyond) -> Duration {
+        self.skew.max(self.change + beyond.seek)
     }
 
     /// A revolution, if the change may take longer than the skew.
@@ -262,15 +399,21 @@ impl Crossing {
     }
 }
 
-/// The arm and the heads from one track to another, reading or writing.
-fn change(belief: &Profile, from: Target, to: Target) -> Duration {
+/// The arm and the heads from one track to another, at the longest of these directions.
+fn change<const N: usize>(
+    belief: &Profile,
+    from: Target,
+    to: Target,
+    directions: [Direction; N],
+) -> Duration {
     let way = |direction| belief.reposition(from.position, to.position, direction);
-    way(Direction::Read).max(way(Direction::Write))
+    directions.map(way).into_iter().max().unwrap_or_default()
 }
 
 /// The zone of a block; none past the end of the drive.
-fn zone_at(belief: &Profile, lba: Lba, beyond: Beyond) -> Option<Zone> {
+fn zone_at(belief: &Profile, lba: Lba, beyond: Beyond, direction: Direction) -> Option<Zone> {
     let geometry = &belief.geometry;
+    let here = geometry.locate(lba)?.cylinder;
     let mut track = geometry.track_of(lba)?;
     // The last track may be full only in part, and leads nowhere: it is like the one before it.
     if track.last.0 + 1 == geometry.sectors().0
@@ -280,19 +423,21 @@ fn zone_at(belief: &Profile, lba: Lba, beyond: Beyond) -> Option<Zone> {
     }
     let place = geometry.locate(track.first)?;
     let period = belief.spindle.period();
-    let zero_latency = belief.buffer.zero_latency_read && belief.buffer.zero_latency_write;
+    let zero_latency = match direction {
+        Direction::Read => belief.buffer.zero_latency_read,
+        Direction::Write => belief.buffer.zero_latency_write,
+    };
     let block = u64::from(belief.block_bytes);
     let (mut blocks, mut largest, mut least) = (0, 0, u64::MAX);
     let mut longest = Duration::ZERO;
     let mut passed = Duration::ZERO;
-    for (track, crossing) in cylinder(belief, track.first) {
-        let here = track.last.0 - track.first.0 + 1;
-        let late = crossing.skew.max(crossing.change + beyond.seek);
-        blocks += here;
-        largest = largest.max(here);
-        least = least.min(here);
+    for (track, crossing) in cylinder(belief, track.first, direction) {
+        let count = track.last.0 - track.first.0 + 1;
+        let late = crossing.taken_up(beyond);
+        blocks += count;
+        largest = largest.max(count);
+        least = least.min(count);
         longest = longest.max(late);
-        // Taken up at any sector, nothing waits for a skew that was missed.
         passed += period
             + match zero_latency {
                 true => late,
@@ -323,6 +468,11 @@ fn zone_at(belief: &Profile, lba: Lba, beyond: Beyond) -> Option<Zone> {
             }),
             _ => None,
         },
+        cylinders: Cylinders {
+            low: here,
+            high: here,
+        },
+        stride: Rate::new(least.saturating_mul(block))?,
     })
 }
 

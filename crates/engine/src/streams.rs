@@ -60,6 +60,9 @@ pub struct Ask<'a> {
     pub start: u64,
     /// When a write is answered.
     pub answer: Answering,
+    /// The best-effort priority of its file, 0 to 6, at which its buffer fills; none: that of the
+    /// promise.
+    pub priority: Option<u8>,
 }
 
 /// Why a stream was not granted, or not moved.

@@ -110,32 +110,17 @@ fn cameras_and_readers_leave_most_of_the_head_to_others() {
     assert!(share <= 0.4, "{share:.3} of the head");
 }
 
-/// The same test can fail: with four fifths of the buffer.
+/// The same test can fail: with four fifths of the buffer. With less memory all streams would have to
+/// be due at once for that, as in `crates/simulator/tests/streams.rs`.
 #[test]
 fn four_fifths_of_the_buffer_are_not_enough() {
-    for memory in [2 * MB, 8 * MB] {
-        let further = memory / 5;
-        let result = run(
-            Setup {
-                further,
-                ..setup(memory)
-            },
-            MB,
-        );
-        assert!(result.waited > 0, "{result:?}");
-    }
-}
-
-/// And with a tenth more streams than the drive admits.
-#[test]
-fn a_tenth_more_streams_are_too_many() {
-    let streams_permille = 1_100;
+    let memory = 8 * MB;
     let result = run(
         Setup {
-            streams_permille,
-            ..setup(8 * MB)
+            further: memory / 5,
+            ..setup(memory)
         },
         MB,
     );
-    assert!(result.waited > 0 && result.late > 0, "{result:?}");
+    assert!(result.waited > 0, "{result:?}");
 }

@@ -261,6 +261,19 @@ mod tests {
         assert_eq!(tracker.mode(), Mode::Positioning);
     }
 
+    /// A profile does not say where the platter is when a service begins.
+    #[test]
+    fn it_finds_the_platter_wherever_it_is_at_the_beginning() {
+        let believed = Spindle::from_period_ps(6_000_000_000);
+        for tenth in 1..10 {
+            let truth = believed.with_phase(Angle::fraction(tenth, 10));
+            let mut tracker = Tracker::new(believed, Instant::ZERO);
+            serve(&mut tracker, truth, 0, 100);
+            let good = serve(&mut tracker, truth, 900_000_000, 1000);
+            assert_eq!((good, tracker.mode()), (1000, Mode::Positioning), "{tenth}");
+        }
+    }
+
     #[test]
     fn a_drive_that_disagrees_is_served_safely_until_it_agrees_again() {
         let believed = Spindle::from_period_ps(6_000_000_000);

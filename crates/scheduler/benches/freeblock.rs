@@ -116,6 +116,7 @@ fn gaps(profile: &Profile) -> Vec<Gap> {
             direction: chosen.direction,
             extent: chosen.extent,
             begins,
+            bus: None,
         });
         now = begins;
         for run in profile.geometry.runs(chosen.extent) {

@@ -18,7 +18,7 @@ pub mod planner;
 pub mod wanted;
 
 pub use conservatism::{Caution, Conservatism, Losses};
-pub use gap::{Gap, Goal, Guard, Merging, Ranges, Reach, SameTrack};
+pub use gap::{Gap, Goal, Guard, Merging, Ranges, Reach, SameTrack, SlowBus};
 pub use lateness::Lateness;
 pub use plan::{Kind, Plan, Stop};
 pub use planner::{ANYTIME_TRACKS, Planner};

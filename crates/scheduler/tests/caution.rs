@@ -128,6 +128,7 @@ fn gap() -> Gap {
         direction: Direction::Read,
         extent: Extent::block(Lba(0)),
         begins: Instant::ZERO + Duration::from_millis(6),
+        bus: None,
     }
 }
 
@@ -138,6 +139,7 @@ fn plan(slack: Duration) -> Plan {
         extent,
         wanted: 8,
         slack,
+        begins: Instant::ZERO,
         ends: Instant::ZERO,
     };
     Plan::of(stop, slack)

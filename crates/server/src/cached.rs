@@ -24,9 +24,10 @@
 use std::collections::VecDeque;
 use std::io;
 
-use block::{Class, Direction, Instant, RequestId};
+use block::{Class, Direction, Duration, Instant, RequestId};
 use cache::coordinator::{Asked, Purpose};
 use cache::level::{Ending, Refused};
+use cache::write_back::Unwritten;
 use cache::{Composition, Interval, Level};
 use slab::Slab;
 
@@ -37,7 +38,6 @@ mod fetching;
 mod pages;
 mod setting;
 mod told;
-mod unwritten;
 mod writing;
 
 pub use fetching::Upgrade;
@@ -45,7 +45,6 @@ use fetching::{Fetching, PIECE, Piece};
 pub use pages::PAGE;
 use pages::{Bytes, Pages};
 pub use setting::{BadCache, Setting, Writes};
-use unwritten::Unwritten;
 
 /// Where the volume is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -169,7 +168,7 @@ impl Cached {
             longest: PIECE,
             unwritten: match setting.writes {
                 Writes::Through => None,
-                Writes::Back => Some(Unwritten::new(pages.places(), unwritten as usize)),
+                Writes::Back => Some(Unwritten::new(pages.places(), unwritten as usize, AGE)),
             },
             pages,
             writing: 0,
@@ -251,9 +250,8 @@ impl Cached {
                 continue;
             };
             let unwritten = self.unwritten.as_mut();
-            match unwritten.and_then(|unwritten| unwritten.leave(place, departed.block)) {
-                Some(()) => (),
-                None => self.pages.put_back(place),
+            if !unwritten.is_some_and(|unwritten| unwritten.leave(place, departed.block)) {
+                self.pages.put_back(place);
             }
         }
     }
@@ -289,6 +287,10 @@ impl Shares {
         Shares { frames, unwritten }
     }
 }
+
+/// A page that is not older than this is not written of itself. A choice: a fifth of what Linux waits
+/// before it looks (dirty_writeback_centisecs, 5 s), so that little is lost where nobody flushes.
+const AGE: Duration = Duration::from_secs(1);
 
 /// One page in so many may be newer than the volume. A choice, between the share at which Linux begins
 /// to write (dirty_background_ratio, 10 %) and that at which writers wait (dirty_ratio, 20 %).

@@ -417,6 +417,10 @@ pub struct Streams {
     pub late_total: u64,
     /// Guarantees that lapsed, a total.
     pub lapsed_total: u64,
+    /// Whether the drive was found to take longer than when the present ones were granted: they go
+    /// on as they did, and no others are granted.
+    #[serde(default)]
+    pub strained: bool,
 }
 
 /// How late an emulator's completions were against the model, in its last ten seconds.

@@ -368,7 +368,7 @@ fn each_key_of_an_emulated_drive_wrong_once_is_named() {
 }
 
 #[test]
-fn a_drive_has_streams_or_caches_before_its_volumes() {
+fn streams_and_caches_are_on_different_volumes_of_a_drive() {
     let volume = |more: &str| {
         format!(
             "[[drive]]\nname = \"a\"\nback_end = {{ kind = \"emulated\", drive = \
@@ -376,15 +376,19 @@ fn a_drive_has_streams_or_caches_before_its_volumes() {
         )
     };
     let streams = "[drive.streams]\n";
-    let plain = "[[drive.volume]]\nname = \"v\"\n";
-    let cached = "[[drive.volume]]\nname = \"v\"\ncache = { size = \"8 MiB\" }\n";
-    for alone in [format!("{streams}{plain}"), cached.to_owned()] {
-        parse(&volume(&alone)).expect(&alone);
+    let plain = "[[drive.volume]]\nname = \"w\"\noffset = \"1 GiB\"\n";
+    let cached = "[[drive.volume]]\nname = \"v\"\nsize = \"1 GiB\"\ncache = { size = \"8 MiB\" }\n";
+    for good in [
+        cached.to_owned(),
+        format!("{streams}{cached}{plain}"),
+        format!("{streams}{plain}{cached}"),
+    ] {
+        parse(&volume(&good)).expect(&good);
     }
-    let both = parse(&volume(&format!("{streams}{cached}"))).expect_err("not both");
-    assert_eq!(both.key, "drive[0].volume[0].cache", "{both}");
-    assert_eq!(both.line, 7, "{both}");
-    assert!(both.problem.contains("expected one of both"), "{both}");
+    let all = parse(&volume(&format!("{streams}{cached}"))).expect_err("streams are on no volume");
+    assert_eq!(all.key, "drive[0].volume[0].cache", "{all}");
+    assert_eq!(all.line, 8, "{all}");
+    assert!(all.problem.contains("expected one without"), "{all}");
 }
 
 /// Of the default with `to` in the place of `from`, where that stands.

@@ -2,6 +2,8 @@
 
 #[path = "control/fake.rs"]
 mod fake;
+#[path = "control/verbs.rs"]
+mod verbs;
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};

@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use block::Direction;
 use cache::Interval;
 use divan::Bencher;
 use divan::counter::ItemsCount;
@@ -43,6 +44,7 @@ fn read(file: u64, blocks: Interval) -> Arrival {
         file,
         blocks,
         within: Interval::new(0, FOOTPRINT),
+        direction: Direction::Read,
     }
 }
 

@@ -11,6 +11,7 @@
 //! Reports between two freezings change nothing for a stream that is served, and are left out: a
 //! day of a hundred streams is then a matter of minutes.
 
+mod hostile;
 pub mod trial;
 
 use std::cmp::Reverse;
@@ -45,14 +46,25 @@ pub struct Wish {
     /// By how many bytes more than it said it goes beyond its playout point: so much of its buffer
     /// is missing.
     pub further: u64,
-    /// Where the files are: each begins anywhere in it.
+    /// Where the files are.
     pub place: Extent,
+    /// Where in it they begin, and when they are played.
+    pub layout: Layout,
     /// How late the host may notice anything: the time between two reports.
     pub latency: Duration,
     /// When all of them leave.
     pub until: Instant,
     /// Where the files begin is drawn from it.
     pub seed: u64,
+}
+
+/// Where files begin, and when they are played.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Layout {
+    /// Anywhere, each from when it is served.
+    Anywhere,
+    /// These blocks, all of them at once, when all are served; no more than there are blocks.
+    At(Vec<Lba>),
 }
 
 /// What came of it, from the moment on at which all were served.
@@ -152,7 +164,14 @@ impl Applications {
                 true => Direction::Write,
                 false => Direction::Read,
             };
-            match attach(engine, &wish, direction, &mut dice) {
+            let offset = match &wish.layout {
+                Layout::Anywhere => anywhere(engine, &wish, &mut dice),
+                Layout::At(starts) => match starts.get(all.len()) {
+                    Some(start) => start.0 - wish.place.start().0,
+                    None => break,
+                },
+            };
+            match attach(engine, &wish, direction, offset) {
                 Ok(stream) => all.push(Application {
                     stream,
                     direction,
@@ -206,10 +225,12 @@ impl Applications {
     /// All tell where they are; those that are served now begin.
     fn tell(&mut self, now: Instant, engine: &mut Engine) {
         self.told = now;
+        let serves = |it: &Application| engine.standing(it.stream) == Some(Standing::Serving);
+        let begins = self.wish.layout == Layout::Anywhere || self.all.iter().all(serves);
         for (number, application) in self.all.iter_mut().enumerate() {
             let stream = application.stream;
             let Some(began) = application.began else {
-                if engine.standing(stream) == Some(Standing::Serving) {
+                if begins && engine.standing(stream) == Some(Standing::Serving) {
                     application.began = Some(now);
                     self.coming -= 1;
                     self.due.push(Reverse((now, number)));
@@ -370,24 +391,34 @@ impl Audience for Applications {
     }
 }
 
+/// The blocks of each file.
+fn file_blocks(engine: &Engine, wish: &Wish) -> u64 {
+    let block = u64::from(engine.belief().block_bytes);
+    let seconds = wish.until.as_nanos().div_ceil(stream::rate::SECOND) + 1;
+    let length = wish.rate.bytes() * seconds + wish.memory + wish.further + wish.at_once;
+    let blocks = length.div_ceil(PAGE) * (PAGE / block);
+    blocks.min(wish.place.length().0)
+}
+
+/// Where a file begins, from the beginning of the place.
+fn anywhere(engine: &Engine, wish: &Wish, dice: &mut Pcg64Mcg) -> u64 {
+    let page = PAGE / u64::from(engine.belief().block_bytes);
+    match wish.place.length().0 - file_blocks(engine, wish) {
+        0 => 0,
+        spread => (dice.next_u64() % spread) / page * page,
+    }
+}
+
 /// Asks for one stream over a file in one piece.
 fn attach(
     engine: &mut Engine,
     wish: &Wish,
     direction: Direction,
-    dice: &mut Pcg64Mcg,
+    offset: u64,
 ) -> Result<StreamId, NotGranted> {
     let block = u64::from(engine.belief().block_bytes);
-    let seconds = wish.until.as_nanos().div_ceil(stream::rate::SECOND) + 1;
-    let length = wish.rate.bytes() * seconds + wish.memory + wish.further + wish.at_once;
-    let blocks = length.div_ceil(PAGE) * (PAGE / block);
     let place = wish.place;
-    let blocks = blocks.min(place.length().0);
-    let spread = place.length().0 - blocks;
-    let offset = match spread {
-        0 => 0,
-        spread => (dice.next_u64() % spread) / (PAGE / block) * (PAGE / block),
-    };
+    let blocks = file_blocks(engine, wish);
     let extent = Extent::new(Lba(place.start().0 + offset), Sectors(blocks));
     let extent = extent.expect("a file of at least one page, on the drive");
     let map = LocationMap::new(vec![Piece { offset: 0, extent }], block, blocks * block);
@@ -401,6 +432,7 @@ fn attach(
         map: map.expect("one piece is a map"),
         start: 0,
         answer: Answering::Buffered,
+        priority: None,
     };
     Ok(engine.attach(Instant::ZERO, ask)?.stream)
 }

@@ -4,6 +4,7 @@
 use std::fmt::Write;
 use std::sync::Arc;
 
+use block::Direction;
 use cache::{Interval, coordinator, prefetch, replacement};
 use drive::Profile;
 use simulator::caching::{
@@ -63,6 +64,7 @@ impl Dice {
             file: stream as u64,
             blocks: Interval::of(first, count),
             within: Interval::new(0, FOOTPRINT + 10),
+            direction: Direction::Read,
         })
     }
 }

@@ -26,19 +26,26 @@
 //! form with the smaller share of the head is chosen.
 
 mod form;
+mod forms;
+mod refusal;
+mod relearning;
 
 use std::collections::BTreeMap;
 
-use block::Duration;
+use block::{Direction, Duration};
 
-use crate::head_times::{HeadTimes, Zone};
-use crate::quota::Exceeded;
+use crate::head_times::{Cylinders, HeadTimes, Zone};
 use crate::rate::{Rate, SECOND};
-use form::{Form, Part, Sums, share};
+use form::{Part, Sums};
+use forms::forms;
+pub use refusal::{Reason, Refusal};
+pub use relearning::Promises;
 
 /// What is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Demand {
+    /// Reading or recording.
+    pub direction: Direction,
     /// Bytes in a second.
     pub rate: Rate,
     /// How far beyond its playout point the application reads or writes, in bytes.
@@ -114,63 +121,6 @@ pub struct Held {
     part: Part,
 }
 
-/// A stream is refused.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{reason}{}{}", at_rate(*.largest_rate), at_buffer(*.least_memory))]
-pub struct Refusal {
-    /// Why.
-    pub reason: Reason,
-    /// The largest rate that would be granted now, with the same memory.
-    pub largest_rate: Option<Rate>,
-    /// The least memory in bytes with which the rate would be granted now.
-    pub least_memory: Option<u64>,
-}
-
-/// Why a stream is refused.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Reason {
-    /// No rate.
-    #[error("a rate of 0: expected at least one byte in a second")]
-    ZeroRate,
-    /// Faster than the medium, or than what is left of it besides the foreground's share.
-    #[error("{rate} where the disk does {sustained}, of which {left_permille}/1000 are left")]
-    AboveDisk {
-        /// What was asked for.
-        rate: Rate,
-        /// What the zone sustains.
-        sustained: Rate,
-        /// What neither streams nor the foreground were promised.
-        left_permille: u64,
-    },
-    /// Not even its own part fits.
-    #[error("{memory} bytes of memory: the application's part and whole pages are {least}")]
-    BufferTooSmall {
-        /// What may be had.
-        memory: u64,
-        /// More than this is needed.
-        least: u64,
-    },
-    /// The head would be late.
-    #[error("a full buffer would last {lasts}, and rounds of {extents} extents need {needed}")]
-    HeadTime {
-        /// D: of the stream whose buffer is the shortest.
-        lasts: Duration,
-        /// What D would have to be.
-        needed: Duration,
-        /// Extents in a round, with it.
-        extents: u64,
-    },
-    /// A named limit is reached.
-    #[error("{limit} streams may be held at once; wait for one to end")]
-    Full {
-        /// The limit.
-        limit: usize,
-    },
-    /// Its user or its name has had all that it may.
-    #[error(transparent)]
-    Quota(#[from] Exceeded),
-}
-
 /// The streams that were granted, as sums.
 #[derive(Clone, Debug)]
 pub struct Admission {
@@ -181,6 +131,13 @@ pub struct Admission {
     lasts: BTreeMap<Duration, usize>,
     /// The same, batches cut at tracks.
     lasts_cut: BTreeMap<Duration, usize>,
+    /// How often each is the lowest cylinder of a stream.
+    low: BTreeMap<u32, usize>,
+    /// How often each is the highest one.
+    high: BTreeMap<u32, usize>,
+    /// How rounds go with them: asked for at every turn.
+    plan: Option<Plan>,
+    standing: Promises,
 }
 
 impl Demand {
@@ -210,6 +167,10 @@ impl Admission {
             sums: Sums::default(),
             lasts: BTreeMap::new(),
             lasts_cut: BTreeMap::new(),
+            low: BTreeMap::new(),
+            high: BTreeMap::new(),
+            plan: None,
+            standing: Promises::Kept,
         }
     }
 
@@ -230,16 +191,14 @@ impl Admission {
 
     /// How rounds go with the present streams; none without streams.
     pub fn plan(&self) -> Option<Plan> {
-        if self.sums.streams == 0 {
-            return None;
-        }
-        self.plan_of(&self.sums, self.shortest(None), self.shortest_cut(None))
+        self.plan
     }
 
     /// What a stream of this demand would take of the head at worst, in billionths, by itself.
     pub fn alone(&self, demand: &Demand) -> u64 {
         let part = demand.part(&self.rules);
-        let plan = self.plan_of(&part.sums, part.lasts, part.lasts_cut);
+        let lasts = [part.lasts, part.lasts_cut];
+        let plan = self.plan_of(&part.sums, lasts, part.cylinders);
         plan.map_or(SECOND, |plan| plan.share)
     }
 
@@ -261,9 +220,8 @@ impl Admission {
         let Some(plan) = self.plan_with(&part) else {
             return Err(self.refusal(demand, &part));
         };
-        self.sums = self.sums.with(&part.sums);
-        *self.lasts.entry(part.lasts).or_default() += 1;
-        *self.lasts_cut.entry(part.lasts_cut).or_default() += 1;
+        self.take(&part);
+        self.plan = Some(plan);
         let unused = match plan.cutting {
             Cutting::Anywhere => part.lasts.saturating_sub(plan.within + plan.round),
             Cutting::Tracks => part.lasts_cut.saturating_sub(plan.within + plan.round),
@@ -279,69 +237,68 @@ impl Admission {
 
     /// Takes back what a stream held.
     pub fn release(&mut self, held: Held) {
+        self.give_back(held);
+        self.plan_anew();
+    }
+
+    fn take(&mut self, part: &Part) {
+        self.sums = self.sums.with(&part.sums);
+        *self.lasts.entry(part.lasts).or_default() += 1;
+        *self.lasts_cut.entry(part.lasts_cut).or_default() += 1;
+        *self.low.entry(part.cylinders.low).or_default() += 1;
+        *self.high.entry(part.cylinders.high).or_default() += 1;
+    }
+
+    fn give_back(&mut self, held: Held) {
         let Part {
             sums,
             lasts,
             lasts_cut,
+            cylinders,
         } = held.part;
         self.sums = self.sums.without(&sums);
-        for (all, one) in [(&mut self.lasts, lasts), (&mut self.lasts_cut, lasts_cut)] {
-            if let Some(count) = all.get_mut(&one) {
-                *count -= 1;
-                if *count == 0 {
-                    all.remove(&one);
-                }
-            }
-        }
+        forget(&mut self.lasts, lasts);
+        forget(&mut self.lasts_cut, lasts_cut);
+        forget(&mut self.low, cylinders.low);
+        forget(&mut self.high, cylinders.high);
     }
 
     fn plan_with(&self, part: &Part) -> Option<Plan> {
         let sums = self.sums.with(&part.sums);
         let lasts = self.shortest(Some(part.lasts));
-        self.plan_of(&sums, lasts, self.shortest_cut(Some(part.lasts_cut)))
+        let lasts = [lasts, self.shortest_cut(Some(part.lasts_cut))];
+        self.plan_of(&sums, lasts, self.cylinders_with(part))
+    }
+
+    /// Where the streams are; none without streams.
+    fn cylinders(&self) -> Option<Cylinders> {
+        let (&low, _) = self.low.first_key_value()?;
+        let (&high, _) = self.high.last_key_value()?;
+        Some(Cylinders { low, high })
+    }
+
+    fn cylinders_with(&self, part: &Part) -> Cylinders {
+        let present = self.cylinders();
+        present.map_or(part.cylinders, |present| present.and(part.cylinders))
     }
 
     /// The form that takes the smaller share of the head, of those that fit.
-    fn plan_of(&self, sums: &Sums, lasts: Duration, lasts_cut: Duration) -> Option<Plan> {
+    fn plan_of(
+        &self,
+        sums: &Sums,
+        [lasts, lasts_cut]: [Duration; 2],
+        place: Cylinders,
+    ) -> Option<Plan> {
         let foreground = self.times.foreground_worst();
-        let anywhere = self.anywhere(sums).plan(lasts, &self.rules, foreground);
-        let tracks = self.tracks(sums);
-        let tracks = tracks.and_then(|form| form.plan(lasts_cut, &self.rules, foreground));
-        [anywhere, tracks]
-            .into_iter()
-            .flatten()
-            .min_by_key(|plan| plan.share)
-    }
-
-    fn anywhere(&self, sums: &Sums) -> Form {
-        let times = &self.times;
-        let accesses = times.access() * sums.extents;
-        let noticed_late = self.latency_transfer(sums.load);
-        Form {
-            cutting: Cutting::Anywhere,
-            fixed: times.stall + accesses + times.sweep(sums.extents) + sums.pages + noticed_late,
-            peak: Duration::ZERO,
-            load: sums.load,
-        }
-    }
-
-    /// None if not all streams can be cut at tracks.
-    fn tracks(&self, sums: &Sums) -> Option<Form> {
-        let times = &self.times;
-        let accesses = times.aligned_access() * sums.extents;
-        let noticed_late = self.latency_transfer(sums.load_cut);
-        (sums.uncut == 0).then(|| Form {
-            cutting: Cutting::Tracks,
-            fixed: times.stall + accesses + times.sweep(sums.extents) + sums.partial + noticed_late,
-            peak: sums.peak,
-            load: sums.load_cut,
-        })
-    }
-
-    /// A batch may be larger by what was noticed late the round before.
-    fn latency_transfer(&self, load: u64) -> Duration {
-        let nanos = share(self.rules.latency.as_nanos(), load, SECOND);
-        Duration::from_nanos(nanos.unwrap_or(u64::MAX).saturating_add(1))
+        let forms = forms(&self.times, &self.rules, sums, place);
+        let plans = forms.filter_map(|form| {
+            let lasts = match form.cutting {
+                Cutting::Anywhere => lasts,
+                Cutting::Tracks => lasts_cut,
+            };
+            form.plan(lasts, &self.rules, foreground)
+        });
+        plans.min_by_key(|plan| plan.share)
     }
 
     fn shortest(&self, other: Option<Duration>) -> Duration {
@@ -353,11 +310,19 @@ impl Admission {
     }
 
     fn refusal(&self, demand: &Demand, part: &Part) -> Refusal {
+        if self.standing == Promises::Strained {
+            return Refusal {
+                reason: Reason::Strained,
+                largest_rate: None,
+                least_memory: None,
+            };
+        }
         let sums = self.sums.with(&part.sums);
         let own_part = demand.own_part(self.rules.latency);
         let promised = self.rules.promised();
         let taken = self.sums.load.saturating_add(promised);
-        let anywhere = self.anywhere(&sums);
+        let place = self.cylinders_with(part);
+        let anywhere = forms::anywhere(&self.times, &self.rules, &sums, place);
         let needed = anywhere.needed(&self.rules, self.times.foreground_worst());
         let reason = match needed {
             None => Reason::AboveDisk {
@@ -372,7 +337,7 @@ impl Admission {
             Some(needed) => Reason::HeadTime {
                 lasts: self.shortest(Some(part.lasts)),
                 needed,
-                extents: sums.extents,
+                extents: sums.extents(),
             },
         };
         Refusal {
@@ -409,18 +374,17 @@ impl Admission {
             memory: u64::MAX,
             ..*demand
         };
-        let sums = self.sums.with(&unbounded.part(&self.rules).sums);
+        let part = unbounded.part(&self.rules);
+        let (sums, place) = (self.sums.with(&part.sums), self.cylinders_with(&part));
         let foreground = self.times.foreground_worst();
-        let forms = [
-            (Some(self.anywhere(&sums)), self.lasts.first_key_value(), 0),
-            (
-                self.tracks(&sums),
-                self.lasts_cut.first_key_value(),
-                demand.zone.tracks.map_or(0, |tracks| tracks.bytes),
-            ),
-        ];
-        let least = forms.into_iter().filter_map(|(form, others, track)| {
-            let needed = form?.needed(&self.rules, foreground)?;
+        let forms = forms(&self.times, &self.rules, &sums, place);
+        let least = forms.filter_map(|form| {
+            let (others, track) = match form.cutting {
+                Cutting::Anywhere => (&self.lasts, 0),
+                Cutting::Tracks => (&self.lasts_cut, demand.zone.tracks?.bytes),
+            };
+            let others = others.first_key_value();
+            let needed = form.needed(&self.rules, foreground)?;
             if others.is_some_and(|(&lasts, _)| lasts < needed) {
                 return None;
             }
@@ -428,7 +392,8 @@ impl Admission {
             Some(own_part.saturating_add(bytes).saturating_add(track))
         });
         // Bytes are whole and times are, too: what one rounds away the next bytes bring back.
-        least.min().map(|bytes| bytes.saturating_add(SLOP))
+        let least = least.min();
+        least.map(|bytes| bytes.saturating_add(SLOP))
     }
 }
 
@@ -436,24 +401,21 @@ impl Admission {
 /// 1 GB/s is one, and there are four roundings.
 const SLOP: u64 = 4;
 
+/// One of them is not there any more.
+fn forget<T: Ord>(all: &mut BTreeMap<T, usize>, one: T) {
+    if let Some(count) = all.get_mut(&one) {
+        *count -= 1;
+        if *count == 0 {
+            all.remove(&one);
+        }
+    }
+}
+
 /// The shortest of them and of one more.
 fn shortest(all: &BTreeMap<Duration, usize>, other: Option<Duration>) -> Duration {
     let present = all.first_key_value().map(|(&lasts, _)| lasts);
     let both = [present, other];
     both.into_iter().flatten().min().unwrap_or_default()
-}
-
-fn at_rate(rate: Option<Rate>) -> String {
-    rate.map_or_else(
-        || String::from("; no rate would be granted now with this memory"),
-        |rate| format!("; {rate} would be granted now"),
-    )
-}
-
-fn at_buffer(memory: Option<u64>) -> String {
-    memory.map_or_else(String::new, |bytes| {
-        format!("; so would the rate with {bytes} bytes of memory")
-    })
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 //!
 //! Whoever knows the drive makes them from its profile; nothing here knows what a profile is.
 
-use block::{Duration, Lba};
+use block::{Direction, Duration, Lba};
 
 use crate::rate::Rate;
 
@@ -11,31 +11,56 @@ use crate::rate::Rate;
 pub struct HeadTimes {
     /// One revolution: the longest wait for a sector.
     pub revolution: Duration,
-    /// The electronics, for one command.
-    pub overhead: Duration,
-    /// What an access that begins on any sector costs besides: one change of track more than the
-    /// rate of its zone contains.
-    pub settle: Duration,
-    /// The arm.
+    /// What a read costs besides.
+    pub read: AccessTimes,
+    /// What a write costs besides.
+    pub write: AccessTimes,
+    /// The arm on its way to a read; what it takes longer to a write is in `write`.
     pub seek: SeekBound,
-    /// Cylinders between the streams' lowest and highest extent.
-    pub span: u32,
-    /// The farthest that a head anywhere on the disk can be from the nearer end of that span:
-    /// half the span, or the way to it from the farther edge of the disk.
-    pub farthest: u32,
-    /// The longest command of others that cannot be stopped once it has begun: its transfer.
+    /// Cylinders of the disk: a head is on one of them.
+    pub cylinders: u32,
+    /// By how many cylinders later blocks may be below earlier ones: of a serpentine, its width.
+    pub wander: u32,
+    /// The least change that a whole track's time contains: an access has one of them too many.
+    pub change: Duration,
+    /// The longest command of others that cannot be stopped once it has begun: its transfer, changes
+    /// of track included.
     pub foreground: Duration,
     /// What may befall one round besides: a recalibration, a slice of the media scan, retries.
     pub stall: Duration,
 }
 
-/// Where an extent is: how fast its slowest blocks pass.
+/// What an access of one direction costs besides seek, revolution and transfer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AccessTimes {
+    /// The electronics, and what the arm takes longer than [`HeadTimes::seek`] says.
+    pub overhead: Duration,
+    /// What an access that begins on any sector costs besides: one change of track more than the
+    /// rate of its zone contains.
+    pub settle: Duration,
+}
+
+/// Where an extent is, and how fast its slowest blocks pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Zone {
     /// What sequential reading or writing keeps up, changes of track included.
     pub sustained: Rate,
     /// Whole tracks, if the drive takes them up at any sector (zero-latency access).
     pub tracks: Option<WholeTracks>,
+    /// Where its ends are.
+    pub cylinders: Cylinders,
+    /// The rate at which the arm goes on by one cylinder in a second at most: the bytes of its least
+    /// track.
+    pub stride: Rate,
+}
+
+/// From a lowest to a highest cylinder, both of them included.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cylinders {
+    /// The lowest.
+    pub low: u32,
+    /// The highest; not below `low`.
+    pub high: u32,
 }
 
 /// Whole tracks of a zone, taken up at any sector: no wait for their first one.
@@ -92,46 +117,124 @@ impl Zone {
                 time: a.time.max(b.time),
                 sustained: a.sustained.min(b.sustained),
             }),
+            cylinders: self.cylinders.and(other.cylinders),
+            stride: self.stride.min(other.stride),
         }
+    }
+}
+
+impl Cylinders {
+    /// The least that has both in it.
+    pub fn and(self, other: Cylinders) -> Cylinders {
+        Cylinders {
+            low: self.low.min(other.low),
+            high: self.high.max(other.high),
+        }
+    }
+
+    /// With so many more on both sides, of a disk of `all`.
+    pub fn widened(self, by: u32, all: u32) -> Cylinders {
+        let last = all.saturating_sub(1).max(self.high);
+        Cylinders {
+            low: self.low.saturating_sub(by),
+            high: self.high.saturating_add(by).min(last),
+        }
+    }
+
+    /// From the lowest to the highest.
+    fn span(self) -> u32 {
+        self.high - self.low
     }
 }
 
 impl HeadTimes {
     /// The longest wait for others: a full seek, a revolution, and their longest command.
     pub fn foreground_worst(&self) -> Duration {
-        self.seek.longest() + self.revolution + self.overhead + self.foreground
+        let overhead = self.read.overhead.max(self.write.overhead);
+        self.seek.longest() + self.revolution + overhead + self.foreground
     }
 
-    /// All seeks of a sorted sweep over `accesses` of them, from a head that is anywhere: to the
-    /// nearer end, and then over the span. It is the specification's n seek(1.5 span / n) before
-    /// its last step.
+    /// All seeks of a sorted sweep over `accesses` that begin inside `place`, from a head that is
+    /// anywhere on the disk: to the nearer end, and then over the span. It is the specification's
+    /// n seek(1.5 span / n) before its last step. From where they begin to where they end, they go
+    /// over `strays` cylinders in all: so much longer the ways between them may be.
     ///
-    /// With three accesses or more, a narrow group at the far end of the span costs less than a
-    /// wide one: what the first seek is longer, the others are shorter, and short ones rise
-    /// faster. One or two may both be far away.
-    pub fn sweep(&self, accesses: u64) -> Duration {
-        let Some(between) = accesses.checked_sub(1) else {
-            return Duration::ZERO;
+    /// ```text
+    ///   |          |<---- place ---->|                 |      n accesses, from a to b
+    ///   0          low   a     b    high       cylinders
+    ///   head ----------->|-----| n - 1 steps
+    /// ```
+    ///
+    /// The first seek is taken as F = half the span, or the way to the place from the farther edge
+    /// of the disk, and the others as equal steps over the whole span and the strays, S. With three or more
+    /// that is a bound: if the first seek is y longer than F, the accesses are on y less of the
+    /// span at least, so that n - 1 concave steps lose (n - 1) seek(S / (n - 1)) - (n - 1)
+    /// seek((S - y) / (n - 1)), which is not less than y times the slope at S / (n - 1), and S / (n - 1)
+    /// is not above F, where the slope that the first seek gains is not higher. One or two may both be far
+    /// away.
+    pub fn sweep(&self, accesses: u64, place: Cylinders, strays: u64) -> Duration {
+        let way = u64::from(place.span()).saturating_add(strays);
+        let way = |steps: u64| way.div_ceil(steps).min(u64::from(u32::MAX)) as u32;
+        let between = match accesses {
+            0 => return Duration::ZERO,
+            1 | 2 => return self.seek.longest() + self.seek.at(way(1)) * (accesses - 1),
+            _ => accesses - 1,
         };
-        let first = match between {
-            0 => return self.seek.longest(),
-            1 => self.seek.longest(),
-            _ => self.seek.at(self.farthest),
-        };
-        let step = u64::from(self.span).div_ceil(between);
-        first + self.seek.at(step.min(u64::from(u32::MAX)) as u32) * between
+        let last = self.cylinders.saturating_sub(1);
+        let edges = place.low.max(last.saturating_sub(place.high));
+        let farthest = place.span().div_ceil(2).max(edges);
+        self.seek.at(farthest) + self.seek.at(way(between)) * between
+    }
+
+    /// The seeks of a sweep over `accesses`, or fewer, that are part of many: never below
+    /// [`HeadTimes::sweep`] of so many or fewer, and concave. Each of them strays by so many
+    /// cylinders.
+    pub fn sweeps(&self, accesses: u64, place: Cylinders, strays: u64) -> Duration {
+        self.seek.longest() + self.seek.at(step(place, accesses, strays)) * accesses
+    }
+
+    /// What [`HeadTimes::sweeps`] rises at most for one access more, of as many sweeps as there are:
+    /// its derivative.
+    pub fn one_more(&self, accesses: u64, place: Cylinders, strays: u64) -> Duration {
+        let step = step(place, accesses, strays);
+        let apart = u64::from(place.span()) / accesses.max(1);
+        let flat = Duration::from_nanos(apart.saturating_mul(self.seek.least_rise(step)));
+        self.seek.at(step).saturating_sub(flat)
+    }
+
+    /// By how many nanoseconds [`HeadTimes::sweep`] rises at most for one cylinder more of strays.
+    pub fn sweep_rise(&self, accesses: u64, place: Cylinders, strays: u64) -> u64 {
+        let way = u64::from(place.span()).saturating_add(strays);
+        let steps = accesses.saturating_sub(1).max(1);
+        self.seek
+            .rise((way / steps).min(u64::from(u32::MAX)) as u32)
     }
 
     /// One access without its seek and its transfer: it begins on any sector.
-    pub fn access(&self) -> Duration {
-        self.revolution + self.overhead + self.settle
+    pub fn access(&self, direction: Direction) -> Duration {
+        let AccessTimes { overhead, settle } = self.of(direction);
+        self.revolution + overhead + settle
     }
 
-    /// The same, if it is whole tracks that are taken up at any sector: changes of track are in
-    /// their time.
-    pub fn aligned_access(&self) -> Duration {
-        self.overhead
+    /// The same, if it is `tracks`, whole or not, that are taken up at any sector, each in its time:
+    /// the change to the first one is the seek.
+    pub fn aligned_access(&self, direction: Direction, tracks: Duration) -> Duration {
+        let change = self.change.min(self.seek.at(0));
+        self.of(direction).overhead + tracks.saturating_sub(change)
     }
+
+    fn of(&self, direction: Direction) -> AccessTimes {
+        match direction {
+            Direction::Read => self.read,
+            Direction::Write => self.write,
+        }
+    }
+}
+
+/// From one to the next of accesses that are evenly spread.
+fn step(place: Cylinders, accesses: u64, strays: u64) -> u32 {
+    let step = u64::from(place.span()).div_ceil(accesses.max(1));
+    step.saturating_add(strays).min(u64::from(u32::MAX)) as u32
 }
 
 impl SeekBound {
@@ -181,6 +284,26 @@ impl SeekBound {
         Duration::from_nanos(nanos)
     }
 
+    /// By how many nanoseconds it rises from one cylinder to the next, at `distance` and beyond.
+    pub fn rise(&self, distance: u32) -> u64 {
+        let beyond = self.line_beyond(distance);
+        beyond.map_or(0, |(way, rise)| rise.div_ceil(way))
+    }
+
+    /// The same, rounded down.
+    pub fn least_rise(&self, distance: u32) -> u64 {
+        let beyond = self.line_beyond(distance);
+        beyond.map_or(0, |(way, rise)| rise / way)
+    }
+
+    /// How long the line is that goes on from `distance`, and by how many nanoseconds it rises.
+    fn line_beyond(&self, distance: u32) -> Option<(u64, u64)> {
+        let above = self.corners.partition_point(|corner| corner.0 <= distance);
+        let (near, shorter) = self.corners[above.checked_sub(1)?];
+        let (far, longer) = *self.corners.get(above)?;
+        Some(((far - near).into(), longer - shorter))
+    }
+
     /// The longest seek.
     pub fn longest(&self) -> Duration {
         Duration::from_nanos(self.corners[self.corners.len() - 1].1)
@@ -203,14 +326,21 @@ mod tests {
         Duration::from_micros(micros)
     }
 
-    fn times(seek: SeekBound, span: u32) -> HeadTimes {
-        HeadTimes {
-            revolution: micros(8_333),
+    const CYLINDERS: u32 = 1_000;
+
+    fn times(seek: SeekBound) -> HeadTimes {
+        let access = AccessTimes {
             overhead: micros(100),
             settle: Duration::ZERO,
+        };
+        HeadTimes {
+            revolution: micros(8_333),
+            read: access,
+            write: access,
             seek,
-            span,
-            farthest: span.div_ceil(2),
+            cylinders: CYLINDERS,
+            wander: 0,
+            change: Duration::ZERO,
             foreground: micros(1_057),
             stall: Duration::ZERO,
         }
@@ -243,26 +373,46 @@ mod tests {
         #[test]
         fn a_sweep_from_anywhere_takes_no_longer_than_the_closed_form(
             points in prop::collection::vec((0u32..1_000, 0u64..20_000), 1..20),
-            mut places in prop::collection::vec(0u32..1_000, 1..30),
-            head in 0u32..1_000,
+            places in prop::collection::vec((0..CYLINDERS, 0u32..20), 1..30),
+            head in 0..CYLINDERS,
+            ends in (0..CYLINDERS, 0..CYLINDERS),
         ) {
             let bound = SeekBound::over(points.iter().map(|&(d, t)| (d, micros(t)))).expect("points");
-            let times = times(bound, 999);
+            let times = times(bound);
+            let place = Cylinders { low: ends.0.min(ends.1), high: ends.0.max(ends.1) };
+            let inside = |at: u32| place.low + at % (place.span() + 1);
+            let mut places: Vec<(u32, u32)> = places
+                .iter()
+                .map(|&(at, length)| (inside(at), inside(at).saturating_add_signed(length as i32 - 10)))
+                .collect();
             places.sort_unstable();
             let last = places[places.len() - 1];
-            if head.abs_diff(last) < head.abs_diff(places[0]) {
+            if head.abs_diff(last.0) < head.abs_diff(places[0].0) {
                 places.reverse();
             }
             let mut at = head;
             let mut sum = Duration::ZERO;
-            for &place in &places {
-                sum += times.seek.at(at.abs_diff(place));
-                at = place;
+            for &(first, last) in &places {
+                sum += times.seek.at(at.abs_diff(first));
+                at = last;
             }
             let n = places.len() as u64;
-            prop_assert!(times.sweep(n) + Duration::from_nanos(n) >= sum, "{places:?} from {head}");
+            let strays = places.iter().map(|&(first, last)| u64::from(first.abs_diff(last))).sum();
+            let sweep = times.sweep(n, place, strays);
+            prop_assert!(sweep + Duration::from_nanos(n) >= sum, "{places:?} from {head}");
+        }
+
+        /// Over the whole disk it is not more than the specification's.
+        #[test]
+        fn a_sweep_over_the_disk_takes_no_longer_than_the_specification_says(
+            points in prop::collection::vec((0u32..1_000, 0u64..20_000), 1..20),
+            n in 3u64..100,
+        ) {
+            let bound = SeekBound::over(points.iter().map(|&(d, t)| (d, micros(t)))).expect("points");
+            let times = times(bound);
+            let whole = Cylinders { low: 0, high: CYLINDERS - 1 };
             let specified = times.seek.at((1_500 / n + 2) as u32) * n;
-            prop_assert!(n < 3 || times.sweep(n) <= specified + Duration::from_nanos(n));
+            prop_assert!(times.sweep(n, whole, 0) <= specified + Duration::from_nanos(n));
         }
     }
 }

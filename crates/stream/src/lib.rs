@@ -22,7 +22,7 @@ pub mod rate;
 pub mod rounds;
 pub mod streams;
 
-pub use head_times::{HeadTimes, SeekBound, Tracks, WholeTracks, Zone};
+pub use head_times::{AccessTimes, Cylinders, HeadTimes, SeekBound, Tracks, WholeTracks, Zone};
 pub use location::{LocationMap, Piece};
 pub use rate::Rate;
 pub use rounds::Rounds;

@@ -38,6 +38,8 @@ pub struct Terms {
     pub fill: u64,
     /// When a write is answered.
     pub answer: Answering,
+    /// The best-effort priority of its file.
+    pub priority: u8,
 }
 
 /// When a write to a stream counts as done.
@@ -92,8 +94,8 @@ pub enum NotTaken {
         /// The buffer.
         buffer: u64,
     },
-    /// Writes are sequential.
-    #[error("a write at {offset}: expected the next one at {expected}")]
+    /// Writes are sequential, from each position that was told.
+    #[error("a write at {offset}: expected the next one at {expected}, or its position before")]
     NotSequential {
         /// Where it is.
         offset: u64,
@@ -196,6 +198,7 @@ pub(crate) struct Playout {
     failed: Vec<(u64, u64)>,
     pub answers: VecDeque<(AccessId, Served)>,
     tail: Tail,
+    course: Course,
 }
 
 /// Whether the rest of a recording's last track is to be written.
@@ -205,6 +208,15 @@ enum Tail {
     Kept,
     /// The recording is over.
     Due,
+}
+
+/// Where a recording's next write is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Course {
+    /// Where the last one ended.
+    Straight,
+    /// There; or anywhere else, when all that was written before is on the media.
+    Leaving,
 }
 
 /// Best-effort reads of one filling stream at once: while one is served the next waits, so that
@@ -235,6 +247,7 @@ impl Playout {
             failed: Vec::new(),
             answers: VecDeque::new(),
             tail: Tail::Kept,
+            course: Course::Straight,
         }
     }
 

@@ -20,7 +20,7 @@
 use block::{Duration, Instant};
 
 use crate::admission::Plan;
-use crate::head_times::HeadTimes;
+use crate::head_times::{Cylinders, HeadTimes};
 
 /// A batch's access: one extent of one stream in one round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,6 +29,8 @@ pub struct Batch {
     pub key: u64,
     /// The cylinder of its first block.
     pub cylinder: u32,
+    /// The cylinder of its last block.
+    pub last: u32,
     /// Its worst case without the seek: access and transfer.
     pub work: Duration,
     /// When it has to be done.
@@ -59,7 +61,10 @@ pub struct Rounds {
 #[derive(Clone, Debug)]
 struct Group {
     number: u64,
+    /// When it is to be done.
     deadline: Instant,
+    /// When it has to be: later, if it was in a hurry.
+    promised: Instant,
     /// By cylinder.
     entries: Vec<Entry>,
     /// All that wait are in `low..high`, and both ends of that wait.
@@ -68,6 +73,8 @@ struct Group {
     /// How many wait, and their work.
     waiting: u64,
     work: Duration,
+    /// Cylinders from their first to their last blocks.
+    strays: u64,
     /// How many are not done.
     undone: usize,
 }
@@ -126,13 +133,20 @@ impl Rounds {
         self.groups.iter().all(|group| group.waiting == 0)
     }
 
-    /// Freezes the batches into a group, and says of each where it is. At the bound of groups
-    /// ([`Rounds::is_open`]) nothing is frozen.
-    pub fn freeze(&mut self, batches: &[Batch], mut placed: impl FnMut(u64, Slot)) {
-        let deadline = batches.iter().map(|batch| batch.deadline).min();
-        let Some(deadline) = deadline.filter(|_| self.is_open()) else {
+    /// Freezes the batches into a group, and says of each where it is. They are to be done by `soon`,
+    /// if that is earlier than their deadlines. At the bound of groups ([`Rounds::is_open`]) nothing
+    /// is frozen.
+    pub fn freeze(
+        &mut self,
+        batches: &[Batch],
+        soon: Option<Instant>,
+        mut placed: impl FnMut(u64, Slot),
+    ) {
+        let promised = batches.iter().map(|batch| batch.deadline).min();
+        let Some(promised) = promised.filter(|_| self.is_open()) else {
             return;
         };
+        let deadline = soon.map_or(promised, |soon| soon.min(promised));
         let mut entries = self.spare.pop().unwrap_or_default();
         entries.clear();
         entries.extend(batches.iter().map(|&batch| Entry {
@@ -149,10 +163,12 @@ impl Rounds {
         let group = Group {
             number,
             deadline,
+            promised,
             low: 0,
             high: entries.len(),
             waiting: entries.len() as u64,
             work: batches.iter().map(|batch| batch.work).sum(),
+            strays: batches.iter().map(|batch| batch.strays()).sum(),
             undone: entries.len(),
             entries,
         };
@@ -166,6 +182,13 @@ impl Rounds {
     /// from `now` on.
     pub fn safe(&self, now: Instant, worst: Duration) -> bool {
         self.fits(now + worst, None)
+    }
+
+    /// Whether a promise is broken already: a batch was not done by its deadline, and its group is
+    /// not done. With true head times that never is; see ARCHITECTURE.md, "a broken promise".
+    pub fn is_late(&self, now: Instant) -> bool {
+        let mut groups = self.groups.iter();
+        groups.any(|group| group.promised < now)
     }
 
     /// Whether a batch may go out of its turn, where the policy wants it, taking at most `worst`.
@@ -235,6 +258,7 @@ impl Rounds {
         entry.state = State::AtDrive;
         group.waiting -= 1;
         group.work = group.work.saturating_sub(entry.batch.work);
+        group.strays -= entry.batch.strays();
         let waits = |entry: Option<&Entry>| entry.is_some_and(|e| e.state == State::Waiting);
         while group.low < group.high && !waits(group.entries.get(group.low)) {
             group.low += 1;
@@ -267,6 +291,11 @@ impl Rounds {
         }
     }
 
+    /// All groups that wait, and those to come, are reckoned with these times from now on.
+    pub fn relearn(&mut self, times: HeadTimes) {
+        self.times = times;
+    }
+
     fn group(&mut self, slot: Slot) -> Option<&mut Group> {
         let mut groups = self.groups.iter_mut();
         groups.find(|group| group.number == slot.group)
@@ -284,7 +313,9 @@ impl Rounds {
             if waiting == 0 {
                 continue;
             }
-            end = end + self.times.stall + work + self.times.sweep(waiting);
+            // One more stray than there may be is a bound as well.
+            let sweep = self.times.sweep(waiting, group.cylinders(), group.strays);
+            end = end + self.times.stall + work + sweep;
             if end > group.deadline {
                 return false;
             }
@@ -300,6 +331,22 @@ impl Rounds {
         match self.coming {
             None => true,
             Some((at, plan)) => end.max(at) + plan.worst <= at + plan.within,
+        }
+    }
+}
+
+impl Batch {
+    fn strays(&self) -> u64 {
+        self.cylinder.abs_diff(self.last).into()
+    }
+}
+
+impl Group {
+    /// Where those are that wait: there are some.
+    fn cylinders(&self) -> Cylinders {
+        Cylinders {
+            low: self.entries[self.low].batch.cylinder,
+            high: self.entries[self.high - 1].batch.cylinder,
         }
     }
 }

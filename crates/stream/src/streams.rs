@@ -9,7 +9,9 @@
 
 mod filling;
 mod freezing;
+mod moved;
 mod orders;
+mod relearning;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -17,13 +19,13 @@ use block::{Class, Direction, Instant, Status};
 
 use crate::admission::{Admission, Demand, Grant, Held, Reason, Refusal, Rules};
 use crate::head_times::{HeadTimes, Tracks, Zone};
-use crate::location::{Change, LocationMap};
 use crate::playout::{
     AccessId, Answering, Due, Ended, NotTaken, Playout, Standing, Terms, Under, Urgency, Use,
 };
-use crate::quota::{Claim, Quotas, Taken};
+use crate::quota::{Claim, Exceeded, Quotas, Taken};
 use crate::rate::Rate;
 use crate::rounds::{Batch, Rounds, Slot};
+use freezing::durability;
 pub use orders::{
     Answer, Attach, Attached, Notice, Order, Settings, StreamId, Transfer, TransferId,
 };
@@ -138,6 +140,25 @@ impl<T: Tracks> Streams<T> {
         Some(self.table.get(&stream)?.playout.standing)
     }
 
+    /// Whether a user may have something of that name here without a rate, as one of the streams that
+    /// the rules allow; to be given back.
+    ///
+    /// # Errors
+    /// If a rule is against it.
+    pub fn claim(&mut self, user: u32, name: &str) -> Result<Taken, Exceeded> {
+        self.quotas.take(Claim {
+            user,
+            name,
+            rate: Rate::MIN,
+            head: 0,
+        })
+    }
+
+    /// What was claimed is not needed any more.
+    pub fn give_back(&mut self, taken: Taken) {
+        self.quotas.give_back(taken);
+    }
+
     /// Where a transfer of the guarantee is among the batches of its round; none of one at best
     /// effort, and of one that has ended.
     pub fn placed(&self, id: TransferId) -> Option<Slot> {
@@ -171,6 +192,9 @@ impl<T: Tracks> Streams<T> {
             least_memory: None,
         };
         let rate = Rate::new(attach.rate).ok_or_else(|| refused(Reason::ZeroRate))?;
+        if let Some(priority) = attach.priority.filter(|&priority| priority > LOWEST) {
+            return Err(refused(Reason::Priority { priority }));
+        }
         let demand = self.demand(&attach, rate);
         let claim = Claim {
             user: attach.user,
@@ -202,6 +226,7 @@ impl<T: Tracks> Streams<T> {
             latency: self.admission.rules().latency,
             fill: self.settings.fill,
             answer: attach.answer,
+            priority: attach.priority.unwrap_or(self.settings.priority),
         };
         let playout = Playout::new(now, terms, attach.map, attach.start);
         let entry = Stream {
@@ -230,6 +255,7 @@ impl<T: Tracks> Streams<T> {
             _ => attach.zone.tracks,
         };
         Demand {
+            direction: attach.direction,
             rate,
             application: attach.application,
             memory: attach.memory,
@@ -298,54 +324,6 @@ impl<T: Tracks> Streams<T> {
         let done = act(&mut entry.ok_or(NotTaken::NoStream)?.playout);
         self.settle(now, stream);
         done
-    }
-
-    /// The stream's file has grown, or lies elsewhere; its slowest zone, too. The guarantee goes on
-    /// if it would be granted there.
-    ///
-    /// # Errors
-    /// If there is no such stream.
-    pub fn refresh(
-        &mut self,
-        now: Instant,
-        stream: StreamId,
-        map: LocationMap,
-        zone: Zone,
-    ) -> Result<Change, NotTaken> {
-        self.advance(now);
-        let entry = self.table.get_mut(&stream);
-        let entry = entry.filter(|entry| entry.life == Life::Open);
-        let entry = entry.ok_or(NotTaken::NoStream)?;
-        let demand = Demand {
-            zone: Zone {
-                tracks: zone
-                    .tracks
-                    .filter(|_| entry.playout.terms.demand.zone.tracks.is_some()),
-                ..zone
-            },
-            extents: map.most_pieces(entry.playout.terms.demand.memory).max(1),
-            ..entry.playout.terms.demand
-        };
-        let change = entry.playout.refresh(map);
-        if demand != entry.playout.terms.demand || entry.held.is_none() {
-            if let Some(held) = entry.held.take() {
-                self.admission.release(held);
-            }
-            match self.admission.admit(&demand) {
-                Ok(grant) => {
-                    entry.held = Some(grant.held);
-                    entry.playout.terms.demand = demand;
-                }
-                Err(refusal) => {
-                    entry.playout.standing = Standing::Filling;
-                    let notice = Notice::Unguaranteed(refusal);
-                    self.answers.push_back(Answer::Notice { stream, notice });
-                }
-            }
-            self.replan(now);
-        }
-        self.settle(now, stream);
-        Ok(change)
     }
 
     /// The stream is over, or its client has died. What is under way ends; what a recording has in
@@ -421,7 +399,7 @@ impl<T: Tracks> Streams<T> {
     /// The next thing to be done for the streams.
     pub fn poll(&mut self, now: Instant) -> Option<Order> {
         self.advance(now);
-        self.orders.pop_front().or_else(|| self.fill())
+        self.orders.pop_front().or_else(|| self.fill(now))
     }
 
     /// The next thing that a stream is to be told.
@@ -466,13 +444,15 @@ impl<T: Tracks> Streams<T> {
             let notice = Notice::Stands(standing);
             self.answers.push_back(Answer::Notice { stream, notice });
         }
-        let over = entry.playout.under.is_empty() && entry.playout.is_drained();
-        if entry.life == Life::Closing && over {
+        if entry.is_over() {
             self.end(now, stream);
             return;
         }
+        // What a recording without a guarantee has written goes to the disk also when it is closed.
+        let drains = entry.held.is_none() && !entry.playout.is_drained();
         match (standing, entry.life) {
             (Standing::Filling, Life::Open) => self.filling.insert(stream),
+            (_, Life::Closing) if drains => self.filling.insert(stream),
             _ => self.filling.remove(&stream),
         };
         self.wind(now);
@@ -495,3 +475,6 @@ impl<T: Tracks> Streams<T> {
         self.replan(now);
     }
 }
+
+/// The lowest priority of best effort (ABISS, 3.6: seven of them).
+pub const LOWEST: u8 = 6;

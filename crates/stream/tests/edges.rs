@@ -10,8 +10,12 @@ use stream::streams::{Attach, Notice, StreamId};
 
 #[path = "world/disk.rs"]
 mod disk;
+#[path = "edges/priorities.rs"]
+mod priorities;
 #[path = "edges/recordings.rs"]
 mod recordings;
+#[path = "edges/relearning.rs"]
+mod relearning;
 #[path = "world/world.rs"]
 mod world;
 

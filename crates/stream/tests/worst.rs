@@ -51,7 +51,7 @@ struct Slowest {
     tick: Instant,
     accesses: u64,
     waited: u64,
-    /// Commands of others.
+    /// Commands of others, and reads that fill buffers.
     foreground: u64,
 }
 
@@ -102,6 +102,7 @@ impl Slowest {
                         zone: zone(),
                         start: 0,
                         answer: Answering::Buffered,
+                        priority: None,
                     },
                 );
                 if let Ok(attached) = attached {
@@ -144,12 +145,10 @@ impl Slowest {
             let filling = self.waiting.iter().position(best_effort);
             self.catch_up(self.now + longest);
             self.head = Flat.cylinder(block::Lba(self.now.as_nanos() % 200_000_000));
-            match filling {
-                Some(index) => {
-                    let id = self.waiting.remove(index).id;
-                    self.streams.complete(self.now, id, Status::Good);
-                }
-                None => self.foreground += 1,
+            self.foreground += 1;
+            if let Some(index) = filling {
+                let id = self.waiting.remove(index).id;
+                self.streams.complete(self.now, id, Status::Good);
             }
             return true;
         }

@@ -22,6 +22,14 @@ impl<T> Slab<T> {
         self.places.len() - self.empty.len()
     }
 
+    /// The place of the next one that is put in.
+    pub(super) fn next(&self) -> u32 {
+        self.empty
+            .last()
+            .copied()
+            .unwrap_or(self.places.len() as u32)
+    }
+
     /// Puts one in, and names its place.
     pub(super) fn insert(&mut self, thing: T) -> u32 {
         if let Some(place) = self.empty.pop() {

@@ -1,15 +1,38 @@
-//! Which requests wait for which frame.
+//! Frames in flight: which come together, and which requests wait for which of them.
+//!
+//! ```text
+//!   fetch:  frame -> frame -> frame          one after the other, as their blocks
+//!             |                 |
+//!          request           request         who asked later for what is under way
+//!             |
+//!          request
+//! ```
 
 use crate::residency::FrameId;
 
 /// No node follows.
 const NONE: u32 = u32::MAX;
 
-/// A list of requests for each frame.
+/// The frames of one fetch, in the order of their blocks; none if both are [`FrameId::HEAD`].
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Chain {
+    first: FrameId,
+    last: FrameId,
+}
+
+/// What is known of a frame in flight.
+#[derive(Clone, Copy, Debug)]
+struct Coming {
+    /// The first of those that wait.
+    head: u32,
+    /// The next frame of the same fetch.
+    next: FrameId,
+}
+
+/// Lists of requests and of frames, by frame.
 #[derive(Debug)]
 pub(super) struct Waiters {
-    /// By frame, the first node.
-    heads: Box<[u32]>,
+    frames: Box<[Coming]>,
     nodes: Vec<Node>,
     empty: u32,
 }
@@ -24,7 +47,14 @@ impl Waiters {
     /// For frames whose numbers are less than this.
     pub(super) fn new(frame_ids: usize) -> Self {
         Self {
-            heads: vec![NONE; frame_ids].into_boxed_slice(),
+            frames: vec![
+                Coming {
+                    head: NONE,
+                    next: FrameId::HEAD,
+                };
+                frame_ids
+            ]
+            .into_boxed_slice(),
             nodes: Vec::new(),
             empty: NONE,
         }
@@ -32,12 +62,32 @@ impl Waiters {
 
     /// Whether a request waits for the frame.
     pub(super) fn is_awaited(&self, frame: FrameId) -> bool {
-        self.heads[frame.index()] != NONE
+        self.frames[frame.index()].head != NONE
+    }
+
+    /// The frame comes with those of the chain, as the last of them.
+    #[inline]
+    pub(super) fn join(&mut self, chain: &mut Chain, frame: FrameId) {
+        match chain.first == FrameId::HEAD {
+            true => chain.first = frame,
+            false => self.frames[chain.last.index()].next = frame,
+        }
+        self.frames[frame.index()].next = FrameId::HEAD;
+        chain.last = frame;
+    }
+
+    /// The frame of the chain after this one; after none comes the first.
+    pub(super) fn after(&self, chain: Chain, frame: Option<FrameId>) -> Option<FrameId> {
+        let next = match frame {
+            Some(frame) => self.frames[frame.index()].next,
+            None => chain.first,
+        };
+        (next != FrameId::HEAD).then_some(next)
     }
 
     /// The request waits for the frame.
     pub(super) fn push(&mut self, frame: FrameId, request: u32) {
-        let head = &mut self.heads[frame.index()];
+        let head = &mut self.frames[frame.index()].head;
         let node = Node {
             request,
             next: *head,
@@ -54,7 +104,7 @@ impl Waiters {
 
     /// A request that waits for the frame no longer does; the last one first.
     pub(super) fn pop(&mut self, frame: FrameId) -> Option<u32> {
-        let head = &mut self.heads[frame.index()];
+        let head = &mut self.frames[frame.index()].head;
         let place = *head;
         let node = self.nodes.get_mut(place as usize)?;
         *head = node.next;

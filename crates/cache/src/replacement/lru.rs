@@ -45,6 +45,9 @@ impl Replacement for Lru {
 
     fn evict(&mut self, residency: &mut Residency, frame: FrameId) {
         self.withdraw(residency, frame);
+    }
+
+    fn warm_next(&self, residency: &Residency) {
         self.order.warm_oldest(residency);
     }
 

@@ -269,6 +269,9 @@ impl Replacement for Mq {
         }
         residency.remember(frame);
         self.gone.push_newest(residency, frame);
+    }
+
+    fn warm_next(&self, residency: &Residency) {
         self.gone.warm_oldest(residency);
     }
 

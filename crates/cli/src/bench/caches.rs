@@ -18,6 +18,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Instant;
 
+use block::Direction;
 use cache::Interval;
 use clap::Args;
 use serde::Serialize;
@@ -256,6 +257,7 @@ impl Load for Both {
             file: 0,
             blocks,
             within,
+            direction: Direction::Read,
         }))
     }
 }

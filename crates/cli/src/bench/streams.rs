@@ -9,7 +9,7 @@ use clap::Args;
 use drive::Profile;
 use scheduler::policy::{ALL, NamedPolicy};
 use serde::Serialize;
-use simulator::streaming::trial::{Asked, Scanning, Trial, Tried, Truth};
+use simulator::streaming::trial::{Asked, Laid, Scanning, Trial, Tried, Truth};
 
 use crate::output::{Failure, print};
 use crate::simulate::{policy, profile};
@@ -75,6 +75,9 @@ pub struct Arguments {
     /// No noise but that of seeks within their skew, no recalibration, no retries
     #[arg(long)]
     quiet: bool,
+    /// Files lie over the whole zone where sweeps take the longest, and all are played at once
+    #[arg(long)]
+    hostile: bool,
     /// The seed of the load, of the noise, and of where files begin
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
@@ -190,6 +193,10 @@ impl Arguments {
             truth: match self.quiet {
                 true => Truth::quiet(),
                 false => Truth::noisy(),
+            },
+            laid: match self.hostile {
+                true => Laid::Hostile,
+                false => Laid::Anywhere,
             },
             policy,
             preemption: None,

@@ -26,7 +26,7 @@ pub(super) struct Lease {
     /// Write the delay of each of them to a CSV file
     #[arg(long, value_name = "FILE")]
     log: Option<PathBuf>,
-    /// Ask for nothing: do as any other program does, to compare
+    /// Ask for no rate: do as any other program does, to compare
     #[arg(long)]
     best_effort: bool,
     /// What the stream is called in lists, and by the service's rules [default: the command's name]
@@ -51,9 +51,14 @@ impl Lease {
         file: &File,
         terms: Terms,
     ) -> Result<Option<(Client, Stream)>, Failure> {
-        if self.best_effort {
-            return Ok(None);
-        }
+        let terms = match (self.best_effort, terms.priority) {
+            (false, _) => terms,
+            (true, None) => return Ok(None),
+            (true, Some(priority)) => Terms {
+                name: terms.name,
+                ..Terms::prefer(priority)
+            },
+        };
         let client = connect(self.socket.as_deref())?;
         let terms = Terms {
             name: self.name.clone().unwrap_or(terms.name),
@@ -65,6 +70,11 @@ impl Lease {
             .attach_file(file, &terms)
             .map_err(|error| failure(&error))?;
         Ok(Some((client, stream)))
+    }
+
+    /// Whether no rate is asked for.
+    pub(super) fn is_best_effort(&self) -> bool {
+        self.best_effort
     }
 
     /// Whether the limit is one.

@@ -34,6 +34,10 @@ pub struct Arguments {
     /// Bytes of one read, whole pages of 4096
     #[arg(long, value_name = "BYTES", value_parser = amount, default_value = "64Ki")]
     read: u64,
+    /// The priority of the file, from 0, the highest, to 6: its buffer fills at it, and so is what
+    /// others read of it served; with --best-effort that is all that is asked for
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(0..=6))]
+    priority: Option<u8>,
     /// The first byte
     #[arg(long, value_name = "BYTES", value_parser = amount, default_value = "0")]
     start: u64,
@@ -46,7 +50,8 @@ pub struct Arguments {
 
 const EXAMPLE: &str = "Example: a film at 1 MB/s, as the paper's player read it
   headtime play /mnt/film.ts --rate 1M --buffer 564k --log delays.csv
-  headtime play /mnt/film.ts --rate 1M --best-effort --json";
+  headtime play /mnt/film.ts --rate 1M --best-effort --json
+  headtime play /mnt/film.ts --rate 1M --best-effort --priority 1";
 
 /// How often it is looked where the file is. A choice: no disk is asked, and what has moved is not
 /// guaranteed for as long at most.
@@ -79,12 +84,13 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
             buffer: arguments.buffer,
             memory: None,
             start: arguments.start,
+            priority: arguments.priority,
             export: None,
         },
     )?;
     let stream = attached.as_ref().map(|(_, stream)| stream);
     let mut events = Events::default();
-    if let Some(stream) = stream {
+    if let Some(stream) = stream.filter(|_| !arguments.lease.is_best_effort()) {
         events.wait_until_served(stream)?;
     }
     let pace = play(arguments, &file, stream, &mut events)?;

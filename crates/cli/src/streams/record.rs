@@ -63,6 +63,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         buffer: arguments.buffer,
         memory: None,
         start: 0,
+        priority: None,
         export: None,
     };
     let attached = arguments.lease.attach(&file, terms).inspect_err(|_| {

@@ -1,6 +1,8 @@
 //! `headtime serve` over other NBD servers: ours, QEMU's, killed ones, one that lies, and
 //! one that has a cache, as we have.
 
+#[path = "../scene/begun.rs"]
+mod begun;
 mod bytes;
 mod levels;
 mod lost;

@@ -1,12 +1,13 @@
 //! Servers that run for as long as a test needs them.
 
 use std::fs::File;
-use std::io::{BufRead as _, BufReader};
 use std::path::PathBuf;
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, Command, Output};
 
 use assert_cmd::cargo::cargo_bin;
 use tempfile::TempDir;
+
+use super::begun::{SERVES, begin};
 
 /// The drive: one of 64 MiB, so that copies of all of it take a moment.
 const DRIVE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/suites/small.toml");
@@ -48,7 +49,7 @@ impl Folder {
     pub fn serve(&self, name: &str, back_end: &str, more: &str) -> Server {
         self.configure(name, back_end, more);
         let file = format!("{name}.toml");
-        self.headtime(name, &["serve", &file], "control socket")
+        self.headtime(name, &["serve", &file], SERVES)
     }
 
     /// The same over the server at `uri`, listening on the socket `name`.
@@ -62,7 +63,7 @@ impl Folder {
         let doors = format!("[[nbd]]\nunix = \"{name}\"\n");
         self.configure_volume(name, back_end, &format!("cache = {cache}\n"), &doors);
         let file = format!("{name}.toml");
-        self.headtime(name, &["serve", &file], "control socket")
+        self.headtime(name, &["serve", &file], SERVES)
     }
 
     pub fn configure(&self, name: &str, back_end: &str, more: &str) {
@@ -82,19 +83,11 @@ impl Folder {
     /// Our program, once it has said `ready`.
     pub fn headtime(&self, name: &str, words: &[&str], ready: &str) -> Server {
         let log = self.path(&format!("{name}.log"));
-        let mut child = Command::new(cargo_bin("headtime"))
-            .args(words)
-            .current_dir(self.0.path())
-            .stdout(Stdio::piped())
-            .stderr(File::create(&log).expect("a log"))
-            .spawn()
-            .expect("it runs");
-        let said = BufReader::new(child.stdout.take().expect("a pipe"));
-        let mut lines = said.lines();
-        let found = lines.find(|line| line.as_ref().is_ok_and(|line| line.contains(ready)));
-        let server = Server { child, log };
-        assert!(found.is_some(), "{}", server.log());
-        server
+        let problems = File::create(&log).expect("a log");
+        match begin(self.0.path(), words, problems, ready) {
+            Ok(child) => Server { child, log },
+            Err(child) => panic!("{}", Server { child, log }.log()),
+        }
     }
 
     /// A server of others, once its socket can be connected to.

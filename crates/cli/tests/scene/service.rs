@@ -8,6 +8,11 @@ use assert_cmd::cargo::cargo_bin;
 use serde_json::Value;
 use tempfile::TempDir;
 
+use begun::{SERVES, begin};
+
+#[path = "begun.rs"]
+mod begun;
+
 /// Bytes of the volume that is scanned. A choice: some hundred tracks.
 pub const BYTES: usize = 16 << 20;
 
@@ -36,20 +41,8 @@ impl Service {
     /// Serves what an earlier one left in the folder.
     pub fn start_in(folder: TempDir, config: &str) -> Self {
         std::fs::write(folder.path().join("c.toml"), config).expect("a configuration");
-        let mut child = Command::new(cargo_bin("headtime"))
-            .arg("serve")
-            .arg(folder.path().join("c.toml"))
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .expect("a service");
-        let mut said = BufReader::new(child.stdout.take().expect("its output"));
-        let mut line = String::new();
-        while !line.contains("control socket") {
-            line.clear();
-            let count = said.read_line(&mut line).expect("what it says");
-            assert!(count > 0, "it ended before it served");
-        }
+        let child = begin(folder.path(), &["serve", "c.toml"], Stdio::null(), SERVES);
+        let child = child.expect("it serves");
         let folder = Some(folder);
         Service { child, folder }
     }

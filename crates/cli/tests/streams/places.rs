@@ -4,7 +4,9 @@ use std::os::unix::fs::FileExt as _;
 
 use headtime_client::{Change, Event, Mode, Piece, Places, Standing, Stream, Terms};
 
-use super::service::{BYTES, HANGS, Service, contents, is_at, terms, wait_for, wait_until_served};
+use super::service::{
+    BYTES, HANGS, PROMISING, Service, contents, is_at, terms, wait_for, wait_until_served,
+};
 
 const MIB: u64 = 1 << 20;
 
@@ -231,4 +233,36 @@ fn a_service_that_stops_tells_its_streams() {
         .read_exact_at(&mut found, MIB + 128 * MIB)
         .expect("bytes");
     assert!(found == contents(128 * MIB, 64 << 10, 6));
+}
+
+/// It has no gaps for free blocks, and a scan is refused; but what it promises, it keeps.
+#[test]
+fn a_drive_that_takes_one_command_at_a_time_promises_as_well() {
+    let tables = "[drive.streams]\nlatency_ms = 0.2\nlongest_round_s = 0.05\n";
+    let model = "hitachi-travelstar-80gn";
+    let Some(service) = Service::start_on(model, PROMISING, tables) else {
+        return;
+    };
+    let volume = service.volume();
+    let (length, read) = (2 * MIB, 64 << 10);
+    volume
+        .write_all_at(&contents(64 * MIB, length as usize, 1), 64 * MIB)
+        .expect("written");
+    let whole = Places {
+        length,
+        pieces: vec![Piece(0, 64 * MIB, length)],
+    };
+    let (client, stream) = attach(&service, whole, &terms());
+    wait_until_served(&stream);
+    for at in (0..length).step_by(read) {
+        assert!(is_at(&volume, 64 * MIB + at, read, 1), "at {at}");
+        stream.position(at + read as u64).expect("it serves");
+    }
+    let listed = client.streams().expect("a list");
+    assert!(listed[0].from_memory_total > 0, "{listed:?}");
+    let (is_good, said) = service.headtime(&["scan", "disk"]);
+    assert!(!is_good && said.contains("takes two commands"), "{said}");
+    stream.close().expect("it was there");
+    service.wait_for_streams(0);
+    service.end();
 }

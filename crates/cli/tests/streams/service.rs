@@ -1,7 +1,7 @@
 //! A service that promises something to streams, and its volume as a file.
 
 use std::fs::{File, OpenOptions};
-use std::io::{BufRead as _, BufReader, Write as _};
+use std::io::Write as _;
 use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -11,6 +11,8 @@ use std::time::Duration;
 use assert_cmd::cargo::cargo_bin;
 use headtime_client::{Client, Event, Stream, Terms};
 use tempfile::TempDir;
+
+use super::begun::{SERVES, begin};
 
 /// Bytes of the volume: what `mkfs.ext4` makes a journal on.
 pub const BYTES: u64 = 256 << 20;
@@ -41,27 +43,26 @@ impl Service {
 
     /// The same with these lines of its drive and its tables.
     pub fn start_with(drive: &str, tables: &str) -> Option<Service> {
+        Service::start_on("dec-rz26", drive, tables)
+    }
+
+    /// The same on another model.
+    pub fn start_on(model: &str, drive: &str, tables: &str) -> Option<Service> {
         let me = std::fs::metadata("/proc/self").expect("this process");
         if me.uid() != 0 || File::open("/dev/fuse").is_err() {
             return skip("no root or no /dev/fuse");
         }
         let folder = tempfile::tempdir().expect("a folder");
         std::fs::create_dir(folder.path().join("volumes")).expect("a folder");
-        let config = config(drive, tables);
+        let config = config(model, drive, tables);
         std::fs::write(folder.path().join("c.toml"), config).expect("a configuration");
-        let mut child = Command::new(cargo_bin("headtime"))
-            .arg("serve")
-            .arg(folder.path().join("c.toml"))
-            .stdout(Stdio::piped())
-            .spawn()
-            .expect("a service");
-        let mut said = BufReader::new(child.stdout.take().expect("its output"));
-        let mut line = String::new();
-        while !line.contains("control socket") {
-            line.clear();
-            let count = said.read_line(&mut line).expect("what it says");
-            assert!(count > 0, "it ended before it served");
-        }
+        let child = begin(
+            folder.path(),
+            &["serve", "c.toml"],
+            Stdio::inherit(),
+            SERVES,
+        );
+        let child = child.expect("it serves");
         Some(Service { child, folder })
     }
 
@@ -181,15 +182,15 @@ impl Drop for Mounted {
     }
 }
 
-fn config(drive: &str, tables: &str) -> String {
+fn config(model: &str, drive: &str, tables: &str) -> String {
     format!(
         r#"
 [[drive]]
-name = "rz26"
+name = "d"
 {drive}
 [drive.back_end]
 kind = "emulated"
-drive = "dec-rz26"
+drive = "{model}"
 image = "disk.img"
 time_scale = 0.01
 [[drive.volume]]

@@ -4,6 +4,8 @@
 //! Where a program is missing, its test is skipped, which is said and counted; in CI (`CI=true`) it
 //! fails. What these print is recorded in `docs/results/service.md`.
 
+#[path = "../scene/begun.rs"]
+mod begun;
 mod exports;
 mod failing;
 mod hostile;

@@ -1,11 +1,11 @@
 //! A running `headtime serve`.
 
-use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, Command, Output};
 
 use tempfile::TempDir;
 
+use super::begun::{SERVES, begin};
 use super::served::{DRIVE, succeeds};
 
 /// The service and the folder with its configuration, its sockets and its images.
@@ -53,20 +53,9 @@ impl Service {
     pub fn start_in(folder: TempDir, config: &str) -> Result<Self, String> {
         std::fs::write(folder.path().join("c.toml"), config).expect("a configuration");
         let log = std::fs::File::create(folder.path().join("log")).expect("a log");
-        let mut process = Command::new(assert_cmd::cargo::cargo_bin!("headtime"))
-            .current_dir(folder.path())
-            .args(["serve", "c.toml"])
-            .stdout(Stdio::piped())
-            .stderr(log)
-            .spawn()
-            .expect("it runs");
-        let said = BufReader::new(process.stdout.take().expect("it is piped"));
-        let mut lines = said.lines().map_while(Result::ok);
-        let is_up = lines.any(|line| line.starts_with("control socket"));
-        let service = Service { process, folder };
-        match is_up {
-            true => Ok(service),
-            false => Err(service.log()),
+        match begin(folder.path(), &["serve", "c.toml"], log, SERVES) {
+            Ok(process) => Ok(Service { process, folder }),
+            Err(process) => Err(Service { process, folder }.log()),
         }
     }
 

@@ -1,15 +1,16 @@
 //! What clients do with streams: they attach, move, read, write, leave, and are told.
 
-use block::{CommandId, Extent, Instant, Lba};
-use stream::admission::Plan;
-use stream::location::Change;
+use block::{CommandId, Direction, Instant};
+use stream::admission::{Plan, Promises, Refusal};
+use stream::location::{Change, Piece};
 use stream::playout::{AccessId, NotTaken, Standing};
+use stream::quota::Taken;
 use stream::streams::{Answer, Attach, Attached, Notice, StreamId, Streams};
 use stream::{LocationMap, Zone};
 
 use super::Engine;
 use super::guaranteed::{Asked, Leftover, Under};
-use crate::guarantees::{BelievedTracks, slowest_zone};
+use crate::guarantees::{BelievedTracks, head_times, zone_over};
 use crate::streams::{Ask, Listed, NotGranted, StreamEvent, StreamTransfer};
 
 impl Engine {
@@ -19,7 +20,7 @@ impl Engine {
     /// The reason, and what would be granted instead.
     pub fn attach(&mut self, now: Instant, ask: Ask<'_>) -> Result<Attached, NotGranted> {
         self.reach(now);
-        let zone = self.zone_of(&ask.map)?;
+        let zone = self.zone_of(&ask.map, ask.direction)?;
         let guaranteed = self
             .guaranteed
             .as_deref_mut()
@@ -37,6 +38,7 @@ impl Engine {
                 zone,
                 start: ask.start,
                 answer: ask.answer,
+                priority: ask.priority,
             },
         )?;
         guaranteed.asked.push(Asked {
@@ -53,6 +55,30 @@ impl Engine {
         }
         self.settled = false;
         Ok(attached)
+    }
+
+    /// Whether a user may have something of that name without a rate: the priority of a file.
+    ///
+    /// # Errors
+    /// If nothing is promised here, or a rule is against it.
+    pub fn claim(&mut self, user: u32, name: &str) -> Result<Taken, NotGranted> {
+        let guaranteed = self.guaranteed.as_deref_mut();
+        let guaranteed = guaranteed.ok_or(NotGranted::NoPromise)?;
+        let taken = guaranteed.streams.claim(user, name);
+        taken.map_err(|exceeded| {
+            NotGranted::Refused(Refusal {
+                reason: exceeded.into(),
+                largest_rate: None,
+                least_memory: None,
+            })
+        })
+    }
+
+    /// What was claimed is not needed any more.
+    pub fn give_back(&mut self, taken: Taken) {
+        if let Some(guaranteed) = self.guaranteed.as_deref_mut() {
+            guaranteed.streams.give_back(taken);
+        }
     }
 
     /// The application's playout point has moved to this byte.
@@ -107,7 +133,10 @@ impl Engine {
         map: LocationMap,
     ) -> Result<Change, NotGranted> {
         self.reach(now);
-        let zone = self.zone_of(&map)?;
+        let mut asked = self.guaranteed.iter().flat_map(|it| &it.asked);
+        let asked = asked.find(|asked| asked.stream == stream);
+        let direction = asked.ok_or(NotGranted::NoStream(stream))?.direction;
+        let zone = self.zone_of(&map, direction)?;
         let guaranteed = self
             .guaranteed
             .as_deref_mut()
@@ -140,6 +169,32 @@ impl Engine {
     /// How rounds go at present; none without streams.
     pub fn rounds_plan(&self) -> Option<Plan> {
         self.guaranteed.as_ref()?.streams.admission().plan()
+    }
+
+    /// Whether what streams were promised fits what is known of the drive now; none if nothing is
+    /// promised at all.
+    pub fn promises(&self) -> Option<Promises> {
+        Some(self.guaranteed.as_ref()?.streams.admission().promises())
+    }
+
+    /// The belief is another one: whatever was reckoned with it is reckoned again. The promises stand.
+    pub(super) fn relearn_head_times(&mut self) {
+        let Some(guaranteed) = self.guaranteed.as_deref_mut() else {
+            return;
+        };
+        let beyond = guaranteed.promise.beyond;
+        // A belief that was refined has a seek curve as it had.
+        let Ok(times) = head_times(&self.belief, beyond) else {
+            return;
+        };
+        if times == guaranteed.times {
+            return;
+        }
+        guaranteed.times = times.clone();
+        let belief = &self.belief;
+        let zone = |map: &LocationMap, direction| zone_over(belief, map, beyond, direction);
+        guaranteed.streams.relearn(self.now, times, zone);
+        self.settled = false;
     }
 
     /// When the next round begins, if one will.
@@ -228,7 +283,7 @@ impl Engine {
     }
 
     /// The slowest zone of the pieces of a file, if streams may be there.
-    fn zone_of(&self, map: &LocationMap) -> Result<Zone, NotGranted> {
+    fn zone_of(&self, map: &LocationMap, direction: Direction) -> Result<Zone, NotGranted> {
         let guaranteed = self.guaranteed.as_deref().ok_or(NotGranted::NoPromise)?;
         let expected = u64::from(self.belief.block_bytes);
         if map.block() != expected {
@@ -236,26 +291,14 @@ impl Engine {
             return Err(NotGranted::Block { block, expected });
         }
         let place = guaranteed.place;
-        let zones = self.belief.geometry.zones();
-        let number = |lba: Lba| zones.partition_point(|zone| zone.first <= lba);
-        let beyond = guaranteed.promise.beyond;
-        let mut slowest = None;
-        // Pieces in the same zones as the one before are as fast.
-        let mut last = None;
-        for piece in map.pieces() {
+        let outside = |piece: &&Piece| {
             let extent = piece.extent;
-            if extent.start() < place.start() || extent.end() > place.end() {
-                return Err(NotGranted::Outside { extent, place });
-            }
-            let zones = (number(extent.start()), number(extent.last()));
-            if last.replace(zones) == Some(zones) {
-                continue;
-            }
-            let here = slowest_zone(&self.belief, extent, beyond);
-            slowest = Some(slowest.map_or(here, |slowest: Zone| slowest.and(here)));
+            extent.start() < place.start() || extent.end() > place.end()
+        };
+        if let Some(&Piece { extent, .. }) = map.pieces().iter().find(outside) {
+            return Err(NotGranted::Outside { extent, place });
         }
-        // A file without blocks needs no head time.
-        Ok(slowest
-            .unwrap_or_else(|| slowest_zone(&self.belief, Extent::block(place.start()), beyond)))
+        let beyond = guaranteed.promise.beyond;
+        Ok(zone_over(&self.belief, map, beyond, direction))
     }
 }

@@ -7,7 +7,7 @@ use scheduler::freeblock::{Gap, Kind, Losses, Wanted};
 
 use super::Engine;
 use crate::background::{Background, Before, Decision, Gaps, Rules, counted};
-use crate::forecast::{Course, Head, Route};
+use crate::forecast::{Course, Route};
 use crate::sent::{Planned, Purpose, Read, Sent, Step, Without};
 
 impl Engine {
@@ -239,6 +239,7 @@ impl Engine {
         }
         let latency = course.pass.rotation;
         let (direction, extent) = self.ordering.blocks(piece);
+        let begins = course.start + course.pass.seek + latency;
         let gap = Gap {
             source: head.position,
             departs: course.start,
@@ -249,7 +250,8 @@ impl Engine {
             destination: route.target(),
             direction,
             extent,
-            begins: course.start + course.pass.seek + latency,
+            begins,
+            bus: self.slow_bus(now, &head, &route, begins),
         };
         let last = self.at_drive.back().map(|sent| (sent.id, head.free));
         let waiting = self.waiting_beside(piece, &gap, &course);
@@ -272,39 +274,6 @@ impl Engine {
             paid: 0,
         };
         Some((decision, without))
-    }
-
-    /// The earliest start of a request's positioning, if a free read comes before it: it is given
-    /// to the drive when a command has ended.
-    fn follows(&self, now: Instant, head: &Head, direction: Direction) -> Instant {
-        let last = self.at_drive.back().and_then(|sent| sent.route.as_ref());
-        let given = match last {
-            Some(route) if self.at_drive.len() + 1 >= self.limits.commands_at_drive => {
-                let pass = drive::mechanics::Pass {
-                    transfer: route.sweep(&self.belief),
-                    ..Default::default()
-                };
-                head.free + route.tail(&self.belief, &pass)
-            }
-            _ => now,
-        };
-        given + self.electronics(direction)
-    }
-
-    /// From the end of a free read on the medium until a request that is given to the drive at
-    /// its completion can begin: the read's last block goes over the bus first.
-    fn handover(&self, direction: Direction) -> Duration {
-        let tail = self.belief.bus.read_block + self.belief.overheads.read_completion;
-        tail + self.electronics(direction)
-    }
-
-    /// What the electronics take before a request that comes after a read.
-    fn electronics(&self, direction: Direction) -> Duration {
-        let overheads = &self.belief.overheads;
-        match direction {
-            Direction::Read => overheads.read_miss.read,
-            Direction::Write => overheads.write_miss.read,
-        }
     }
 
     /// Whether a command at the drive writes some of these blocks.

@@ -31,6 +31,8 @@ pub(super) struct Guaranteed {
     pub(super) asked: Vec<Asked>,
     /// When a command last ended, whatever it was.
     pub(super) ended: Instant,
+    /// Batches that were given since a command of others was.
+    pub(super) passed: u32,
     /// The next freezing as it was when somebody was last asked.
     coming: Option<Instant>,
     /// When somebody has to look again, whatever the policy waits for: batches wait.
@@ -87,7 +89,7 @@ impl Engine {
             .place
             .or(whole.ok())
             .unwrap_or(Extent::block(Lba(0)));
-        let times = head_times(&self.belief, place, promise.beyond)?;
+        let times = head_times(&self.belief, promise.beyond)?;
         let streams = Streams::new(
             times.clone(),
             promise.rules,
@@ -108,6 +110,7 @@ impl Engine {
             moved: VecDeque::new(),
             asked: Vec::new(),
             ended: self.now,
+            passed: 0,
             coming: None,
             look_again: None,
             leftover: Leftover::Maybe,

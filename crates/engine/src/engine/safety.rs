@@ -11,6 +11,10 @@
 //! Whatever is not longer than [`FOREGROUND_BYTES`] fits where the longest such command does; what
 //! may be longer is asked for by itself. A batch that the policy picks out of its turn may go if
 //! all others still can.
+//!
+//! All of that restricts others for the sake of a promise. Where that is broken already, because the
+//! drive is slower than it is believed to be or the host sleeps, nothing would ever fit: then one
+//! command of others goes after every [`MOST_PASSED`] batches, the oldest first.
 
 use block::{Class, Command, CommandId, Duration, Extent, Instant, Sectors};
 use drive::firmware::WriteBack;
@@ -22,6 +26,7 @@ use crate::forecast::Head;
 use crate::guarantees::{FOREGROUND_BYTES, worst_cost};
 use crate::sent::{Planned, Purpose, Step};
 use scheduler::freeblock::Kind;
+use stream::HeadTimes;
 
 /// To whom the drive is left.
 pub(super) enum Leave {
@@ -45,7 +50,37 @@ impl Engine {
         if self.is_room_for(now, self.longest_of_others()) {
             return Leave::Others;
         }
+        if self.is_turn_of_others(now)
+            && let Some(command) = self.give_others(now)
+        {
+            return Leave::Streams(Some(command));
+        }
         Leave::Streams(self.go_first(now))
+    }
+
+    /// Whether others have a turn although their command may make a batch late: one is late already,
+    /// and enough of them went since the last command of others.
+    fn is_turn_of_others(&self, now: Instant) -> bool {
+        let Some(guaranteed) = self.guaranteed.as_deref() else {
+            return false;
+        };
+        guaranteed.passed >= MOST_PASSED
+            && self.at_drive.len() < IN_ORDER
+            && guaranteed.streams.rounds().is_late(now)
+    }
+
+    /// The turn of others: whoever has waited for longest, at best effort. A flush goes along with it.
+    fn give_others(&mut self, now: Instant) -> Option<Command> {
+        self.give_way();
+        let oldest = self.ordering.oldest(|piece| !self.is_batch(piece));
+        if let Some(command) = self.poll_flush(now) {
+            if let (None, Some(guaranteed)) = (oldest, self.guaranteed.as_deref_mut()) {
+                guaranteed.passed = 0;
+            }
+            return Some(command);
+        }
+        let piece = self.ordering.choose_for(oldest?)?;
+        Some(self.give_at_once(now, piece))
     }
 
     /// Nothing goes before something ends or a round begins.
@@ -81,7 +116,31 @@ impl Engine {
             let most = u64::MAX;
             return Some(self.give(now, Step::Part { piece, most }));
         }
-        let piece = self.next_batch()?;
+        if let Some(piece) = self.next_batch() {
+            return Some(self.give_at_once(now, piece));
+        }
+        let piece = self.held_up_by()?;
+        let most = u64::MAX;
+        Some(self.give(now, Step::Part { piece, most }))
+    }
+
+    /// The transfer that no batch gets past, if it stands still: it has begun, and batches wait for it
+    /// behind others that do.
+    fn held_up_by(&mut self) -> Option<u32> {
+        let guaranteed = self.guaranteed.as_deref()?;
+        guaranteed.waiting().next()?;
+        if !self.at_drive.is_empty() {
+            return None;
+        }
+        let transfers = self.transfers.as_deref_mut()?;
+        if transfers.under_way.is_none() {
+            transfers.under_way = transfers.aside.take();
+        }
+        transfers.under_way
+    }
+
+    /// A chosen piece is given to the drive, whatever was under way.
+    fn give_at_once(&mut self, now: Instant, piece: u32) -> Command {
         if let Some(transfers) = &mut self.transfers
             && transfers.under_way.is_some_and(|other| other != piece)
         {
@@ -95,7 +154,7 @@ impl Engine {
             merged: None,
             without: None,
         };
-        Some(self.give(now, step))
+        self.give(now, step)
     }
 
     /// The way is given up for a batch: what was chosen waits among the others again.
@@ -233,12 +292,10 @@ impl Engine {
         self.at_drive.iter().fold(since, ends).max(now)
     }
 
-    /// The longest command of others, which may begin on one track and end on the next.
+    /// The longest command of others.
     pub(super) fn longest_of_others(&self) -> Duration {
         let times = self.guaranteed.as_deref().map(|it| &it.times);
-        times.map_or(Duration::ZERO, |times| {
-            times.foreground_worst() + times.settle
-        })
+        times.map_or(Duration::ZERO, HeadTimes::foreground_worst)
     }
 
     fn longest_blocks(&self) -> u64 {
@@ -290,11 +347,16 @@ impl Engine {
             return Duration::ZERO;
         };
         let mut worst = guaranteed.worst(self, head, extent);
-        let slot = purpose.piece().map(|piece| self.ordering.owner(piece));
-        let Some(name) = slot.and_then(|slot| guaranteed.transfer_of(slot)) else {
-            return worst;
+        let piece = purpose.piece();
+        let passed = match piece {
+            // What nobody waits for is nobody's turn.
+            None => guaranteed.passed,
+            Some(piece) if self.is_batch(piece) => guaranteed.passed.saturating_add(1),
+            Some(_) => 0,
         };
-        let placed = guaranteed.streams.placed(name);
+        let slot = piece.map(|piece| self.ordering.owner(piece));
+        let name = slot.and_then(|slot| guaranteed.transfer_of(slot));
+        let placed = name.and_then(|name| guaranteed.streams.placed(name));
         if let Some(batch) = placed.and_then(|slot| guaranteed.streams.rounds().batch(slot)) {
             let way = head.position.cylinder.abs_diff(batch.cylinder);
             let seek = match self.limits.commands_at_drive <= IN_ORDER {
@@ -304,7 +366,10 @@ impl Engine {
             worst = worst.min(seek + batch.work);
         }
         if let Some(guaranteed) = self.guaranteed.as_deref_mut() {
-            guaranteed.streams.started(name);
+            guaranteed.passed = passed;
+            if let Some(name) = name {
+                guaranteed.streams.started(name);
+            }
         }
         worst
     }
@@ -352,3 +417,8 @@ impl Guaranteed {
 /// Of so many commands the drive serves the first one first: one is in service when the other comes
 /// (Lumb et al., FAST 2002, 4.1).
 const IN_ORDER: usize = 2;
+
+/// Batches in a row that go before others where a promise is broken: as many as real-time requests
+/// that go before one out of patience (`scheduler::ordering`), so that at least a fifth of the
+/// commands are those of others. A choice.
+const MOST_PASSED: u32 = 4;

@@ -209,6 +209,7 @@ impl Engine {
         if let Some(background) = &mut self.background {
             background.refine(&self.belief);
         }
+        self.relearn_head_times();
     }
 
     /// The platter is where `spindle` says.
@@ -228,4 +229,103 @@ impl Engine {
 fn spread(n: u64, blocks: u64) -> Lba {
     let far = n.wrapping_mul(0x9E37_79B9_7F4A_7C15);
     Lba(((u128::from(far) * u128::from(blocks)) >> 64) as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::Limits;
+    use crate::guarantees::{Beyond, FOREGROUND_BYTES};
+    use crate::streams::{Ask, NotGranted, Promise};
+    use block::Sectors;
+    use drive::{SeekTable, catalog};
+    use stream::admission::{Promises, Reason, Rules};
+    use stream::playout::Answering;
+    use stream::quota::Quotas;
+    use stream::streams::Settings;
+    use stream::{LocationMap, Piece};
+
+    const MB: u64 = 1_000_000;
+
+    /// The arm, so much slower.
+    fn slower(arm: &SeekCurve, by: Duration) -> SeekCurve {
+        let [read, write] = [arm.read(), arm.write()].map(|table| {
+            let points = table.points().map(|(distance, time)| (distance, time + by));
+            SeekTable::new(points.collect(), table.cylinders()).expect("as valid as before")
+        });
+        SeekCurve::new(read, write)
+    }
+
+    fn film(number: u64) -> Ask<'static> {
+        let extent = Extent::new(Lba(number * 40_000_000), Sectors(25_000));
+        let piece = Piece {
+            offset: 0,
+            extent: extent.expect("blocks"),
+        };
+        Ask {
+            user: 0,
+            name: "film",
+            direction: Direction::Read,
+            rate: MB,
+            application: 64 * 1024,
+            memory: 4 * MB,
+            map: LocationMap::new(vec![piece], 4096, 100 * MB).expect("a valid map"),
+            start: 0,
+            answer: Answering::Buffered,
+            priority: None,
+        }
+    }
+
+    #[test]
+    fn what_is_promised_follows_the_arm_and_promises_stand() {
+        let entry = catalog::find("modern-20tb").expect("a shipped drive");
+        let belief = Arc::new(entry.profile().expect("a valid profile"));
+        let arm = belief.seek.clone();
+        let policy = find("sptf").expect("a policy of the table");
+        let engine = Engine::new(belief, &|| policy.make(), Limits::default());
+        let promise = Promise {
+            beyond: Beyond::default(),
+            rules: Rules {
+                foreground_permille: 0,
+                latency: Duration::from_millis(10),
+                longest_round: Duration::from_secs(10),
+                streams: 1_000,
+            },
+            quotas: Quotas::open(),
+            settings: Settings {
+                page: 4096,
+                fill: FOREGROUND_BYTES,
+                priority: 0,
+            },
+            place: None,
+        };
+        let engine = engine.with_guarantees(promise).expect("a seek curve");
+        let mut engine = engine.with_tracking(policy);
+        let fits = |engine: &mut Engine| {
+            let number = engine.streams().count() as u64;
+            engine.attach(Instant::ZERO, film(number))
+        };
+        while fits(&mut engine).is_ok() {}
+        let count = engine.streams().count();
+        assert_eq!(engine.promises(), Some(Promises::Kept));
+        let plan = engine.rounds_plan();
+
+        engine.refine(slower(&arm, Duration::from_millis(1)));
+        assert_eq!(engine.promises(), Some(Promises::Strained));
+        assert_eq!(
+            (engine.rounds_plan(), engine.streams().count()),
+            (plan, count)
+        );
+        let refused = fits(&mut engine).expect_err("what is there is too much");
+        let NotGranted::Refused(refusal) = refused else {
+            panic!("{refused}");
+        };
+        assert_eq!(refusal.reason, Reason::Strained);
+
+        engine.refine(arm);
+        assert_eq!(engine.promises(), Some(Promises::Kept));
+        assert_eq!(engine.rounds_plan(), plan);
+    }
 }

@@ -18,11 +18,32 @@ fn innermost(belief: &Profile) -> Extent {
     Extent::block(Lba(belief.geometry.sectors().0 - 1))
 }
 
-/// How many streams of `rate` with `memory` are granted on the 20 TB drive, all of them in the
-/// innermost zone, anywhere between its edges.
+/// The blocks of the innermost zone.
+fn inner_zone(belief: &Profile) -> Extent {
+    let blocks = belief.geometry.sectors().0;
+    let first = belief.geometry.zones().last().expect("a zone").first.0;
+    Extent::new(Lba(first), Sectors(blocks - first)).expect("blocks")
+}
+
+/// How many streams of `rate` with `memory` are granted on the 20 TB drive, all of them as fast as in
+/// the innermost zone, and anywhere between the edges of the disk.
 fn granted(beyond: Beyond, foreground_permille: u32, rate: u64, memory: u64) -> usize {
     let belief = belief("modern-20tb");
-    let times = head_times(&belief, whole(&belief), beyond).expect("a seek curve");
+    let everywhere = cylinders_of(&belief, whole(&belief));
+    granted_in(everywhere, beyond, foreground_permille, rate, memory)
+}
+
+/// The same between these cylinders.
+fn granted_in(
+    cylinders: Cylinders,
+    beyond: Beyond,
+    foreground_permille: u32,
+    rate: u64,
+    memory: u64,
+) -> usize {
+    let belief = belief("modern-20tb");
+    let times = head_times(&belief, beyond).expect("a seek curve");
+    let zone = slowest_zone(&belief, innermost(&belief), beyond, Direction::Read);
     let rules = Rules {
         foreground_permille,
         latency: Duration::ZERO,
@@ -30,10 +51,11 @@ fn granted(beyond: Beyond, foreground_permille: u32, rate: u64, memory: u64) -> 
         streams: 10_000,
     };
     let demand = Demand {
+        direction: Direction::Read,
         rate: Rate::new(rate).expect("not zero"),
         application: 0,
         memory,
-        zone: slowest_zone(&belief, innermost(&belief), beyond),
+        zone: Zone { cylinders, ..zone },
         extents: 1,
         page: 4096,
     };
@@ -65,7 +87,19 @@ fn the_20_tb_drive_admits_what_the_specification_says() {
         table.push(granted);
     }
     // What the form gives: beyond the goals where batches of whole tracks fit.
-    assert_eq!(table, [[49, 37, 28], [96, 69, 50], [113, 79, 57]]);
+    assert_eq!(table, [[55, 45, 34], [101, 72, 51], [115, 81, 57]]);
+}
+
+/// Streams that are near each other seek less: those that are in the innermost zone, too.
+#[test]
+fn the_innermost_zone_admits_more_than_the_whole_disk() {
+    let belief = belief("modern-20tb");
+    let inside = cylinders_of(&belief, inner_zone(&belief));
+    let granted = |memory| {
+        [0, 300, 500].map(|permille| granted_in(inside, QUIET, permille, 1_000_000, memory))
+    };
+    let table = [2_000_000, 4_000_000, 8_000_000].map(granted);
+    assert_eq!(table, [[73, 60, 46], [112, 79, 57], [119, 83, 59]]);
 }
 
 #[test]
@@ -92,7 +126,7 @@ fn what_a_drive_does_beyond_its_profile_costs_streams() {
 #[test]
 fn the_inner_zone_sustains_its_tracks_and_their_skews() {
     let belief = belief("modern-20tb");
-    let zone = slowest_zone(&belief, whole(&belief), QUIET);
+    let zone = slowest_zone(&belief, whole(&belief), QUIET, Direction::Read);
     // 268 blocks of 4096 bytes in 17/16 of a revolution.
     let expected = 268.0 * 4096.0 * 120.0 / 1.0625;
     let error = zone.sustained.bytes() as f64 / expected - 1.0;
@@ -104,7 +138,7 @@ fn the_inner_zone_sustains_its_tracks_and_their_skews() {
         seek: Duration::from_micros(100),
         ..QUIET
     };
-    let slower = slowest_zone(&belief, whole(&belief), noisy);
+    let slower = slowest_zone(&belief, whole(&belief), noisy, Direction::Read);
     assert!(slower.sustained < zone.sustained);
 }
 
@@ -112,8 +146,8 @@ fn the_inner_zone_sustains_its_tracks_and_their_skews() {
 fn every_shipped_drive_has_head_times() {
     for entry in catalog::ALL {
         let belief = entry.profile().expect("a valid profile");
-        let times = head_times(&belief, whole(&belief), Beyond::default()).expect("a seek curve");
-        for distance in [1, 2, 10, 100, 1_000, 10_000, times.span] {
+        let times = head_times(&belief, Beyond::default()).expect("a seek curve");
+        for distance in [1, 2, 10, 100, 1_000, 10_000, times.cylinders] {
             let distance = distance.min(belief.geometry.cylinders() - 1);
             let seek = belief.seek.read().time(distance);
             assert!(
@@ -122,7 +156,7 @@ fn every_shipped_drive_has_head_times() {
                 entry.name
             );
         }
-        let zone = slowest_zone(&belief, whole(&belief), Beyond::default());
+        let zone = slowest_zone(&belief, whole(&belief), Beyond::default(), Direction::Read);
         let slowest = zone.sustained.bytes();
         assert!(
             (500_000..300_000_000).contains(&slowest),
@@ -136,18 +170,22 @@ fn every_shipped_drive_has_head_times() {
 fn a_narrow_span_costs_the_way_to_it() {
     let belief = belief("modern-20tb");
     let blocks = belief.geometry.sectors().0;
-    let span = Extent::new(Lba(blocks / 2), Sectors(blocks / 100)).expect("inside");
-    let narrow = head_times(&belief, span, QUIET).expect("a seek curve");
-    let wide = head_times(&belief, whole(&belief), QUIET).expect("a seek curve");
-    assert!(narrow.span < wide.span / 20);
-    assert!(narrow.farthest > wide.span / 4);
-    assert!(narrow.sweep(40) < wide.sweep(40));
+    let times = head_times(&belief, QUIET).expect("a seek curve");
+    let sweep = |start, length| {
+        let place = Extent::new(Lba(start), Sectors(length)).expect("inside");
+        times.sweep(40, cylinders_of(&belief, place), 0)
+    };
+    let wide = sweep(0, blocks);
+    let narrow = sweep(blocks / 2, blocks / 100);
+    assert!(narrow < wide);
+    // In the middle a head is never far.
+    assert!(sweep(blocks - blocks / 100, blocks / 100) > narrow);
 }
 
 #[test]
 fn a_rate_above_the_inner_zone_is_refused_by_name() {
     let belief = belief("modern-20tb");
-    let times = head_times(&belief, whole(&belief), QUIET).expect("a seek curve");
+    let times = head_times(&belief, QUIET).expect("a seek curve");
     let rules = Rules {
         foreground_permille: 0,
         latency: Duration::ZERO,
@@ -155,10 +193,11 @@ fn a_rate_above_the_inner_zone_is_refused_by_name() {
         streams: 1,
     };
     let demand = Demand {
+        direction: Direction::Read,
         rate: Rate::new(200_000_000).expect("not zero"),
         application: 0,
         memory: 1 << 30,
-        zone: slowest_zone(&belief, innermost(&belief), QUIET),
+        zone: slowest_zone(&belief, innermost(&belief), QUIET, Direction::Read),
         extents: 1,
         page: 4096,
     };
@@ -187,7 +226,7 @@ fn tracks_are_those_of_the_belief() {
 #[test]
 fn the_way_back_over_a_serpentine_is_kept_free() {
     let belief = belief("modern-20tb");
-    let times = head_times(&belief, whole(&belief), QUIET).expect("a seek curve");
+    let times = head_times(&belief, QUIET).expect("a seek curve");
     // 20 surfaces of 315 tracks, and then 3/16 of a revolution instead of 1/16.
     let longer = Duration::from_nanos(belief.spindle.period().as_nanos() / 8);
     let error = times.stall.as_nanos().abs_diff(longer.as_nanos() * TURNS);
@@ -202,7 +241,7 @@ fn no_command_takes_longer_than_its_worst() {
     for belief in beliefs.filter(|belief| belief.actuators == 1) {
         let belief = Arc::new(belief);
         let blocks = belief.geometry.sectors().0;
-        let times = head_times(&belief, whole(&belief), QUIET).expect("a seek curve");
+        let times = head_times(&belief, QUIET).expect("a seek curve");
         let noisy = drive::Imperfections {
             // Drawn up to six deviations: within QUIET.
             seek_noise: Duration::from_micros(3),
@@ -246,6 +285,41 @@ fn no_command_takes_longer_than_its_worst() {
             now = outcome.at;
             let place = belief.geometry.locate(extent.last()).expect("on the drive");
             head = Target::from(&place).position;
+        }
+    }
+}
+
+#[test]
+fn readers_do_not_pay_for_the_settling_of_writes() {
+    // Its skew covers a seek of one cylinder, and not the settling of a write after it.
+    let belief = belief("hitachi-travelstar-80gn");
+    let times = head_times(&belief, Beyond::default()).expect("a seek curve");
+    let [read, write] = DIRECTIONS.map(|direction| times.access(direction));
+    assert!(read < write, "{read} and {write}");
+    let [read, write] = DIRECTIONS.map(|direction| {
+        let zone = slowest_zone(&belief, whole(&belief), Beyond::default(), direction);
+        zone.sustained
+    });
+    assert!(read > write, "{read} and {write}");
+}
+
+/// What is kept free for others is not less than their longest command takes, wherever it is.
+#[test]
+fn the_longest_command_of_others_is_not_underrated() {
+    for entry in catalog::ALL {
+        let belief = belief(entry.name);
+        let times = head_times(&belief, QUIET).expect("a seek curve");
+        let blocks = belief.geometry.sectors().0;
+        let longest = FOREGROUND_BYTES / u64::from(belief.block_bytes);
+        for place in 0..1_000 {
+            let start = (blocks - longest) / 1_000 * place;
+            let extent = Extent::new(Lba(start), Sectors(longest)).expect("blocks");
+            for cylinder in [0, belief.geometry.cylinders() - 1] {
+                let head = Position { cylinder, head: 0 };
+                let worst = worst_cost((&times, QUIET), &belief, head, extent);
+                let kept = times.foreground_worst();
+                assert!(worst <= kept, "{}: {worst} at {start}, {kept}", entry.name);
+            }
         }
     }
 }

@@ -3,7 +3,10 @@
 mod edges;
 #[path = "../policies/hostile.rs"]
 mod hostile;
+mod joining;
+mod others;
 mod policies;
 mod random;
+mod starving;
 mod world;
 mod worst;

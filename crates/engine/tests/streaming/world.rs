@@ -51,6 +51,8 @@ pub fn promise(priority: u8) -> Promise {
 pub struct World {
     pub engine: Engine,
     pub drive: VirtualDrive,
+    /// How many times as long as it is believed to the drive takes for everything.
+    pub slowness: u64,
     pub now: Instant,
     pub commands: Vec<Command>,
     pub events: Vec<(Instant, StreamEvent)>,
@@ -78,6 +80,7 @@ impl World {
         World {
             engine: engine.with_guarantees(promise).expect("a seek curve"),
             drive: VirtualDrive::imperfect(belief, imperfections, 1),
+            slowness: 1,
             now: Instant::ZERO,
             commands: Vec::new(),
             events: Vec::new(),
@@ -117,11 +120,14 @@ impl World {
     /// Until then.
     pub fn run(&mut self, until: Instant) {
         loop {
-            while let Some(outcome) = self.drive.poll(self.now) {
+            let of_the_drive = Instant::from_nanos(self.now.as_nanos() / self.slowness);
+            while let Some(mut outcome) = self.drive.poll(of_the_drive) {
+                outcome.at = self.of_the_clock(outcome.at);
                 self.engine.complete(self.now, outcome.id, outcome);
             }
             while let Some(command) = self.engine.poll(self.now) {
-                self.drive.submit(self.now, command).expect("it has room");
+                let taken = self.drive.submit(of_the_drive, command);
+                taken.expect("it has room");
                 self.commands.push(command);
             }
             while let Some(event) = self.engine.poll_stream() {
@@ -129,14 +135,12 @@ impl World {
             }
             self.finished
                 .extend(std::iter::from_fn(|| self.engine.poll_finished()));
-            if self
-                .drive
-                .next_wakeup()
-                .is_some_and(|then| then <= self.now)
-            {
+            let drive = self.drive.next_wakeup();
+            if drive.is_some_and(|then| then <= of_the_drive) {
                 continue;
             }
-            let wakeups = [self.engine.next_wakeup(), self.drive.next_wakeup()];
+            let drive = drive.map(|then| self.of_the_clock(then));
+            let wakeups = [self.engine.next_wakeup(), drive];
             let next = wakeups.into_iter().flatten().min();
             assert!(next.is_none_or(|next| next > self.now), "a stale wakeup");
             let next = next.filter(|&next| next <= until);
@@ -145,6 +149,11 @@ impl World {
                 return;
             }
         }
+    }
+
+    /// A moment of the drive's as all others see it.
+    fn of_the_clock(&self, then: Instant) -> Instant {
+        Instant::from_nanos(then.as_nanos() * self.slowness)
     }
 
     pub fn run_for(&mut self, millis: u64) {
@@ -212,5 +221,6 @@ pub fn ask(direction: Direction, map: LocationMap) -> Ask<'static> {
         map,
         start: 0,
         answer: Answering::Buffered,
+        priority: None,
     }
 }

@@ -9,8 +9,9 @@ use block::{
 };
 use drive::{Position, Profile, Target};
 use engine::guarantees::{Beyond, FOREGROUND_BYTES, head_times, slowest_zone, worst_cost};
-use engine::streams::{Ask, StreamEvent};
+use engine::streams::{Ask, Promise, StreamEvent};
 use engine::{Engine, Limits};
+use scheduler::Policy;
 use scheduler::background::Order;
 use scheduler::freeblock::Wanted;
 use stream::HeadTimes;
@@ -31,9 +32,8 @@ struct Slowest {
 
 impl Slowest {
     fn new(belief: Arc<Profile>) -> Slowest {
-        let whole = Extent::new(Lba(0), belief.geometry.sectors()).expect("blocks");
         Slowest {
-            times: head_times(&belief, whole, Beyond::default()).expect("a seek curve"),
+            times: head_times(&belief, Beyond::default()).expect("a seek curve"),
             belief,
             head: Position::default(),
             free: Instant::ZERO,
@@ -42,27 +42,32 @@ impl Slowest {
     }
 
     /// The longest that it may take by each form: run by run, by the rate of its zone, track by track.
-    fn cost(&self, extent: Extent) -> Duration {
+    fn cost(&self, direction: Direction, extent: Extent) -> Duration {
         let beyond = Beyond::default();
         let anywhere = worst_cost((&self.times, beyond), &self.belief, self.head, extent);
         let geometry = &self.belief.geometry;
-        let zone = slowest_zone(&self.belief, extent, beyond);
+        let zone = slowest_zone(&self.belief, extent, beyond, direction);
         let first = geometry.locate(extent.start()).expect("on the drive");
         let way = self.head.cylinder.abs_diff(first.cylinder);
         let seek = self.times.seek.at(way);
         // The bus carries a command's blocks while the head is on its way to the next one's.
-        let by_rate = self.times.access() + zone.sustained.at_most(extent.length().0 * PAGE);
+        let by_rate =
+            self.times.access(direction) + zone.sustained.at_most(extent.length().0 * PAGE);
         let tracks = geometry.runs(extent).count() as u64;
         let by_tracks = zone
             .tracks
-            .map(|whole| self.times.aligned_access() + whole.time * tracks);
+            .map(|whole| self.times.aligned_access(direction, whole.time * tracks));
         anywhere.min(seek + by_tracks.map_or(by_rate, |by_tracks| by_tracks.min(by_rate)))
     }
 
     fn submit(&mut self, now: Instant, id: CommandId, action: Action) {
         let took = match action {
             Action::Read { extent, .. } | Action::Write { extent, .. } => {
-                let took = self.cost(extent);
+                let direction = match action {
+                    Action::Read { .. } => Direction::Read,
+                    _ => Direction::Write,
+                };
+                let took = self.cost(direction, extent);
                 let last = self.belief.geometry.locate(extent.last());
                 self.head = Target::from(&last.expect("on the drive")).position;
                 took
@@ -75,35 +80,45 @@ impl Slowest {
     }
 }
 
-struct Scene {
-    engine: Engine,
+pub struct Scene {
+    pub engine: Engine,
     drive: Slowest,
     now: Instant,
-    streams: Vec<StreamId>,
+    pub streams: Vec<StreamId>,
+    /// Theirs.
+    rates: Vec<u64>,
     asked: u64,
-    waited: u64,
+    pub waited: u64,
+}
+
+/// As many readers as there may be, all over the disk.
+pub fn films(memory: u64) -> impl Iterator<Item = Ask<'static>> {
+    let blocks = drive().geometry.sectors().0;
+    (0..u128::MAX).map(move |number| {
+        // By the golden section: however many they are, they lie evenly.
+        let place = (number * 0x9E37_79B9 % (1 << 32)) as u64;
+        let start = (blocks - 30_000) / (1 << 32) * place;
+        Ask {
+            memory,
+            ..ask(Direction::Read, map(start, 100))
+        }
+    })
 }
 
 impl Scene {
-    /// As many readers as are granted, all over the disk.
-    fn new(policy: usize, memory: u64) -> Scene {
+    /// These films, as far as they are granted, and a scan of the first blocks.
+    pub fn new(
+        make: &dyn Fn() -> Box<dyn Policy>,
+        promise: Promise,
+        films: impl Iterator<Item = Ask<'static>>,
+    ) -> Scene {
         let belief = drive();
-        let make = || hostile::make(policy);
-        let engine = Engine::new(Arc::clone(&belief), &make, Limits::default());
-        let engine = engine.with_guarantees(promise(0)).expect("a seek curve");
+        let engine = Engine::new(Arc::clone(&belief), make, Limits::default());
+        let engine = engine.with_guarantees(promise).expect("a seek curve");
         let mut engine = engine.with_background(engine::Rules::default());
-        let blocks = belief.geometry.sectors().0;
-        let mut streams = Vec::new();
-        loop {
-            // By the golden section: however many they are, they lie evenly.
-            let place = (streams.len() as u128 * 0x9E37_79B9 % (1 << 32)) as u64;
-            let film = Ask {
-                memory,
-                ..ask(
-                    Direction::Read,
-                    map((blocks - 30_000) / (1 << 32) * place, 100),
-                )
-            };
+        let (mut streams, mut rates) = (Vec::new(), Vec::new());
+        for film in films {
+            rates.push(film.rate);
             match engine.attach(Instant::ZERO, film) {
                 Ok(attached) => streams.push(attached.stream),
                 Err(_) => break,
@@ -125,6 +140,7 @@ impl Scene {
             drive: Slowest::new(belief),
             now: Instant::ZERO,
             streams,
+            rates,
             asked: 0,
             waited: 0,
         }
@@ -175,7 +191,7 @@ impl Scene {
     }
 
     /// Plays for so long beside this many greedy tasks.
-    fn play(&mut self, ticks: u64, tasks: u64) {
+    pub fn play(&mut self, ticks: u64, tasks: u64) {
         while !self
             .streams
             .iter()
@@ -204,8 +220,9 @@ impl Scene {
                 };
                 self.engine.submit(self.now, request).expect("it has room");
             }
-            let point = tick * 10 * MB / 1000;
-            for (number, stream) in self.streams.iter().enumerate() {
+            let each = self.streams.iter().zip(&self.rates);
+            for (number, (stream, rate)) in each.enumerate() {
+                let point = tick * rate / 100;
                 let engine = &mut self.engine;
                 engine
                     .position(self.now, *stream, point)
@@ -232,7 +249,8 @@ fn nothing_is_late_where_everything_takes_its_worst_case() {
         (4, 2 * MB, 0),
         (4, 8 * MB, 0),
     ] {
-        let mut scene = Scene::new(policy, memory);
+        let make = || hostile::make(policy);
+        let mut scene = Scene::new(&make, promise(0), films(memory));
         assert!(scene.streams.len() > 40, "{}", scene.streams.len());
         scene.play(1_200, tasks);
         let broken = (scene.engine.late(), scene.waited);

@@ -107,8 +107,7 @@ impl Driver {
     /// Streams of `rate` bytes in a second, as many as are granted.
     pub fn new(setup: Setup, rate: u64) -> Driver {
         let belief = the_drive();
-        let whole = Extent::new(Lba(0), belief.geometry.sectors()).expect("blocks");
-        let times = head_times(&belief, whole, setup.beyond).expect("a seek curve");
+        let times = head_times(&belief, setup.beyond).expect("a seek curve");
         let rules = Rules {
             foreground_permille: setup.foreground_permille,
             latency: LATENCY,
@@ -150,7 +149,11 @@ impl Driver {
 
     /// As many streams as are granted; and then some, granted on a false belief.
     fn attach_all(&mut self) {
-        let zone = slowest_zone(&self.belief, inner_zone(&self.belief), self.setup.beyond);
+        let zone = |direction| {
+            let place = inner_zone(&self.belief);
+            slowest_zone(&self.belief, place, self.setup.beyond, direction)
+        };
+        let zone = zone(Direction::Read).and(zone(Direction::Write));
         while self.attach(zone) {}
         let granted = self.applications.len();
         let wanted = (granted * self.setup.streams_permille).div_ceil(1_000);
@@ -193,6 +196,7 @@ impl Driver {
                 zone,
                 start: 0,
                 answer: Answering::Buffered,
+                priority: None,
             },
         );
         let Ok(attached) = attached else {
@@ -396,7 +400,7 @@ impl Driver {
     /// All that waits.
     fn wanted(&self) -> Vec<Wanted> {
         let times = self.streams.admission().times();
-        let access = times.revolution + times.overhead + times.foreground;
+        let access = times.revolution + times.read.overhead + times.foreground;
         let foreground = self.foreground.iter().enumerate();
         let mut wanted: Vec<Wanted> = foreground
             .map(|(index, &extent)| {
@@ -468,5 +472,6 @@ fn faster(zone: Zone, promille: u64) -> Zone {
             sustained: faster(tracks.sustained),
             ..tracks
         }),
+        ..zone
     }
 }

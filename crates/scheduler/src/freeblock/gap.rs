@@ -39,6 +39,61 @@ pub struct Gap {
     /// When B's first sector comes under the head: a plan must be there by then. One revolution
     /// later than without a plan if the gap is paid for.
     pub begins: Instant,
+    /// The bus, where it is slower than the medium.
+    pub bus: Option<SlowBus>,
+}
+
+/// A bus that carries blocks more slowly than they pass under the head. A plan has to leave it free for
+/// B's blocks.
+///
+/// ```text
+///   medium   |==1==|==2==|==3==|                    |==B==|
+///   bus      ' |=====1=====|=====2=====|=====3=====|   |=====B=====|
+///         begins                                  free needed
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SlowBus {
+    /// For how long it carries one block of a read.
+    pub block: Duration,
+    /// When it has carried what comes before.
+    pub free: Instant,
+    /// When it has to have carried all, so that B ends no later.
+    pub needed: Instant,
+}
+
+impl SlowBus {
+    /// The same after so many blocks, of which the first comes under the head at `begins`.
+    #[must_use]
+    pub fn after(self, begins: Instant, blocks: u64) -> SlowBus {
+        let free = self.free.max(begins) + self.block * blocks;
+        SlowBus { free, ..self }
+    }
+
+    /// How many blocks it carries in time if the first comes under the head at `begins`.
+    pub fn room(&self, begins: Instant) -> u64 {
+        let time = self.needed.since(self.free.max(begins)).as_nanos();
+        time / self.block.as_nanos().max(1)
+    }
+
+    /// By how much it is free too late.
+    pub fn late(&self) -> Duration {
+        self.free.since(self.needed)
+    }
+}
+
+impl Gap {
+    /// The same gap if B may be later by so much.
+    #[must_use]
+    pub fn lengthened(self, by: Duration) -> Gap {
+        Gap {
+            begins: self.begins + by,
+            bus: self.bus.map(|bus| SlowBus {
+                needed: bus.needed + by,
+                ..bus
+            }),
+            ..self
+        }
+    }
 }
 
 /// What is added to predicted times, so that a plan survives the errors of the belief

@@ -30,6 +30,8 @@ pub struct Stop {
     pub wanted: u32,
     /// How long the head is believed to be on the track before the first of them comes.
     pub slack: Duration,
+    /// When the first of them is believed to come.
+    pub begins: Instant,
     /// When the last of them is believed to have passed.
     pub ends: Instant,
 }

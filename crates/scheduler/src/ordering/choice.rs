@@ -56,6 +56,23 @@ impl Ordering {
         Some(first)
     }
 
+    /// The one that has waited for longest of those that have patience and that `is_asked_for` is true
+    /// of, or what it waits for: to be given to [`Ordering::choose_for`]. `None` also if for each of
+    /// them that is all at the drive.
+    pub fn oldest(&self, is_asked_for: impl Fn(u32) -> bool) -> Option<u32> {
+        let mut next = self.ages.oldest;
+        while next != NONE {
+            let piece = next;
+            next = self.pieces.get(piece).newer(Thread::Age);
+            if is_asked_for(piece)
+                && let Some(first) = self.first_of_its_way(piece)
+            {
+                return Some(first);
+            }
+        }
+        None
+    }
+
     /// What has to be served for the oldest that is out of patience: itself, or what it waits for.
     /// `None` also if that is all at the drive.
     fn overdue(&self, now: Instant) -> Option<u32> {

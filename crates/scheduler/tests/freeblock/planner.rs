@@ -7,7 +7,7 @@ use block::{Direction, Duration, Instant, Lba};
 use drive::{Position, Profile, Target};
 use proptest::prelude::*;
 use scheduler::freeblock::{
-    Gap, Goal, Guard, Kind, Merging, Planner, Ranges, Reach, SameTrack, Wanted,
+    Gap, Goal, Guard, Kind, Merging, Planner, Ranges, Reach, SameTrack, SlowBus, Stop, Wanted,
 };
 
 use crate::brute_force::{self, Sliced};
@@ -96,6 +96,7 @@ prop_compose! {
             direction,
             extent: extent(first, 1),
             begins: departs + way.total() + turns,
+            bus: None,
         };
         Situation { profile, wanted, gap, guard, same_track }
     }
@@ -108,6 +109,30 @@ pub fn situation(moved: Moved) -> impl Strategy<Value = Situation> {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
+
+    /// Where the bus is slower than the medium, it is free again in time.
+    #[test]
+    fn no_plan_keeps_a_slow_bus_for_too_long(
+        situation in situation(Moved::Some),
+        (block, held) in (1u64..4_000_000, 0u64..1_000_000),
+        stops in 1u8..=4,
+        two in any::<bool>(),
+    ) {
+        let gap = situation.gap;
+        let bus = SlowBus {
+            block: Duration::from_nanos(block),
+            free: gap.leaves + Duration::from_nanos(held),
+            needed: gap.begins,
+        };
+        let gap = Gap { bus: Some(bus), ..gap };
+        let ranges = if two { Ranges::Two } else { Ranges::One };
+        let reach = Reach { stops, ranges, ..situation.reach() };
+        let plan = Planner::new(Arc::clone(&situation.profile)).plan(&situation.set(), &gap, &reach);
+        if let Some(plan) = plan {
+            let after = |bus: SlowBus, stop: &Stop| bus.after(stop.begins, stop.extent.length().0);
+            prop_assert!(plan.stops().fold(bus, after).late().is_zero(), "{plan:?}");
+        }
+    }
 
     /// On drives where the set has several regions, so that the search leaps over some.
     #[test]

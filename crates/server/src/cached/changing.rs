@@ -21,9 +21,9 @@ impl Cached {
             }
         }
         if let Some(unwritten) = &self.unwritten {
-            for leaving in &unwritten.leaving {
-                let memory = self.pages.memory(leaving.place);
-                bytes.copy_to(&Bytes::page(leaving.block, memory));
+            for left in unwritten.left() {
+                let memory = self.pages.memory(left.place);
+                bytes.copy_to(&Bytes::page(left.block, memory));
             }
         }
         self.changes.push(Change { id, bytes });
@@ -40,13 +40,18 @@ impl Cached {
         }
     }
 
-    /// What was read of the volume without regard to pages: they are newer.
+    /// What was read of the volume without regard to pages gets what is newer: what the engine was asked
+    /// to write since, and what it was not. A page may be gone whose write is still behind the read.
     pub fn renew(&self, start: u64, memory: Memory) {
         let bytes = Bytes { start, memory };
+        // From the oldest to the newest: what has left is not asked for yet, and pages are newer still.
+        for change in &self.changes {
+            change.bytes.copy_to(&bytes);
+        }
         if let Some(unwritten) = &self.unwritten {
-            for leaving in &unwritten.leaving {
-                let memory = self.pages.memory(leaving.place);
-                Bytes::page(leaving.block, memory).copy_to(&bytes);
+            for left in unwritten.left() {
+                let memory = self.pages.memory(left.place);
+                Bytes::page(left.block, memory).copy_to(&bytes);
             }
         }
         self.copy_pages(&bytes);
@@ -61,10 +66,10 @@ impl Cached {
         let is_unwritten = match &mut self.unwritten {
             None => false,
             Some(unwritten) => {
-                let mut leaving = unwritten.leaving.iter();
-                let is_any = leaving.any(|leaving| blocks.contains(leaving.block))
-                    || unwritten.blocks().any(|block| blocks.contains(block));
-                unwritten.is_urgent |= is_any;
+                let is_any = unwritten.has_any(blocks);
+                if is_any {
+                    unwritten.urge();
+                }
                 is_any
             }
         };
@@ -133,21 +138,8 @@ impl Cached {
         let shorter = self.site.length.min(length);
         self.site.length = length;
         if let Some(unwritten) = &mut self.unwritten {
-            let mut gone = Vec::new();
-            unwritten.leaving.retain(|leaving| {
-                let is_beyond = leaving.block >= shorter / PAGE;
-                gone.extend(is_beyond.then_some(leaving.place));
-                !is_beyond
-            });
-            gone.into_iter()
-                .for_each(|place| self.pages.put_back(place));
-            let beyond = unwritten.blocks().filter(|&block| block >= shorter / PAGE);
-            for block in beyond.collect::<Vec<_>>() {
-                let frame = self.level.residency().frame(block);
-                if let Some(place) = frame.and_then(|frame| self.pages.of(frame)) {
-                    unwritten.remove(place);
-                }
-            }
+            let left = unwritten.cut(shorter / PAGE).into_iter();
+            left.for_each(|place| self.pages.put_back(place));
         }
         self.void(shorter, u64::MAX - shorter);
     }

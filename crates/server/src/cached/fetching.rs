@@ -318,10 +318,6 @@ impl Cached {
 
     /// Bytes have come: they get what has changed meanwhile, then pages and readers get them.
     fn deliver(&mut self, came: &Bytes, framed: Interval) {
-        for change in &self.changes {
-            change.bytes.copy_to(came);
-        }
-        // What has been stored meanwhile, of blocks that are read past the cache.
         self.renew(came.start, came.memory);
         for block in framed.blocks() {
             let frame = self.level.residency().frame(block);
@@ -339,7 +335,7 @@ impl Cached {
             let frame = self.level.residency().frame(block);
             if let Some(place) = frame.and_then(|frame| self.pages.part(frame)) {
                 if let Some(unwritten) = &mut self.unwritten {
-                    unwritten.remove(place);
+                    unwritten.forget(place);
                 }
                 self.pages.put_back(place);
             }

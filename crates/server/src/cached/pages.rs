@@ -13,22 +13,12 @@
 use std::io;
 
 use cache::FrameId;
+use cache::write_back::Place;
 
 use crate::arena::{Arena, Memory};
 
 /// Bytes of a block.
 pub const PAGE: u64 = 4096;
-
-/// The place of a page.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Place(u32);
-
-impl Place {
-    /// For a table with [`Pages::places`] elements.
-    pub(super) fn index(self) -> usize {
-        self.0 as usize
-    }
-}
 
 /// The pages.
 pub(super) struct Pages {

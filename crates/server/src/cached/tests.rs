@@ -22,6 +22,8 @@ const SECTORS: u64 = BLOCKS * PAGE / SECTOR;
 #[derive(Clone, Debug)]
 enum Step {
     Read(u64, u64),
+    /// Without regard to pages, as edges of writes are.
+    Past(u64, u64),
     /// Through to the volume.
     Write(u64, u64),
     /// Kept, if it can be.
@@ -41,6 +43,7 @@ fn step() -> impl Strategy<Value = Step> {
     let place = || (0..SECTORS, 1..40u64).prop_map(|(at, count)| (at, count.min(SECTORS - at)));
     prop_oneof![
         6 => place().prop_map(|(at, count)| Step::Read(at, count)),
+        2 => place().prop_map(|(at, count)| Step::Past(at, count)),
         3 => place().prop_map(|(at, count)| Step::Write(at, count)),
         4 => place().prop_map(|(at, count)| Step::Store(at / 8 * 8, count.div_ceil(8) * 8)),
         1 => place().prop_map(|(at, count)| Step::Store(at, count)),
@@ -148,7 +151,8 @@ impl World {
     fn take_step(&mut self, step: Step) {
         self.time += 1;
         match step {
-            Step::Read(at, count) => self.read(at, count),
+            Step::Read(at, count) => self.read(0, at, count),
+            Step::Past(at, count) => self.read_past(at, count),
             Step::Write(at, count) => self.write(at, count, false),
             Step::Store(at, count) => self.write(at, count, true),
             Step::Flush => self.flush(),
@@ -162,33 +166,46 @@ impl World {
                 self.end(which, is_well);
             }
             Step::Trim(at, count) => self.trim(at, count),
-            Step::Wait(ms) => self.now += block::Duration::from_millis(ms),
+            Step::Wait(ms) => self.now += Duration::from_millis(ms),
         }
         self.settle();
     }
 
-    fn read(&mut self, at: u64, count: u64) {
+    fn read(&mut self, client: u32, at: u64, count: u64) {
+        let (key, memory) = self.begin_read(at, count);
+        let whose = Whose {
+            key,
+            export: 0,
+            client,
+            class: Class::BestEffort(0),
+        };
+        let span = (at * SECTOR, count * SECTOR);
+        let read = self.cached.read(self.now, &whose, span, memory);
+        assert_eq!(read, Ok(()));
+    }
+
+    fn read_past(&mut self, at: u64, count: u64) {
+        let (key, memory) = self.begin_read(at, count);
+        let start = at * SECTOR;
+        let bytes = Bytes { start, memory };
+        self.asked
+            .push(Asked::new(RequestId(key as u64), false, bytes));
+    }
+
+    fn begin_read(&mut self, at: u64, count: u64) -> (usize, Memory) {
         let buffer = self
             .arena
             .allocate((count * SECTOR) as usize)
             .expect("memory");
-        let key = self.next;
+        let (key, memory) = (self.next, buffer.memory());
         self.next += 1;
-        let whose = Whose {
-            key,
-            export: 0,
-            client: 0,
-            class: Class::BestEffort(0),
-        };
-        let span = (at * SECTOR, count * SECTOR);
-        let read = self.cached.read(self.now, &whose, span, buffer.memory());
-        assert_eq!(read, Ok(()));
         let reading = Reading {
             start: at,
             since: self.time,
             buffer,
         };
         self.reads.push((key, reading));
+        (key, memory)
     }
 
     fn write(&mut self, at: u64, count: u64, is_kept: bool) {

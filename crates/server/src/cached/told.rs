@@ -1,5 +1,7 @@
 //! What a cache says of itself.
 
+use cache::write_back::Unwritten;
+
 use super::{Cached, PAGE};
 use crate::status;
 
@@ -9,6 +11,7 @@ impl Cached {
         let counts = self.level.counts();
         let bytes = |blocks: u64| blocks * PAGE;
         let unwritten = self.unwritten.as_ref();
+        let (written, lost) = unwritten.map_or((0, 0), Unwritten::written_and_lost);
         status::Cache {
             volume: String::new(),
             size_bytes: self.setting.bytes,
@@ -27,8 +30,8 @@ impl Cached {
             bypassed_bytes_total: bytes(counts.bypassed),
             silent_bytes_total: bytes(counts.silent_hits),
             unwritten_bytes: unwritten.map_or(0, |unwritten| bytes(unwritten.count() as u64)),
-            written_bytes_total: unwritten.map_or(0, |unwritten| bytes(unwritten.written)),
-            lost_bytes_total: unwritten.map_or(0, |unwritten| bytes(unwritten.failed)),
+            written_bytes_total: bytes(written),
+            lost_bytes_total: bytes(lost),
         }
     }
 }

@@ -5,14 +5,13 @@
 //! follows it on the volume. A page that changes while it is being written is unwritten anew.
 
 use block::{Class, Instant, Request};
-use cache::Interval;
 use cache::level::Stored;
 use cache::residency::State;
+use cache::write_back::{Lost, Next, Place, Unwritten};
 use tracing::error;
 
 use super::fetching::{PIECE, Piece, Upgrade, Work};
-use super::pages::{Bytes, Place};
-use super::unwritten::{Leaving, Unwritten};
+use super::pages::Bytes;
 use super::{Cached, Change, PAGE, Writes, blocks_of};
 use crate::arena::Memory;
 use crate::operation::Failed;
@@ -55,7 +54,7 @@ impl Cached {
             let place = self.pages.give(frame);
             bytes.copy_to(&Bytes::page(block, self.pages.memory(place)));
             if let Some(unwritten) = &mut self.unwritten {
-                unwritten.add(now, place, block, serial);
+                unwritten.store(now, place, block, serial);
             }
         }
         true
@@ -63,15 +62,8 @@ impl Cached {
 
     /// Whether something of this serial or an earlier one is not written.
     pub fn has_unwritten(&self, serial: u64) -> bool {
-        let Some(unwritten) = &self.unwritten else {
-            return false;
-        };
-        let mut under_way = self.pieces.iter().map(|(_, piece)| piece.work);
-        unwritten
-            .least_serial()
-            .is_some_and(|least| least <= serial)
-            || under_way
-                .any(|work| matches!(work, Work::Write { serial: least } if least <= serial))
+        let unwritten = self.unwritten.as_ref();
+        unwritten.is_some_and(|unwritten| unwritten.has_unwritten(serial))
     }
 
     /// All of it is written as soon as can be: somebody of this class waits.
@@ -79,7 +71,7 @@ impl Cached {
         let Some(unwritten) = &mut self.unwritten else {
             return;
         };
-        unwritten.is_urgent = true;
+        unwritten.urge();
         for place in 0..self.pieces.capacity() {
             if let Some(piece) = self.pieces.get_mut(place)
                 && matches!(piece.work, Work::Write { .. })
@@ -94,14 +86,14 @@ impl Cached {
     /// Nobody waits any more.
     pub fn calm(&mut self) {
         if let Some(unwritten) = &mut self.unwritten {
-            unwritten.is_urgent = false;
+            unwritten.calm();
         }
     }
 
     /// Whether something could not be written since this was last asked.
     pub fn take_failure(&mut self) -> bool {
         let unwritten = self.unwritten.as_mut();
-        unwritten.is_some_and(|unwritten| std::mem::take(&mut unwritten.has_failed))
+        unwritten.is_some_and(Unwritten::take_failure)
     }
 
     /// When something has to be written that needs not be now.
@@ -121,26 +113,26 @@ impl Cached {
         if !unwritten.is_due(now) || self.writing == AT_A_TIME {
             return None;
         }
-        let class = match unwritten.is_urgent {
+        let class = match unwritten.is_urgent() {
             true => Class::BestEffort(0),
             false => self.setting.ahead,
         };
         if !has_room(class) {
             return None;
         }
-        // What has left is written first: a newer page of the same block comes after it.
-        let (blocks, serial) = match unwritten.leaving.first() {
-            Some(leaving) => (Interval::new(leaving.block, leaving.block), leaving.serial),
-            None => {
-                let (first, serial) = unwritten.oldest()?;
-                (self.run_from(first), serial)
-            }
-        };
+        let most = (self.longest, self.site.length / PAGE);
+        let next = self
+            .unwritten
+            .as_ref()?
+            .next(most, |block| self.place_of(block))?;
+        let blocks = next.blocks();
         let buffer = self.staging.allocate((blocks.len() * PAGE) as usize)?;
         let staged = Bytes::page(blocks.first, buffer.memory());
-        self.stage(blocks, &staged);
+        self.stage(&next, &staged);
         let place = self.pieces.insert(Piece {
-            work: Work::Write { serial },
+            work: Work::Write {
+                serial: next.serial(),
+            },
             blocks,
             class,
             export: self.site.export,
@@ -154,40 +146,31 @@ impl Cached {
         Some(self.request(place))
     }
 
-    /// The blocks from there on that are all unwritten, as many as a piece has.
-    fn run_from(&self, first: u64) -> Interval {
-        let most = (self.site.length / PAGE).min(first + self.longest);
-        let more = (first + 1..most).take_while(|&block| self.unwritten_place(block).is_some());
-        Interval::of(first, 1 + more.count() as u64)
-    }
-
-    fn unwritten_place(&self, block: u64) -> Option<Place> {
+    /// Where the page of a block in a frame is.
+    fn place_of(&self, block: u64) -> Option<Place> {
         let frame = self.level.residency().frame(block)?;
-        let place = self.pages.of(frame)?;
-        let unwritten = self.unwritten.as_ref()?;
-        unwritten.has(place).then_some(place)
+        self.pages.of(frame)
     }
 
     /// Copies pages to where they are written from. They are as the volume will be.
-    fn stage(&mut self, blocks: Interval, to: &Bytes) {
-        let is_leaving = self
-            .unwritten
-            .as_ref()
-            .is_some_and(|unwritten| !unwritten.leaving.is_empty());
-        if is_leaving {
-            if let Some(unwritten) = &mut self.unwritten {
-                let Leaving { block, place, .. } = unwritten.leaving.remove(0);
-                Bytes::page(block, self.pages.memory(place)).copy_to(to);
-                self.pages.put_back(place);
+    fn stage(&mut self, next: &Next, to: &Bytes) {
+        let page = |block, place| Bytes::page(block, self.pages.memory(place));
+        match *next {
+            Next::Left(left) => page(left.block, left.place).copy_to(to),
+            Next::Run { blocks, .. } => {
+                for block in blocks.blocks() {
+                    let place = self.place_of(block).expect("it is unwritten");
+                    page(block, place).copy_to(to);
+                }
             }
-            return;
         }
-        for block in blocks.blocks() {
-            let place = self.unwritten_place(block).expect("it is unwritten");
-            Bytes::page(block, self.pages.memory(place)).copy_to(to);
-            if let Some(unwritten) = &mut self.unwritten {
-                unwritten.remove(place);
-            }
+        let Some(mut unwritten) = self.unwritten.take() else {
+            return;
+        };
+        unwritten.begin(next, |block| self.place_of(block));
+        self.unwritten = Some(unwritten);
+        if let Next::Left(left) = next {
+            self.pages.put_back(left.place);
         }
     }
 
@@ -196,35 +179,20 @@ impl Cached {
         let id = self.id_of(place);
         let piece = self.pieces.remove(place);
         self.writing -= 1;
-        if let Some(unwritten) = &mut self.unwritten {
-            unwritten.written += piece.blocks.len();
-            if let Err(failed) = result {
-                unwritten.failed += piece.blocks.len();
-                unwritten.has_failed = true;
-                error!(
-                    first = piece.blocks.first * PAGE,
-                    bytes = piece.blocks.len() * PAGE,
-                    %failed,
-                    "what was acknowledged could not be written, and the next flush fails"
-                );
-            }
+        if let (Some(unwritten), Work::Write { serial }) = (&mut self.unwritten, piece.work) {
+            unwritten.ended(serial, piece.blocks.len(), result.map_err(|_| Lost));
+        }
+        if let Err(failed) = result {
+            error!(
+                first = piece.blocks.first * PAGE,
+                bytes = piece.blocks.len() * PAGE,
+                %failed,
+                "what was acknowledged could not be written, and the next flush fails"
+            );
         }
         self.changed(id, result);
         if let Some(buffer) = piece.buffer {
             self.staging.free(buffer);
         }
-    }
-}
-
-impl Unwritten {
-    /// A page has left the cache, at a place that stays its own if it is unwritten.
-    pub(super) fn leave(&mut self, place: Place, block: u64) -> Option<()> {
-        let serial = self.remove(place)?;
-        self.leaving.push(Leaving {
-            block,
-            place,
-            serial,
-        });
-        Some(())
     }
 }

@@ -12,6 +12,7 @@ use scheduler::background::{Order, TaskId, TaskRefused, UnknownTask};
 use stream::LocationMap;
 use stream::location::Change;
 use stream::playout::{AccessId, NotTaken};
+use stream::quota;
 use stream::streams::{Attached, StreamId};
 
 use super::event::{Event, Taken, TaskChange, TaskOrder};
@@ -221,6 +222,19 @@ impl LiveEngine {
     /// The engine's; so do the other calls about a stream.
     pub fn position(&mut self, now: Instant, stream: StreamId, point: u64) -> Result<(), NotTaken> {
         self.engine.position(now, stream, point)
+    }
+
+    /// See [`Engine::claim`].
+    ///
+    /// # Errors
+    /// The engine's.
+    pub fn claim(&mut self, user: u32, name: &str) -> Result<quota::Taken, NotGranted> {
+        self.engine.claim(user, name)
+    }
+
+    /// See [`Engine::give_back`].
+    pub fn give_back(&mut self, taken: quota::Taken) {
+        self.engine.give_back(taken);
     }
 
     /// See [`Engine::stream_read`].

@@ -41,6 +41,25 @@ pub(super) fn cache(volume: &Table<'_>) -> Result<Option<Setting>, ConfigError> 
     }
 }
 
+/// Whether streams can be on some volume of a drive that promises something to them. A cache and the
+/// buffers of streams would be two places in memory for one block, and each would have to hear of every
+/// change: so they are on different volumes.
+pub(super) fn beside_streams(drive: &Table<'_>, volumes: &[Table<'_>]) -> Result<(), ConfigError> {
+    if drive.get("streams").is_none() {
+        return Ok(());
+    }
+    let mut caches = volumes.iter().map(|volume| volume.get("cache"));
+    let last = caches.try_fold(None, |_, cache| cache.map(Some));
+    match last.flatten() {
+        Some(cache) => {
+            let problem = "each volume of a drive with streams has a cache: expected one without, \
+                           which streams can be on";
+            Err(cache.error(problem.to_owned()))
+        }
+        None => Ok(()),
+    }
+}
+
 /// What is wrong, at the key that says so.
 fn complaint(table: &Table<'_>, size: &Value<'_>, bad: &BadCache) -> ConfigError {
     let key = match bad {

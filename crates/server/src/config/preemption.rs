@@ -5,8 +5,9 @@ use drive::Profile;
 use scheduler::policy::NamedPolicy;
 use scheduler::preemption::{self, Aside, Landing, LastChunk, Split, SplitCost, When};
 
+use super::foreseen::is_foreseen;
 use super::reader::{ConfigError, Table, Value};
-use super::storage::{is_foreseen, switch};
+use super::storage::switch;
 use super::{ALIGN_BYTES, Belief};
 
 /// The rules, as far as they can be said without the belief.

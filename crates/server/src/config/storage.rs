@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use block::Switch;
-use scheduler::policy::{self, Depth, NamedPolicy};
+use scheduler::policy::{self, NamedPolicy};
 
 use super::reader::{ConfigError, Table, Value, nearest};
 use super::{
@@ -258,7 +258,6 @@ fn volumes(drive: &Table<'_>, back_end: &BackEnd) -> Result<Vec<Volume>, ConfigE
             access: access(table)?,
             cache: caching::cache(table)?,
         };
-        apart(drive, table, &volume)?;
         if let Some(other) = volumes.iter().find(|other| overlap(other, &volume)) {
             let problem = format!(
                 "\"{}\" has bytes of \"{}\", too: expected volumes without common bytes",
@@ -269,42 +268,8 @@ fn volumes(drive: &Table<'_>, back_end: &BackEnd) -> Result<Vec<Volume>, ConfigE
         fits(table, &volume, back_end)?;
         volumes.push(volume);
     }
+    caching::beside_streams(drive, &tables)?;
     Ok(volumes)
-}
-
-/// Whether a table may stand that needs somebody who knows the drive and orders its commands; without a
-/// belief nobody knows `what`.
-pub(super) fn is_foreseen(
-    table: &Table<'_>,
-    belief: &Belief,
-    policy: NamedPolicy,
-    what: &str,
-) -> Result<(), ConfigError> {
-    if *belief == Belief::Nothing {
-        return Err(table.error(format!(
-            "nothing is believed of the drive: expected a belief, without which nobody knows {what}"
-        )));
-    }
-    if policy.depth() == Depth::DriveQueue {
-        let name = policy.name();
-        return Err(table.error(format!(
-            "policy {name} leaves the order to the drive: expected one that does not, such as \
-             sptf-sw60"
-        )));
-    }
-    Ok(())
-}
-
-/// A drive that promises something to streams keeps their bytes itself: two places in memory for one
-/// block would each have to hear of every change.
-fn apart(drive: &Table<'_>, table: &Table<'_>, volume: &Volume) -> Result<(), ConfigError> {
-    match table.get("cache") {
-        Some(cache) if volume.cache.is_some() && drive.get("streams").is_some() => {
-            let problem = "a cache before a volume of a drive with streams: expected one of both";
-            Err(cache.error(problem.to_owned()))
-        }
-        _ => Ok(()),
-    }
 }
 
 fn overlap(a: &Volume, b: &Volume) -> bool {

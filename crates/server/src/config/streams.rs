@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use super::Belief;
+use super::foreseen::is_foreseen;
 use super::reader::{ConfigError, Table};
-use super::storage::is_foreseen;
 use scheduler::policy::NamedPolicy;
 
 /// What a drive promises.
@@ -242,6 +242,15 @@ mod tests {
                 "[drive.streams]\n[[drive.streams.rule]]\nuser = \"me\"",
                 "a user's number",
             ),
+            ("[drive.streams]\nlongest_round_s = 3601", "an hour at most"),
+            ("[drive.streams]\nlatency_ms = \"10\"", "an hour at most"),
+            ("[drive.streams]\nseek_margin_us = -5", "an hour at most"),
+            (
+                "[drive.streams]\noverhead_margin_us = true",
+                "an hour at most",
+            ),
+            ("[drive.streams]\nstall_ms = [1]", "an hour at most"),
+            ("[drive.streams]\nstreams = 0", STREAMS),
             ("capture = \"c\"\n[drive.streams]", "not captured"),
         ] {
             let problem = read(lines).expect_err(lines);

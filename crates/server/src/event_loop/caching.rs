@@ -12,7 +12,9 @@
 
 use std::io;
 
-use block::{Class, Direction, Durability, Extent, Finished, Instant, Request, RequestId, Status};
+use block::{
+    Class, Direction, Durability, Extent, Finished, Instant, Lba, Request, RequestId, Status,
+};
 use cache::level::Ending;
 
 use super::operations::{From, Operation};
@@ -23,14 +25,19 @@ use crate::cached::{self, Cached, Setting, Site, Upgrade, Whose};
 use crate::operation::{Ask, Failed};
 use crate::status;
 
+mod flushing;
+
+use flushing::{Draining, Loss};
+
 /// The caches of a loop.
 #[derive(Default)]
 pub(super) struct Caches {
     all: Vec<Cached>,
     /// Counts what was stored.
     serial: u64,
-    /// Flushes that wait until nothing of this serial or an earlier one is unwritten.
-    draining: Vec<(usize, u64)>,
+    draining: Vec<Draining>,
+    /// The last one of each, if there was one.
+    losses: Vec<Loss>,
     /// Reads that are to be read without the cache.
     again: Vec<usize>,
     /// Operations under way that do something to space, of volumes with caches.
@@ -114,6 +121,13 @@ impl EventLoop {
         let offset = self.exports[operation.export].offset;
         let mut all = self.caches.all.iter();
         all.position(|cached| cached.site().offset == offset)
+    }
+
+    /// Whether there is a cache before the volume of an export.
+    pub(super) fn has_cache(&self, export: usize) -> bool {
+        let offset = self.exports[export].offset;
+        let mut all = self.caches.all.iter();
+        all.any(|cached| cached.site().offset == offset)
     }
 
     /// Whether it has to wait until its cache has room for it, or until what must not be done beside it
@@ -201,7 +215,7 @@ impl EventLoop {
         let pending = &self.pending[key];
         let operation = pending.operation;
         let class = match operation.ask {
-            Ask::Read => self.exports[operation.export].class,
+            Ask::Read => self.class_of(&operation),
             Ask::Cache => Class::Background,
             _ => return false,
         };
@@ -282,7 +296,7 @@ impl EventLoop {
         let mut is_any = false;
         while let Some(&key) = self.caches.again.first() {
             let operation = self.pending[key].operation;
-            let class = self.exports[operation.export].class;
+            let class = self.class_of(&operation);
             if !self.engine.has_room(class) {
                 break;
             }
@@ -389,79 +403,18 @@ impl EventLoop {
         }
     }
 
-    /// The engine flushes, once the pages are written that it would miss.
-    pub(super) fn flush(&mut self, key: usize) {
-        if !self.waits_for_pages(key) {
-            self.flush_engine(key);
-        }
-    }
-
-    /// Whether a flush has to wait until pages are written.
-    fn waits_for_pages(&mut self, key: usize) -> bool {
-        let serial = self.caches.serial;
-        let export = self.pending[key].operation.export;
-        let class = self
-            .exports
-            .get(export)
-            .map_or(Class::default(), |e| e.class);
-        let all = &mut self.caches.all;
-        if !all.iter().any(|cached| cached.has_unwritten(serial)) {
-            return self.is_failed_flush(key);
-        }
-        for cached in all {
-            cached.urge(class, &mut self.caches.upgrades);
-        }
-        self.caches.draining.push((key, serial));
-        self.upgrade_pieces();
-        true
-    }
-
-    /// Flushes whose pages are written go on; whether any did.
-    fn end_drained(&mut self) -> bool {
-        let mut is_any = false;
-        while let Some(&(key, serial)) = self.caches.draining.first() {
-            if self
-                .caches
-                .all
-                .iter()
-                .any(|cached| cached.has_unwritten(serial))
-            {
-                break;
-            }
-            self.caches.draining.remove(0);
-            if self.caches.draining.is_empty() {
-                self.caches.all.iter_mut().for_each(Cached::calm);
-            }
-            is_any = true;
-            if !self.is_failed_flush(key) {
-                self.flush_engine(key);
+    /// What a background read has brought, with what caches have of it that the drive has not.
+    pub(super) fn put_cached(&self, start: Lba, memory: Memory) {
+        let from = start.0 * u64::from(self.shape.block_bytes);
+        let to = from + memory.length as u64;
+        for cached in self.caches.all.iter().filter(|c| c.writes_back()) {
+            let site = cached.site();
+            let (first, end) = (from.max(site.offset), to.min(site.offset + site.length));
+            if first < end {
+                let part = memory.part((first - from) as usize, (end - first) as usize);
+                cached.renew(first - site.offset, part);
             }
         }
-        is_any
-    }
-
-    /// Whether the flush is told that something was acknowledged and could not be written. It is, once.
-    fn is_failed_flush(&mut self, key: usize) -> bool {
-        let mut is_failed = false;
-        for cached in &mut self.caches.all {
-            is_failed |= cached.take_failure();
-        }
-        if is_failed {
-            self.fail_flushes();
-            self.answer(key);
-        }
-        is_failed
-    }
-
-    /// A flush has failed: something that was acknowledged may be lost. All flushes under way say so,
-    /// since whoever asked for them did not know it, and what caches have of it is not kept.
-    pub(super) fn fail_flushes(&mut self) {
-        for (_, pending) in &mut self.pending {
-            if pending.operation.ask == Ask::Flush {
-                pending.result = Err(Failed::Io);
-            }
-        }
-        self.caches.forget();
     }
 }
 

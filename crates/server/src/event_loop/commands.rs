@@ -122,6 +122,7 @@ impl EventLoop {
             let (_, start, buffer) = self.scratch.swap_remove(place);
             if is_read {
                 self.put_recorded(start, buffer.memory());
+                self.put_cached(start, buffer.memory());
                 self.deliver(start, buffer.memory());
             }
             self.spare.free(buffer);

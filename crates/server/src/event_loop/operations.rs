@@ -157,7 +157,7 @@ impl EventLoop {
             self.serve_by_stream(key, serving);
             return Ok(());
         }
-        let class = self.exports[operation.export].class;
+        let class = self.class_of(&operation);
         let room = match operation.ask {
             Ask::Cache => self.engine.has_room(Class::Background),
             _ => self.engine.has_room(class),
@@ -206,7 +206,7 @@ impl EventLoop {
     pub(super) fn dispatch(&mut self, key: usize) {
         self.change_recorded(key);
         let operation = self.pending[key].operation;
-        let class = self.exports[operation.export].class;
+        let class = self.class_of(&operation);
         let has_edges = self.pending[key].edges.is_some();
         let (read, volatile) = (Direction::Read, Durability::Volatile);
         match operation.ask {
@@ -258,30 +258,6 @@ impl EventLoop {
         Span {
             offset: self.exports[operation.export].offset + operation.offset,
             length: operation.length,
-        }
-    }
-
-    /// A flush that nobody has asked for.
-    pub(super) fn flush_at_the_end(&mut self) {
-        let operation = Operation {
-            export: 0,
-            ask: Ask::Flush,
-            offset: 0,
-            length: 0,
-        };
-        let told: Reply = Box::new(|result| {
-            if let Err(failed) = result {
-                tracing::error!(%failed, "the last flush has failed");
-            }
-        });
-        // Nothing is held: there is room.
-        let _ = self.begin(From::Posted(told), operation, Bytes::None);
-    }
-
-    pub(super) fn flush_engine(&mut self, key: usize) {
-        let id = RequestId(key as u64);
-        if self.engine.flush(self.now, id).is_err() {
-            self.fail(key, Failed::Io);
         }
     }
 
@@ -380,10 +356,12 @@ impl EventLoop {
         }
         while let Some(flushed) = self.engine.poll_flushed() {
             is_any = true;
+            let key = flushed.id.0 as usize;
             if flushed.status != Status::Good {
                 self.fail_flushes();
+                // It may be a write or a trim that is to be durable.
+                self.pending[key].result = Err(Failed::Io);
             }
-            let key = flushed.id.0 as usize;
             self.answer(key);
         }
         while let Some((key, result)) = self.back_end.poll_punched() {

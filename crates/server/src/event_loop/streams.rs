@@ -18,6 +18,7 @@ use block::Extent;
 use engine::streams::StreamEvent;
 use headtime_client::wire::{self, Event, Mode};
 use stream::LocationMap;
+use stream::admission::Promises;
 use stream::location::Change;
 use stream::playout::Standing;
 use stream::streams::{Answer, Notice, StreamId};
@@ -30,12 +31,14 @@ mod copies;
 mod granting;
 mod kept;
 mod moving;
+mod preferring;
 mod serving;
 
 pub(super) use copies::Copied;
 use copies::Copy;
 use kept::Kept;
 use moving::Flying;
+use preferring::Preferred;
 pub(super) use serving::Meeting;
 use serving::Waiting;
 
@@ -84,6 +87,8 @@ pub struct Newcomer {
 pub(super) struct Streams {
     pub(super) settings: Settings,
     table: Vec<Entry>,
+    /// Files that have a priority and no guarantee.
+    preferred: Vec<Preferred>,
     /// Their commands at the back end.
     flying: Vec<Flying>,
     /// Copies that wait for room at the engine.
@@ -122,6 +127,9 @@ struct Entry {
     waiting: Vec<Waiting>,
     /// Of a recording: before this byte a flush has written what is in memory.
     copied: u64,
+    /// Of a recording: the byte after what it has written last, and how often it went on elsewhere.
+    written: u64,
+    leaps: u64,
     from_memory: u64,
     waited: u64,
     late: u64,
@@ -155,7 +163,9 @@ impl Streams {
 
     /// Whether a stream is of an export.
     pub(super) fn uses(&self, export: usize) -> bool {
-        self.table.iter().any(|entry| entry.export == export)
+        let mut files = self.preferred.iter();
+        let mut streams = self.table.iter();
+        files.any(|file| file.export == export) || streams.any(|entry| entry.export == export)
     }
 }
 
@@ -182,6 +192,9 @@ impl EventLoop {
     /// # Errors
     /// If there is no such stream, or the places are not in its volume.
     pub fn refresh(&mut self, refresh: &wire::Refresh) -> Result<wire::Change, wire::Refused> {
+        if let Some(done) = self.refresh_preferred(refresh) {
+            return done;
+        }
         let place = self.streams.place(refresh.stream);
         let place = place.ok_or_else(|| refused(format!("no stream {}", refresh.stream)))?;
         let (id, export) = (
@@ -226,6 +239,7 @@ impl EventLoop {
 
     /// A stream is over, or its client has gone. What a recording has in memory is still written.
     pub fn close_stream(&mut self, number: u64) {
+        self.forget_preferred(number);
         if let Some(place) = self.streams.place(number) {
             let id = self.streams.table[place].id;
             // One that is being closed is no matter.
@@ -236,12 +250,13 @@ impl EventLoop {
 
     /// Ends all streams, and tells their clients why.
     pub(super) fn end_streams(&mut self, reason: &str) {
-        let numbers: Vec<u64> = self
-            .streams
-            .table
-            .iter()
-            .map(|entry| entry.number)
-            .collect();
+        let files = std::mem::take(&mut self.streams.preferred);
+        for file in files {
+            let reason = reason.to_owned();
+            file.teller.tell(file.number, Event::Ended { reason });
+        }
+        let entries = self.streams.table.iter();
+        let numbers: Vec<u64> = entries.map(|entry| entry.number).collect();
         for number in numbers {
             self.end_stream(number, reason);
         }
@@ -258,8 +273,9 @@ impl EventLoop {
 
     /// All streams, for those who look. The drive's name is added by who asks.
     pub fn streams(&self) -> Vec<wire::Listed> {
+        let files = self.streams.preferred.iter().map(Preferred::listed);
         let each = self.streams.table.iter();
-        each.map(|entry| {
+        let each = each.map(|entry| {
             let (from, to) = self.engine.window(entry.id).unwrap_or_default();
             wire::Listed {
                 stream: entry.number,
@@ -270,6 +286,7 @@ impl EventLoop {
                 mode: entry.asked.mode,
                 rate: entry.asked.rate,
                 buffer: entry.asked.buffer,
+                priority: entry.asked.priority,
                 memory: entry.kept.bytes(),
                 standing: match entry.standing {
                     Standing::Filling => wire::Standing::Filling,
@@ -283,8 +300,8 @@ impl EventLoop {
                 late_total: entry.late,
                 lapsed_total: entry.lapsed,
             }
-        })
-        .collect()
+        });
+        each.chain(files).collect()
     }
 
     /// All of them in a few numbers.
@@ -297,6 +314,7 @@ impl EventLoop {
             refused_total: totals.refused,
             late_total: totals.late,
             lapsed_total: totals.lapsed,
+            strained: self.engine.promises() == Some(Promises::Strained),
         }
     }
 

@@ -114,7 +114,7 @@ impl EventLoop {
         match self.engine.has_background() {
             true => Ok(()),
             false => Err(
-                "free blocks need a drive that turns, a belief about it, and a policy that gives \
+                "free blocks need a drive that turns and takes two commands, a belief about it, and a policy that gives \
                  it one command after the other, such as sptf-sw60"
                     .to_owned(),
             ),

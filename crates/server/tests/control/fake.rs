@@ -260,6 +260,7 @@ fn drive() -> Drive {
             refused_total: 3,
             late_total: 1,
             lapsed_total: 4,
+            strained: false,
         },
         lateness: Some(Lateness {
             p50_us: 12.0,

@@ -5,8 +5,14 @@ use cache::{coordinator, prefetch, replacement};
 use proptest::prelude::*;
 use server::cached::{PAGE, Setting, Writes};
 
-use crate::random::{BLOCKS, play_on, steps};
+use crate::random::{BLOCKS, play_on, play_on_volumes, steps, steps_beside_streams};
 use crate::station::{BLOCK, Medium, Served};
+
+mod beside;
+mod flushes;
+mod order;
+mod posted;
+mod swept;
 
 /// A cache of at most so many pages, of any algorithms.
 pub fn setting(most: u64) -> impl Strategy<Value = Setting> {
@@ -75,6 +81,15 @@ proptest! {
     ) {
         play_on(behind(&setting, Medium::CoarseFile), Medium::CoarseFile, steps.clone());
         play_on(behind(&setting, Medium::CoarseDrive), Medium::CoarseDrive, steps);
+    }
+
+    /// Streams are on one volume of the drive, the cache before another one.
+    #[test]
+    fn a_cache_beside_streams_holds_what_some_order_gives(
+        setting in setting(600),
+        steps in steps_beside_streams(),
+    ) {
+        play_on_volumes(behind(&setting, Medium::Promising), Medium::Promising, 2, steps);
     }
 
     /// One station is the back end of another, and both have a cache.

@@ -50,20 +50,25 @@ const HANGS: Duration = Duration::from_secs(120);
 impl Client {
     /// Agrees on the default export.
     pub fn connect(socket: &Path, style: Style) -> Client {
-        Client::agree(socket, style, Sizes::Asked)
+        Client::agree(socket, "", style, Sizes::Asked)
+    }
+
+    /// The same, of an export with a name.
+    pub fn connect_to(socket: &Path, export: &str, style: Style) -> Client {
+        Client::agree(socket, export, style, Sizes::Asked)
     }
 
     /// The same without asking for block sizes, so that any bytes can be asked for.
     pub fn connect_unaware(socket: &Path, style: Style) -> Client {
-        Client::agree(socket, style, Sizes::NotAsked)
+        Client::agree(socket, "", style, Sizes::NotAsked)
     }
 
-    fn agree(socket: &Path, style: Style, sizes: Sizes) -> Client {
+    fn agree(socket: &Path, export: &str, style: Style, sizes: Sizes) -> Client {
         let stream = UnixStream::connect(socket).expect("somebody listens");
         stream.set_read_timeout(Some(HANGS)).expect("a socket");
         stream.set_write_timeout(Some(HANGS)).expect("a socket");
         let mut negotiation = Negotiation::new(Wish {
-            export: Text::default(),
+            export: Text::new(export).expect("a name"),
             style,
             contexts: match style {
                 Style::Simple => vec![],

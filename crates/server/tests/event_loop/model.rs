@@ -46,10 +46,6 @@ impl Model {
         }
     }
 
-    pub fn blocks(&self) -> u64 {
-        self.blocks.len() as u64
-    }
-
     /// A stamp that was not used.
     pub fn stamp(&mut self) -> Stamp {
         self.stamps += 1;

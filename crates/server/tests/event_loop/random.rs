@@ -8,8 +8,8 @@ use server::nbd::request::{Asked, Wanted};
 use server::nbd::{HOLE, Style};
 use server::operation::{Ask, Failed, Pace};
 
-pub use steps::{BLOCKS, steps};
-use steps::{Leaving, Step, steps_beside_streams};
+pub use steps::{BLOCKS, steps, steps_beside_streams};
+use steps::{Leaving, Step};
 
 use crate::client::{Client, End};
 use crate::hostile;
@@ -25,6 +25,8 @@ const MOST_HELD: u64 = station::MEMORY as u64 / BLOCK / 4;
 struct Caller {
     client: Client,
     style: Style,
+    /// Blocks of the volumes before its own.
+    base: u64,
     waits: Vec<Wait>,
 }
 
@@ -38,6 +40,7 @@ impl Caller {
 struct Wait {
     cookie: u64,
     what: Asked,
+    /// Of all volumes' blocks.
     first: u64,
     count: u64,
     /// Of what changes blocks.
@@ -49,22 +52,31 @@ struct Wait {
 struct World {
     medium: Medium,
     served: Served,
+    volumes: u64,
+    opened: u64,
+    /// Of all volumes, one after the other.
     model: Model,
     callers: Vec<Caller>,
     streams: Streams,
 }
 
 impl World {
+    /// The volumes take turns.
     fn open(&mut self, style: Style) {
-        let mut client = match self.medium.is_coarse() {
-            true => Client::connect_unaware(&self.served.socket(), style),
-            false => Client::connect(&self.served.socket(), style),
+        let volume = self.opened % self.volumes;
+        self.opened += 1;
+        let socket = self.served.socket();
+        let mut client = match (self.medium.is_coarse(), volume) {
+            (true, _) => Client::connect_unaware(&socket, style),
+            (false, 0) => Client::connect(&socket, style),
+            (false, number) => Client::connect_to(&socket, &number.to_string(), style),
         };
         // Whoever was answered is known to the loop.
         client.ask(Asked::Of(Ask::Read), 0, BLOCK, &[]);
         self.callers.push(Caller {
             client,
             style,
+            base: volume * BLOCKS,
             waits: Vec::new(),
         });
     }
@@ -76,7 +88,12 @@ impl World {
             Step::Hostile(hostile) => hostile::meet(&self.served, hostile),
             Step::Stream(step) => self.streams.meet(&self.served, &step),
             Step::Record { who, stream } => {
-                let who = who % self.callers.len();
+                let callers = self.callers.len();
+                let mut each = (0..callers).map(|more| (who + more) % callers);
+                // The volume with streams is the first.
+                let Some(who) = each.find(|&who| self.callers[who].base == 0) else {
+                    return;
+                };
                 if let Some((first, count)) = self.streams.next_page(stream) {
                     while self.callers[who].holds() + count > MOST_HELD {
                         self.take(who);
@@ -117,7 +134,8 @@ impl World {
         }
     }
 
-    fn submit(&mut self, who: usize, what: Asked, first: u64, count: u64) {
+    fn submit(&mut self, who: usize, what: Asked, in_volume: u64, count: u64) {
+        let first = self.callers[who].base + in_volume;
         let mut payload = Vec::new();
         let mut change = None;
         let mut changed = None;
@@ -141,7 +159,7 @@ impl World {
         };
         let (offset, length) = match what {
             Asked::Of(Ask::Flush) => (0, 0),
-            _ => (first * BLOCK, count * BLOCK),
+            _ => (in_volume * BLOCK, count * BLOCK),
         };
         let caller = &mut self.callers[who];
         let cookie = caller.client.submit(what, offset, length, &payload);
@@ -261,15 +279,18 @@ impl World {
             self.leave(who, Leaving::ByHalf);
         }
         self.streams.end(&self.served);
-        self.open(Style::Extended);
         let most = u64::from(LONGEST) / BLOCK;
         let mut last = Vec::new();
-        for first in (0..self.model.blocks()).step_by(most as usize) {
-            self.submit(0, Asked::Of(Ask::Read), first, most);
-            let end = self.take(0);
-            last.extend(end.bytes);
+        for volume in 0..self.volumes {
+            self.opened = volume;
+            self.open(Style::Extended);
+            for first in (0..BLOCKS).step_by(most as usize) {
+                self.submit(0, Asked::Of(Ask::Read), first, most);
+                let end = self.take(0);
+                last.extend(end.bytes);
+            }
+            self.leave(0, Leaving::Politely);
         }
-        self.leave(0, Leaving::Politely);
         self.served.assert_nothing_is_held();
         let folder = self.served.stop();
         self.medium.assert_holds(&folder, &last);
@@ -307,10 +328,17 @@ fn play(medium: Medium, steps: Vec<Step>) {
 
 /// The steps with so many blocks of a medium, however they are served.
 pub fn play_on(served: Served, medium: Medium, steps: Vec<Step>) {
+    play_on_volumes(served, medium, 1, steps);
+}
+
+/// The same with so many volumes, one after the other on a medium; what streams do is done to the first.
+pub fn play_on_volumes(served: Served, medium: Medium, volumes: u64, steps: Vec<Step>) {
     let mut world = World {
         medium,
         served,
-        model: Model::new(BLOCKS),
+        volumes,
+        opened: 0,
+        model: Model::new(volumes * BLOCKS),
         callers: Vec::new(),
         streams: Streams::default(),
     };

@@ -27,6 +27,7 @@ use server::nbd::offer::{BlockSizes, Features, Offer, Text};
 use server::station::Station;
 use tempfile::TempDir;
 
+use crate::fickle::{Fickle, Mood};
 use crate::streams;
 
 pub const BLOCK: u64 = 512;
@@ -106,7 +107,7 @@ impl Served {
         let folder = folder.expect("a folder");
         let image = folder.path().join("image");
         if let Medium::Promising = medium {
-            return Served::promising(folder, streams::drive(), bytes);
+            return Served::promising(folder, streams::drive(), bytes, cache);
         }
         if medium.is_drive() {
             let truth = match medium.is_coarse() {
@@ -181,20 +182,69 @@ impl Served {
         Served::start_behind(None, folder, policy, belief, scale, bytes, drive)
     }
 
-    /// An emulated drive that promises something to streams.
-    fn promising(folder: TempDir, truth: Arc<Profile>, bytes: u64) -> Served {
+    /// An emulated drive that promises something to streams; with a cache, that is before a second
+    /// volume as long as the first.
+    fn promising(
+        folder: TempDir,
+        truth: Arc<Profile>,
+        bytes: u64,
+        cache: Option<cached::Setting>,
+    ) -> Served {
         let image = folder.path().join("image");
         let scale = TimeScale::new(streams::SCALE).expect("a scale");
         let block = truth.block_bytes;
-        Served::build(folder, bytes, block, move |mailbox| {
+        let lengths = vec![bytes; 1 + usize::from(cache.is_some())];
+        Served::build(folder, &lengths.clone(), block, move |mailbox| {
             let image = Image::open_or_make(&image, block, truth.geometry.sectors().0)?;
             let drive = Emulated::new(VirtualDrive::new(Arc::clone(&truth)), image);
             let policy = find("sptf-sw60").expect("a policy");
             let limits = Limits::suited_to(policy, &truth);
             let engine = Engine::new(truth, &|| policy.make(), limits);
             let engine = streams::promising(engine.with_explanations(Known::Profile));
-            let event_loop = event_loop(engine, Box::new(drive), scale, bytes, mailbox)?;
-            Ok(streams::settings(event_loop))
+            let event_loop = event_loop(engine, Box::new(drive), scale, &lengths, mailbox)?;
+            let caches: Vec<_> = cache.into_iter().map(|c| (c, bytes, bytes)).collect();
+            streams::settings(event_loop).with_caches(&caches)
+        })
+    }
+
+    /// Memory that fails what a test wants, as volumes of so many bytes each, and all have such a cache.
+    pub fn fickle(mood: Mood, cache: &cached::Setting, lengths: &[u64]) -> Served {
+        let folder = tempfile::tempdir().expect("a folder");
+        let all: u64 = lengths.iter().sum();
+        let belief = server::featureless::profile("a-test", all / BLOCK, BLOCK as u32);
+        let belief = Arc::new(belief.expect("a profile"));
+        let starts = lengths.iter().scan(0, |end, length| {
+            let start = *end;
+            *end += length;
+            Some(start)
+        });
+        let caches: Vec<_> = starts
+            .zip(lengths)
+            .map(|(start, &length)| (cache.clone(), start, length))
+            .collect();
+        let own = lengths.to_vec();
+        Served::build(folder, lengths, BLOCK as u32, move |mailbox| {
+            let policy = find("c-look").expect("a policy");
+            let limits = Limits::suited_to(policy, &belief);
+            let engine = Engine::new(belief, &|| policy.make(), limits);
+            let drive = Box::new(Fickle::new(all, mood));
+            event_loop(engine, drive, TimeScale::REAL, &own, mailbox)?.with_caches(&caches)
+        })
+    }
+
+    /// An emulated drive in its own time, behind a cache, with free blocks for background tasks.
+    pub fn swept(cache: cached::Setting, bytes: u64) -> Served {
+        let folder = tempfile::tempdir().expect("a folder");
+        let truth = streams::drive();
+        let drive = drive_in(&folder, Arc::clone(&truth), 0);
+        let block = truth.block_bytes;
+        Served::build(folder, &[bytes], block, move |mailbox| {
+            let policy = find("sptf-sw60").expect("a policy");
+            let limits = Limits::suited_to(policy, &truth);
+            let engine = Engine::new(truth, &|| policy.make(), limits);
+            let engine = engine.with_background(engine::Rules::default());
+            event_loop(engine, drive(), TimeScale::REAL, &[bytes], mailbox)?
+                .with_caches(&[(cache, 0, bytes)])
         })
     }
 
@@ -214,11 +264,11 @@ impl Served {
             let limits = Limits::suited_to(policy, &belief);
             let engine = Engine::new(belief, &|| policy.make(), limits);
             let engine = engine.with_explanations(Known::Profile);
-            let event_loop = event_loop(engine, back_end(), scale, bytes, mailbox)?;
+            let event_loop = event_loop(engine, back_end(), scale, &[bytes], mailbox)?;
             let caches: Vec<_> = cache.into_iter().map(|cache| (cache, 0, bytes)).collect();
             event_loop.with_caches(&caches)
         };
-        Served::build(folder, bytes, block, build)
+        Served::build(folder, &[bytes], block, build)
     }
 
     /// A drive that behaves as it is believed to, under an engine that is captured to the file
@@ -228,26 +278,30 @@ impl Served {
         let (image, capture) = (folder.path().join("image"), folder.path().join("capture"));
         let scale = TimeScale::new(scale).expect("a scale");
         let block = truth.block_bytes;
-        Served::build(folder, bytes, block, move |mailbox| {
+        Served::build(folder, &[bytes], block, move |mailbox| {
             let image = Image::open_or_make(&image, block, truth.geometry.sectors().0)?;
             let drive = Emulated::new(VirtualDrive::new(truth), image);
             let engine = setting.engine().expect("an engine");
             let recorder = Recorder::begin(std::fs::File::create(capture)?, &setting)?;
-            let event_loop = event_loop(engine, Box::new(drive), scale, bytes, mailbox)?;
+            let event_loop = event_loop(engine, Box::new(drive), scale, &[bytes], mailbox)?;
             Ok(event_loop.captured(recorder))
         })
     }
 
     fn build(
         folder: TempDir,
-        bytes: u64,
+        lengths: &[u64],
         block: u32,
         build: impl FnOnce(Mailbox) -> std::io::Result<EventLoop> + Send + 'static,
     ) -> Served {
         let station = Station::start("test", build).expect("a station");
         let shown = Arc::new(RwLock::new(Directory {
-            offers: Arc::new([offer(bytes, block)]),
-            places: Arc::new([(station.mailbox().clone(), 0)]),
+            offers: volumes(lengths)
+                .map(|volume| offer(&volume.name, volume.length, block))
+                .collect(),
+            places: (0..lengths.len())
+                .map(|place| (station.mailbox().clone(), place))
+                .collect(),
         }));
         let socket = folder.path().join("socket");
         Served {
@@ -325,26 +379,39 @@ fn event_loop(
     engine: Engine,
     back_end: Box<dyn BackEnd>,
     scale: TimeScale,
-    length: u64,
+    lengths: &[u64],
     mailbox: Mailbox,
 ) -> std::io::Result<EventLoop> {
-    let export = Export {
-        name: String::new(),
-        offset: 0,
-        length,
-        class: Class::default(),
-    };
     let bounds = Bounds {
         memory: MEMORY,
         ..Bounds::default()
     };
     let clock = Clock::start(scale);
-    EventLoop::new(clock, engine, back_end, vec![export], mailbox, bounds)
+    let exports = volumes(lengths).collect();
+    EventLoop::new(clock, engine, back_end, exports, mailbox, bounds)
 }
 
-fn offer(size: u64, block: u32) -> Offer {
+/// One volume after the other: the first has no name, the others have numbers.
+fn volumes(lengths: &[u64]) -> impl Iterator<Item = Export> {
+    let mut end = 0;
+    lengths.iter().enumerate().map(move |(number, &length)| {
+        let offset = end;
+        end += length;
+        Export {
+            name: match number {
+                0 => String::new(),
+                _ => number.to_string(),
+            },
+            offset,
+            length,
+            class: Class::default(),
+        }
+    })
+}
+
+fn offer(name: &str, size: u64, block: u32) -> Offer {
     Offer {
-        name: Text::default(),
+        name: Text::new(name).expect("a name"),
         description: Text::default(),
         size,
         block: BlockSizes::new(block, 4096, LONGEST).expect("sizes"),

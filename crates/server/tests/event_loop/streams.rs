@@ -119,7 +119,9 @@ impl Streams {
             } if self.open.len() < 4 => self.attach(served, (mode, layout, memory)),
             Step::Attach { .. } => (),
             Step::Position(who, block) => {
-                if let Some(open) = self.open.get(who) {
+                if let Some(open) = self.open.get_mut(who) {
+                    // A recording goes on there.
+                    open.next = block / PAGE % (2 * open.layout.pages);
                     let position = Position {
                         stream: open.number,
                         offset: block * BLOCK,
@@ -159,15 +161,7 @@ impl Streams {
             places: layout.places(),
             ..Attach::default()
         };
-        let (teller, _) = Teller::new();
-        let newcomer = Newcomer {
-            stream: number,
-            user: 0,
-            attach,
-            teller,
-        };
-        let granted = served.ask(move |event_loop| event_loop.attach(newcomer));
-        match granted {
+        match ask_for(served, number, attach) {
             Ok(_) => self.open.push(Open {
                 number,
                 mode,
@@ -202,6 +196,22 @@ impl Streams {
             std::thread::yield_now();
         }
     }
+}
+
+/// Asks for a stream.
+pub fn ask_for(
+    served: &Served,
+    number: u64,
+    attach: Attach,
+) -> Result<wire::Granted, wire::Refused> {
+    let (teller, _) = Teller::new();
+    let newcomer = Newcomer {
+        stream: number,
+        user: 0,
+        attach,
+        teller,
+    };
+    served.ask(move |event_loop| event_loop.attach(newcomer))
 }
 
 /// An engine that promises something to streams.

@@ -31,6 +31,8 @@ pub(super) struct Disk {
     queue: BTreeMap<(u64, u64), Entry>,
     /// What the drive is doing, and since when.
     active: Option<(Entry, u64)>,
+    /// When it has something to tell of that.
+    wakes: Option<u64>,
     /// Where the elevator is.
     position: u64,
     order: u64,
@@ -70,6 +72,7 @@ impl Disk {
             sectors,
             queue: BTreeMap::new(),
             active: None,
+            wakes: None,
             position: 0,
             order: 0,
             counts: DiskCounts::default(),
@@ -144,14 +147,17 @@ impl Disk {
 
     /// When something happens.
     pub(super) fn next_event(&self) -> Option<u64> {
-        self.active?;
-        self.drive.next_wakeup().map(Instant::as_nanos)
+        self.wakes
     }
 
     /// The first of the jobs of the command that has ended by now.
     pub(super) fn ended(&mut self, now: u64) -> Option<JobId> {
-        self.active?;
-        self.drive.poll(Instant::from_nanos(now))?;
+        self.wakes.filter(|wakes| *wakes <= now)?;
+        if self.drive.poll(Instant::from_nanos(now)).is_none() {
+            self.wakes = self.drive.next_wakeup().map(Instant::as_nanos);
+            return None;
+        }
+        self.wakes = None;
         let (entry, since) = self.active.take()?;
         self.counts.busy += now - since;
         Some(entry.first)
@@ -161,6 +167,7 @@ impl Disk {
     fn settle(&mut self, now: u64) {
         let ended = self.drive.poll(Instant::from_nanos(now));
         assert!(ended.is_none(), "a command that takes no time");
+        self.wakes = self.drive.next_wakeup().map(Instant::as_nanos);
     }
 }
 

@@ -168,6 +168,7 @@ impl Figures {
 
 #[cfg(test)]
 mod tests {
+    use block::Direction;
     use cache::Interval;
 
     use super::Figures;
@@ -180,6 +181,7 @@ mod tests {
             file,
             blocks: Interval::of(first, blocks),
             within: Interval::new(0, 1 << 20),
+            direction: Direction::Read,
         }
     }
 

@@ -1,5 +1,6 @@
 //! Where requests come from, and when: at their own times, or as soon as the last one is answered.
 
+use block::Direction;
 use cache::Interval;
 
 use super::report::Report;
@@ -19,6 +20,9 @@ pub struct Arrival {
     pub blocks: Interval,
     /// All blocks of the file, or of the volume.
     pub within: Interval,
+    /// Which way the bytes go. Caches and the disk take a write for a read of its blocks, as earlier simulators
+    /// did (`shared/specs/cache-and-pfc.md`, 9); coordinators may see it.
+    pub direction: Direction,
 }
 
 /// Hands out requests.

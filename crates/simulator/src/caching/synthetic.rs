@@ -12,6 +12,7 @@
 //! whose logarithm is about evenly spread, as the reuse distances of the genuine prefixes are. What a load is made
 //! from is a file of `workloads/levels`; [`super::figures`] says what it came to.
 
+use block::Direction;
 use cache::Interval;
 
 use super::load::Arrival;
@@ -421,6 +422,7 @@ impl Iterator for Walk<'_> {
                 Ends::Known => reader.place.within,
                 Ends::Unknown => self.space.disk(),
             },
+            direction: Direction::Read,
         };
         self.made += 1;
         self.now += self.gap();

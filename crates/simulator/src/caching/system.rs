@@ -3,14 +3,15 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-use block::Direction;
+use block::{Instant, RequestId};
 use cache::Interval;
 use cache::coordinator::{Asked, LONGEST_REQUEST, Purpose};
+use cache::level::Ending;
 
 use super::disk::{self, Disk};
-use super::jobs::{JobId, Jobs, NONE};
+use super::jobs::{Asker, JobId, Jobs, NONE};
 use super::load::Arrival;
-use super::node::{Node, Scratch};
+use super::node::Node;
 use super::report::{LevelReport, Report, Responses};
 use super::setup::{BadSetup, Setup};
 
@@ -25,7 +26,6 @@ pub struct System {
     replies: BinaryHeap<Reverse<(u64, u64, JobId)>>,
     sent: u64,
     now: u64,
-    scratch: Scratch,
     /// Jobs to be served, in the order in which they were made.
     to_serve: Vec<JobId>,
     /// Clients whose requests were answered, in this order.
@@ -49,12 +49,11 @@ impl System {
             false => NONE,
         };
         for level in &setup.clients {
-            nodes.push(Node::new(level, 1, below(clients))?);
+            nodes.push(Node::new(level, "none", 1, below(clients))?);
         }
         for (at, lower) in setup.lower.iter().enumerate() {
-            let number = at + 2;
-            let node = Node::new(&lower.level, number, below(clients + at + 1))?;
-            let mut node = node.coordinated(&lower.level, number, &lower.coordinator)?;
+            let below = below(clients + at + 1);
+            let mut node = Node::new(&lower.level, &lower.coordinator, at + 2, below)?;
             node.link = lower.link;
             nodes.push(node);
         }
@@ -66,7 +65,6 @@ impl System {
             replies: BinaryHeap::new(),
             sent: 0,
             now: 0,
-            scratch: Scratch::default(),
             to_serve: Vec::new(),
             answered: VecDeque::new(),
             response: Responses::new(),
@@ -112,10 +110,12 @@ impl System {
             blocks,
             within,
             purpose: Purpose::Demand,
-            direction: Direction::Read,
+            direction: arrival.direction,
         };
         self.now = self.now.max(at);
-        let job = self.jobs.add(asked, arrival.client, NONE, self.now);
+        let job = self
+            .jobs
+            .add(asked, arrival.client, Asker::Client, self.now);
         self.to_serve.push(job);
         self.serve_all();
         Ok(())
@@ -166,8 +166,7 @@ impl System {
         );
         let mut levels = vec![LevelReport::default()];
         for (at, node) in self.nodes.iter().enumerate() {
-            let mut counts = node.counts;
-            counts.unused += node.unused_at_the_end();
+            let counts = node.report();
             match at < self.clients {
                 true => levels[0].add(&counts),
                 false => levels.push(counts),
@@ -194,51 +193,67 @@ impl System {
         self.disk.reading()
     }
 
+    /// A level: the clients' first.
+    #[cfg(test)]
+    pub(super) fn level(&self, number: usize) -> &cache::Level {
+        &self.nodes[number].level
+    }
+
     fn serve_all(&mut self) {
         let mut next = 0;
         while let Some(&id) = self.to_serve.get(next) {
             next += 1;
-            let server = self.jobs.get(id).server;
+            let job = self.jobs.get(id);
+            let (server, asked) = (job.server, job.asked);
             let Some(node) = self.nodes.get_mut(server as usize) else {
-                let blocks = self.jobs.get(id).asked.blocks;
-                self.disk.add(blocks, id, &mut self.jobs);
+                self.disk.add(asked.blocks, id, &mut self.jobs);
                 continue;
             };
-            let started = &mut self.to_serve;
-            node.serve(id, self.now, &mut self.jobs, &mut self.scratch, started);
-            if self.jobs.get(id).pending == 0 {
-                self.answer(id);
+            node.requests += 1;
+            let now = Instant::from_nanos(self.now);
+            let submitted = node.level.submit(now, RequestId(u64::from(id)), asked);
+            submitted.expect("blocks of the disk, and any number of requests");
+            while let Some(fetch) = node.level.poll() {
+                let asker = Asker::Node(server, fetch.id);
+                let job = self.jobs.add(fetch.asked, node.below, asker, self.now);
+                self.to_serve.push(job);
             }
+            self.answer_all(server);
         }
         self.to_serve.clear();
         self.disk.dispatch(self.now);
     }
 
-    /// A job has all that was asked for: its reply travels, or the client has it.
-    fn answer(&mut self, id: JobId) {
-        let job = *self.jobs.get(id);
-        let node = &mut self.nodes[job.server as usize];
-        node.answer(id, self.now, &self.jobs);
-        if job.asker == NONE {
-            self.response.add(self.now - job.at);
-            self.answered.push_back(job.asked.client);
-            self.jobs.end(id);
-            return;
+    /// Jobs of the node that have all that was asked for: their replies travel, or the client has it.
+    fn answer_all(&mut self, node: u32) {
+        while let Some(answered) = self.nodes[node as usize].level.poll_finished() {
+            let id = answered.id.0 as JobId;
+            let job = self.jobs.get(id);
+            match job.asker {
+                Asker::Client => {
+                    self.response.add(self.now - job.at);
+                    self.answered.push_back(job.asked.client);
+                    self.jobs.end(id);
+                }
+                Asker::Node(..) => {
+                    let link = &self.nodes[node as usize].link;
+                    let at = self.now + link.reply(job.asked.blocks.len());
+                    self.sent += 1;
+                    self.replies.push(Reverse((at, self.sent, id)));
+                }
+            }
         }
-        let at = self.now + node.link.reply(job.asked.blocks.len());
-        self.sent += 1;
-        self.replies.push(Reverse((at, self.sent, id)));
     }
 
     /// A job's blocks have come to the node that asked for them.
     fn deliver(&mut self, id: JobId) {
-        let asker = self.jobs.get(id).asker;
-        self.nodes[asker as usize].receive(id, &self.jobs);
-        while let Some(waiter) = self.jobs.wake(id) {
-            if self.jobs.get(waiter).pending == 0 {
-                self.answer(waiter);
-            }
-        }
+        let Asker::Node(asker, fetch) = self.jobs.get(id).asker else {
+            unreachable!("a client's job is answered and not delivered");
+        };
         self.jobs.end(id);
+        let now = Instant::from_nanos(self.now);
+        let level = &mut self.nodes[asker as usize].level;
+        level.complete(now, fetch, Ending::Done);
+        self.answer_all(asker);
     }
 }

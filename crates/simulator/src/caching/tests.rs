@@ -2,12 +2,15 @@
 
 use std::sync::Arc;
 
-use block::{Action, Command, CommandId, Durability, Extent, Instant, Lba, Sectors};
+use block::{Action, Command, CommandId, Direction, Durability, Extent, Instant, Lba, Sectors};
 use cache::{Interval, coordinator, prefetch};
 use drive::{Profile, VirtualDrive};
 use proptest::prelude::*;
 
 use super::{Arrival, BadSetup, Level, Link, Load, Lower, Pace, Report, Setup, System, run};
+
+mod stack;
+mod switches;
 
 const ALL: Interval = Interval::new(0, 2_000_000);
 
@@ -40,6 +43,7 @@ fn read(at: u64, first: u64, last: u64) -> Arrival {
         file: 0,
         blocks: Interval::new(first, last),
         within: ALL,
+        direction: Direction::Read,
     }
 }
 

@@ -50,6 +50,7 @@ pub fn arrivals(records: &[Record], disk: u64, stretch: u64) -> Result<Vec<Arriv
                 file: device,
                 blocks,
                 within: volumes[&device],
+                direction: record.direction,
             }
         });
     Ok(each.collect())

@@ -86,6 +86,7 @@ impl Guaranteed {
                 map: map.expect("one piece from the beginning"),
                 start: 0,
                 answer: Answering::Buffered,
+                priority: None,
             };
             let granted = engine.attach(Instant::ZERO, ask);
             let refused = |refused: NotGranted| NotPlayed::Stream { number, refused };

@@ -16,7 +16,7 @@ use stream::quota::Quotas;
 use stream::streams::Settings;
 use stream::{Rate, admission};
 
-use super::{Applications, Kept, PAGE, Wish};
+use super::{Applications, Kept, Layout, PAGE, Wish, file_blocks, hostile};
 use crate::run::{AfterLoad, Arrival, Load, LoadError, Options, Part};
 use crate::scenario::{Background, Played, Scenario, ScenarioError};
 use crate::workload::{SpecError, Synthetic, Workload};
@@ -30,6 +30,8 @@ pub struct Trial {
     pub drive: Arc<Profile>,
     /// What it does besides.
     pub truth: Truth,
+    /// Where files begin.
+    pub laid: Laid,
     /// Who chooses.
     pub policy: NamedPolicy,
     /// How larger requests of others step aside.
@@ -76,6 +78,16 @@ pub struct Truth {
     pub imperfections: Imperfections,
     /// What is reckoned with.
     pub beyond: Beyond,
+}
+
+/// Where the files of a trial begin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Laid {
+    /// Anywhere in the innermost zone, and each is played when it is served.
+    Anywhere,
+    /// Over all of it, where sweeps take the longest, and all are played at once: an adversary's,
+    /// who knows the drive.
+    Hostile,
 }
 
 /// Whether there is a scan.
@@ -187,7 +199,8 @@ impl Trial {
             return Ok(Tried { kept, played });
         };
         let mut engine = engine.with_guarantees(self.promise(asked))?;
-        let mut applications = Applications::attach(&mut engine, self.wish(asked)?)?;
+        let wish = self.laid_out(asked)?;
+        let mut applications = Applications::attach(&mut engine, wish)?;
         let played = scenario.play_on(engine, &mut load, &options, &mut (), &mut applications)?;
         Ok(Tried {
             kept: *applications.kept(),
@@ -203,10 +216,41 @@ impl Trial {
         let Some(asked) = &self.streams else {
             return Ok(0);
         };
+        let (kept, _) = self.attached(asked)?;
+        Ok(kept.streams)
+    }
+
+    /// What is granted, and the blocks of each file.
+    fn attached(&self, asked: &Asked) -> Result<(Kept, u64), TrialError> {
         let engine = self.scenario().engine(&Options::default());
         let mut engine = engine.with_guarantees(self.promise(asked))?;
-        let applications = Applications::attach(&mut engine, self.wish(asked)?)?;
-        Ok(applications.kept().streams)
+        let mut wish = self.wish(asked)?;
+        let blocks = file_blocks(&engine, &wish);
+        if self.laid == Laid::Hostile {
+            // Both ends of the place are taken: how many are granted depends on how far they are.
+            let ends = [wish.place.start(), Lba(wish.place.end().0 - blocks)];
+            let starts = ends.into_iter().cycle().take(MOST_STREAMS);
+            wish.layout = Layout::At(starts.collect());
+        }
+        let applications = Applications::attach(&mut engine, wish)?;
+        Ok((*applications.kept(), blocks))
+    }
+
+    /// The streams, and where their files are.
+    fn laid_out(&self, asked: &Asked) -> Result<Wish, TrialError> {
+        let wish = self.wish(asked)?;
+        if self.laid == Laid::Anywhere {
+            return Ok(wish);
+        }
+        let (kept, blocks) = self.attached(asked)?;
+        let round = kept.plan.map_or(Duration::ZERO, |plan| plan.round);
+        let batch = wish.rate.bytes_within(round) / u64::from(self.drive.block_bytes);
+        let files = (kept.streams, blocks);
+        let starts = hostile::starts(&self.drive, wish.place, files, Sectors(batch.max(1)));
+        Ok(Wish {
+            layout: Layout::At(starts),
+            ..wish
+        })
     }
 
     fn promise(&self, asked: &Asked) -> Promise {
@@ -238,6 +282,7 @@ impl Trial {
             at_once: AT_ONCE,
             further: asked.missing,
             place: innermost(&self.belief),
+            layout: Layout::Anywhere,
             latency: LATENCY,
             until: self.until,
             seed: self.seed,

@@ -2,5 +2,6 @@
 //! kept true.
 
 mod scenario;
+mod slow_bus;
 mod system;
 mod tracking;

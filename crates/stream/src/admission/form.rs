@@ -1,16 +1,25 @@
 //! What streams add up to, and the closed form over it.
 
-use block::Duration;
+use block::{Direction, Duration};
 
 use super::{Cutting, Demand, Plan, Rules};
-use crate::head_times::{WholeTracks, Zone};
+use crate::head_times::{Cylinders, WholeTracks, Zone};
 use crate::rate::SECOND;
 
 /// What streams add up to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Sums {
     pub(super) streams: usize,
-    pub(super) extents: u64,
+    /// Extents of a round that are read.
+    pub(super) read: u64,
+    /// Extents of a round that are written.
+    pub(super) written: u64,
+    /// Cylinders over which what is due in a second goes on, in billionths.
+    pub(super) pace: u64,
+    /// Streams with one extent in a batch at most.
+    pub(super) ones: u64,
+    /// The pace of those.
+    pub(super) pace_of_ones: u64,
     /// U, in billionths.
     pub(super) load: u64,
     /// U where whole tracks are read, in billionths.
@@ -31,6 +40,7 @@ pub(super) struct Part {
     pub(super) sums: Sums,
     pub(super) lasts: Duration,
     pub(super) lasts_cut: Duration,
+    pub(super) cylinders: Cylinders,
 }
 
 /// A closed form: everything of it but D.
@@ -40,13 +50,24 @@ pub(super) struct Form {
     pub(super) fixed: Duration,
     pub(super) peak: Duration,
     pub(super) load: u64,
+    /// Rounds may not be longer; none: however long.
+    pub(super) longest: Option<Duration>,
 }
 
 impl Sums {
+    /// Extents of a round.
+    pub(super) fn extents(&self) -> u64 {
+        self.read.saturating_add(self.written)
+    }
+
     pub(super) fn with(&self, other: &Sums) -> Sums {
         Sums {
             streams: self.streams + other.streams,
-            extents: self.extents.saturating_add(other.extents),
+            read: self.read.saturating_add(other.read),
+            written: self.written.saturating_add(other.written),
+            pace: self.pace.saturating_add(other.pace),
+            ones: self.ones + other.ones,
+            pace_of_ones: self.pace_of_ones.saturating_add(other.pace_of_ones),
             load: self.load.saturating_add(other.load),
             load_cut: self.load_cut.saturating_add(other.load_cut),
             pages: self.pages + other.pages,
@@ -59,7 +80,11 @@ impl Sums {
     pub(super) fn without(&self, other: &Sums) -> Sums {
         Sums {
             streams: self.streams - other.streams,
-            extents: self.extents - other.extents,
+            read: self.read - other.read,
+            written: self.written - other.written,
+            pace: self.pace - other.pace,
+            ones: self.ones - other.ones,
+            pace_of_ones: self.pace_of_ones - other.pace_of_ones,
             load: self.load - other.load,
             load_cut: self.load_cut - other.load_cut,
             pages: self.pages - other.pages,
@@ -81,6 +106,8 @@ impl Form {
         let spent = self.fixed + self.peak + foreground;
         let rest = lasts.as_nanos().checked_sub(spent.as_nanos())?;
         let round = share(rest, SECOND, SECOND.saturating_add(self.load))?;
+        let longest = self.longest.map_or(u64::MAX, Duration::as_nanos);
+        let round = round.min(longest);
         let left = SECOND.checked_sub(self.load.checked_add(rules.promised())?)?;
         let fits = u128::from(round) * u128::from(left);
         if round == 0 || fits < u128::from(self.fixed.as_nanos()) * u128::from(SECOND) {
@@ -104,6 +131,12 @@ impl Form {
         let left = SECOND.checked_sub(self.load.checked_add(rules.promised())?)?;
         // Rounded up, and one more, so that the plan that is made of it fits after its roundings.
         let shortest = share(self.fixed.as_nanos(), SECOND, left)?.saturating_add(2);
+        if self
+            .longest
+            .is_some_and(|longest| shortest > longest.as_nanos())
+        {
+            return None;
+        }
         let both = share(shortest, SECOND.saturating_add(self.load), SECOND)?.saturating_add(2);
         Some(self.fixed + self.peak + foreground + Duration::from_nanos(both))
     }
@@ -125,11 +158,26 @@ impl Demand {
 
     /// What it adds.
     pub(super) fn part(&self, rules: &Rules) -> Part {
-        let Zone { sustained, tracks } = self.zone;
+        let Zone {
+            sustained,
+            tracks,
+            cylinders,
+            stride,
+        } = self.zone;
+        let pace = self.rate.share_of(stride);
+        let ones = u64::from(self.extents == 1);
+        let (read, written) = match self.direction {
+            Direction::Read => (self.extents, 0),
+            Direction::Write => (0, self.extents),
+        };
         let lasts = self.lasts(rules.latency);
         let mut sums = Sums {
             streams: 1,
-            extents: self.extents,
+            read,
+            written,
+            pace,
+            ones,
+            pace_of_ones: pace * ones,
             load: self.rate.share_of(sustained),
             pages: sustained.at_most(self.page) * self.extents,
             ..Sums::default()
@@ -145,6 +193,7 @@ impl Demand {
                 sums,
                 lasts,
                 lasts_cut: Duration::ZERO,
+                cylinders,
             };
         };
         sums.load_cut = self.rate.share_of(cut);
@@ -154,6 +203,7 @@ impl Demand {
             sums,
             lasts,
             lasts_cut: lasts.saturating_sub(self.rate.at_most(bytes)),
+            cylinders,
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The form against floating point, against itself, and at its edges.
 
 use super::*;
-use crate::head_times::{SeekBound, WholeTracks};
+use crate::head_times::{AccessTimes, SeekBound, WholeTracks};
 use proptest::prelude::*;
 
 fn millis(millis: u64) -> Duration {
@@ -15,17 +15,27 @@ fn rate(bytes: u64) -> Rate {
 /// A made-up drive: 8 ms revolutions, 1 to 15 ms seeks, 100 MB/s.
 fn times() -> HeadTimes {
     let points = [(0, millis(1)), (1_000, millis(4)), (100_000, millis(15))];
-    HeadTimes {
-        revolution: millis(8),
+    let access = AccessTimes {
         overhead: Duration::from_micros(100),
         settle: Duration::ZERO,
+    };
+    HeadTimes {
+        revolution: millis(8),
+        read: access,
+        write: access,
         seek: SeekBound::over(points).expect("there are points"),
-        span: 100_000,
-        farthest: 50_000,
+        cylinders: 100_001,
+        wander: 0,
+        change: Duration::ZERO,
         foreground: millis(1),
         stall: Duration::ZERO,
     }
 }
+
+const WHOLE: Cylinders = Cylinders {
+    low: 0,
+    high: 100_000,
+};
 
 fn rules() -> Rules {
     Rules {
@@ -38,12 +48,15 @@ fn rules() -> Rules {
 
 fn demand(bytes: u64, memory: u64) -> Demand {
     Demand {
+        direction: Direction::Read,
         rate: rate(bytes),
         application: 0,
         memory,
         zone: Zone {
             sustained: rate(100_000_000),
             tracks: None,
+            cylinders: WHOLE,
+            stride: rate(850_000),
         },
         extents: 1,
         page: 4096,
@@ -85,8 +98,8 @@ fn the_form_is_that_of_the_specification() {
         let times = times();
         let seconds = |time: Duration| time.as_secs_f64();
         let page = 4096.0 / 1e8;
-        let accesses = n * (seconds(times.access()) + page);
-        let p = accesses + seconds(times.sweep(n as u64));
+        let accesses = n * (seconds(times.access(Direction::Read)) + page);
+        let p = accesses + seconds(times.sweep(n as u64, WHOLE, 2 * n as u64));
         let fg = seconds(times.foreground_worst());
         let (d, u) = ((2e6 - 12_288.0) / 1e6, n * 1e6 / 1e8);
         d >= p * (1.0 + u) / (1.0 - f - u) + p + fg

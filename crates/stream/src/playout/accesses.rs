@@ -3,8 +3,8 @@
 use block::{Direction, Instant};
 
 use super::{
-    AccessId, Answering, Ended, FAILED, NotTaken, Playout, Served, Standing, Tail, Under, Urgency,
-    Use, WAITING, Waiting,
+    AccessId, Answering, Course, Ended, FAILED, NotTaken, Playout, Served, Standing, Tail, Under,
+    Urgency, Use, WAITING, Waiting,
 };
 use crate::location::{Change, LocationMap};
 
@@ -12,7 +12,7 @@ impl Playout {
     /// The application's playout point is at `point` now.
     pub fn position(&mut self, point: u64) {
         if self.terms.direction == Direction::Write {
-            return;
+            return self.leave_for(point);
         }
         if point < self.base || point > self.edge {
             self.jump(point);
@@ -22,6 +22,21 @@ impl Playout {
             self.base = self.page_of(point);
             self.leave_behind();
         }
+    }
+
+    /// The recording goes on elsewhere, unless `point` is where it is: what it has written until then
+    /// is drained, all of it.
+    fn leave_for(&mut self, point: u64) {
+        if point != self.expected() {
+            self.course = Course::Leaving;
+            self.tail = Tail::Due;
+        }
+    }
+
+    /// Where a recording's next write is, if it goes straight on.
+    fn expected(&self) -> u64 {
+        let last = self.waiting.back().map_or(self.point, |last| last.to);
+        last.max(self.point)
     }
 
     /// Reads before the buffer are not waited for any more: nothing will bring what they want.
@@ -97,9 +112,11 @@ impl Playout {
                 page,
             });
         }
-        let last = self.waiting.back().map_or(self.point, |last| last.to);
-        let expected = last.max(self.point);
-        if from != expected {
+        let expected = self.expected();
+        let goes_on = from == expected;
+        let is_written = self.is_drained() && self.waiting.is_empty();
+        let may_leave = self.course == Course::Leaving && is_written;
+        if !goes_on && !may_leave {
             return Err(NotTaken::NotSequential {
                 offset: from,
                 expected,
@@ -111,6 +128,11 @@ impl Playout {
         if self.waiting.len() >= WAITING {
             return Err(NotTaken::Full { limit: WAITING });
         }
+        if !goes_on {
+            (self.base, self.edge, self.point) = (from, from, from);
+            self.failed.clear();
+        }
+        (self.course, self.tail) = (Course::Straight, Tail::Kept);
         self.waiting.push_back(Waiting {
             access,
             from,
@@ -294,6 +316,21 @@ impl Playout {
                 under.use_ = Use::Stale;
             }
         }
+    }
+
+    /// The parts of what a recording has in memory that have no blocks: they cannot be written.
+    pub fn unplaced(&self) -> Vec<(u64, u64)> {
+        let (mut at, to) = (self.drained(), self.point);
+        let mut holes = Vec::new();
+        while at < to && self.terms.direction == Direction::Write {
+            let piece = self.map.first_in(at, to);
+            let next = piece.map_or(to, |piece| piece.offset.max(at));
+            if next > at {
+                holes.push((at, next));
+            }
+            at = piece.map_or(to, |piece| piece.end(self.map.block()));
+        }
+        holes
     }
 
     /// The file is where `map` says from now on.

@@ -25,6 +25,23 @@ impl Playout {
         Some((piece, from, to))
     }
 
+    /// The next best-effort write of a recording that has no guarantee.
+    pub fn next_drain(&mut self) -> Option<(Piece, u64, u64)> {
+        if self.terms.direction == Direction::Read || self.under.len() >= FILLS {
+            return None;
+        }
+        while self.edge < self.point {
+            let to = self.point.min(self.edge.saturating_add(self.terms.fill));
+            let next = self.next_piece(self.edge, to);
+            self.edge = next.map_or(self.edge, |(_, _, to)| to);
+            self.base = self.base.max(self.edge);
+            if next.is_some() {
+                return next;
+            }
+        }
+        None
+    }
+
     /// The first piece of a range on the disk, with the bytes of the file that it holds; holes
     /// before it are in the buffer from now on.
     fn next_piece(&mut self, from: u64, to: u64) -> Option<(Piece, u64, u64)> {

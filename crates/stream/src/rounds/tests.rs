@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::admission::Cutting;
-use crate::head_times::SeekBound;
+use crate::head_times::{AccessTimes, SeekBound};
 use proptest::prelude::*;
 
 fn millis(millis: u64) -> Duration {
@@ -17,22 +17,32 @@ const SPAN: u32 = 1_000;
 
 fn times() -> HeadTimes {
     let points = [(0, millis(1)), (100, millis(4)), (SPAN, millis(10))];
-    HeadTimes {
-        revolution: millis(8),
+    let access = AccessTimes {
         overhead: Duration::ZERO,
         settle: Duration::ZERO,
+    };
+    HeadTimes {
+        revolution: millis(8),
+        read: access,
+        write: access,
         seek: SeekBound::over(points).expect("there are points"),
-        span: SPAN,
-        farthest: SPAN / 2,
+        cylinders: SPAN + 1,
+        wander: 0,
+        change: Duration::ZERO,
         foreground: millis(2),
         stall: Duration::ZERO,
     }
+}
+
+fn between(low: u32, high: u32) -> Cylinders {
+    Cylinders { low, high }
 }
 
 fn batch(key: u64, cylinder: u32, deadline: u64) -> Batch {
     Batch {
         key,
         cylinder,
+        last: cylinder,
         work: millis(10),
         deadline: at(deadline),
     }
@@ -41,7 +51,7 @@ fn batch(key: u64, cylinder: u32, deadline: u64) -> Batch {
 fn frozen(batches: &[Batch]) -> (Rounds, Vec<(u64, Slot)>) {
     let mut rounds = Rounds::new(times());
     let mut slots = Vec::new();
-    rounds.freeze(batches, |key, slot| slots.push((key, slot)));
+    rounds.freeze(batches, None, |key, slot| slots.push((key, slot)));
     (rounds, slots)
 }
 
@@ -64,7 +74,7 @@ fn without_batches_everything_is_safe() {
 fn a_command_is_safe_up_to_the_worst_case_of_the_sweep_and_not_longer() {
     let batches = [batch(1, 0, 500), batch(2, 500, 100), batch(3, 900, 500)];
     let (rounds, _) = frozen(&batches);
-    let worst = millis(30) + times().sweep(3);
+    let worst = millis(30) + times().sweep(3, between(0, 900), 0);
     let slack = millis(100).saturating_sub(worst);
     assert!(rounds.safe(at(0), slack));
     assert!(!rounds.safe(at(0), slack + Duration::from_nanos(1)));
@@ -95,10 +105,29 @@ fn what_may_befall_a_round_is_kept_free() {
         ..times()
     };
     let mut rounds = Rounds::new(stalling);
-    rounds.freeze(&[batch(1, 0, 100)], |_, _| {});
-    let slack = millis(100 - 30 - 10).saturating_sub(times().sweep(1));
+    rounds.freeze(&[batch(1, 0, 100)], None, |_, _| {});
+    let slack = millis(100 - 30 - 10).saturating_sub(times().sweep(1, between(0, 0), 0));
     assert!(rounds.safe(at(0), slack));
     assert!(!rounds.safe(at(0), slack + Duration::from_nanos(1)));
+}
+
+/// A group that is in a hurry is to be done sooner, and is late when what was promised is.
+#[test]
+fn a_group_is_late_when_a_batch_is_not_done_by_its_own_deadline() {
+    let mut rounds = Rounds::new(times());
+    let mut slots = Vec::new();
+    let batches = [batch(1, 0, 100), batch(2, 900, 200)];
+    rounds.freeze(&batches, Some(at(50)), |key, slot| slots.push((key, slot)));
+    assert_eq!(rounds.next_deadline(), Some(at(50)));
+    assert!(!rounds.safe(at(0), millis(20)), "it is in a hurry");
+    let late: Vec<bool> = [50, 99, 100, 101].map(|t| rounds.is_late(at(t))).into();
+    assert_eq!(late, [false, false, false, true]);
+    rounds.taken(slot_of(&slots, 1));
+    rounds.taken(slot_of(&slots, 2));
+    assert!(rounds.is_late(at(101)), "at the drive is not done");
+    rounds.done(slot_of(&slots, 1));
+    rounds.done(slot_of(&slots, 2));
+    assert!(!rounds.is_late(at(101)));
 }
 
 #[test]
@@ -121,7 +150,7 @@ fn batches_join_while_there_is_slack() {
     let batches = [batch(1, 0, 200), batch(2, 500, 200)];
     let (mut rounds, slots) = frozen(&batches);
     let second = slot_of(&slots, 2);
-    let rest = millis(10) + times().sweep(1);
+    let rest = millis(10) + times().sweep(1, between(0, 0), 0);
     let slack = millis(200).saturating_sub(rest);
     assert!(rounds.may_join(at(0), slack, second));
     assert!(!rounds.may_join(at(0), slack + Duration::from_nanos(1), second));
@@ -165,7 +194,7 @@ proptest! {
     #[test]
     fn what_is_safe_makes_nothing_late(
         groups in prop::collection::vec(
-            (prop::collection::vec((0u32..SPAN, 1u64..20), 1..12), 0u64..400), 1..4),
+            (prop::collection::vec((0u32..SPAN, 1u64..20, 0u32..30), 1..12), 0u64..400), 1..4),
         wishes in prop::collection::vec(
             (any::<bool>(), 1u64..60, any::<bool>(), 0usize..64, 0u32..SPAN), 60),
     ) {
@@ -176,18 +205,25 @@ proptest! {
         let mut end = at(0);
         for (batches, slack) in groups {
             let worst: Duration = batches.iter().map(|batch| millis(batch.1)).sum();
-            end = end + worst + times().sweep(batches.len() as u64);
+            let low = batches.iter().map(|batch| batch.0).min().unwrap_or(0);
+            let high = batches.iter().map(|batch| batch.0).max().unwrap_or(0);
+            let strays = batches.iter().map(|batch| u64::from(batch.2)).sum();
+            end = end + worst + times().sweep(batches.len() as u64, between(low, high), strays);
             let deadline = end + millis(slack);
             end = deadline;
             let batches: Vec<Batch> = batches
                 .into_iter()
-                .map(|(cylinder, work)| {
+                .map(|(cylinder, work, stray)| {
                     key += 1;
                     deadlines.push(deadline);
-                    Batch { key, cylinder, work: millis(work), deadline }
+                    let last = match key % 2 {
+                        0 => cylinder + stray,
+                        _ => cylinder.saturating_sub(stray),
+                    };
+                    Batch { key, cylinder, last, work: millis(work), deadline }
                 })
                 .collect();
-            rounds.freeze(&batches, |key, slot| slots.push((key, slot)));
+            rounds.freeze(&batches, None, |key, slot| slots.push((key, slot)));
         }
         let (mut now, mut head) = (at(0), SPAN / 2);
         let mut wishes: Vec<Wish> = wishes;
@@ -211,7 +247,7 @@ proptest! {
             let batch = joining.map(|(_, batch)| batch).or_else(|| rounds.first(head));
             let batch = batch.expect("a group has batches");
             now = now + times().seek.at(head.abs_diff(batch.cylinder)) + batch.work;
-            head = batch.cylinder;
+            head = batch.last;
             // Rounded up to whole nanoseconds, seek by seek.
             let late = now > deadlines[batch.key as usize - 1] + Duration::from_nanos(100);
             prop_assert!(!late, "batch {} at {now:?}, {inserted} inserted", batch.key);

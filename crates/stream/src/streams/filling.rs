@@ -1,16 +1,18 @@
-//! Buffers that fill at best effort, in turn.
+//! Buffers that fill at best effort, and those of recordings without a guarantee that are drained so,
+//! in turn.
 
 use std::ops::Bound;
 
-use block::{Class, Direction, Durability};
+use block::{Class, Direction, Extent, Instant};
 
-use super::{Order, Streams, Transfer, TransferId};
+use super::{Life, Order, Stream, Streams, Transfer, TransferId, durability};
 use crate::head_times::Tracks;
-use crate::playout::{Under, Urgency, Use};
+use crate::location::Piece;
+use crate::playout::{Terms, Under, Urgency, Use};
 
 impl<T: Tracks> Streams<T> {
-    /// A best-effort read for the next buffer in turn that fills.
-    pub(super) fn fill(&mut self) -> Option<Order> {
+    /// A best-effort transfer for the next buffer in turn that wants one.
+    pub(super) fn fill(&mut self, now: Instant) -> Option<Order> {
         let after = (Bound::Excluded(self.filled), Bound::Unbounded);
         let later = self.filling.range(after);
         let earlier = self.filling.range(..=self.filled);
@@ -18,7 +20,12 @@ impl<T: Tracks> Streams<T> {
             let Some(entry) = self.table.get_mut(&stream) else {
                 continue;
             };
-            let Some((piece, from, to)) = entry.playout.next_fill() else {
+            let Some((piece, from, to)) = entry.next_at_best_effort() else {
+                if entry.is_over() {
+                    // What was left of it had no blocks.
+                    self.settle(now, stream);
+                    return self.fill(now);
+                }
                 continue;
             };
             self.filled = stream;
@@ -32,18 +39,52 @@ impl<T: Tracks> Streams<T> {
                 urgency: Urgency::Filling,
                 use_: Use::Wanted,
             });
+            let terms = entry.playout.terms;
+            let priority = self.priority_of(&terms, piece.extent);
             self.transfers.insert(id, stream);
             self.raise(stream);
             return Some(Order::Transfer(Transfer {
                 id,
                 stream,
-                direction: Direction::Read,
+                direction: terms.direction,
                 extent: piece.extent,
                 offset: piece.offset,
-                class: Class::BestEffort(self.settings.priority),
-                durability: Durability::Volatile,
+                class: Class::BestEffort(priority),
+                durability: durability(&terms),
             }));
         }
         None
+    }
+
+    /// The priority of a stream's blocks: its own, or a higher one of somebody else who reads them.
+    fn priority_of(&self, own: &Terms, extent: Extent) -> u8 {
+        let others = self.table.values().map(|stream| &stream.playout);
+        let higher = others.filter(|other| {
+            let terms = &other.terms;
+            terms.priority < own.priority && terms.direction == Direction::Read
+        });
+        let shared = higher.filter(|other| {
+            let mut pieces = other.map.pieces().iter();
+            pieces.any(|piece| piece.extent.overlaps(extent))
+        });
+        let highest = shared.map(|other| other.terms.priority).min();
+        highest.unwrap_or(own.priority)
+    }
+}
+
+impl Stream {
+    /// Whether it was closed, and nothing of it is left.
+    pub(super) fn is_over(&self) -> bool {
+        let is_empty = self.playout.under.is_empty() && self.playout.is_drained();
+        self.life == Life::Closing && is_empty
+    }
+
+    fn next_at_best_effort(&mut self) -> Option<(Piece, u64, u64)> {
+        let fill = self.playout.next_fill();
+        fill.or_else(|| match self.held {
+            // It is drained in its rounds.
+            Some(_) => None,
+            None => self.playout.next_drain(),
+        })
     }
 }

@@ -126,18 +126,13 @@ impl<T: Tracks> Streams<T> {
 
     /// The frozen batches are a group from now on; in a hurry it has to be done by `soon`.
     fn put_into_rounds(&mut self, soon: Instant) {
-        if self.clock.pace == Pace::Hurried {
-            // Not before those that are frozen already: theirs are real.
-            let soon = self
-                .rounds
-                .last_deadline()
-                .map_or(soon, |last| last.max(soon));
-            for batch in &mut self.batches {
-                batch.deadline = batch.deadline.min(soon);
-            }
-        }
+        // Not before those that are frozen already: theirs are real.
+        let soon = match (self.clock.pace, self.rounds.last_deadline()) {
+            (Pace::Easy, _) => None,
+            (Pace::Hurried, last) => Some(last.map_or(soon, |last| last.max(soon))),
+        };
         let (table, transfers) = (&mut self.table, &self.transfers);
-        self.rounds.freeze(&self.batches, |key, placed| {
+        self.rounds.freeze(&self.batches, soon, |key, placed| {
             let stream = transfers.get(&TransferId(key));
             let entry = stream.and_then(|stream| table.get_mut(stream));
             let unders = entry.into_iter().flat_map(|entry| &mut entry.playout.under);
@@ -196,6 +191,7 @@ struct Cost<'a, T> {
     tracks: &'a T,
     zone: Zone,
     block: u64,
+    direction: Direction,
 }
 
 impl<'a, T: Tracks> Cost<'a, T> {
@@ -205,6 +201,7 @@ impl<'a, T: Tracks> Cost<'a, T> {
             tracks,
             zone: playout.terms.demand.zone,
             block: playout.map.block(),
+            direction: playout.terms.direction,
         }
     }
 
@@ -212,6 +209,7 @@ impl<'a, T: Tracks> Cost<'a, T> {
         Batch {
             key,
             cylinder: self.tracks.cylinder(extent.start()),
+            last: self.tracks.cylinder(extent.last()),
             work: self.work(extent),
             deadline,
         }
@@ -221,36 +219,40 @@ impl<'a, T: Tracks> Cost<'a, T> {
     /// worst, whole or not. Both are bounds.
     fn work(&self, extent: Extent) -> Duration {
         let bytes = extent.length().0.saturating_mul(self.block);
-        let anywhere = self.times.access() + self.zone.sustained.at_most(bytes);
+        let anywhere = self.times.access(self.direction) + self.zone.sustained.at_most(bytes);
         let Some(whole) = self.zone.tracks else {
             return anywhere;
         };
-        let mut by_tracks = self.times.aligned_access();
+        let mut tracks = Duration::ZERO;
         let mut at = extent.start();
-        while at < extent.end() && by_tracks < anywhere {
-            by_tracks += whole.time;
+        while at < extent.end() && tracks < anywhere {
+            tracks += whole.time;
             at = self.tracks.track_end(at);
         }
+        let by_tracks = self.times.aligned_access(self.direction, tracks);
         by_tracks.min(anywhere)
     }
 }
 
 fn transfer(id: TransferId, stream: StreamId, playout: &Playout, due: &Due) -> Order {
-    let Terms {
-        direction, answer, ..
-    } = playout.terms;
+    let terms = &playout.terms;
     Order::Transfer(Transfer {
         id,
         stream,
-        direction,
+        direction: terms.direction,
         extent: due.piece.extent,
         offset: due.piece.offset,
         class: Class::RealTime {
             deadline: due.deadline,
         },
-        durability: match (direction, answer) {
-            (Direction::Write, Answering::Durable) => Durability::Durable,
-            _ => Durability::Volatile,
-        },
+        durability: durability(terms),
     })
+}
+
+/// How durable a stream's transfers have to be.
+pub(super) fn durability(terms: &Terms) -> Durability {
+    match (terms.direction, terms.answer) {
+        (Direction::Write, Answering::Durable) => Durability::Durable,
+        _ => Durability::Volatile,
+    }
 }

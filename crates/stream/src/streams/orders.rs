@@ -38,6 +38,9 @@ pub struct Attach<'a> {
     pub start: u64,
     /// When a write is answered.
     pub answer: Answering,
+    /// The best-effort priority of its file, 0 to 6: its buffer fills at it, or at that of another
+    /// reader of the same blocks, if that is higher. None: that of [`Settings`].
+    pub priority: Option<u8>,
 }
 
 /// A stream that was granted.

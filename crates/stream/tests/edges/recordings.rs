@@ -134,3 +134,139 @@ fn what_could_not_be_written_is_told() {
     };
     assert!(world.was_told(stream, &notice));
 }
+
+/// A file in so many pieces that no stream on it would be granted.
+fn scattered() -> LocationMap {
+    let pieces = (0..20_000).map(|at| piece(at * BLOCK, 200_000 + at * 2, 1));
+    LocationMap::new(pieces.collect(), BLOCK, 20_000 * BLOCK).expect("a map")
+}
+
+/// The bytes that were ordered to be written since, from `from` on and without a gap.
+fn written_from(world: &World, since: usize, from: u64) -> u64 {
+    world.ordered[since..].iter().fold(from, |at, (_, write)| {
+        assert_eq!(write.direction, Direction::Write);
+        assert_eq!(write.offset, at, "nothing is left out or written twice");
+        at + write.extent.length().0 * BLOCK
+    })
+}
+
+#[test]
+fn a_recording_that_loses_its_guarantee_is_written_at_best_effort_and_regains_it() {
+    for answer in [Answering::Buffered, Answering::Durable] {
+        let mut world = World::new(at_the_last_moment());
+        let stream = recorder(&mut world, answer);
+        world.write(stream, 0, 100 * BLOCK);
+        let moved = world
+            .streams
+            .refresh(world.now, stream, scattered(), zone());
+        assert_eq!(moved, Ok(Change::Moved(0)));
+        assert!(!world.streams.is_held(stream));
+        assert_eq!(world.streams.standing(stream), Some(Standing::Filling));
+        world.write(stream, 100 * BLOCK, 50 * BLOCK);
+        let access = AccessId(world.accesses);
+        world.run_for(Duration::from_secs(30));
+        assert_eq!(written_from(&world, 0, 0), 150 * BLOCK);
+        assert!(world.served(access).is_some());
+        let best_effort = |(_, write): &(_, stream::streams::Transfer)| {
+            write.class == block::Class::BestEffort(3)
+                && (write.durability == block::Durability::Durable)
+                    == (answer == Answering::Durable)
+        };
+        assert!(world.ordered.iter().all(best_effort));
+        let before = world.ordered.len();
+        let back = world
+            .streams
+            .refresh(world.now, stream, file(0, 60_000), zone());
+        back.expect("open");
+        world.until_serving(stream);
+        world.write(stream, 150 * BLOCK, 50 * BLOCK);
+        world.streams.close(world.now, stream).expect("open");
+        world.run_for(Duration::from_secs(30));
+        assert_eq!(written_from(&world, before, 150 * BLOCK), 200 * BLOCK);
+        assert!(world.was_told(stream, &Notice::Closed));
+    }
+}
+
+#[test]
+fn a_recording_that_lost_its_guarantee_is_written_to_its_end_when_it_closes() {
+    let mut world = World::new(at_the_last_moment());
+    let stream = recorder(&mut world, Answering::Buffered);
+    world.write(stream, 0, 100 * BLOCK);
+    let moved = world
+        .streams
+        .refresh(world.now, stream, scattered(), zone());
+    moved.expect("open");
+    world.streams.close(world.now, stream).expect("open");
+    world.run_for(Duration::from_secs(30));
+    assert!(world.was_told(stream, &Notice::Closed));
+    assert_eq!(written_from(&world, 0, 0), 100 * BLOCK);
+}
+
+/// What has no blocks any more cannot be written: the client is told, and the stream ends all the same.
+#[test]
+fn what_was_punched_out_of_a_recording_is_told() {
+    for blocks in [20_000, 60] {
+        let mut world = World::new(at_the_last_moment());
+        let stream = recorder(&mut world, Answering::Buffered);
+        world.write(stream, 0, 100 * BLOCK);
+        // Blocks 60 and on are gone; of the others there are many pieces, or one.
+        let pieces = match blocks {
+            60 => vec![piece(0, 0, 60)],
+            _ => (0..60).map(|at| piece(at * BLOCK, at * 2, 1)).collect(),
+        };
+        let punched = LocationMap::new(pieces, BLOCK, 60_000 * BLOCK).expect("a map");
+        let moved = world.streams.refresh(world.now, stream, punched, zone());
+        moved.expect("open");
+        world.streams.close(world.now, stream).expect("open");
+        world.run_for(Duration::from_secs(30));
+        let notice = Notice::WriteFailed {
+            from: 60 * BLOCK,
+            to: 100 * BLOCK,
+        };
+        assert!(world.was_told(stream, &notice));
+        assert!(world.was_told(stream, &Notice::Closed));
+        assert_eq!(written_from(&world, 0, 0), 60 * BLOCK);
+    }
+}
+
+/// Who says that he is elsewhere goes on there when the rest is written, and is never late.
+#[test]
+fn a_recorder_that_says_where_it_goes_on_does() {
+    let mut world = World::new(at_the_last_moment());
+    let stream = recorder(&mut world, Answering::Buffered);
+    let access = AccessId(1_000_000);
+    for (from, next) in [(0, 5_000), (5_000, 1_000), (1_000, 9_000)] {
+        let before = world.ordered.len();
+        world.write(stream, from * BLOCK, 100 * BLOCK);
+        // The position of who goes straight on changes nothing.
+        world.position(stream, (from + 100) * BLOCK);
+        let elsewhere = (next * BLOCK, 100 * BLOCK);
+        let early = |world: &mut World| {
+            let taken = world.streams.write(world.now, stream, access, elsewhere);
+            assert!(matches!(taken, Err(NotTaken::NotSequential { .. })));
+        };
+        early(&mut world);
+        world.run_for(Duration::from_secs(30));
+        early(&mut world);
+        world.position(stream, next * BLOCK);
+        // The rest of its last track.
+        world.run_for(Duration::from_secs(30));
+        assert_eq!(
+            written_from(&world, before, from * BLOCK),
+            (from + 100) * BLOCK
+        );
+    }
+    world.write(stream, 9_000 * BLOCK, 100 * BLOCK);
+    // Goes straight on after all.
+    world.position(stream, 0);
+    world.write(stream, 9_100 * BLOCK, 10 * BLOCK);
+    world.run_for(Duration::from_secs(30));
+    assert!(matches!(
+        world.streams.write(world.now, stream, access, (0, BLOCK)),
+        Err(NotTaken::NotSequential { .. })
+    ));
+    assert_eq!(
+        (world.streams.standing(stream), world.streams.late()),
+        (Some(Standing::Serving), 0)
+    );
+}

@@ -2,7 +2,7 @@
 
 use block::{Duration, Lba};
 use stream::admission::Rules;
-use stream::{HeadTimes, Rate, SeekBound, Tracks, WholeTracks, Zone};
+use stream::{AccessTimes, Cylinders, HeadTimes, Rate, SeekBound, Tracks, WholeTracks, Zone};
 
 pub const BLOCK: u64 = 4096;
 
@@ -30,13 +30,18 @@ impl Tracks for Flat {
 pub fn times() -> HeadTimes {
     let millis = Duration::from_millis;
     let points = [(0, millis(1)), (1_000, millis(4)), (100_000, millis(15))];
-    HeadTimes {
-        revolution: millis(8),
+    let access = AccessTimes {
         overhead: Duration::from_micros(100),
         settle: millis(1),
+    };
+    HeadTimes {
+        revolution: millis(8),
+        read: access,
+        write: access,
         seek: SeekBound::over(points).expect("there are points"),
-        span: 100_000,
-        farthest: 50_000,
+        cylinders: 100_001,
+        wander: 0,
+        change: Duration::ZERO,
         foreground: millis(1),
         stall: Duration::ZERO,
     }
@@ -52,6 +57,11 @@ pub fn zone() -> Zone {
             time: Duration::from_millis(9),
             sustained: rate(91_000_000),
         }),
+        cylinders: Cylinders {
+            low: 0,
+            high: 100_000,
+        },
+        stride: rate(200 * BLOCK),
     }
 }
 

@@ -38,6 +38,7 @@ pub fn attach(
         zone: zone(),
         start: 0,
         answer: Answering::Buffered,
+        priority: None,
     }
 }
 

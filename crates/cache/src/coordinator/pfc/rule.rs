@@ -67,7 +67,7 @@ impl Rule {
             _ => self.mean,
         };
         let window = length.max(mean.rounded_up());
-        let whole = self.adapt(asked, &mean, lower, readings, queues, window);
+        let (whole, known) = self.adapt(asked, &mean, lower, readings, queues, window);
         // 9.
         if readings.actions == Actions::Bypass {
             self.readmore = 0;
@@ -92,7 +92,7 @@ impl Rule {
             WindowStart::WithLast => Interval::of(end, window + 1),
         };
         queues.remember(
-            plan.direct(asked),
+            (plan.direct(asked), known),
             common(behind, asked.within),
             readings.queue_full,
         );
@@ -108,7 +108,7 @@ impl Rule {
         readings: &Readings,
         queues: &mut Queues,
         window: u64,
-    ) -> Whole {
+    ) -> (Whole, Known) {
         let length = asked.blocks.len();
         // 4.
         let is_large = match readings.large {
@@ -119,14 +119,14 @@ impl Rule {
         if is_vetoed {
             self.readmore = 0;
             if readings.when_full == WhenFull::BypassAll {
-                return Whole::Bypassed;
+                return (Whole::Bypassed, Known::Nothing);
             }
         }
         // 5.
         if is_ahead(asked, lower, readings) {
             self.bypass = length as i64;
             self.readmore = 0;
-            return Whole::AsUsual;
+            return (Whole::AsUsual, Known::Nothing);
         }
         // 6.
         let on_hit = match readings.queue_hit {
@@ -161,8 +161,20 @@ impl Rule {
                 0
             };
         }
-        Whole::AsUsual
+        let known = match was_bypassed {
+            true => Known::Nothing,
+            false => Known::Absent,
+        };
+        (Whole::AsUsual, known)
     }
+}
+
+/// What is known of a request's blocks in the bypass queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Known {
+    Nothing,
+    /// None is held.
+    Absent,
 }
 
 /// What becomes of the whole request.
@@ -174,12 +186,20 @@ enum Whole {
 
 impl Queues {
     /// What was let past, and what lies behind what was read.
-    fn remember(&mut self, direct: Interval, behind: Interval, when_full: QueueFull) {
+    fn remember(
+        &mut self,
+        (direct, known): (Interval, Known),
+        behind: Interval,
+        when_full: QueueFull,
+    ) {
         let keep = match when_full {
             QueueFull::Lowest | QueueFull::Either => Keep::Lowest,
             QueueFull::Highest => Keep::Highest,
         };
-        let forgotten = self.bypassed.add(direct, keep);
+        let forgotten = match known {
+            Known::Nothing => self.bypassed.add(direct, keep),
+            Known::Absent => self.bypassed.add_absent(direct, keep),
+        };
         if when_full == QueueFull::Either {
             (0..forgotten).for_each(|_| self.behind.forget_oldest());
         }

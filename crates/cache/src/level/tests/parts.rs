@@ -10,7 +10,7 @@ use crate::coordinator::{
     Asked, Coordinator, Manners, Plan, Purpose, ReadmoreAs, Sent, SilentHits, SilentUse,
 };
 use crate::interval::Interval;
-use crate::level::{Ending, Level};
+use crate::level::{Ending, Level, Stored};
 use crate::prefetch::{Advice, Ahead, Mode, Note, Prefetcher, Seen, Waiting};
 use crate::replacement::lru::Lru;
 use crate::replacement::{Memory, Pattern, Replacement, Touch};
@@ -237,6 +237,60 @@ fn an_asynchronous_fetch_is_one_of_its_own_and_none_goes_on_with_what_goes_past(
     let runs = [(0, 1, Purpose::Demand), (2, 3, Purpose::Prefetch)];
     let runs = runs.map(|(first, last, purpose)| (Interval::new(first, last), purpose));
     assert_eq!(all, runs);
+}
+
+/// Specification, section 0: maximal runs, one message for each, whichever windows they are of.
+#[test]
+fn synchronous_windows_that_touch_are_one_message() {
+    let advice = Advice {
+        ahead: vec![ahead(2, 3, Mode::Sync), ahead(4, 5, Mode::Sync)],
+        notes: Vec::new(),
+    };
+    let (mut level, _) = level(9, advice, None, Plan::default(), Manners::default());
+    assert_eq!(
+        level.store(1),
+        Stored::In(level.residency().frame(1).expect("stored"))
+    );
+    let runs = [(0, 0, Purpose::Demand), (2, 5, Purpose::Prefetch)];
+    let runs = runs.map(|(first, last, purpose)| (Interval::new(first, last), purpose));
+    assert_eq!(fetched(&mut level, 0, 1), runs);
+}
+
+#[test]
+fn a_fetch_is_no_longer_than_it_may_be() {
+    let advice = Advice {
+        ahead: vec![ahead(4, 8, Mode::Sync)],
+        notes: Vec::new(),
+    };
+    let (level, _) = level(9, advice, None, plan(1, 0), Manners::default());
+    let mut level = level.with_longest_fetch(2);
+    let demand = |first, last| (Interval::new(first, last), Purpose::Demand);
+    let ahead = |first, last| (Interval::new(first, last), Purpose::Prefetch);
+    let runs = [
+        demand(0, 0),
+        demand(1, 2),
+        demand(3, 4),
+        ahead(5, 6),
+        ahead(7, 8),
+    ];
+    assert_eq!(fetched(&mut level, 0, 3), runs);
+}
+
+#[test]
+fn what_a_request_finds_does_not_go_for_what_it_misses() {
+    let (mut level, _) = level(
+        3,
+        Advice::default(),
+        None,
+        Plan::default(),
+        Manners::default(),
+    );
+    fetched(&mut level, 3, 3);
+    fetched(&mut level, 8, 9);
+    // 3 is the oldest, and would go for 1.
+    let runs = [(Interval::new(1, 2), Purpose::Demand)];
+    assert_eq!(fetched(&mut level, 1, 3), runs);
+    assert_eq!(level.counts().hits, 1);
 }
 
 #[test]

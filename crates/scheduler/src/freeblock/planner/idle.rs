@@ -130,18 +130,20 @@ impl Planner {
     ) -> Option<(Stop, Duration)> {
         let profile = &self.profile;
         let (mut place, mut now) = (from, leaves);
-        let mut slack = None;
+        let mut first = None;
         for run in profile.geometry.runs(extent) {
             let pass = profile.pass(place, now, &run, Direction::Read);
-            slack = slack.or(Some(pass.rotation));
+            first = first.or(Some((pass.rotation, now + pass.seek + pass.rotation)));
             place = Target::from(&run).position;
             now += pass.total();
         }
+        let (slack, begins) = first?;
         let stop = Stop {
             kind: Kind::Detour,
             extent,
             wanted,
-            slack: slack?,
+            slack,
+            begins,
             ends: now,
         };
         Some((stop, now.since(leaves)))

@@ -6,7 +6,7 @@ use drive::{Position, Profile, Target};
 use super::turning::Turning;
 use super::visit::{blocks_of, only_run};
 use crate::freeblock::wanted::Wanted;
-use crate::freeblock::{Kind, Stop};
+use crate::freeblock::{Kind, SlowBus, Stop};
 
 /// How a request is come to.
 #[derive(Clone, Copy, Debug)]
@@ -23,19 +23,18 @@ pub(super) struct Approach {
     pub first: Lba,
     /// When its first sector comes.
     pub begins: Instant,
+    /// The bus before it, where it is slower than the medium.
+    pub bus: Option<SlowBus>,
 }
 
-/// The most wanted blocks before the request's first, and when the first of them comes.
+/// The most wanted blocks before the request's first.
 ///
 /// ```text
 ///   on track   guard                              begins
 ///      |---------'.....[ free ][    ][ free ][ ]----[ B ]
 ///                      ^ the first wanted slice that comes after the guard
 /// ```
-pub(super) fn merged(
-    (profile, wanted): (&Profile, &Wanted),
-    approach: &Approach,
-) -> Option<(Stop, Instant)> {
+pub(super) fn merged((profile, wanted): (&Profile, &Wanted), approach: &Approach) -> Option<Stop> {
     let to = approach.target.position;
     let arrives = approach.departs + profile.reposition(approach.from, to, Direction::Read);
     let turning = Turning::new(&profile.spindle, arrives + approach.guard, approach.begins)?;
@@ -48,6 +47,10 @@ pub(super) fn merged(
     let before = (approach.first.0 - track.first.0) as u32;
     let width = u128::from(track.width.raw()).max(1);
     let (mut first, sector) = reachable(profile, &track, before, way / width)?;
+    if let Some(bus) = &approach.bus {
+        let most = carried(profile, &track, approach.begins, bus);
+        first = first.max(before.saturating_sub(most));
+    }
     loop {
         let inside = slices.inside(first..before);
         let slice = slices.first(inside.clone())?;
@@ -63,15 +66,35 @@ pub(super) fn merged(
             .locate(Lba(track.first.0 + u64::from(start)))?;
         let back = width * u128::from(sector.checked_sub(begins.sector)?);
         let comes = turning.at(way.checked_sub(back)?);
+        let blocks = u64::from(before - start);
+        if approach.bus.is_some_and(|bus| bus.room(comes) < blocks) {
+            first = start + 1;
+            continue;
+        }
         let stop = Stop {
             kind: Kind::Merged,
             extent: blocks_of(&track, start..before),
             wanted: slices.wanted(slice..inside.end),
             slack: comes.since(arrives),
+            begins: comes,
             ends: turning.at(way),
         };
-        return Some((stop, comes));
+        return Some(stop);
     }
+}
+
+/// So many blocks before a request, at most, does a slow bus carry with it without delay: each comes a
+/// sector earlier than the next, and keeps the bus for longer.
+fn carried(
+    profile: &Profile,
+    track: &drive::geometry::Track,
+    begins: Instant,
+    bus: &SlowBus,
+) -> u32 {
+    let sector = profile.spindle.time_of(track.width);
+    let each = bus.block.saturating_sub(sector).as_nanos().max(1);
+    let most = bus.needed.since(begins).as_nanos() / each;
+    u32::try_from(most).unwrap_or(u32::MAX)
 }
 
 /// The first block of the track whose sector is at most `sectors` before that of block `before`;

@@ -9,20 +9,20 @@ use super::merged::{Approach, merged};
 use super::search::{Quest, Search};
 use super::visit::{Leg, Visit};
 use crate::freeblock::plan::MOST_STOPS;
-use crate::freeblock::{Gap, Merging, Plan, Ranges, Reach, SameTrack, Stop, Wanted};
+use crate::freeblock::{Gap, Merging, Plan, Ranges, Reach, SameTrack, SlowBus, Stop, Wanted};
 
 /// Some reads between A and B, in their order.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Route {
     visits: Vec<Visit>,
-    /// The read in one command with B, and when it begins.
-    merged: Option<(Stop, Instant)>,
+    /// The read in one command with B.
+    merged: Option<Stop>,
 }
 
 /// What a route may gain, and where.
 enum Gain {
     Visit(usize, Visit),
-    Merged(Stop, Instant),
+    Merged(Stop),
 }
 
 /// What all steps of one plan have in common.
@@ -66,32 +66,53 @@ impl Planning<'_> {
     }
 
     /// Whether the drive is given each command in time: the next but one when a read has
-    /// completed.
+    /// completed. And whether a slow bus is free in time: a read in between keeps it from later ones.
     fn keeps_pace(&self, route: &Route) -> bool {
         let gap = self.gap;
+        let bus = self.bus(&route.visits).map(|bus| match route.merged {
+            Some(merged) => bus.after(merged.begins, merged.extent.length().0),
+            None => bus,
+        });
+        if bus.is_some_and(|bus| !bus.late().is_zero()) {
+            return false;
+        }
         let stops = route.visits.iter().flat_map(|visit| visit.stops).flatten();
-        let ends: Vec<Instant> = stops.map(|stop| stop.ends).collect();
-        let (Some(last), [.., before, end]) = (route.visits.last(), &ends[..]) else {
+        let ends: Vec<(Instant, Instant)> = self.completions(stops).collect();
+        let (Some(last), [.., (_, before), (end, _)]) = (route.visits.last(), &ends[..]) else {
             return true;
         };
         // The second is given when A has completed, the third when the first has.
-        let waits = ends.windows(2).rev().skip(1);
-        if ends[0] < gap.follows || waits.into_iter().any(|w| w[1] < w[0] + gap.handover) {
+        let mut waits = ends.windows(2).rev().skip(1);
+        if ends[0].0 < gap.follows || waits.any(|pair| pair[1].0 < pair[0].1) {
             return false;
         }
         let (direction, begins, guard) = match route.merged {
-            Some((_, begins)) => (Direction::Read, begins, self.reach.guard.to_free),
+            Some(merged) => (Direction::Read, merged.begins, self.reach.guard.to_free),
             None => (gap.direction, gap.begins, self.reach.guard.to_destination),
         };
         let to = gap.destination.position;
         let seek = self.profile.reposition(last.position, to, direction);
-        (*end).max(*before + gap.handover) + seek + guard <= begins
+        (*end).max(*before) + seek + guard <= begins
+    }
+
+    /// When reads end on the medium, and when what is given at their completion can begin.
+    fn completions(
+        &self,
+        stops: impl Iterator<Item = Stop>,
+    ) -> impl Iterator<Item = (Instant, Instant)> {
+        let (handover, mut bus) = (self.gap.handover, self.gap.bus);
+        stops.map(move |stop| {
+            bus = bus.map(|bus| bus.after(stop.begins, stop.extent.length().0));
+            // The handover has the last block on the bus.
+            let carried = bus.map_or(stop.ends, |bus| bus.free.saturating_sub(bus.block));
+            (stop.ends, stop.ends.max(carried) + handover)
+        })
     }
 
     /// The plan that a route is; `None` if it reads nothing.
     pub fn plan(&self, route: &Route) -> Option<Plan> {
         let slack = match route.merged {
-            Some((stop, _)) => stop.slack,
+            Some(merged) => merged.slack,
             None => {
                 let last = route.visits.last()?;
                 let back = (last.position, self.gap.destination.position);
@@ -101,8 +122,7 @@ impl Planning<'_> {
             }
         };
         let stops = route.visits.iter().flat_map(|visit| visit.stops);
-        let merged = route.merged.map(|(stop, _)| stop);
-        let mut stops = stops.flatten().chain(merged);
+        let mut stops = stops.flatten().chain(route.merged);
         let first = Plan::of(stops.next()?, slack);
         Some(stops.fold(first, |plan, stop| plan.and(stop, slack)))
     }
@@ -115,9 +135,9 @@ impl Planning<'_> {
         }
         let mut than = 0;
         let mut gain = None;
-        if let Some((stop, begins)) = self.merged(route) {
+        if let Some(stop) = self.merged(route) {
             than = self.worth_of_merged(&stop);
-            gain = Some(Gain::Merged(stop, begins));
+            gain = Some(Gain::Merged(stop));
         }
         let taken: Vec<Position> = route.visits.iter().map(|visit| visit.position).collect();
         let gap = self.gap;
@@ -184,6 +204,7 @@ impl Planning<'_> {
             latest: gap.begins.saturating_sub(guard.to_destination),
             done_by: gap.begins.saturating_sub(gap.lag),
             to_free: guard.to_free,
+            bus: self.bus(&route.visits[..place]),
         };
         match (route.visits.get(place), route.merged) {
             (Some(next), _) => Leg {
@@ -195,18 +216,27 @@ impl Planning<'_> {
                 done_by: next.begins,
                 ..leg
             },
-            (None, Some((_, begins))) => Leg {
+            (None, Some(merged)) => Leg {
                 direction: Direction::Read,
-                latest: begins.saturating_sub(guard.to_free.max(guard.to_destination)),
-                done_by: begins,
+                latest: merged
+                    .begins
+                    .saturating_sub(guard.to_free.max(guard.to_destination)),
+                done_by: merged.begins,
                 ..leg
             },
             (None, None) => leg,
         }
     }
 
+    /// A slow bus after these visits.
+    fn bus(&self, visits: &[Visit]) -> Option<SlowBus> {
+        let stops = visits.iter().flat_map(|visit| visit.stops).flatten();
+        let after = |bus: SlowBus, stop: Stop| bus.after(stop.begins, stop.extent.length().0);
+        Some(stops.fold(self.gap.bus?, after))
+    }
+
     /// The best read in one command with B after a route that has none yet.
-    fn merged(&self, route: &Route) -> Option<(Stop, Instant)> {
+    fn merged(&self, route: &Route) -> Option<Stop> {
         let (gap, guard) = (self.gap, self.reach.guard);
         let at_destination = |visit: &Visit| visit.position == gap.destination.position;
         if gap.direction == Direction::Write
@@ -232,6 +262,7 @@ impl Planning<'_> {
             target: gap.destination,
             first: gap.extent.start(),
             begins: gap.begins,
+            bus: self.bus(&route.visits),
         };
         merged((self.profile, self.wanted), &approach)
     }
@@ -241,7 +272,7 @@ impl Route {
     fn gains(&mut self, gain: Gain) {
         match gain {
             Gain::Visit(place, visit) => self.visits.insert(place, visit),
-            Gain::Merged(stop, begins) => self.merged = Some((stop, begins)),
+            Gain::Merged(stop) => self.merged = Some(stop),
         }
     }
 

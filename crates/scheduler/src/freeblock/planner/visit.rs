@@ -8,7 +8,7 @@ use drive::{Angle, Position, Profile};
 
 use super::turning::{Sectors, Sweep, Turning};
 use crate::freeblock::wanted::{Slices, Wanted};
-use crate::freeblock::{Kind, Ranges, Stop};
+use crate::freeblock::{Kind, Ranges, SlowBus, Stop};
 
 /// A way from one track to another with time to spare.
 #[derive(Clone, Copy, Debug)]
@@ -29,6 +29,8 @@ pub(super) struct Leg {
     pub done_by: Instant,
     /// What is left between arriving on a track on the way and its first sector.
     pub to_free: Duration,
+    /// The bus before it, where it is slower than the medium.
+    pub bus: Option<SlowBus>,
 }
 
 /// What is read on one track.
@@ -164,8 +166,9 @@ impl Visiting<'_> {
         let upper = self.index(piece, sectors.upper);
         let upper_end = self.index(piece, sectors.upper_end).max(upper);
         let lower_end = self.index(piece, sectors.lower_end);
-        let upper_swept = self.swept(piece, Sweep::Upper, upper..upper_end);
-        let lower_swept = self.swept(piece, Sweep::Lower, 0..lower_end);
+        let bus = self.leg.bus;
+        let upper_swept = self.swept(piece, Sweep::Upper, upper..upper_end, bus);
+        let lower_swept = self.swept(piece, Sweep::Lower, 0..lower_end, bus);
         let count = |swept: Option<Swept>| swept.map_or(0, |swept| swept.wanted);
         let one = if count(upper_swept) >= count(lower_swept) {
             upper_swept
@@ -181,7 +184,10 @@ impl Visiting<'_> {
             let from = sectors.lower_from(first.ways.1 + u128::from(pause.raw()));
             let end = lower_end.min(first.blocks.0 - piece.first);
             let from = self.index(piece, from).min(end);
-            let second = self.swept(piece, Sweep::Lower, from..end);
+            let begins = self.turning.at(first.ways.0);
+            let blocks = u64::from(first.blocks.1 - first.blocks.0);
+            let bus = bus.map(|bus| bus.after(begins, blocks));
+            let second = self.swept(piece, Sweep::Lower, from..end, bus);
             let both = first.wanted + count(second);
             if let (true, Some(second)) = (both > count(one).max(than), second) {
                 return Some(self.visit(&[first, second]));
@@ -191,17 +197,32 @@ impl Visiting<'_> {
         Some(self.visit(&[one]))
     }
 
-    /// The wanted slices that lie in some blocks of a piece (counted from its first).
-    fn swept(&self, piece: &Piece, sweep: Sweep, blocks: Range<u32>) -> Option<Swept> {
+    /// The wanted slices that lie in some blocks of a piece (counted from its first); on a slow bus the
+    /// first of them, as many as it carries in time.
+    fn swept(
+        &self,
+        piece: &Piece,
+        sweep: Sweep,
+        blocks: Range<u32>,
+        bus: Option<SlowBus>,
+    ) -> Option<Swept> {
         if blocks.is_empty() {
             return None;
         }
-        let blocks = piece.first + blocks.start..piece.first + blocks.end;
-        let inside = self.slices.inside(blocks);
+        let end = piece.first + blocks.end;
+        let inside = self.slices.inside(piece.first + blocks.start..end);
         let first = self.slices.first(inside.clone())?;
+        let start = self.slices.blocks_of(first..first + 1).start;
+        let begins = self.sector(piece, start);
+        let carried = bus.map(|bus| bus.room(self.turning.at(self.sectors.way(sweep, begins))));
+        let inside = match carried {
+            Some(most) if most < u64::from(end - start) => {
+                self.slices.inside(start..start + most as u32)
+            }
+            _ => inside,
+        };
         let last = self.slices.last(inside)?;
         let read = self.slices.blocks_of(first..last + 1);
-        let begins = self.sector(piece, read.start);
         let ends = self.sector(piece, read.end - 1) + 1;
         Some(Swept {
             blocks: (read.start, read.end),
@@ -282,6 +303,7 @@ impl Visiting<'_> {
                 extent: blocks_of(&self.track, swept.blocks.0..swept.blocks.1),
                 wanted: swept.wanted,
                 slack: self.turning.at(swept.ways.0).since(there),
+                begins: self.turning.at(swept.ways.0),
                 ends,
             });
             there = ends;

@@ -67,6 +67,49 @@ fn what_could_not_be_written_is_told_once() {
 }
 
 #[test]
+fn what_is_beyond_a_volume_that_has_become_shorter_is_neither_kept_nor_written() {
+    // Two that are unwritten are no more than half of what may be.
+    let mut world = World::new(&plain(32 * PAGE, Writes::Back));
+    world.take_step(Step::Store(0, 8));
+    world.take_step(Step::Store(160, 8));
+    world.cached.resize(10 * PAGE);
+    world.cached.resize(24 * PAGE);
+    world.values[160..168]
+        .iter_mut()
+        .for_each(|had| had.push((world.time, 0)));
+    world.take_step(Step::Wait(1000));
+    let asked: Vec<u64> = world.asked.iter().map(|asked| asked.bytes.start).collect();
+    assert_eq!(asked, [0], "only what is within is written");
+    world.end(0, true);
+    assert!(!world.cached.has_unwritten(u64::MAX));
+    world.take_step(Step::Read(160, 8));
+    while world.end(0, true) {
+        world.settle();
+    }
+    assert!(world.reads.is_empty());
+}
+
+/// The engine has the read before the write, and the page is gone before the read has ended: only the
+/// write under way has what was acknowledged.
+#[test]
+fn a_read_past_the_cache_finds_what_is_being_written_and_has_no_page_any_more() {
+    // Two may be unwritten, and fourteen have frames.
+    let mut world = World::new(&plain(16 * PAGE, Writes::Back));
+    world.take_step(Step::Store(0, 8));
+    world.take_step(Step::Past(0, 8));
+    world.take_step(Step::Wait(1000));
+    assert!(world.asked[1].is_write, "it is old enough");
+    world.take_step(Step::Read(64, 14 * 8));
+    assert_eq!(world.cached.level.residency().frame(0), None);
+    // What it looks for is checked when it ends.
+    world.take_step(Step::End(0, true));
+    assert_eq!(world.reads.len(), 1);
+    while world.end(0, true) {
+        world.settle();
+    }
+}
+
+#[test]
 fn neighbours_that_wait_are_asked_for_together() {
     let mut world = World::new(&plain(8 * PAGE, Writes::Through));
     // The engine has no room for more.
@@ -140,6 +183,36 @@ fn a_demand_for_what_is_fetched_ahead_makes_it_urgent() {
         .cached
         .hasten((bytes.start, PAGE), class, &mut upgrades);
     assert!(upgrades.is_empty(), "it is urgent already");
+}
+
+/// A volume has no files: what kernels keep for each open file is kept for each client.
+#[test]
+fn without_files_a_prefetcher_keeps_a_state_for_each_client() {
+    let ahead = |prefetch: &str, reads: &[(u32, u64)]| {
+        let mut setting = plain(64 * PAGE, Writes::Through);
+        setting.prefetch = prefetch.to_owned();
+        let mut world = World::new(&setting);
+        for &(client, block) in reads {
+            world.read(client, block * 8, 8);
+            world.settle();
+            while world.end(0, true) {
+                world.settle();
+            }
+        }
+        world.cached.told().prefetched_bytes_total
+    };
+    let (one, other) = ([(1, 0), (1, 1), (1, 2)], [(2, 12), (2, 13), (2, 14)]);
+    let both: Vec<_> = one
+        .into_iter()
+        .zip(other)
+        .flat_map(|(a, b)| [a, b])
+        .collect();
+    let together = ahead("linux-2.4", &both);
+    assert_eq!(
+        together,
+        ahead("linux-2.4", &one) + ahead("linux-2.4", &other)
+    );
+    assert!(together > ahead("linux-2.4(context=one)", &both));
 }
 
 #[test]

@@ -18,6 +18,11 @@ impl Connection {
         self.export
     }
 
+    /// No other has it, earlier or later.
+    pub(in crate::event_loop) fn number(&self) -> u64 {
+        self.number
+    }
+
     /// Since when it is there.
     pub(in crate::event_loop) fn since(&self) -> Instant {
         self.since

@@ -243,7 +243,7 @@ impl EventLoop {
         }
         match (operation.ask, self.within(&operation)) {
             (Ask::Write { durability }, _) => {
-                let class = self.exports[operation.export].class;
+                let class = self.class_of(&operation);
                 let around = self.around(&operation);
                 self.submit(key, around, Direction::Write, class, durability);
             }

@@ -26,7 +26,15 @@ struct Dirty {
     /// The places of streams, and the first blocks of their files.
     parts: Vec<(usize, u64, Extent)>,
     /// Before which bytes the streams are on the drive then.
-    streams: Vec<(u64, u64)>,
+    streams: Vec<Before>,
+}
+
+/// Before which byte a recording is on the drive, if it has gone on elsewhere so often.
+#[derive(Clone, Copy, Debug)]
+struct Before {
+    stream: u64,
+    to: u64,
+    leaps: u64,
 }
 
 /// Of a flush, what it waits for.
@@ -34,8 +42,8 @@ struct Dirty {
 pub(in crate::event_loop) struct Copied {
     /// Copies that have not ended.
     left: usize,
-    /// Streams, and before which byte their copies are on the drive when all have ended.
-    streams: Vec<(u64, u64)>,
+    /// Before which bytes the streams are on the drive when all have ended.
+    streams: Vec<Before>,
 }
 
 impl EventLoop {
@@ -106,7 +114,11 @@ impl EventLoop {
                     at += count;
                 }
             }
-            found.streams.push((entry.number, to * block));
+            found.streams.push(Before {
+                stream: entry.number,
+                to: to * block,
+                leaps: entry.leaps,
+            });
         }
         found
     }
@@ -163,10 +175,11 @@ impl EventLoop {
         if pending.result.is_err() {
             return self.answer(key);
         }
-        for (number, to) in streams {
-            if let Some(place) = self.streams.place(number) {
-                let entry = &mut self.streams.table[place];
-                entry.copied = entry.copied.max(to);
+        for before in streams {
+            let mut entries = self.streams.table.iter_mut();
+            let entry = entries.find(|entry| entry.number == before.stream);
+            if let Some(entry) = entry.filter(|entry| entry.leaps == before.leaps) {
+                entry.copied = entry.copied.max(before.to);
             }
         }
         self.flush(key);

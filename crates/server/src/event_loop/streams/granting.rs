@@ -32,20 +32,18 @@ impl EventLoop {
             attach,
             teller,
         } = newcomer;
-        if self.stopping != Stopping::No {
-            return Err(refused("the service is stopping"));
-        }
-        if attach.buffer == 0 {
-            return Err(refused(
-                "a buffer of 0 bytes: expected what is read or written at once, at least",
-            ));
-        }
-        let export = self
-            .exports
-            .iter()
-            .position(|export| export.name == attach.export);
-        let export = export.ok_or_else(|| refused(format!("no export {}", attach.export)))?;
+        let preferred = attach.priority.filter(|_| attach.rate == 0);
+        let export = self.export_meant(&attach)?;
         let map = self.map(export, &attach.places).map_err(refused)?;
+        if let Some(priority) = preferred {
+            let newcomer = Newcomer {
+                stream,
+                user,
+                attach,
+                teller,
+            };
+            return self.prefer((newcomer, priority), export, &map);
+        }
         if attach.mode != Mode::Play {
             self.check_recording(&map).map_err(refused)?;
         }
@@ -63,6 +61,8 @@ impl EventLoop {
             export,
             teller,
             copied: attach.start,
+            written: attach.start,
+            leaps: 0,
             user,
             kept,
             standing: Standing::Filling,
@@ -81,6 +81,32 @@ impl EventLoop {
             batch: attached.batch,
             round_us: round.as_micros() as u64,
         })
+    }
+
+    /// The export that a newcomer means, if there can be streams on it.
+    fn export_meant(&self, attach: &wire::Attach) -> Result<usize, wire::Refused> {
+        let is_preference = attach.priority.is_some() && attach.rate == 0;
+        if self.stopping != Stopping::No {
+            return Err(refused("the service is stopping"));
+        }
+        if attach.buffer == 0 && !is_preference {
+            return Err(refused(
+                "a buffer of 0 bytes: expected what is read or written at once, at least",
+            ));
+        }
+        let export = self
+            .exports
+            .iter()
+            .position(|export| export.name == attach.export);
+        let export = export.ok_or_else(|| refused(format!("no export {}", attach.export)))?;
+        // Two places in memory for one block would each have to hear of every change.
+        if self.has_cache(export) {
+            return Err(refused(format!(
+                "export {} is of a volume with a cache: expected one without",
+                attach.export
+            )));
+        }
+        Ok(export)
     }
 
     /// Asks the engine, with the memory that the client has said, or with as much as it takes.
@@ -152,6 +178,7 @@ impl EventLoop {
                 Mode::RecordSync => Answering::Durable,
                 Mode::Play | Mode::Record => Answering::Buffered,
             },
+            priority: attach.priority,
         }
     }
 

@@ -211,19 +211,27 @@ impl EventLoop {
     /// What the engine has taken into the buffers of recordings is kept there, before it can order
     /// it to be written.
     pub(super) fn keep_written(&mut self) {
+        let block = u64::from(self.shape.block_bytes);
         for entry in &mut self.streams.table {
             if entry.waiting.is_empty() || entry.asked.mode == Mode::Play {
                 continue;
             }
-            let Some((_, point)) = self.engine.window(entry.id) else {
+            let Some((window_start, point)) = self.engine.window(entry.id) else {
                 continue;
             };
             for waiting in &mut entry.waiting {
-                let taken = waiting.write.filter(|&(_, to)| to <= point);
-                let (Some((first, _)), Step::Outside) = (taken, waiting.step) else {
+                let taken = waiting
+                    .write
+                    .filter(|&(first, to)| window_start <= first * block && to <= point);
+                let (Some((first, to)), Step::Outside) = (taken, waiting.step) else {
                     continue;
                 };
                 waiting.step = Step::InBuffer;
+                if entry.written != first * block {
+                    // It goes on elsewhere: nothing of that was copied.
+                    (entry.copied, entry.leaps) = (0, entry.leaps + 1);
+                }
+                entry.written = to;
                 let Some(memory) = self.pending[waiting.key].bytes.memory() else {
                     continue;
                 };

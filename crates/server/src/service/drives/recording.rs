@@ -18,7 +18,7 @@ pub(super) fn begin(
     config: &config::Drive,
     (blocks, block_bytes): (u64, u32),
     limits: Limits,
-    tasks: Tasks,
+    (tracking, tasks): (Tracking, Tasks),
     preemption: Option<Preemption>,
 ) -> Result<Option<Recorder>, String> {
     let Some(path) = &config.capture else {
@@ -37,10 +37,7 @@ pub(super) fn begin(
         _ => Belief::plain(featureless::text(&config.name, blocks, block_bytes)),
     };
     let setting = Setting {
-        tracking: match tasks {
-            Tasks::None => Tracking::Off,
-            Tasks::By(_) => Tracking::On,
-        },
+        tracking,
         tasks,
         preemption,
         ..Setting::plain(belief, config.policy, limits)

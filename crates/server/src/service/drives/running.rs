@@ -11,7 +11,7 @@ use scheduler::policy::Depth;
 use super::caching::Caches;
 use super::promise::promised;
 use super::{Parts, recording};
-use crate::capture::Tasks;
+use crate::capture::{Tasks, Tracking};
 use crate::clock::Clock;
 use crate::config;
 use crate::event_loop::{Bounds, EventLoop, Export};
@@ -35,7 +35,6 @@ pub(super) fn station(
                 .map_err(|error| error.to_string())?,
         ),
     };
-    let rules = rules(config);
     let bounds = bounds(limits);
     let mut limits = Limits::suited_to(policy, &belief);
     if !is_known {
@@ -46,25 +45,28 @@ pub(super) fn station(
         true => Known::Profile,
         false => Known::Nothing,
     };
-    // A drive that takes one command at a time has no gaps that another could fill.
-    let is_single = limits.commands_at_drive < 2;
-    let is_followed = is_known && policy.depth() == Depth::JustInTime && !is_single;
-    let tasks = match is_followed {
-        true => Tasks::By(rules),
-        false => Tasks::None,
+    let is_followed = is_known && policy.depth() == Depth::JustInTime;
+    let (tracking, tasks) = match is_followed {
+        // A drive that takes one command at a time has no gaps that another could fill.
+        true if limits.commands_at_drive < 2 => (Tracking::On, Tasks::None),
+        true => (Tracking::On, Tasks::By(rules(config))),
+        false => (Tracking::Off, Tasks::None),
     };
     let streams = config.streams.as_ref().filter(|_| is_followed);
     let promised = streams.map(|streams| promised(streams, parts.scale, parts.block_bytes));
     let preemption = config.preemption.filter(|_| is_followed);
     let preemption = preemption.map(|rules| rules.rules(&belief));
     let layout = (parts.blocks, parts.block_bytes);
-    let recorder = recording::begin(config, layout, limits, tasks, preemption)?;
+    let recorder = recording::begin(config, layout, limits, (tracking, tasks), preemption)?;
     let name = format!("drive {}", config.name);
     let (scale, make) = (parts.scale, parts.back_end);
     Station::start(&name, move |mailbox| {
         let mut engine = Engine::new(belief, &|| policy.make(), limits).with_explanations(known);
-        if is_followed {
-            engine = engine.with_background(rules).with_tracking(policy);
+        if let Tasks::By(rules) = tasks {
+            engine = engine.with_background(rules);
+        }
+        if tracking == Tracking::On {
+            engine = engine.with_tracking(policy);
         }
         if let Some(rules) = preemption {
             engine = engine.with_preemption(rules);

@@ -1,0 +1,29 @@
+//! What tables need that promise something of a drive's future: a belief, and the order in our hands.
+
+use scheduler::policy::{Depth, NamedPolicy};
+
+use super::Belief;
+use super::reader::{ConfigError, Table};
+
+/// Whether a table may stand that needs somebody who knows the drive and orders its commands; without a
+/// belief nobody knows `what`.
+pub(super) fn is_foreseen(
+    table: &Table<'_>,
+    belief: &Belief,
+    policy: NamedPolicy,
+    what: &str,
+) -> Result<(), ConfigError> {
+    if *belief == Belief::Nothing {
+        return Err(table.error(format!(
+            "nothing is believed of the drive: expected a belief, without which nobody knows {what}"
+        )));
+    }
+    if policy.depth() == Depth::DriveQueue {
+        let name = policy.name();
+        return Err(table.error(format!(
+            "policy {name} leaves the order to the drive: expected one that does not, such as \
+             sptf-sw60"
+        )));
+    }
+    Ok(())
+}

@@ -1,0 +1,187 @@
+//! Files with a priority: what anybody reads or writes of them is served at it, or at the highest that
+//! somebody has asked for there.
+
+use block::{Class, Extent, RequestId};
+use engine::streams::NotGranted;
+use headtime_client::wire::{self, Mode};
+use stream::LocationMap;
+use stream::quota::Taken;
+use stream::streams::LOWEST;
+
+use super::{EventLoop, Newcomer, Streams, refused};
+use crate::event_loop::operations::Operation;
+
+/// A file that has a priority and no guarantee.
+pub(super) struct Preferred {
+    pub(super) number: u64,
+    pub(super) export: usize,
+    pub(super) teller: crate::control::Teller,
+    pub(super) asked: wire::Attach,
+    pub(super) user: u32,
+    priority: u8,
+    /// Its blocks on the drive, in their order.
+    blocks: Vec<Extent>,
+    taken: Taken,
+}
+
+impl EventLoop {
+    /// Gives a file a priority, or says why not.
+    pub(super) fn prefer(
+        &mut self,
+        (newcomer, priority): (Newcomer, u8),
+        export: usize,
+        map: &LocationMap,
+    ) -> Result<wire::Granted, wire::Refused> {
+        let Newcomer {
+            stream,
+            user,
+            attach,
+            teller,
+        } = newcomer;
+        if priority > LOWEST {
+            return Err(refused(format!(
+                "priority {priority}: expected 0, the highest, to {LOWEST}"
+            )));
+        }
+        if attach.mode != Mode::Play || attach.buffer > 0 || attach.memory.is_some() {
+            return Err(refused(
+                "a rate of 0 and a priority: expected no buffer, no memory and mode play, or a rate",
+            ));
+        }
+        let taken = match self.engine.claim(user, &attach.name) {
+            Ok(taken) => taken,
+            Err(NotGranted::Refused(refusal)) => return Err(self.told(&refusal)),
+            Err(other) => return Err(refused(other.to_string())),
+        };
+        let blocks = blocks_of(map);
+        self.hasten(export, priority, &blocks);
+        self.streams.preferred.push(Preferred {
+            number: stream,
+            export,
+            teller,
+            asked: attach,
+            user,
+            priority,
+            blocks,
+            taken,
+        });
+        Ok(wire::Granted {
+            stream,
+            ..wire::Granted::default()
+        })
+    }
+
+    /// The class of an operation: its export's, unless somebody has asked for a priority there.
+    pub(in crate::event_loop) fn class_of(&self, operation: &Operation) -> Class {
+        let class = self.exports[operation.export].class;
+        if operation.length == 0 || !self.streams.has_priorities() {
+            return class;
+        }
+        match (class, self.streams.priority_of(self.around(operation))) {
+            (Class::BestEffort(_) | Class::Background, Some(priority)) => {
+                Class::BestEffort(priority)
+            }
+            _ => class,
+        }
+    }
+
+    /// What waits already of these blocks is served at the priority from now on, if that is higher.
+    fn hasten(&mut self, export: usize, priority: u8, blocks: &[Extent]) {
+        let class = Class::BestEffort(priority);
+        let mut waiting = Vec::new();
+        for (key, pending) in &self.pending {
+            let operation = pending.operation;
+            if operation.export == export && operation.length > 0 {
+                let around = self.around(&operation);
+                if overlaps(blocks, around) && self.class_of(&operation) > class {
+                    waiting.push((RequestId(key as u64), around));
+                }
+            }
+        }
+        for (id, around) in waiting {
+            // What is at the drive, or was never the engine's, is as it is.
+            let _ = self.engine.upgrade(self.now, id, around, class);
+        }
+    }
+
+    /// The file with this number lies elsewhere; none if there is none.
+    pub(super) fn refresh_preferred(
+        &mut self,
+        refresh: &wire::Refresh,
+    ) -> Option<Result<wire::Change, wire::Refused>> {
+        let mut all = self.streams.preferred.iter();
+        let place = all.position(|file| file.number == refresh.stream)?;
+        let export = self.streams.preferred[place].export;
+        Some(match self.map(export, &refresh.places) {
+            Ok(map) => {
+                let file = &mut self.streams.preferred[place];
+                let before = std::mem::replace(&mut file.blocks, blocks_of(&map));
+                let is_same = before == file.blocks;
+                file.asked.places = refresh.places.clone();
+                Ok(match is_same {
+                    true => wire::Change::Same,
+                    false => wire::Change::Moved(0),
+                })
+            }
+            Err(problem) => Err(refused(problem)),
+        })
+    }
+
+    /// The file with this number has no priority any more.
+    pub(super) fn forget_preferred(&mut self, number: u64) {
+        let mut all = self.streams.preferred.iter();
+        if let Some(place) = all.position(|file| file.number == number) {
+            let file = self.streams.preferred.remove(place);
+            self.engine.give_back(file.taken);
+        }
+    }
+}
+
+impl Streams {
+    /// Whether anybody has asked for a priority.
+    fn has_priorities(&self) -> bool {
+        let mut streams = self.table.iter();
+        !self.preferred.is_empty() || streams.any(|entry| entry.asked.priority.is_some())
+    }
+
+    /// The highest priority that somebody has asked for some of these blocks.
+    fn priority_of(&self, extent: Extent) -> Option<u8> {
+        let files = self.preferred.iter();
+        let files = files.filter(|file| overlaps(&file.blocks, extent));
+        let streams = self.table.iter().filter_map(|entry| {
+            let priority = entry.asked.priority?;
+            entry.kept.parts(extent).next().map(|_| priority)
+        });
+        files.map(|file| file.priority).chain(streams).min()
+    }
+}
+
+impl Preferred {
+    /// As those see it who look.
+    pub(super) fn listed(&self) -> wire::Listed {
+        wire::Listed {
+            stream: self.number,
+            export: self.asked.export.clone(),
+            name: self.asked.name.clone(),
+            user: self.user,
+            priority: Some(self.priority),
+            standing: wire::Standing::BestEffort,
+            ..wire::Listed::default()
+        }
+    }
+}
+
+/// The blocks of a file, in the order of the drive.
+fn blocks_of(map: &LocationMap) -> Vec<Extent> {
+    let mut blocks: Vec<Extent> = map.pieces().iter().map(|piece| piece.extent).collect();
+    blocks.sort_unstable_by_key(|extent| extent.start());
+    blocks
+}
+
+/// Whether some of the blocks, which are in the order of the drive, are among these.
+fn overlaps(blocks: &[Extent], extent: Extent) -> bool {
+    let first = blocks.partition_point(|other| other.end() <= extent.start());
+    blocks
+        .get(first)
+        .is_some_and(|other| other.overlaps(extent))
+}

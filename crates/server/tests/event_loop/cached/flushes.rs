@@ -1,0 +1,126 @@
+//! What could not be written, or may not be on the medium, and who is told.
+
+use std::sync::{Arc, Mutex};
+
+use block::Durability;
+use server::cached::PAGE;
+use server::nbd::{Style, request as nbd};
+use server::operation::{Ask, Failed};
+
+use super::posted::{Asked, alone, in_one_turn, writing_back};
+use crate::client::Client;
+use crate::fickle::{Fails, Mood};
+use crate::model::contents;
+use crate::station::{BLOCK, Served};
+
+/// Two volumes of a drive in this mood; both write back.
+fn two_volumes(fails: Fails) -> (Served, Mood) {
+    let mood = Arc::new(Mutex::new(fails));
+    let lengths = [64 * PAGE; 2];
+    let served = Served::fickle(Arc::clone(&mood), &writing_back(3), &lengths);
+    (served, mood)
+}
+
+fn change(mood: &Mood, fails: Fails) {
+    *mood.lock().expect("a mood") = fails;
+}
+
+fn page(number: u64) -> Asked {
+    Asked::write(Durability::Volatile, (number * PAGE, PAGE), 7)
+}
+
+const DONE: Result<(), Failed> = Ok(());
+const FAILED: Result<(), Failed> = Err(Failed::Io);
+
+/// How all of them end that begin in one turn.
+fn ends(served: &Served, all: Vec<Asked>) -> Vec<Result<(), Failed>> {
+    let answers = in_one_turn(served, all).into_iter();
+    answers.map(|result| result.map(drop)).collect()
+}
+
+#[test]
+fn what_could_not_be_written_fails_all_flushes_of_its_volume_under_way_and_no_later_one() {
+    let (served, mood) = two_volumes(Fails::Writes);
+    let all = vec![
+        page(0),
+        Asked::flush(),
+        Asked::flush(),
+        Asked::flush().of(1),
+    ];
+    assert_eq!(ends(&served, all), [DONE, FAILED, FAILED, DONE]);
+    change(&mood, Fails::Nothing);
+    assert_eq!(ends(&served, vec![Asked::flush()]), [DONE]);
+    // Nobody knows what the volume has: it is read anew.
+    let there = alone(&served, Asked::read(0, PAGE)).expect("it can be read");
+    assert!(there.iter().all(|&byte| byte == 0), "it was not written");
+}
+
+/// Whoever was connected may have had it acknowledged; whoever comes when somebody was told has not.
+#[test]
+fn what_could_not_be_written_is_told_once_to_each_client_that_was_there() {
+    let (served, mood) = two_volumes(Fails::Writes);
+    let open = || {
+        let mut client = Client::connect(&served.socket(), Style::Structured);
+        // Whoever was answered is known to the loop.
+        client.ask(nbd::Asked::Of(Ask::Read), 0, BLOCK, &[]);
+        client
+    };
+    let (mut one, mut other, mut third) = (open(), open(), open());
+    let (write, flush) = (
+        nbd::Asked::Of(Ask::Write {
+            durability: Durability::Volatile,
+        }),
+        nbd::Asked::Of(Ask::Flush),
+    );
+    let bytes = contents(0, PAGE / BLOCK, 1);
+    assert_eq!(one.ask(write, 0, PAGE, &bytes).result, DONE);
+    let flushed = |client: &mut Client| client.ask(flush, 0, 0, &[]).result;
+    assert_eq!(flushed(&mut other), FAILED);
+    change(&mood, Fails::Nothing);
+    assert_eq!(flushed(&mut one), FAILED);
+    let mut late = open();
+    assert_eq!(flushed(&mut late), DONE);
+    for client in [&mut one, &mut other, &mut late] {
+        assert_eq!(flushed(client), DONE);
+    }
+    // Another loss is told to everybody anew, whether they knew of the first or not.
+    change(&mood, Fails::Writes);
+    assert_eq!(late.ask(write, 0, PAGE, &bytes).result, DONE);
+    for client in [&mut third, &mut one, &mut other, &mut late] {
+        assert_eq!(flushed(client), FAILED);
+        change(&mood, Fails::Nothing);
+    }
+    assert_eq!(flushed(&mut third), DONE);
+    drop((one, other, third, late));
+    served.wait_for_connections(0);
+    served.stop();
+}
+
+/// A flush of another volume, or what is to be durable by itself, is not told in its place.
+#[test]
+fn what_could_not_be_written_is_told_to_a_flush_of_its_volume_whatever_comes_between() {
+    let (served, mood) = two_volumes(Fails::Writes);
+    let between = vec![
+        page(0),
+        Asked::durable_trim(8 * PAGE, PAGE),
+        Asked::flush().of(1),
+    ];
+    assert_eq!(ends(&served, between), [DONE, DONE, DONE]);
+    assert_eq!(ends(&served, vec![Asked::flush()]), [FAILED]);
+    change(&mood, Fails::Nothing);
+    assert_eq!(ends(&served, vec![Asked::flush()]), [DONE]);
+}
+
+#[test]
+fn a_failed_flush_of_the_drive_fails_all_that_wait_for_it() {
+    let (served, mood) = two_volumes(Fails::Flushes);
+    let all = vec![
+        page(0),
+        Asked::flush(),
+        Asked::flush().of(1),
+        Asked::durable_trim(8 * PAGE, PAGE),
+    ];
+    assert_eq!(ends(&served, all), [DONE, FAILED, FAILED, FAILED]);
+    change(&mood, Fails::Nothing);
+    assert_eq!(ends(&served, vec![Asked::flush()]), [DONE]);
+}

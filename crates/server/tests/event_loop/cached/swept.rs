@@ -1,0 +1,50 @@
+//! Background reads of a volume with a cache.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::sync_channel;
+use std::sync::{Arc, OnceLock};
+
+use block::Durability;
+use server::cached::PAGE;
+use server::event_loop::tasks::{ROOM, Scan, Sink};
+
+use super::posted::{Asked, alone, writing_back};
+use crate::random::BLOCKS;
+use crate::station::{BLOCK, Served};
+
+/// The drive has not what was acknowledged: it is written when it is a second old, and the scan takes
+/// some revolutions.
+#[test]
+fn a_scan_has_what_was_acknowledged_and_is_not_written() {
+    let served = Served::swept(writing_back(64), BLOCKS * BLOCK);
+    let store = Asked::write(Durability::Volatile, (PAGE, PAGE), 7);
+    alone(&served, store).expect("it is kept");
+    let (portions, received) = sync_channel(ROOM);
+    let outstanding = Arc::new(AtomicUsize::new(0));
+    let scan = Scan {
+        number: 1,
+        name: "a test".to_owned(),
+        offset: 0,
+        length: 4 * PAGE,
+        priority: 0,
+        deadline: None,
+        left: None,
+        sink: Sink {
+            portions,
+            outstanding: Arc::clone(&outstanding),
+            outcome: Arc::new(OnceLock::new()),
+        },
+    };
+    let begun = served.ask(move |event_loop| event_loop.begin_scan(scan));
+    begun.expect("there are free blocks");
+    let mut found = vec![1; 4 * PAGE as usize];
+    for portion in received {
+        let at = portion.offset as usize;
+        found[at..at + portion.bytes.len()].copy_from_slice(&portion.bytes);
+        outstanding.fetch_sub(1, Ordering::AcqRel);
+    }
+    let mut expected = vec![0; 4 * PAGE as usize];
+    expected[PAGE as usize..2 * PAGE as usize].fill(7);
+    assert!(found == expected, "the scan has what is not so any more");
+    served.stop();
+}

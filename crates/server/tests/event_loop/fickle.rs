@@ -1,0 +1,89 @@
+//! Memory as a drive that fails what a test wants to fail.
+
+#![allow(unsafe_code, reason = "a back end is given memory by address")]
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex};
+
+use block::{Action, Command, Instant};
+use server::arena::Memory;
+use server::back_end::memory::Ram;
+use server::back_end::{BackEnd, Ended, Punch, Shape, Span};
+use server::operation::Failed;
+use server::ring::Ring;
+
+/// What fails from now on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Fails {
+    #[default]
+    Nothing,
+    Writes,
+    Flushes,
+}
+
+/// What a test and its drive share.
+pub type Mood = Arc<Mutex<Fails>>;
+
+/// The drive.
+pub struct Fickle {
+    inner: Ram,
+    mood: Mood,
+    failed: VecDeque<Ended>,
+}
+
+impl Fickle {
+    pub fn new(bytes: u64, mood: Mood) -> Self {
+        Fickle {
+            inner: Ram::new(bytes).expect("memory"),
+            mood,
+            failed: VecDeque::new(),
+        }
+    }
+}
+
+impl BackEnd for Fickle {
+    fn shape(&self) -> Shape {
+        self.inner.shape()
+    }
+
+    unsafe fn start(
+        &mut self,
+        now: Instant,
+        command: &Command,
+        memory: &[Memory],
+        ring: &mut Ring,
+    ) {
+        let fails = *self.mood.lock().expect("a mood");
+        let is_failed = match command.action {
+            Action::Write { .. } => fails == Fails::Writes,
+            Action::Flush => fails == Fails::Flushes,
+            _ => false,
+        };
+        if is_failed {
+            self.failed.push_back(Ended {
+                id: command.id,
+                result: Err(Failed::Io),
+                account: None,
+            });
+            return;
+        }
+        // SAFETY: the caller's promise, passed on.
+        unsafe { self.inner.start(now, command, memory, ring) };
+    }
+
+    fn ring_ended(&mut self, now: Instant, key: u32, result: i32, ring: &mut Ring) {
+        self.inner.ring_ended(now, key, result, ring);
+    }
+
+    fn poll(&mut self, now: Instant) -> Option<Ended> {
+        self.failed.pop_front().or_else(|| self.inner.poll(now))
+    }
+
+    fn punch(&mut self, key: u32, what: Punch, span: Span, ring: &mut Ring) {
+        self.inner.punch(key, what, span, ring);
+    }
+
+    fn poll_punched(&mut self) -> Option<(u32, Result<(), Failed>)> {
+        self.inner.poll_punched()
+    }
+}
