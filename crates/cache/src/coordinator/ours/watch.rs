@@ -7,9 +7,9 @@
 //!
 //! Arm 0 is no coordination. The waiting for a block in an arm's turn is compared with that in arm 0's
 //! turn of the same round: load drifts, neighbouring turns see the same. An arm is taken when its gain is
-//! above 0 by more than its standard error, and tried anew when three probes in a row say the opposite.
-//! While arm 0 is settled only the best of the others is probed: looking costs what it loses. Of each turn
-//! the first quarter is not counted: what was read in the turn before is still in the caches.
+//! above 0 by more than chance, and given up when it no longer is. While arm 0 is settled only the best of
+//! the others is probed, the more often the likelier it is to be better: looking costs what it loses. Of
+//! each turn the first quarter is not counted: what the turn before left in the disk's queue is served.
 
 /// Which arm a request is for, and what to say with its answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,8 +33,6 @@ pub struct Watch {
     in_round: usize,
     at: usize,
     rounds: u32,
-    /// Probes in a row that said the opposite of what was settled.
-    contradictions: u32,
     tallies: [Tally; MOST_ARMS],
     gains: [Gain; MOST_ARMS],
 }
@@ -50,7 +48,7 @@ enum Phase {
     Probe { arm: usize, rest: u32 },
 }
 
-/// Waiting of demands in an arm's turn.
+/// Waiting that counts for an arm, and for how many blocks.
 #[derive(Clone, Copy, Debug, Default)]
 struct Tally {
     nanos: u64,
@@ -58,7 +56,7 @@ struct Tally {
 }
 
 /// By how much an arm is better than none, in millionths of the waiting; the later rounds count more.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 struct Gain {
     mean: i64,
     variance: i64,
@@ -73,20 +71,48 @@ pub const MOST_ARMS: usize = 4;
 /// A trial has at least so many rounds: fewer say nothing of their spread. A choice.
 const LEAST_ROUNDS: u32 = 4;
 
-/// And at most so many, then the better one is taken if it is better at all. A choice.
+/// After so many rounds an arm that looks worse has no more turns in a trial. A choice.
+const FUTILE_ROUNDS: i64 = 8;
+
+/// A trial has at most so many rounds. A choice.
 const MOST_ROUNDS: u32 = 16;
 
-/// Older rounds lose their weight after so many. A choice.
-const MEMORY: i64 = 16;
+/// Before the first round an arm's gain is taken for what so many rounds would say that are 0 in the mean
+/// and spread as widely as rounds of equal arms do: two or three rounds that agree by chance prove nothing.
+const PRIOR_ROUNDS: i64 = 2;
 
-/// So many turns without a probe, doubled each time that one confirms it, up to [`LONGEST_REST`]. A
+/// The spread of a round of turns of 64 requests whose waits spread as widely as their mean, in millionths.
+/// Half of the requests are demands; of two turns the root of 2 x 1 / 24 is 29 %.
+const PRIOR_DEVIATION: i64 = 300_000;
+
+/// Older rounds lose their weight after so many. A choice: a gain of a tenth is twice the standard error of
+/// so many rounds of [`PRIOR_DEVIATION`].
+const MEMORY: i64 = 32;
+
+/// Tenths of a standard error by which a gain is above 0 when an arm is taken, and when it is kept.
+/// Choices: chance alone takes one arm in fifteen, and a gain has to get lost before it is given up.
+const TAKEN: i64 = 15;
+const KEPT: i64 = 10;
+
+/// Tenths of a standard error by which a gain is below 0 when a trial goes on without the arm, at first and
+/// after [`FUTILE_ROUNDS`]. Choices.
+const LOST: i64 = 15;
+const FUTILE: i64 = 3;
+
+/// So many turns without a probe, doubled each time that one confirms the arm, up to [`LONGEST_REST`]. A
 /// choice: the first probe is a ninth of all turns, later ones less than a hundredth.
 const FIRST_REST: u32 = 16;
 const LONGEST_REST: u32 = 256;
 
-/// So many probes in a row that say the opposite begin a new trial. A choice: an arm that is a tenth worse
-/// than none seems better in a third of the probes, and three times in a row in a thirtieth.
-const CONTRADICTIONS: u32 = 3;
+/// So many turns of arm 0 between probes of another one, by how many tenths of a standard error its gain is
+/// above 0 at least: who may be better is looked at often. Choices: where another arm is a tenth worse, a
+/// rest of 16 turns costs half a percent.
+const RESTS: [(i64, u32); 4] = [(10, 2), (4, 6), (-5, FIRST_REST), (-20, 64)];
+
+/// What to say with an answer that counts for this arm.
+pub fn tag_of(arm: usize) -> u32 {
+    arm as u32 + 1
+}
 
 impl Watch {
     /// `arms` with the one that does nothing, turns of `slice` requests.
@@ -100,9 +126,8 @@ impl Watch {
             in_round: 0,
             at: 0,
             rounds: 0,
-            contradictions: 0,
             tallies: Default::default(),
-            gains: Default::default(),
+            gains: [Gain::PRIOR; MOST_ARMS],
         };
         watch.begin_round();
         watch
@@ -123,11 +148,11 @@ impl Watch {
         let counts = begun >= settling && !matches!(self.phase, Phase::Settled { .. });
         Turn {
             arm,
-            tag: if counts { arm as u32 + 1 } else { 0 },
+            tag: if counts { tag_of(arm) } else { 0 },
         }
     }
 
-    /// A demand for so many blocks was answered after so long.
+    /// A request for so many blocks was answered, for which somebody waited so long.
     pub fn answered(&mut self, tag: u32, nanos: u64, blocks: u64) {
         let arm = tag.checked_sub(1).map(|arm| arm as usize);
         if let Some(tally) = arm.and_then(|arm| self.tallies.get_mut(arm)) {
@@ -188,15 +213,18 @@ impl Watch {
 
     fn end_round(&mut self) {
         let base = self.tallies[0];
-        for arm in 1..self.arms {
-            if let Some(gain) = base.gain_of(&self.tallies[arm]) {
+        for &arm in &self.round[..self.in_round] {
+            // An arm without a turn may have answers for what it did long ago.
+            if arm != 0
+                && let Some(gain) = base.gain_of(&self.tallies[arm])
+            {
                 self.gains[arm].add(gain);
             }
         }
         self.tallies = Default::default();
         let next = match self.phase {
             Phase::Trial => self.verdict(),
-            Phase::Probe { arm, rest } => self.confirmed(arm, rest),
+            Phase::Probe { arm, rest } => Some(self.probed(arm, rest)),
             Phase::Settled { .. } => None,
         };
         match next {
@@ -222,42 +250,43 @@ impl Watch {
             None if self.rounds >= MOST_ROUNDS => self.better(),
             None => return None,
         };
-        Some((winner, FIRST_REST))
+        let rest = match winner {
+            0 => self.rest(),
+            _ => FIRST_REST,
+        };
+        Some((winner, rest))
     }
 
-    /// What follows from the round after a rest: a longer one, if it says what was known before; a
-    /// short one the first time that it does not, and a new trial the second time.
-    fn confirmed(&mut self, arm: usize, rest: u32) -> Option<(usize, u32)> {
-        let contradicts = match arm {
-            0 => self
-                .probed()
-                .is_some_and(|other| self.gains[other].latest > 0),
-            _ => self.gains[arm].latest <= 0,
-        };
-        if !contradicts {
-            self.contradictions = 0;
-            return Some((arm, (2 * rest).min(LONGEST_REST)));
+    /// Who has the turns after a probe, and how many: the arm that had them, as long as it is likely to be
+    /// better than none; where none had them, an arm that is.
+    fn probed(&self, arm: usize, rest: u32) -> (usize, u32) {
+        if arm == 0 {
+            return match self.best() {
+                Some(best) => (best, FIRST_REST),
+                None => (0, self.rest()),
+            };
         }
-        self.contradictions += 1;
-        if self.contradictions < CONTRADICTIONS {
-            return Some((arm, FIRST_REST));
+        let gain = &self.gains[arm];
+        if !gain.is_above(KEPT) {
+            (0, self.rest())
+        } else if gain.latest <= 0 {
+            (arm, FIRST_REST)
+        } else {
+            (arm, (2 * rest).min(LONGEST_REST))
         }
-        self.contradictions = 0;
-        self.gains = Default::default();
-        self.rounds = 0;
-        None
+    }
+
+    /// Turns of arm 0 before the next probe.
+    fn rest(&self) -> u32 {
+        let gain = &self.gains[self.least_bad()];
+        let reached = RESTS.iter().find(|(tenths, _)| gain.is_above(*tenths));
+        reached.map_or(LONGEST_REST, |&(_, turns)| turns)
     }
 
     /// The arm with the largest gain of those whose gain is no chance.
     fn best(&self) -> Option<usize> {
-        let arms = (1..self.arms).filter(|&arm| self.gains[arm].is_gain());
+        let arms = (1..self.arms).filter(|&arm| self.gains[arm].is_above(TAKEN));
         arms.max_by_key(|&arm| self.gains[arm].mean)
-    }
-
-    /// The arm that had its turn beside arm 0.
-    fn probed(&self) -> Option<usize> {
-        let mut round = self.round[..self.in_round].iter().copied();
-        round.find(|&arm| arm != 0)
     }
 
     /// The arm with the largest gain, be it a loss; 0 if there is no other.
@@ -270,9 +299,9 @@ impl Watch {
         (1..self.arms).all(|arm| self.gains[arm].is_surely_a_loss())
     }
 
-    /// The arm with the largest gain, or none if no arm has one.
+    /// The arm with the largest gain of those that would be kept, or none.
     fn better(&self) -> usize {
-        let arms = (1..self.arms).filter(|&arm| self.gains[arm].mean > 0);
+        let arms = (1..self.arms).filter(|&arm| self.gains[arm].is_above(KEPT));
         arms.max_by_key(|&arm| self.gains[arm].mean).unwrap_or(0)
     }
 }
@@ -296,6 +325,14 @@ impl Tally {
 }
 
 impl Gain {
+    /// Before the first round.
+    const PRIOR: Gain = Gain {
+        mean: 0,
+        variance: PRIOR_DEVIATION * PRIOR_DEVIATION,
+        rounds: PRIOR_ROUNDS,
+        latest: 0,
+    };
+
     fn add(&mut self, gain: i64) {
         self.latest = gain;
         self.rounds = (self.rounds + 1).min(MEMORY);
@@ -305,28 +342,30 @@ impl Gain {
         self.variance += (before * after - self.variance) / self.rounds;
     }
 
-    /// Whether the mean is further from 0 than its standard error.
-    fn is_certain(&self) -> bool {
+    /// Whether the mean is above 0 by so many tenths of its standard error; of a negative number, whether it is
+    /// at most so far below.
+    fn is_above(&self, tenths: i64) -> bool {
         let mean = i128::from(self.mean);
-        self.rounds > 1 && mean * mean * i128::from(self.rounds - 1) > i128::from(self.variance)
+        let square = mean * mean * i128::from(self.rounds - 1) * 100;
+        let bound = i128::from(self.variance) * i128::from(tenths) * i128::from(tenths);
+        match tenths >= 0 {
+            true => mean > 0 && square > bound,
+            false => mean > 0 || square <= bound,
+        }
     }
 
-    fn is_gain(&self) -> bool {
-        self.mean > 0 && self.is_certain()
-    }
-
-    /// Twice the standard error below 0: an arm that is given up for the trial is not seen again.
+    /// Whether a trial goes on without the arm.
     fn is_surely_a_loss(&self) -> bool {
-        let mean = i128::from(self.mean);
-        self.rounds >= i64::from(LEAST_ROUNDS)
-            && mean < 0
-            && mean * mean * i128::from(self.rounds - 1) > 4 * i128::from(self.variance)
+        let rounds = self.rounds - PRIOR_ROUNDS;
+        let is_below = |tenths: i64| self.mean < 0 && !self.is_above(-tenths);
+        (rounds >= i64::from(LEAST_ROUNDS) && is_below(LOST))
+            || (rounds >= FUTILE_ROUNDS && is_below(FUTILE))
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Tally, Watch};
+    use super::{FIRST_REST, Gain, KEPT, LONGEST_REST, PRIOR_ROUNDS, TAKEN, Tally, Watch};
 
     /// Dice that are the same on every machine.
     struct Dice(u64);
@@ -397,6 +436,52 @@ mod tests {
             let mean = run(&mut watch, 100_000, &[10_000, 10_000, 10_000], seed);
             assert!((9_900.0..10_100.0).contains(&mean), "seed {seed}: {mean}");
         }
+    }
+
+    /// After so many rounds that all say this.
+    fn gain(rounds: u32, says: i64) -> Gain {
+        let mut gain = Gain::PRIOR;
+        (0..rounds).for_each(|_| gain.add(says));
+        gain
+    }
+
+    #[test]
+    fn a_few_rounds_that_agree_prove_nothing() {
+        assert_eq!(Gain::PRIOR.rounds, PRIOR_ROUNDS);
+        assert!(!gain(4, 100_000).is_above(TAKEN));
+        assert!(gain(8, 300_000).is_above(TAKEN));
+        assert!(!gain(1, -300_000).is_surely_a_loss());
+        assert!(gain(8, -300_000).is_surely_a_loss());
+    }
+
+    #[test]
+    fn who_may_be_better_is_looked_at_often() {
+        let rest = |gain| {
+            let mut watch = Watch::new(2, 64);
+            watch.gains[1] = gain;
+            watch.probed(0, 1)
+        };
+        assert_eq!(rest(gain(30, 300_000)), (1, FIRST_REST));
+        assert_eq!(rest(gain(4, 150_000)), (0, 2));
+        assert_eq!(rest(gain(4, 120_000)), (0, 6));
+        assert_eq!(rest(Gain::PRIOR), (0, FIRST_REST));
+        assert_eq!(rest(gain(30, -300_000)), (0, LONGEST_REST));
+    }
+
+    #[test]
+    fn an_arm_is_given_up_when_its_gain_gets_lost() {
+        let probed = |gain: Gain| {
+            let mut watch = Watch::new(2, 64);
+            watch.gains[1] = gain;
+            watch.probed(1, 32)
+        };
+        let mut good = gain(8, 300_000);
+        assert_eq!(probed(good), (1, 64));
+        good.add(-100_000);
+        assert_eq!(probed(good), (1, FIRST_REST));
+        (0..20).for_each(|_| good.add(-100_000));
+        assert!(!good.is_above(KEPT));
+        assert_eq!(probed(good).0, 0);
     }
 
     #[test]
