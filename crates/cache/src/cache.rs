@@ -166,13 +166,7 @@ impl Cache {
         if known.is_some_and(|frame| self.residency.is_kept(frame)) {
             return Err(Refusal::Resident(block));
         }
-        let coming = Coming {
-            block,
-            known,
-            origin,
-            pattern,
-        };
-        admit(&mut *self.policy, &mut self.residency, coming, ask)
+        self.enter((block, known), origin, pattern, ask)
     }
 
     /// [`Cache::admit_frame`] for who has seen that the block has no frame: if nothing is remembered, it
@@ -194,9 +188,20 @@ impl Cache {
             !self.residency.is_resident(block),
             "block {block} has a frame"
         );
+        self.enter((block, None), origin, pattern, ask)
+    }
+
+    /// A block that has no frame, and what is remembered of it.
+    fn enter(
+        &mut self,
+        (block, known): (u64, Option<FrameId>),
+        origin: Origin,
+        pattern: Pattern,
+        ask: impl FnMut(&Residency, FrameId) -> Verdict,
+    ) -> Result<Admitted, Refusal> {
         let coming = Coming {
             block,
-            known: None,
+            known,
             origin,
             pattern,
         };

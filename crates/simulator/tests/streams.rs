@@ -176,10 +176,10 @@ fn files_where_an_adversary_would_put_them_make_nothing_late() {
     }
 }
 
-/// The same test can fail: with four fifths of the buffer. With 4 MB the head is what there is no more
+/// The same test can fail: with four fifths of the buffer of 2 and 8 MB. With 4 MB the head is what there is no more
 /// of: as many are granted as keep it busy, and seven tenths of the buffer are not enough for them.
 #[test]
-fn four_fifths_of_the_buffer_are_not_enough() {
+fn less_of_the_buffer_is_not_enough() {
     for (policy, memory, tenths) in [
         ("fcfs", 2 * MB, 2),
         ("sptf", 4 * MB, 3),
@@ -202,7 +202,7 @@ fn four_fifths_of_the_buffer_are_not_enough() {
 /// And with more streams than are granted: a drive is believed to turn faster than it does, by so much
 /// that a tenth more are; with 2 MB a fifth.
 #[test]
-fn a_tenth_more_streams_are_too_many() {
+fn more_streams_are_too_many() {
     for (memory, percent) in [(2, 120), (4, 110), (8, 110)] {
         let honest = Trial {
             truth: Truth::quiet(),
