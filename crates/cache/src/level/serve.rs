@@ -290,6 +290,7 @@ impl Level {
             self.counts.refused += 1;
             return None;
         };
+        self.unwish(Interval::new(block, block));
         if let Some(evicted) = admitted.evicted {
             self.note_eviction(&evicted);
         }
