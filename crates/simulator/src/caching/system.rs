@@ -8,9 +8,10 @@ use cache::Interval;
 use cache::coordinator::{Asked, LONGEST_REQUEST, Purpose};
 use cache::level::Ending;
 
-use super::disk::{self, Disk};
+use super::disk;
 use super::jobs::{Asker, JobId, Jobs, NONE};
 use super::load::Arrival;
+use super::lowest::Lowest;
 use super::node::Node;
 use super::report::{LevelReport, Report, Responses};
 use super::setup::{BadSetup, Setup};
@@ -20,7 +21,7 @@ pub struct System {
     /// The clients' caches, then the lower levels.
     nodes: Vec<Node>,
     clients: usize,
-    disk: Disk,
+    disk: Lowest,
     jobs: Jobs,
     /// Replies that travel: when they arrive, in which order they were sent, whose they are.
     replies: BinaryHeap<Reverse<(u64, u64, JobId)>>,
@@ -60,7 +61,7 @@ impl System {
         Ok(System {
             nodes,
             clients,
-            disk: Disk::new(&setup.drive)?,
+            disk: Lowest::new(setup)?,
             jobs: Jobs::new(),
             replies: BinaryHeap::new(),
             sent: 0,
@@ -181,7 +182,7 @@ impl System {
             requests: self.response.count(),
             response: self.response.clone(),
             levels,
-            disk: self.disk.counts,
+            disk: self.disk.counts(),
             duplicated,
             ended: self.now,
         }
@@ -190,7 +191,10 @@ impl System {
     /// The first block of what the disk is doing.
     #[cfg(test)]
     pub(super) fn disk_position(&self) -> Option<u64> {
-        self.disk.reading()
+        match &self.disk {
+            Lowest::Elevator(disk) => disk.reading(),
+            Lowest::Engine(_) => None,
+        }
     }
 
     /// A level: the clients' first.
