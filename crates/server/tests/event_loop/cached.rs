@@ -11,7 +11,7 @@ use crate::station::{BLOCK, Medium, Served};
 mod beside;
 mod flushes;
 mod order;
-mod posted;
+pub mod posted;
 mod swept;
 
 /// A cache of at most so many pages, of any algorithms.
