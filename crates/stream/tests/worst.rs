@@ -3,6 +3,7 @@
 
 use block::{Class, Direction, Duration, Extent, Instant, Status};
 use proptest::prelude::*;
+use stream::admission::Rules;
 use stream::location::{LocationMap, Piece};
 use stream::playout::{AccessId, Answering, Served, Standing};
 use stream::quota::Quotas;
@@ -51,12 +52,18 @@ struct Slowest {
     tick: Instant,
     accesses: u64,
     waited: u64,
-    /// Commands of others, and reads that fill buffers.
-    foreground: u64,
+    /// Commands of others.
+    others: u64,
+    /// Reads that fill buffers.
+    filled: u64,
 }
 
 impl Slowest {
     fn new(file: u64) -> Self {
+        Self::with_rules(file, rules())
+    }
+
+    fn with_rules(file: u64, rules: Rules) -> Self {
         let settings = Settings {
             page: BLOCK,
             fill: 32 * BLOCK,
@@ -64,7 +71,7 @@ impl Slowest {
         };
         Slowest {
             file,
-            streams: Streams::new(worst_times(), rules(), Quotas::open(), settings, Flat),
+            streams: Streams::new(worst_times(), rules, Quotas::open(), settings, Flat),
             clients: Vec::new(),
             waiting: Vec::new(),
             head: 0,
@@ -72,7 +79,8 @@ impl Slowest {
             tick: Instant::ZERO,
             accesses: 0,
             waited: 0,
-            foreground: 0,
+            others: 0,
+            filled: 0,
         }
     }
 
@@ -137,7 +145,17 @@ impl Slowest {
         }
     }
 
-    /// Gives the drive whatever is safe, others' first; and otherwise what must be.
+    /// Runs until all clients are served.
+    fn run_until_served(&mut self) {
+        while self.clients.iter().any(|client| client.began.is_none()) {
+            self.run(self.now + Duration::from_secs(1));
+            let waited = self.now.since(Instant::ZERO);
+            assert!(waited < Duration::from_secs(900), "it never begins");
+        }
+    }
+
+    /// Gives the drive whatever is safe, reads that fill buffers and then what others want; and otherwise
+    /// what must be. Both take as long as the longest command of others.
     fn serve(&mut self) -> bool {
         let longest = worst_times().foreground_worst();
         let best_effort = |transfer: &Transfer| matches!(transfer.class, Class::BestEffort(_));
@@ -145,11 +163,13 @@ impl Slowest {
             let filling = self.waiting.iter().position(best_effort);
             self.catch_up(self.now + longest);
             self.head = Flat.cylinder(block::Lba(self.now.as_nanos() % 200_000_000));
-            self.foreground += 1;
-            if let Some(index) = filling {
-                let id = self.waiting.remove(index).id;
-                self.streams.complete(self.now, id, Status::Good);
-            }
+            let Some(index) = filling else {
+                self.others += 1;
+                return true;
+            };
+            self.filled += 1;
+            let id = self.waiting.remove(index).id;
+            self.streams.complete(self.now, id, Status::Good);
             return true;
         }
         let Some(batch) = self.streams.rounds().first(self.head) else {
@@ -278,7 +298,7 @@ proptest! {
         }
         slowest.run(slowest.now + Duration::from_secs(20));
         prop_assert_eq!((slowest.streams.late(), slowest.waited), (0, 0));
-        prop_assert!(slowest.foreground > 0);
+        prop_assert!(slowest.others > 0, "{} fillings", slowest.filled);
     }
 }
 
@@ -301,11 +321,53 @@ fn nothing_is_late_where_all_are_in_step() {
             }
             let count = slowest.clients.len();
             assert!(count > 10 && count < 100, "{count} of {rate} B/s");
-            slowest.run(Instant::ZERO + Duration::from_secs(45));
+            slowest.run_until_served();
+            slowest.run(slowest.now + Duration::from_secs(45));
+            assert!(slowest.others > 0, "{} fillings", slowest.filled);
             assert_eq!(
                 (slowest.streams.late(), slowest.waited),
                 (0, 0),
                 "{rate} B/s, {lasts} ms, {tail}"
+            );
+        }
+    }
+}
+
+/// Of the head's time others have as much as was promised to them, however many streams there are: while
+/// buffers fill they share it with these, and afterwards it is theirs.
+#[test]
+fn others_have_their_share_of_the_slowest_drive() {
+    for (permille, rate, lasts) in [
+        (100, 700_000, 2_000),
+        (300, 700_000, 4_000),
+        (300, 3_000_000, 1_000),
+        (500, 1_000_000, 4_000),
+        (800, 1_000_000, 8_000),
+    ] {
+        for direction in [Direction::Read, Direction::Write] {
+            let rules = Rules {
+                foreground_permille: permille,
+                ..rules()
+            };
+            let mut slowest = Slowest::with_rules(FILE, rules);
+            for number in 0..100 {
+                let start = number * 1_400_000;
+                slowest.happens(Happens::Comes(direction, rate, lasts, start, FILE));
+            }
+            let count = slowest.clients.len();
+            assert!(count > 0 && count < 64, "{count} of {rate} B/s");
+            slowest.run_until_served();
+            let (others, filled, since) = (slowest.others, slowest.filled, slowest.now);
+            slowest.run(since + Duration::from_secs(100));
+            assert_eq!((slowest.streams.late(), slowest.waited), (0, 0));
+            assert_eq!(slowest.filled, filled, "nothing is filled any more");
+            let theirs = worst_times().foreground_worst() * (slowest.others - others);
+            let share = theirs.as_secs_f64() / slowest.now.since(since).as_secs_f64();
+            // What has begun in the one or the other round.
+            let promised = f64::from(permille) / 1_000.0 - 0.005;
+            assert!(
+                share >= promised,
+                "{share:.3} of {promised:.3}, {count} streams of {rate} B/s for {lasts} ms"
             );
         }
     }
