@@ -97,7 +97,7 @@ impl Cached {
         self.withdraw(blocks);
     }
 
-    /// Takes what is valid and written of these blocks out of the cache.
+    /// Takes what is here and written of these blocks out of the cache.
     fn withdraw(&mut self, blocks: Interval) {
         let frames = self.level.residency().frame_ids() as u64;
         if blocks.len() <= frames {
@@ -116,7 +116,8 @@ impl Cached {
             return;
         };
         if residency.frame_state(frame) != State::Valid {
-            return;
+            // Of a fetch some of which has come: its frames stay until all has.
+            return self.take_pages(Interval::new(block, block));
         }
         let place = self.pages.of(frame).expect("a page of a valid block");
         let unwritten = self.unwritten.as_ref();

@@ -155,6 +155,25 @@ fn what_was_read_before_a_trim_reaches_nobody_who_asks_after_it() {
     assert!(world.reads.is_empty());
 }
 
+/// Of a fetch in two pieces the first has come, and what it has brought is void; the second is on its way.
+#[test]
+fn what_came_of_a_fetch_before_a_trim_is_found_by_nobody_who_asks_after_it() {
+    let mut world = World::new(&plain(24 * PAGE, Writes::Through));
+    world.take_step(Step::Write(0, 8));
+    world.take_step(Step::End(0, true));
+    world.take_step(Step::Read(0, 24 * 8));
+    assert_eq!(world.asked.len(), 2);
+    world.take_step(Step::End(0, true));
+    world.take_step(Step::Trim(0, 8));
+    world.take_step(Step::Past(0, 8));
+    // What it finds is checked when it ends.
+    world.take_step(Step::End(1, true));
+    while world.end(0, true) {
+        world.settle();
+    }
+    assert!(world.reads.is_empty());
+}
+
 #[test]
 fn a_demand_for_what_is_fetched_ahead_makes_it_urgent() {
     let mut setting = plain(64 * PAGE, Writes::Through);
