@@ -14,6 +14,7 @@ impl Cached {
     /// as it is until [`Cached::changed`].
     pub fn changing(&mut self, id: RequestId, start: u64, memory: Memory) {
         let bytes = Bytes { start, memory };
+        self.overtake(blocks_of(start, memory.length as u64));
         for block in blocks_of(start, memory.length as u64).blocks() {
             let frame = self.level.residency().frame(block);
             if let Some(place) = frame.and_then(|frame| self.pages.of(frame)) {
@@ -80,6 +81,7 @@ impl Cached {
     /// being fetched is not used.
     pub fn void(&mut self, start: u64, length: u64) {
         let blocks = blocks_of(start, length);
+        self.overtake(blocks);
         for place in 0..self.pieces.capacity() {
             if let Some(piece) = self.pieces.get(place)
                 && let Work::Fetch(id) = piece.work

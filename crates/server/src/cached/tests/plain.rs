@@ -3,14 +3,15 @@
 use block::{Class, Extent, Lba, Sectors};
 
 use super::{SECTOR, Setting, Step, World};
-use crate::cached::{PAGE, Writes};
+use crate::cached::{PAGE, Readmore, Writes};
 
-fn plain(bytes: u64, writes: Writes) -> Setting {
+pub(super) fn plain(bytes: u64, writes: Writes) -> Setting {
     Setting {
         bytes,
         replacement: "lru".to_owned(),
         prefetch: "none".to_owned(),
         coordinator: "none".to_owned(),
+        readmore: Readmore::Ordinary,
         writes,
         ahead: Class::BestEffort(6),
     }
@@ -275,5 +276,10 @@ fn sizes_and_names_that_cannot_be_are_refused() {
     assert!(
         marks.ends_with("expected replacement du, which looks at its marks"),
         "{marks}"
+    );
+    let nothing = said(|setting| setting.readmore = Readmore::Free);
+    assert_eq!(
+        nothing,
+        "readmore free with coordinator none: expected one that reads more, pfc or ours"
     );
 }
