@@ -31,8 +31,9 @@ mod system;
 #[cfg(test)]
 mod tests;
 pub mod traced;
+mod wishes;
 
 pub use load::{Arrival, Load, Pace, run};
-pub use report::{LevelReport, Report};
-pub use setup::{BadSetup, Level, Link, Lower, Scheduled, Scheduler, Setup};
+pub use report::{LevelReport, Report, Slack};
+pub use setup::{BadSetup, Level, Link, Lower, Readmore, Scheduled, Scheduler, Setup};
 pub use system::System;

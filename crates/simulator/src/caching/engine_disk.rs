@@ -7,7 +7,9 @@
 //!    '------------- ended ------ first job of a request <------- finished ----'  '---- outcome ----'
 //! ```
 //!
-//! Requests that the engine has no room for stay plugged.
+//! Requests that the engine has no room for stay plugged. What the level above wishes is wanted by a
+//! standing task of the engine; sectors that it reads for that are blocks again when all of one are there
+//! ([`Wishes`]).
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -17,6 +19,7 @@ use block::{
 };
 use cache::Interval;
 use cache::coordinator::Purpose;
+use cache::level::Wish;
 use drive::{Profile, VirtualDrive};
 use engine::{Engine, Limits};
 use scheduler::ordering::Level;
@@ -24,7 +27,9 @@ use scheduler::policy;
 
 use super::disk::{DiskCounts, Entry, sectors_of_a_block};
 use super::jobs::{JobId, Jobs};
-use super::setup::{BadSetup, Scheduled};
+use super::report::Slack;
+use super::setup::{BadSetup, Readmore, Scheduled};
+use super::wishes::Wishes;
 
 /// A drive, an engine, and what is to be read.
 pub(super) struct EngineDisk {
@@ -42,6 +47,8 @@ pub(super) struct EngineDisk {
     now: u64,
     /// Since when the drive has commands.
     busy_since: Option<u64>,
+    /// If the level above may wish.
+    wishes: Option<Wishes>,
     /// In nanoseconds.
     busy: u64,
     commands: u64,
@@ -65,6 +72,14 @@ impl EngineDisk {
         if let Some(rules) = scheduled.background {
             engine = engine.with_background(rules);
         }
+        let wishes = match (scheduled.readmore, scheduled.background) {
+            (Readmore::Fetched, _) => None,
+            (_, None) => return Err(BadSetup::NeverGranted),
+            (_, Some(_)) => {
+                let task = engine.begin_standing_task(Instant::ZERO, 0);
+                Some(Wishes::new(task.expect("the only task"), sectors))
+            }
+        };
         Ok(EngineDisk {
             engine,
             drive: VirtualDrive::new(Arc::clone(truth)),
@@ -75,6 +90,7 @@ impl EngineDisk {
             ended: VecDeque::new(),
             now: 0,
             busy_since: None,
+            wishes,
             busy: 0,
             commands: 0,
             read: 0,
@@ -93,6 +109,42 @@ impl EngineDisk {
             blocks: self.read.div_ceil(self.sectors),
             busy: self.busy,
         }
+    }
+
+    /// What it read in the background.
+    pub(super) fn slack(&self) -> Slack {
+        let account = self.engine.background_account();
+        let losses = self.engine.losses();
+        Slack {
+            free: account.free.blocks.0,
+            idle: account.idle.blocks.0,
+            lost: losses.lost,
+            responses: losses.responses,
+        }
+    }
+
+    /// What is wished changes.
+    pub(super) fn wish(&mut self, now: u64, wish: Wish) {
+        let wishes = self.wishes.as_mut().expect("a level with wishes");
+        let now = Instant::from_nanos(now);
+        let changed = match wish {
+            Wish::Want(blocks) => {
+                wishes.want(blocks);
+                let extent = extent(blocks, self.sectors);
+                self.engine.want(now, wishes.task, extent)
+            }
+            Wish::Unwant(blocks) => {
+                wishes.unwant(blocks);
+                let extent = extent(blocks, self.sectors);
+                self.engine.unwant(now, wishes.task, extent)
+            }
+        };
+        changed.expect("blocks of the disk, and a task that stands");
+    }
+
+    /// The next block that was read for wishes.
+    pub(super) fn poll_read(&mut self) -> Option<u64> {
+        self.wishes.as_mut()?.poll()
     }
 
     /// A job is to be read.
@@ -158,6 +210,10 @@ impl EngineDisk {
         self.now = now;
         let now = Instant::from_nanos(now);
         while let Some(outcome) = self.drive.poll(now) {
+            let read = self.engine.background_of(outcome.id);
+            if let (Some(wishes), Some(extent)) = (&mut self.wishes, read) {
+                wishes.read(extent);
+            }
             self.engine.complete(now, outcome.id, outcome);
             if self.engine.at_drive() == 0
                 && let Some(since) = self.busy_since.take()
@@ -172,18 +228,23 @@ impl EngineDisk {
     }
 
     fn submit(&mut self, now: u64, class: Class, entry: &Entry) {
-        let start = Lba(entry.blocks.first * self.sectors);
-        let length = Sectors(entry.blocks.len() * self.sectors);
         let request = Request {
             id: RequestId(u64::from(entry.first)),
             direction: Direction::Read,
-            extent: Extent::new(start, length).expect("a run of blocks is not empty"),
+            extent: extent(entry.blocks, self.sectors),
             class,
             durability: Durability::Volatile,
         };
         let submitted = self.engine.submit(Instant::from_nanos(now), request);
         submitted.expect("the engine has room, and the blocks are on the disk");
     }
+}
+
+/// Blocks in sectors.
+fn extent(blocks: Interval, sectors: u64) -> Extent {
+    let start = Lba(blocks.first * sectors);
+    let length = Sectors(blocks.len() * sectors);
+    Extent::new(start, length).expect("a run of blocks is not empty")
 }
 
 /// One request for both, if one of them begins where the other ends.

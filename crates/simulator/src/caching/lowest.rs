@@ -1,10 +1,12 @@
 //! What the lowest level reads from: a disk behind an elevator, or behind our engine.
 
 use cache::Interval;
+use cache::level::Wish;
 
 use super::disk::{Disk, DiskCounts};
 use super::engine_disk::EngineDisk;
 use super::jobs::{JobId, Jobs};
+use super::report::Slack;
 use super::setup::{BadSetup, Scheduler, Setup};
 
 /// One of them.
@@ -38,6 +40,30 @@ impl Lowest {
         match self {
             Lowest::Elevator(disk) => disk.counts,
             Lowest::Engine(disk) => disk.counts(),
+        }
+    }
+
+    /// What it read in the background.
+    pub(super) fn slack(&self) -> Slack {
+        match self {
+            Lowest::Elevator(_) => Slack::default(),
+            Lowest::Engine(disk) => disk.slack(),
+        }
+    }
+
+    /// What is wished changes.
+    pub(super) fn wish(&mut self, now: u64, wish: Wish) {
+        match self {
+            Lowest::Elevator(_) => unreachable!("no level above an elevator has wishes"),
+            Lowest::Engine(disk) => disk.wish(now, wish),
+        }
+    }
+
+    /// The next block that was read for wishes.
+    pub(super) fn poll_read(&mut self) -> Option<u64> {
+        match self {
+            Lowest::Elevator(_) => None,
+            Lowest::Engine(disk) => disk.poll_read(),
         }
     }
 

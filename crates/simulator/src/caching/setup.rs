@@ -73,6 +73,20 @@ pub struct Scheduled {
     pub background: Option<Rules>,
     /// The class of prefetches that come by themselves; demands have the default one.
     pub prefetches: Class,
+    /// What becomes of what the lowest level's coordinator reads more.
+    pub readmore: Readmore,
+}
+
+/// What becomes of what a coordinator reads more.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Readmore {
+    /// It is fetched with the request.
+    #[default]
+    Fetched,
+    /// It is wished, and read in the background.
+    Wished,
+    /// It is wished as long as most wishes come true before somebody asks for the blocks, and else fetched.
+    WishedWhileGranted,
 }
 
 /// Why a system cannot be built, or is asked for what it has not.
@@ -124,6 +138,9 @@ pub enum BadSetup {
     /// A class that requests of caches cannot have.
     #[error("prefetches of class {0:?}: expected best effort 0 to 6, or background")]
     Class(Class),
+    /// Wishes that nobody could grant.
+    #[error("readmore that is wished, without background reads: expected rules for these")]
+    NeverGranted,
     /// A trace that touches more than the disk has.
     #[error("{blocks} distinct blocks: expected at most {disk}, those of the disk")]
     TooLarge {
@@ -160,6 +177,7 @@ impl Scheduled {
             policy: policy.to_owned(),
             background: None,
             prefetches: Class::default(),
+            readmore: Readmore::Fetched,
         }
     }
 }

@@ -14,7 +14,7 @@ use super::load::Arrival;
 use super::lowest::Lowest;
 use super::node::Node;
 use super::report::{LevelReport, Report, Responses};
-use super::setup::{BadSetup, Setup};
+use super::setup::{BadSetup, Scheduler, Setup};
 
 /// Caches in levels over a disk.
 pub struct System {
@@ -57,6 +57,11 @@ impl System {
             let mut node = Node::new(&lower.level, &lower.coordinator, at + 2, below)?;
             node.link = lower.link;
             nodes.push(node);
+        }
+        if let (Scheduler::Engine(scheduled), false) = (&setup.scheduler, setup.lower.is_empty())
+            && let Some(lowest) = nodes.pop()
+        {
+            nodes.push(lowest.with(scheduled.readmore));
         }
         Ok(System {
             nodes,
@@ -150,6 +155,7 @@ impl System {
                 self.deliver(job);
             }
         }
+        self.offer();
         self.disk.dispatch(self.now);
     }
 
@@ -183,6 +189,7 @@ impl System {
             response: self.response.clone(),
             levels,
             disk: self.disk.counts(),
+            slack: self.disk.slack(),
             duplicated,
             ended: self.now,
         }
@@ -225,7 +232,28 @@ impl System {
             self.answer_all(server);
         }
         self.to_serve.clear();
+        self.tell_wishes();
         self.disk.dispatch(self.now);
+    }
+
+    /// The disk is told what the lowest level wishes.
+    fn tell_wishes(&mut self) {
+        let Some(lowest) = self.nodes.last_mut() else {
+            return;
+        };
+        while let Some(wish) = lowest.level.next_wish() {
+            self.disk.wish(self.now, wish);
+        }
+    }
+
+    /// What was read for wishes is offered to the level that has them.
+    fn offer(&mut self) {
+        while let Some(block) = self.disk.poll_read() {
+            if let Some(lowest) = self.nodes.last_mut() {
+                lowest.level.offer(block);
+            }
+        }
+        self.tell_wishes();
     }
 
     /// Jobs of the node that have all that was asked for: their replies travel, or the client has it.

@@ -14,6 +14,7 @@ use super::{
 mod scheduled;
 mod stack;
 mod switches;
+mod wished;
 
 const ALL: Interval = Interval::new(0, 2_000_000);
 
