@@ -28,6 +28,7 @@ use server::station::Station;
 use tempfile::TempDir;
 
 use crate::fickle::{Fickle, Mood};
+use crate::gate::{COARSE, Closed, Gate};
 use crate::streams;
 
 pub const BLOCK: u64 = 512;
@@ -207,6 +208,25 @@ impl Served {
         })
     }
 
+    /// Memory of coarse blocks that promises something to streams, and keeps back what it has done while
+    /// it is closed.
+    pub fn gated(closed: Closed) -> Served {
+        let folder = tempfile::tempdir().expect("a folder");
+        let belief = Arc::new(coarse_drive());
+        let blocks = belief.geometry.sectors().0;
+        let lengths = [blocks * COARSE * BLOCK];
+        let scale = TimeScale::new(streams::SCALE).expect("a scale");
+        Served::build(folder, &lengths, belief.block_bytes, move |mailbox| {
+            let policy = find("sptf-sw60").expect("a policy");
+            let limits = Limits::suited_to(policy, &belief);
+            let engine = Engine::new(belief, &|| policy.make(), limits);
+            let drive = Box::new(Gate::new(blocks, closed));
+            let engine = streams::promising(engine);
+            let event_loop = event_loop(engine, drive, scale, &lengths, mailbox)?;
+            Ok(streams::settings(event_loop))
+        })
+    }
+
     /// Memory that fails what a test wants, as volumes of so many bytes each, and all have such a cache.
     pub fn fickle(mood: Mood, cache: &cached::Setting, lengths: &[u64]) -> Served {
         let folder = tempfile::tempdir().expect("a folder");
@@ -232,20 +252,38 @@ impl Served {
         })
     }
 
-    /// An emulated drive in its own time, behind a cache, with free blocks for background tasks.
-    pub fn swept(cache: cached::Setting, bytes: u64) -> Served {
+    /// An emulated drive, behind a cache, with free blocks for background tasks.
+    pub fn swept(cache: cached::Setting, scale: f64, bytes: u64) -> Served {
         let folder = tempfile::tempdir().expect("a folder");
         let truth = streams::drive();
         let drive = drive_in(&folder, Arc::clone(&truth), 0);
         let block = truth.block_bytes;
+        let scale = TimeScale::new(scale).expect("a scale");
         Served::build(folder, &[bytes], block, move |mailbox| {
             let policy = find("sptf-sw60").expect("a policy");
             let limits = Limits::suited_to(policy, &truth);
             let engine = Engine::new(truth, &|| policy.make(), limits);
             let engine = engine.with_background(engine::Rules::default());
-            event_loop(engine, drive(), TimeScale::REAL, &[bytes], mailbox)?
-                .with_caches(&[(cache, 0, bytes)])
+            event_loop(engine, drive(), scale, &[bytes], mailbox)?.with_caches(&[(cache, 0, bytes)])
         })
+    }
+
+    /// Why memory has no such cache before it.
+    pub fn refuses(cache: cached::Setting, bytes: u64) -> String {
+        let build = move |mailbox| {
+            let belief = server::featureless::profile("a-test", bytes / BLOCK, BLOCK as u32);
+            let policy = find("c-look").expect("a policy");
+            let belief = Arc::new(belief.expect("a profile"));
+            let limits = Limits::suited_to(policy, &belief);
+            let engine = Engine::new(belief, &|| policy.make(), limits);
+            let drive = Box::new(Ram::new(bytes).expect("memory"));
+            event_loop(engine, drive, TimeScale::REAL, &[bytes], mailbox)?
+                .with_caches(&[(cache, 0, bytes)])
+        };
+        match Station::start("test", build) {
+            Ok(_) => String::new(),
+            Err(error) => error.to_string(),
+        }
     }
 
     /// What `back_end` makes, on the loop's thread.
