@@ -12,7 +12,8 @@
 //! group, and a mark for each. A number that is used again stands anew at the end and loses its mark; a
 //! place without marks is a gap. Numbers are forgotten by stepping over them: what leads to a place that
 //! was given up is not mended, but seen to be void, because the way through a bucket goes from newer to
-//! older places and no other way.
+//! older places and no other way. Where a bucket begins may be written again for another bucket: so its
+//! head says in which of two laps around the ring it was written, and once a lap void heads are cleared.
 //!
 //! A group's hash is its number multiplied by an odd one, so that no two groups have the same. Its upper
 //! bits choose the bucket; a place keeps the lower ones, which tell all groups of a bucket apart (Knuth,
@@ -21,15 +22,21 @@
 //! used together, each number takes a place: 9 bytes, for there is an eighth more of them than numbers,
 //! and 1 for a quarter of a bucket.
 
+mod parts;
+
 use crate::coordinator::Footprint;
 use crate::interval::Interval;
 use crate::residency::MAX_BLOCK;
+use parts::{GROUP, GROUP_BITS, HASH_BITS, MARKS, Part, counted, parts};
 
 /// Block numbers in the order of their use.
 #[derive(Clone, Debug)]
 pub(super) struct Queue {
     ring: Box<[u64]>,
+    /// Of each bucket its newest place, and in which lap that was written, or [`NONE`].
     heads: Box<[u32]>,
+    /// Whether the next place is written in an odd lap around the ring.
+    lap: u32,
     capacity: usize,
     len: usize,
     /// Where the oldest may stand; gaps may come first.
@@ -68,23 +75,11 @@ pub(super) enum OnHit {
     Remove,
 }
 
-/// Neighbours of a group, as a power of two.
-const GROUP_BITS: u32 = 3;
-const GROUP: u64 = 1 << GROUP_BITS;
-
-/// A mark for each of a group.
-const MARKS: u64 = (1 << GROUP) - 1;
-
-/// Bits of a group's number and of its hash.
-const HASH_BITS: u32 = 52 - GROUP_BITS;
-const _: () = assert!(MAX_BLOCK >> GROUP_BITS == (1 << HASH_BITS) - 1);
+/// A bucket without places.
+const NONE: u32 = u32::MAX;
 
 /// The upper bits of a hash, which choose the bucket.
 const UPPER_BITS: u32 = 32;
-
-/// 2^49 divided by the golden ratio, made odd: neighbours are spread evenly (Knuth, The Art of Computer
-/// Programming 3, 6.4).
-const GOLDEN: u64 = 0x1_3C6E_F372_FE95;
 
 /// The ring is longer than the queue by a part of this many, for gaps. With an eighth, gaps are cleared
 /// once in an eighth of the queue's size of repeated uses, if no neighbours are used together: nine
@@ -108,7 +103,8 @@ impl Queue {
         assert!(layout.link + layout.rest + GROUP as u32 <= u64::BITS);
         Queue {
             ring: vec![0; places].into(),
-            heads: vec![places as u32; buckets].into(),
+            heads: vec![NONE; buckets].into(),
+            lap: 0,
             capacity,
             len: 0,
             oldest: 0,
@@ -200,13 +196,14 @@ impl Queue {
     /// Adds blocks of a group; there are never more than the queue holds, so that none of them is
     /// forgotten for another one.
     fn add_part(&mut self, part: Part) -> u64 {
-        let held = self.find(part);
+        let (held, behind) = self.find_oldest(part);
+        let more = part.count() - counted(held);
+        let over = (self.len + more).saturating_sub(self.capacity);
         let mut forgotten = 0;
-        if held == 0 {
-            forgotten = self.grow(part.count());
-        } else if held == part.marks || self.len + part.count() <= self.capacity {
+        if held == 0 || over == 0 || behind >= self.reach(over) {
+            // None of those that are held is forgotten for the others.
             self.take(part);
-            self.len += part.count() - counted(held);
+            forgotten = self.grow(more);
         } else {
             // Those that are held may be the oldest: then they are forgotten and added again.
             for mark in (0..GROUP).map(|at| part.marks & (1 << at)) {
@@ -241,7 +238,7 @@ impl Queue {
         };
         parts(blocks).zip(before..).all(|(part, step)| {
             let place = self.place(step);
-            let is_newest = self.heads[self.bucket(part)] as usize == place;
+            let is_newest = self.head(self.bucket(part)) == Some(place);
             is_newest && self.ring[place] >> self.layout.link == self.word(part) >> self.layout.link
         })
     }
@@ -278,6 +275,17 @@ impl Queue {
         self.taken -= gone;
     }
 
+    /// How many places from the oldest on have so many numbers; there are as many.
+    fn reach(&self, count: usize) -> usize {
+        let (mut rest, mut steps) = (count, 0);
+        while rest > 0 {
+            let word = self.ring[self.place(steps)];
+            rest = rest.saturating_sub(counted(word >> self.layout.link & MARKS));
+            steps += 1;
+        }
+        steps
+    }
+
     /// The place so many steps behind the oldest.
     fn place(&self, step: usize) -> usize {
         let place = self.oldest + step;
@@ -301,21 +309,30 @@ impl Queue {
 
     /// The marks of those that are held.
     fn find(&mut self, part: Part) -> u64 {
+        self.walk(part, |_, _| ()).0
+    }
+
+    /// The same, and how far behind the oldest place the oldest of them stands.
+    fn find_oldest(&mut self, part: Part) -> (u64, usize) {
         self.walk(part, |_, _| ())
     }
 
     /// The marks of those that were held: now they are not, and still count in the length.
     fn take(&mut self, part: Part) -> u64 {
-        self.walk(part, |held, marks| *held &= !marks)
+        self.walk(part, |held, marks| *held &= !marks).0
     }
 
-    fn walk(&mut self, part: Part, mut on_found: impl FnMut(&mut u64, u64)) -> u64 {
+    /// From the newest place of the part's bucket to the oldest that is needed. Says what is found, and how far
+    /// behind the oldest place of the ring the oldest of it is.
+    fn walk(&mut self, part: Part, mut on_found: impl FnMut(&mut u64, u64)) -> (u64, usize) {
         let Layout { link, .. } = self.layout;
         let sought = self.word(part);
         let (beyond_marks, links) = (link + GROUP as u32, self.layout.links());
         let length = self.ring.len();
-        let mut found = 0;
-        let mut place = self.heads[self.bucket(part)] as usize;
+        let (mut found, mut oldest) = (0, 0);
+        let Some(mut place) = self.head(self.bucket(part)) else {
+            return (0, 0);
+        };
         // How far behind the oldest a place may be: less and less.
         let mut within = self.taken;
         while let Some(held) = self.ring.get_mut(place) {
@@ -332,12 +349,15 @@ impl Queue {
                 let marks = *held >> link & part.marks;
                 on_found(held, marks << link);
                 found |= marks;
+                if marks != 0 {
+                    oldest = behind;
+                }
                 if found == part.marks {
                     break;
                 }
             }
         }
-        found
+        (found, oldest)
     }
 
     /// Puts blocks of a group, which are not held, at the end of the ring.
@@ -346,14 +366,47 @@ impl Queue {
             self.clear_gaps();
         }
         let place = self.place(self.taken);
+        let bucket = self.bucket(part);
+        let older = self.head(bucket).unwrap_or(self.ring.len());
+        if place == 0 {
+            self.begin_lap();
+        }
+        self.ring[place] = self.word(part) | older as u64;
+        self.heads[bucket] = head(place, self.lap);
         self.taken += 1;
-        self.put(place, self.word(part), self.bucket(part));
     }
 
-    /// Puts a word at the newest end of its bucket.
-    fn put(&mut self, place: usize, word: u64, bucket: usize) {
-        let older = std::mem::replace(&mut self.heads[bucket], place as u32);
-        self.ring[place] = word | u64::from(older);
+    /// The next place is the first of the ring: what leads to a place that was given up is cleared, before
+    /// that is written for the second time.
+    fn begin_lap(&mut self) {
+        for bucket in 0..self.heads.len() {
+            if self.head(bucket).is_none() {
+                self.heads[bucket] = NONE;
+            }
+        }
+        self.lap ^= 1;
+    }
+
+    /// The newest place of a bucket, if it has one in use.
+    fn head(&self, bucket: usize) -> Option<usize> {
+        let head = self.heads[bucket];
+        let place = (head >> 1) as usize;
+        let is_used = head != NONE && self.behind(place) < self.taken;
+        (is_used && head & 1 == self.lap_of(place)).then_some(place)
+    }
+
+    /// In which lap a place in use was written.
+    fn lap_of(&self, place: usize) -> u32 {
+        let wraps = self.oldest + self.taken > self.ring.len();
+        self.lap ^ u32::from(wraps && place >= self.oldest)
+    }
+
+    /// How far a place is behind the oldest.
+    fn behind(&self, place: usize) -> usize {
+        match place.checked_sub(self.oldest) {
+            Some(behind) => behind,
+            None => place + self.ring.len() - self.oldest,
+        }
     }
 
     /// Moves what is no gap together, in its order, so that the gaps are at the end: at least one, for
@@ -362,46 +415,60 @@ impl Queue {
     #[cold]
     fn clear_gaps(&mut self) {
         self.note_buckets();
-        let (mut from, mut to) = (self.oldest, self.oldest);
-        let mut kept = 0;
-        let length = self.ring.len();
-        let next = |at: usize| if at + 1 == length { 0 } else { at + 1 };
         let Layout { link, .. } = self.layout;
+        let length = self.ring.len();
+        let (mut from, mut to) = (self.oldest, self.oldest);
+        let (mut kept, mut lap) = (0, 0);
         for _ in 0..self.taken {
             let word = std::mem::take(&mut self.ring[from]);
             if word >> link & MARKS != 0 {
                 let bucket = (word & self.layout.links()) as usize;
-                self.put(to, word >> link << link, bucket);
-                to = next(to);
+                let older = match self.heads[bucket] {
+                    NONE => length,
+                    head => (head >> 1) as usize,
+                };
+                self.ring[to] = word >> link << link | older as u64;
+                self.heads[bucket] = head(to, lap);
                 kept += 1;
+                to += 1;
+                if to == length {
+                    (to, lap) = (0, 1);
+                }
             }
-            from = next(from);
+            from += 1;
+            if from == length {
+                from = 0;
+            }
         }
         self.taken = kept;
+        self.lap = u32::from(self.oldest + kept > length);
     }
 
     /// Every place in use gets its bucket's number instead of its link, and no bucket leads anywhere:
     /// where a place is no more than a part of its hash, only the way to it says which bucket it is in.
     fn note_buckets(&mut self) {
-        let length = self.ring.len();
         let links = self.layout.links();
         for bucket in 0..self.heads.len() {
-            let mut place = std::mem::replace(&mut self.heads[bucket], length as u32) as usize;
+            let mut next = self.head(bucket);
             let mut within = self.taken;
-            while let Some(word) = self.ring.get_mut(place) {
-                let behind = match place.checked_sub(self.oldest) {
-                    Some(behind) => behind,
-                    None => place + length - self.oldest,
-                };
+            while let Some(place) = next.filter(|place| *place < self.ring.len()) {
+                let behind = self.behind(place);
                 if behind >= within {
                     break;
                 }
                 within = behind;
-                place = (*word & links) as usize;
+                let word = &mut self.ring[place];
+                next = Some((*word & links) as usize);
                 *word = *word & !links | bucket as u64;
             }
+            self.heads[bucket] = NONE;
         }
     }
+}
+
+/// A bucket's head: its newest place, and in which of two laps that was written.
+fn head(place: usize, lap: u32) -> u32 {
+    (place as u32) << 1 | lap
 }
 
 impl Layout {
@@ -409,53 +476,6 @@ impl Layout {
     fn links(self) -> u64 {
         (1 << self.link) - 1
     }
-}
-
-/// Some of a group.
-#[derive(Clone, Copy, Debug)]
-struct Part {
-    /// Of the group's number.
-    hash: u64,
-    marks: u64,
-}
-
-impl Part {
-    /// How many blocks.
-    fn count(self) -> usize {
-        counted(self.marks)
-    }
-}
-
-/// How many marks there are: looked up, because not every processor has an instruction for it.
-fn counted(marks: u64) -> usize {
-    const COUNTS: [u8; 1 << GROUP] = {
-        let mut counts = [0; 1 << GROUP];
-        let mut marks = 1;
-        while marks < counts.len() {
-            counts[marks] = counts[marks >> 1] + (marks as u8 & 1);
-            marks += 1;
-        }
-        counts
-    };
-    usize::from(COUNTS[(marks & MARKS) as usize])
-}
-
-/// The blocks that exist, group by group.
-fn parts(blocks: Interval) -> impl Iterator<Item = Part> {
-    let last = blocks.last.min(MAX_BLOCK);
-    let mut first = blocks.first;
-    std::iter::from_fn(move || {
-        if first > last {
-            return None;
-        }
-        let group = first >> GROUP_BITS;
-        let end = last.min(first | (GROUP - 1));
-        let (from, to) = (first % GROUP, end % GROUP);
-        first = end + 1;
-        let marks = (MARKS >> (GROUP - 1 - to)) & (MARKS << from);
-        let hash = group.wrapping_mul(GOLDEN) & ((1 << HASH_BITS) - 1);
-        Some(Part { hash, marks })
-    })
 }
 
 #[cfg(test)]

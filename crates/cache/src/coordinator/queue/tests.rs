@@ -2,7 +2,8 @@
 
 use proptest::prelude::*;
 
-use super::{GOLDEN, GROUP, HASH_BITS, Keep, MARKS, OnHit, Queue, parts};
+use super::parts::{GOLDEN, GROUP, HASH_BITS, MARKS, parts};
+use super::{Keep, OnHit, Queue};
 use crate::interval::Interval;
 use crate::residency::MAX_BLOCK;
 
@@ -160,6 +161,39 @@ fn groups_of_which_the_same_is_kept_are_told_apart() {
             .take(5 * capacity as usize)
         {
             assert!(queue.finds(block, OnHit::Refresh), "{capacity}: {block}");
+        }
+    }
+}
+
+/// Buckets are empty and used again, while the ring goes round and gaps are cleared.
+#[test]
+fn buckets_that_were_empty_lead_to_no_place_of_another() {
+    for capacity in [5_u32, 21, 60] {
+        let mut queue = Queue::new(capacity);
+        let rest = queue.layout.rest;
+        let group = |at: u64| (at << rest).wrapping_mul(inverse()) & ((1 << HASH_BITS) - 1);
+        let blocks: Vec<u64> = (0..1_u64 << (HASH_BITS - rest))
+            .flat_map(|at| (0..12).map(move |next| (at, next)))
+            .map(|(at, next)| (group(at) + next * 977) % (1 << HASH_BITS) * GROUP + next % GROUP)
+            .collect();
+        let mut naive: Vec<u64> = Vec::new();
+        let mut dice = 1_u64;
+        for _ in 0..20_000 {
+            dice = dice
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
+            let block = blocks[(dice >> 33) as usize % blocks.len()];
+            let place = naive.iter().position(|other| *other == block);
+            let is_held = queue.finds(block, OnHit::Refresh);
+            assert_eq!(is_held, place.is_some(), "{capacity}: {block}");
+            match place {
+                Some(place) => drop(naive.remove(place)),
+                None => {
+                    queue.add(Interval::new(block, block), Keep::Lowest);
+                    naive.drain(..(naive.len() + 1).saturating_sub(capacity as usize));
+                }
+            }
+            naive.push(block);
         }
     }
 }
