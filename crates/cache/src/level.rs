@@ -25,7 +25,7 @@
 
 use std::collections::VecDeque;
 
-use block::{Instant, RequestId};
+use block::{Instant, RequestId, Switch};
 
 use crate::cache::{Cache, Evicted, Verdict};
 use crate::coordinator::{self, Asked, Below, Coordinator, Manners, Plan, Purpose, Sent};
@@ -39,6 +39,7 @@ mod owner;
 mod serve;
 mod slab;
 mod stack;
+mod trust;
 mod waiters;
 mod wishes;
 
@@ -148,6 +149,8 @@ pub struct Counts {
     pub ahead_used: u64,
     /// Of these two, those that went without having been used.
     pub ahead_evicted_unused: u64,
+    /// Of what the coordinator fetched ahead, what has been used.
+    pub readmore_used: u64,
     /// Found every frame in flight: what was asked for is read past the cache, the rest is not fetched.
     pub refused: u64,
     /// Wished by the coordinator; what was wished already is not counted again. Those that have not ended
@@ -340,9 +343,9 @@ impl Level {
         self.missing = 0;
         self.counts.asked += blocks.len();
         self.direct(request, &asked, plan.direct(&asked));
-        match self.wishes {
-            None => self.native(request, &asked, plan),
-            Some(_) => {
+        match self.wishes_now(plan) {
+            Switch::Off => self.native(request, &asked, plan),
+            Switch::On => {
                 let readmore = 0;
                 self.native(request, &asked, Plan { readmore, ..plan });
                 self.wish(&asked, plan);

@@ -113,6 +113,19 @@ headtime_stream *headtime_attach_pieces(const headtime_client *client,
                                         uint64_t length, const struct headtime_terms *terms,
                                         headtime_text problem);
 
+/* The same two, with a best-effort priority of the file, from 0, the highest, to 6: its buffer fills
+ * at it, and what anybody reads and writes of it is served at it, until the stream ends. With a rate and
+ * a buffer of 0 nothing is guaranteed, and the priority is all. (They are functions of their own, so
+ * that the terms stay as long as they were for programs that are compiled already.) */
+headtime_stream *headtime_attach_file_with_priority(const headtime_client *client, int fd,
+                                                    const struct headtime_terms *terms,
+                                                    int priority, headtime_text problem);
+headtime_stream *headtime_attach_pieces_with_priority(const headtime_client *client,
+                                                      const struct headtime_piece *pieces,
+                                                      size_t count, uint64_t length,
+                                                      const struct headtime_terms *terms,
+                                                      int priority, headtime_text problem);
+
 /* The playout point is at `offset` of the file. 0, or -1 if the service has gone. */
 int headtime_position(const headtime_stream *stream, uint64_t offset);
 

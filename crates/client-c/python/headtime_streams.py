@@ -95,6 +95,12 @@ def _load() -> ctypes.CDLL:
             pointer,
             [pointer, pointer, ctypes.c_size_t, ctypes.c_uint64, pointer, _Text],
         ),
+        ("attach_file_with_priority", pointer, [pointer, number, pointer, number, _Text]),
+        (
+            "attach_pieces_with_priority",
+            pointer,
+            [pointer, pointer, ctypes.c_size_t, ctypes.c_uint64, pointer, number, _Text],
+        ),
         ("position", number, [pointer, ctypes.c_uint64]),
         ("refresh", number, [pointer, number, _Text]),
         ("next_event", number, [pointer, ctypes.c_uint32, pointer, _Text]),
@@ -128,14 +134,24 @@ class Client:
         memory: int = 0,
         start: int = 0,
         export: Optional[str] = None,
+        priority: Optional[int] = None,
     ) -> "Stream":
-        """A stream on an open file: an object with fileno(), or a descriptor."""
+        """A stream on an open file: an object with fileno(), or a descriptor.
+
+        With a priority, from 0, the highest, to 6, its buffer fills at it, and what anybody reads and
+        writes of the file is served at it.
+        """
         terms = self._terms(name, mode, rate, buffer, memory, start, export)
-        problem = _Message()
-        stream = self._library.headtime_attach_file(
-            self._client, _descriptor(file), ctypes.byref(terms), problem.text
+        return self._ask(
+            "attach_file", (_descriptor(file), ctypes.byref(terms)), priority
         )
-        return self._attached(stream, problem)
+
+    def prefer(
+        self, file, priority: int, *, name: str = "", export: Optional[str] = None
+    ) -> "Stream":
+        """A priority, from 0, the highest, to 6, for all that anybody reads and writes of an open file,
+        until the stream is closed, and no guarantee."""
+        return self.attach(file, 0, 0, name=name, export=export, priority=priority)
 
     def attach_pieces(
         self,
@@ -149,15 +165,15 @@ class Client:
         name: str = "",
         memory: int = 0,
         start: int = 0,
+        priority: Optional[int] = None,
     ) -> "Stream":
-        """A stream on (offset in the file, start on the volume, length) of an export, in bytes."""
+        """A stream on (offset in the file, start on the volume, length) of an export, in bytes; the
+        priority is as in attach, and with a rate and a buffer of 0 it is all."""
         terms = self._terms(name, mode, rate, buffer, memory, start, export)
         given = (_Piece * len(pieces))(*(_Piece(*piece) for piece in pieces))
-        problem = _Message()
-        stream = self._library.headtime_attach_pieces(
-            self._client, given, len(pieces), length, ctypes.byref(terms), problem.text
+        return self._ask(
+            "attach_pieces", (given, len(pieces), length, ctypes.byref(terms)), priority
         )
-        return self._attached(stream, problem)
 
     def close(self) -> None:
         """Ends the connection, and with it streams that are left."""
@@ -169,7 +185,12 @@ class Client:
         encoded = None if export is None else export.encode()
         return _Terms(name.encode(), mode, rate, buffer, memory, start, encoded)
 
-    def _attached(self, stream, problem: _Message) -> "Stream":
+    def _ask(self, function: str, what: tuple, priority: Optional[int]) -> "Stream":
+        if priority is not None:
+            function, what = function + "_with_priority", (*what, priority)
+        problem = _Message()
+        asked = getattr(self._library, "headtime_" + function)
+        stream = asked(self._client, *what, problem.text)
         if not stream:
             raise Refused(str(problem))
         return Stream(self._library, stream)

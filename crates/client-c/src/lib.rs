@@ -147,14 +147,23 @@ pub unsafe extern "C" fn headtime_attach_file(
     problem: CText,
 ) -> *mut Stream {
     // SAFETY: the caller's promise.
-    let attached = unsafe { understood(client, terms) }.and_then(|(client, terms)| {
-        let file = borrowed(fd)?;
-        client
-            .attach_file(&file, &terms)
-            .map_err(|error| error.to_string())
-    });
+    unsafe { answer(attached_file(client, fd, terms, None), problem) }
+}
+
+/// The same, with a best-effort priority of the file.
+///
+/// # Safety
+/// All addresses are as in the header.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn headtime_attach_file_with_priority(
+    client: *const Client,
+    fd: c_int,
+    terms: *const CTerms,
+    priority: c_int,
+    problem: CText,
+) -> *mut Stream {
     // SAFETY: the caller's promise.
-    unsafe { answer(attached, problem) }
+    unsafe { answer(attached_file(client, fd, terms, Some(priority)), problem) }
 }
 
 /// A stream on bytes of an export's volume. Null if it is refused.
@@ -170,19 +179,31 @@ pub unsafe extern "C" fn headtime_attach_pieces(
     terms: *const CTerms,
     problem: CText,
 ) -> *mut Stream {
+    let pieces = (pieces, count, length);
     // SAFETY: the caller's promise.
-    let attached = unsafe { understood(client, terms) }.and_then(|(client, terms)| {
-        let export = terms
-            .export
-            .clone()
-            .ok_or("no export_name: expected one for pieces")?;
-        // SAFETY: the caller's promise.
-        let places = unsafe { places(pieces, count, length) };
-        let attached = client.attach_places(&export, places, &terms);
-        attached.map_err(|error| error.to_string())
-    });
+    unsafe { answer(attached_pieces(client, pieces, terms, None), problem) }
+}
+
+/// The same, with a best-effort priority of the bytes.
+///
+/// # Safety
+/// All addresses are as in the header.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn headtime_attach_pieces_with_priority(
+    client: *const Client,
+    pieces: *const CPiece,
+    count: usize,
+    length: u64,
+    terms: *const CTerms,
+    priority: c_int,
+    problem: CText,
+) -> *mut Stream {
+    let pieces = (pieces, count, length);
     // SAFETY: the caller's promise.
-    unsafe { answer(attached, problem) }
+    unsafe {
+        let attached = attached_pieces(client, pieces, terms, Some(priority));
+        answer(attached, problem)
+    }
 }
 
 /// The playout point is at `offset` of the file. 0, or -1 if the service has gone.
@@ -284,9 +305,47 @@ pub unsafe extern "C" fn headtime_close(stream: *mut Stream) {
 
 /// # Safety
 /// As in the header.
+unsafe fn attached_file(
+    client: *const Client,
+    fd: c_int,
+    terms: *const CTerms,
+    priority: Option<c_int>,
+) -> Result<Stream, String> {
+    // SAFETY: the caller's promise.
+    let (client, terms) = unsafe { understood(client, terms, priority) }?;
+    let file = borrowed(fd)?;
+    let attached = client.attach_file(&file, &terms);
+    attached.map_err(|error| error.to_string())
+}
+
+/// The pieces are their address, how many they are, and the length of the file.
+///
+/// # Safety
+/// As in the header.
+unsafe fn attached_pieces(
+    client: *const Client,
+    (pieces, count, length): (*const CPiece, usize, u64),
+    terms: *const CTerms,
+    priority: Option<c_int>,
+) -> Result<Stream, String> {
+    // SAFETY: the caller's promise.
+    let (client, terms) = unsafe { understood(client, terms, priority) }?;
+    let export = terms
+        .export
+        .clone()
+        .ok_or("no export_name: expected one for pieces")?;
+    // SAFETY: the caller's promise.
+    let places = unsafe { places(pieces, count, length) };
+    let attached = client.attach_places(&export, places, &terms);
+    attached.map_err(|error| error.to_string())
+}
+
+/// # Safety
+/// As in the header.
 unsafe fn understood<'a>(
     client: *const Client,
     terms: *const CTerms,
+    priority: Option<c_int>,
 ) -> Result<(&'a Client, Terms), String> {
     // SAFETY: the caller's promise.
     let (client, terms) = unsafe { (client.as_ref(), terms.as_ref()) };
@@ -302,6 +361,11 @@ unsafe fn understood<'a>(
         2 => Mode::RecordSync,
         other => return Err(format!("mode {other}: expected 0, 1 or 2")),
     };
+    // Which of them there are, the service says.
+    let priority = priority.map(|priority| {
+        u8::try_from(priority)
+            .map_err(|_| format!("priority {priority}: expected 0, the highest, to 6"))
+    });
     Ok((
         client,
         Terms {
@@ -311,7 +375,7 @@ unsafe fn understood<'a>(
             buffer: terms.buffer,
             memory: Some(terms.memory).filter(|&memory| memory > 0),
             start: terms.start,
-            priority: None,
+            priority: priority.transpose()?,
             export: export.map(owned),
         },
     ))

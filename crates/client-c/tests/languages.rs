@@ -8,7 +8,7 @@ use std::thread::JoinHandle;
 
 use tempfile::TempDir;
 
-/// A service for one client: it grants stream 7 unless the rate is 0, tells that it is served, and
+/// A service for one client: it grants stream 7 unless the rate is 0 and nothing else is wanted, tells that it is served, and
 /// answers everything else well. At the end it says what it was asked.
 struct Fake {
     folder: TempDir,
@@ -25,7 +25,7 @@ impl Fake {
             let mut asked = Vec::new();
             for line in reader.lines().map_while(Result::ok) {
                 let answer = match &line {
-                    line if line.contains("\"rate\":0,") => {
+                    line if line.contains("\"rate\":0,") && !line.contains("\"priority\"") => {
                         r#"{"version":1,"error":"a rate of 0","refused":{"reason":"a rate of 0"}}"#
                     }
                     line if line.contains("\"ask\":\"attach\"") => concat!(
@@ -64,12 +64,18 @@ fn assert_asked(asked: &[String]) {
         ["\"ask\":\"attach\"", "[[0,4096,8192],[8192,65536,4096]]"],
         ["\"ask\":\"position\"", "\"offset\":4096"],
         ["\"ask\":\"close\"", "\"stream\":7"],
+        ["\"buffer\":0,", "\"priority\":5,\"rate\":0,"],
+        ["\"ask\":\"close\"", "\"stream\":7"],
+        ["\"buffer\":4096,", "\"priority\":0,\"rate\":1000000,"],
+        ["\"ask\":\"close\"", "\"stream\":7"],
     ];
     assert_eq!(asked.len(), expected.len(), "{asked:#?}");
     for (line, parts) in asked.iter().zip(expected) {
         for part in parts {
             assert!(line.contains(part), "{line}: {part}");
         }
+        let is_wanted = parts[1].contains("priority");
+        assert_eq!(line.contains("priority"), is_wanted, "{line}");
     }
 }
 
@@ -107,7 +113,9 @@ fn run(command: &mut Command) -> String {
 }
 
 /// What both print.
-const PRINTED: &str = "refused: a rate of 0\nevent 1 0\nevent 4 12\nclosed\n";
+const PRINTED: &str = "refused: a rate of 0\nevent 1 0\nevent 4 12\n\
+    refused: priority -1: expected 0, the highest, to 6\n\
+    refused: descriptor -1: expected an open file\nclosed\n";
 
 const C: &str = r#"
 #include <stdio.h>
@@ -135,6 +143,21 @@ int main(int count, char **words) {
     if (headtime_attach_file(client, 0, &terms, problem)) return 6;
     if (headtime_attach_file(NULL, 0, &terms, problem)) return 7;
     if (headtime_refresh(stream, -1, problem) != -1) return 8;
+    headtime_close(stream);
+    /* Programs that were compiled before have terms of this length. */
+    if (sizeof(void *) == 8 && sizeof terms != 56) return 9;
+    terms.mode = 0;
+    struct headtime_terms only = { .export_name = "disk" };
+    if (headtime_attach_pieces_with_priority(client, pieces, 2, 12288, &only, -1, problem))
+        return 10;
+    printf("refused: %s\n", text);
+    if (headtime_attach_file_with_priority(client, -1, &only, 1, problem)) return 11;
+    printf("refused: %s\n", text);
+    stream = headtime_attach_pieces_with_priority(client, pieces, 2, 12288, &only, 5, problem);
+    if (!stream) return 12;
+    headtime_close(stream);
+    stream = headtime_attach_pieces_with_priority(client, pieces, 2, 12288, &terms, 0, problem);
+    if (!stream) return 13;
     headtime_close(stream);
     headtime_close(NULL);
     headtime_disconnect(client);
@@ -189,6 +212,17 @@ with Client(sys.argv[1]) as client:
             event = stream.next_event(60)
             print("event", kinds[event.kind], event.start)
         assert stream.next_event() is None
+    for ask in [
+        lambda: client.attach_pieces("disk", pieces, 12288, 0, 0, priority=-1),
+        lambda: client.prefer(-1, 1, export="disk"),
+    ]:
+        try:
+            ask()
+            sys.exit(3)
+        except Refused as why:
+            print("refused:", why)
+    client.attach_pieces("disk", pieces, 12288, 0, 0, priority=5).close()
+    client.attach_pieces("disk", pieces, 12288, 1000000, 4096, priority=0).close()
 print("closed")
 "#;
 

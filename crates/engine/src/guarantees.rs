@@ -5,12 +5,17 @@
 use std::sync::Arc;
 
 use block::{Direction, Duration, Extent, Lba};
-use drive::geometry::{Run, Track};
-use drive::{Position, Profile, Target};
+use drive::geometry::Track;
+use drive::{Profile, Target};
 use stream::head_times::NoPoints;
 use stream::{
     AccessTimes, Cylinders, HeadTimes, LocationMap, Rate, SeekBound, Tracks, WholeTracks, Zone,
 };
+
+mod passing;
+
+use passing::{data, lag, lost_in_parts};
+pub use passing::{pass, passing_within, worst_cost};
 
 /// The longest command of others that cannot be stopped: 128 KiB, the specification's.
 pub const FOREGROUND_BYTES: u64 = 128 * 1024;
@@ -57,7 +62,9 @@ pub fn head_times(belief: &Profile, beyond: Beyond) -> Result<HeadTimes, NoPoint
         let zone = slowest_zone(belief, inner, beyond, direction);
         zone.sustained.at_most(FOREGROUND_BYTES)
     });
-    let parts = lost_in_parts(belief, FOREGROUND_BYTES / u64::from(belief.block_bytes));
+    let longest = FOREGROUND_BYTES / u64::from(belief.block_bytes);
+    let waits = data(belief, longest).saturating_sub(seek.longest());
+    let parts = lost_in_parts(belief, longest) + waits;
     let walk = walk(belief);
     Ok(HeadTimes {
         revolution: belief.spindle.period(),
@@ -123,51 +130,6 @@ pub fn zone_over(
     }
     // A file without blocks needs no head time.
     slowest.unwrap_or_else(|| slowest_zone(belief, Extent::block(Lba(0)), beyond, direction))
-}
-
-/// The longest that a command takes of a head that is at `head`, whatever the angle: what
-/// `stream::Rounds::safe` is asked about. Of a drive with two actuators, it is that of the one
-/// which has the extent.
-pub fn worst_cost(
-    (times, beyond): (&HeadTimes, Beyond),
-    belief: &Profile,
-    head: Position,
-    extent: Extent,
-) -> Duration {
-    let mut transfer = Duration::ZERO;
-    let mut seek = Duration::ZERO;
-    let mut last: Option<Run> = None;
-    for run in belief.geometry.runs(extent) {
-        match last {
-            None => seek = times.seek.at(head.cylinder.abs_diff(run.cylinder)),
-            Some(last) => {
-                let ends = last.start + last.sweep;
-                let crossing = Crossing {
-                    skew: belief.spindle.time_of(run.start - ends),
-                    change: change(belief, Target::from(&last), Target::from(&run), DIRECTIONS),
-                };
-                transfer += crossing.skew + crossing.lost(belief, beyond);
-            }
-        }
-        transfer += belief.spindle.time_of(run.sweep);
-        last = Some(run);
-    }
-    // Some send nothing before they have read all of it.
-    let bus = bus_block(belief) * extent.length().0;
-    seek + times.revolution
-        + times.read.overhead.max(times.write.overhead)
-        + transfer
-        + bus
-        + lost_in_parts(belief, extent.length().0)
-}
-
-/// A long write may lose a revolution at each of its parts.
-fn lost_in_parts(belief: &Profile, blocks: u64) -> Duration {
-    let parts = match (belief.buffer.writes_in_parts, belief.buffer.write_blocks()) {
-        (true, part @ 1..) => blocks.div_ceil(part).saturating_sub(1),
-        _ => 0,
-    };
-    belief.spindle.period() * parts
 }
 
 /// One block over the bus.
@@ -424,15 +386,15 @@ fn zone_at(belief: &Profile, lba: Lba, beyond: Beyond, direction: Direction) -> 
                 false => crossing.skew + crossing.lost(belief, beyond),
             };
     }
-    // A bus that is slower than the medium goes on when that has ended.
-    let bus = bus_block(belief);
-    let (slow, slowest) = match bus > belief.spindle.time_of(place.width) {
-        true => (bus * blocks, bus * largest),
-        false => (Duration::ZERO, Duration::ZERO),
+    // A bus that is slower than the medium goes on when that has ended, and one that begins late, too.
+    let width = belief.spindle.time_of(place.width);
+    let late = match bus_block(belief) > width {
+        true => bus_block(belief),
+        false => lag(belief, width, direction),
     };
-    passed += slow;
+    passed += late * blocks;
     // Taken up at any sector: up to one of them passes first.
-    let whole = period + belief.spindle.time_of(place.width) + longest + slowest;
+    let whole = period + width + longest + late * largest;
     let bytes = largest * block;
     let rate = |bytes: u64, time: Duration| {
         let rate = u128::from(bytes) * 1_000_000_000 / u128::from(time.as_nanos().max(1));

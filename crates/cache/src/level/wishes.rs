@@ -15,6 +15,9 @@
 
 use std::collections::VecDeque;
 
+use block::Switch;
+
+use super::trust::Trust;
 use super::{Asked, FrameId, Interval, Level, Origin, Plan};
 use crate::lru_map::LruMap;
 use crate::residency::MAX_BLOCK;
@@ -40,6 +43,8 @@ const LEAST: u32 = 64;
 pub(super) struct Wishes {
     blocks: LruMap<u64, ()>,
     most: usize,
+    /// If more is fetched where wishes come too late.
+    trust: Option<Trust>,
     /// What has not been told.
     changes: VecDeque<Wish>,
     /// Used again.
@@ -53,6 +58,7 @@ impl Wishes {
         Self {
             blocks: LruMap::new(most),
             most,
+            trust: None,
             changes: VecDeque::new(),
             leaving: Vec::new(),
         }
@@ -138,6 +144,28 @@ impl Level {
         self
     }
 
+    /// The level with wishes, where more is fetched with the request, as without wishes, as long as most
+    /// wishes are asked for before they are granted.
+    #[must_use]
+    pub fn with_wishes_while_granted(self) -> Self {
+        let mut level = self.with_wishes();
+        if let Some(wishes) = &mut level.wishes {
+            wishes.trust = Some(Trust::NEW);
+        }
+        level
+    }
+
+    /// Whether what a plan reads more is wished.
+    pub(super) fn wishes_now(&mut self, plan: Plan) -> Switch {
+        match &mut self.wishes {
+            None => Switch::Off,
+            Some(Wishes {
+                trust: Some(trust), ..
+            }) if plan.readmore > 0 => trust.turn(),
+            Some(_) => Switch::On,
+        }
+    }
+
     /// The next change of what is wished, in their order.
     pub fn next_wish(&mut self) -> Option<Wish> {
         self.wishes.as_mut()?.changes.pop_front()
@@ -162,6 +190,13 @@ impl Level {
         self.cache.complete_frame(frame);
         self.counts.readmore += 1;
         self.counts.wishes_granted += 1;
+        if let Some(trust) = self
+            .wishes
+            .as_mut()
+            .and_then(|wishes| wishes.trust.as_mut())
+        {
+            trust.granted();
+        }
         Some(frame)
     }
 
@@ -169,7 +204,11 @@ impl Level {
     /// offered.
     pub fn unwish(&mut self, blocks: Interval) {
         if let Some(wishes) = &mut self.wishes {
-            self.counts.wishes_withdrawn += wishes.end_all(blocks);
+            let ended = wishes.end_all(blocks);
+            self.counts.wishes_withdrawn += ended;
+            if let Some(trust) = &mut wishes.trust {
+                trust.late(ended);
+            }
         }
     }
 

@@ -3,9 +3,9 @@
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
 use std::path::Path;
-use std::process::Stdio;
+use std::process::{Child, Stdio};
 
-use headtime_client::{Change, Event, Mode, Terms};
+use headtime_client::{Change, Event, Listed, Mode, Standing, Terms};
 use rustix::fs::{FallocateFlags, OFlags, fallocate};
 
 use super::service::{Mounted, Service, contents, run, terms, wait_for, wait_until_served};
@@ -71,6 +71,76 @@ fn a_file_is_played_from_memory_and_logged() {
         "--json",
     ]);
     assert_eq!(unattached["bytes"], 4 * MIB + 1000, "{unattached}");
+    mounted.end();
+    service.end();
+}
+
+/// Bytes that were read at priorities 1 to 6.
+fn read_below_the_foreground(service: &Service) -> u64 {
+    let status = service.json(&["ctl", "status", "--json"]);
+    let traffic = status["drives"][0]["traffic"].as_array().expect("a list");
+    let of = traffic.iter().find(|it| it["class"] == "best-effort");
+    of.map_or(0, |it| it["read"]["bytes_total"].as_u64().expect("bytes"))
+}
+
+/// A player that goes on for longer than the test, and what is listed of it.
+fn play_slowly(service: &Service, words: &[&str]) -> (Child, Listed) {
+    let mut command = service.command(&["play", "mounted/film", "--rate", "64Ki"]);
+    let player = command.args(words).stdout(Stdio::null()).spawn();
+    let client = service.client();
+    let listed = loop {
+        if let Some(listed) = client.streams().expect("a list").pop() {
+            break listed;
+        }
+        std::thread::yield_now();
+    };
+    (player.expect("it runs"), listed)
+}
+
+#[test]
+fn a_film_with_a_priority_is_read_at_it_while_it_plays() {
+    let Some((service, mounted)) = mounted() else {
+        return;
+    };
+    film(&mounted.at.join("film"), 2 * MIB);
+    film(&mounted.at.join("other"), MIB);
+    let play = |words: &[&str]| {
+        let rate = ["--rate", "100M", "--best-effort", "--json"];
+        let said = service.json(&[&["play"], words, &rate].concat());
+        (said["bytes"].as_u64(), read_below_the_foreground(&service))
+    };
+    // Without one, it is served as its export, which is of the foreground.
+    assert_eq!(play(&["mounted/film"]), (Some(2 * MIB), 0));
+    let film = ["mounted/film", "--priority", "2"];
+    assert_eq!(play(&film), (Some(2 * MIB), 2 * MIB));
+    service.wait_for_streams(0);
+    assert_eq!(play(&["mounted/film"]), (Some(2 * MIB), 2 * MIB));
+    // While it plays, what others read of it has the priority as well, and no other file has.
+    let (mut player, listed) = play_slowly(&service, &["--best-effort", "--priority", "6"]);
+    assert_eq!(listed.priority, Some(6), "{listed:?}");
+    assert_eq!(listed.standing, Standing::BestEffort, "{listed:?}");
+    assert_eq!((listed.rate, listed.memory), (0, 0), "{listed:?}");
+    let (bytes, read) = play(&["mounted/film"]);
+    assert!(
+        bytes == Some(2 * MIB) && read >= 4 * MIB,
+        "{bytes:?}, {read}"
+    );
+    player.kill().expect("it runs");
+    player.wait().expect("its end");
+    service.wait_for_streams(0);
+    let before = read_below_the_foreground(&service);
+    assert_eq!(play(&["mounted/film"]), (Some(2 * MIB), before));
+    let other = ["mounted/other", "--priority", "0"];
+    assert_eq!(play(&other), (Some(MIB), before), "that is the foreground");
+    // With a guarantee, it is told besides.
+    let (mut player, listed) = play_slowly(&service, &["--priority", "3"]);
+    assert_eq!((listed.priority, listed.rate), (Some(3), 64 << 10));
+    player.kill().expect("it runs");
+    player.wait().expect("its end");
+    let words = ["play", "mounted/film", "--rate", "1M", "--priority", "7"];
+    let (is_good, said) = service.headtime(&words);
+    assert!(!is_good && said.contains("0..=6"), "{said}");
+    service.wait_for_streams(0);
     mounted.end();
     service.end();
 }

@@ -5,4 +5,5 @@ mod begun;
 mod files;
 mod places;
 mod refusals;
+mod reloads;
 mod service;

@@ -80,8 +80,10 @@ impl Engine {
             Some(chunk) => chunk.0,
             None => left,
         };
-        let chunk = chunk.min(self.longest_part(piece));
-        let length = match self.is_cut(piece, left) {
+        let rest = Extent::new(start, Sectors(left));
+        let longest = rest.map_or(u64::MAX, |rest| self.longest_part(piece, rest));
+        let chunk = chunk.min(longest);
+        let length = match left > longest || self.is_cut(piece, left) {
             true => chunk.min(left).min(most.max(1)),
             false => left,
         };
@@ -128,14 +130,11 @@ impl Engine {
         transfers.is_some_and(|transfers| transfers.worth.rate(level) > 0)
     }
 
-    /// Whether so many blocks are given in chunks.
+    /// Whether so many blocks are given in chunks for the sake of what is more urgent.
     fn is_cut(&self, piece: u32, left: u64) -> bool {
         let Some(transfers) = &self.transfers else {
             return false;
         };
-        if left > self.longest_part(piece) {
-            return true;
-        }
         if self.is_batch(piece) {
             return false;
         }

@@ -8,8 +8,11 @@
 //!                              does not: the batch that is next in its sweep goes, or nothing
 //! ```
 //!
-//! Whatever is not longer than [`FOREGROUND_BYTES`] fits where the longest such command does; what
-//! may be longer is asked for by itself. A batch that the policy picks out of its turn may go if
+//! Others have commands of at most [`FOREGROUND_BYTES`], and shorter ones where these would take longer
+//! than is kept for the longest: where a zone ends, where a serpentine does, where a track comes too
+//! early. With a seek over the whole disk before it, a revolution and the electronics, such a command
+//! takes no longer than [`HeadTimes::foreground_worst`], wherever it is (`guarantees::pass`). Whatever
+//! else they may have (free blocks) is asked for by itself, unless it is as short. A batch that the policy picks out of its turn may go if
 //! all others still can.
 //!
 //! All of that restricts others for the sake of a promise. Where that is broken already, because the
@@ -23,7 +26,7 @@ use super::Engine;
 use super::guaranteed::{Guaranteed, Leftover};
 use crate::background::Decision;
 use crate::forecast::Head;
-use crate::guarantees::{FOREGROUND_BYTES, worst_cost};
+use crate::guarantees::{FOREGROUND_BYTES, pass, passing_within, worst_cost};
 use crate::sent::{Planned, Purpose, Step};
 use scheduler::freeblock::Kind;
 use stream::HeadTimes;
@@ -239,7 +242,12 @@ impl Engine {
         let Some(guaranteed) = self.guaranteed.as_deref() else {
             return true;
         };
-        if !self.serves_streams() || extent.length().0 <= self.longest_blocks() {
+        let longest = guaranteed.times.foreground;
+        let is_short = || {
+            extent.length().0 <= self.longest_blocks()
+                && pass(&self.belief, guaranteed.promise.beyond, extent) <= longest
+        };
+        if !self.serves_streams() || is_short() {
             return true;
         }
         let head = self.expected_head();
@@ -302,13 +310,20 @@ impl Engine {
         (FOREGROUND_BYTES / u64::from(self.belief.block_bytes)).max(1)
     }
 
-    /// The most blocks of a piece that are given at once: while there are streams, no more than the
-    /// longest command of others has; a batch goes as a whole.
-    pub(super) fn longest_part(&self, piece: u32) -> u64 {
-        match self.serves_streams() && !self.is_batch(piece) {
-            true => self.longest_blocks(),
-            false => u64::MAX,
+    /// The most blocks of what is left of a piece that are given at once: while there are streams, no
+    /// more than pass in the time that is kept for the longest command of others; a batch goes as a
+    /// whole.
+    pub(super) fn longest_part(&self, piece: u32, left: Extent) -> u64 {
+        let Some(guaranteed) = self.guaranteed.as_deref() else {
+            return u64::MAX;
+        };
+        if !self.serves_streams() || self.is_batch(piece) {
+            return u64::MAX;
         }
+        let blocks = Sectors(left.length().0.min(self.longest_blocks()));
+        let longest = Extent::new(left.start(), blocks).unwrap_or(left);
+        let (beyond, most) = (guaranteed.promise.beyond, guaranteed.times.foreground);
+        passing_within(&self.belief, beyond, longest, most)
     }
 
     /// Whether streams are here.

@@ -1,6 +1,7 @@
 //! A drive on which every command takes its worst case: whatever is not safe is late there.
 
 use std::collections::VecDeque;
+use std::ops::Range;
 use std::sync::Arc;
 
 use block::{
@@ -8,7 +9,7 @@ use block::{
     Request, RequestId, Sectors, Status,
 };
 use drive::{Position, Profile, Target};
-use engine::guarantees::{Beyond, FOREGROUND_BYTES, head_times, slowest_zone, worst_cost};
+use engine::guarantees::{Beyond, FOREGROUND_BYTES, head_times, pass, slowest_zone, worst_cost};
 use engine::streams::{Ask, Promise, StreamEvent};
 use engine::{Engine, Limits};
 use scheduler::Policy;
@@ -28,6 +29,8 @@ struct Slowest {
     head: Position,
     free: Instant,
     ends: VecDeque<(Instant, CommandId)>,
+    /// The longest that blocks took to pass where there are neither films nor a scan.
+    passed: Duration,
 }
 
 impl Slowest {
@@ -38,6 +41,7 @@ impl Slowest {
             head: Position::default(),
             free: Instant::ZERO,
             ends: VecDeque::new(),
+            passed: Duration::ZERO,
         }
     }
 
@@ -68,6 +72,11 @@ impl Slowest {
                     _ => Direction::Write,
                 };
                 let took = self.cost(direction, extent);
+                if FREE.start <= extent.start().0 && extent.end().0 <= FREE.end {
+                    self.passed = self
+                        .passed
+                        .max(pass(&self.belief, Beyond::default(), extent));
+                }
                 let last = self.belief.geometry.locate(extent.last());
                 self.head = Target::from(&last.expect("on the drive")).position;
                 took
@@ -89,7 +98,23 @@ pub struct Scene {
     rates: Vec<u64>,
     asked: u64,
     pub waited: u64,
+    tasks: Tasks,
 }
+
+/// Where greedy tasks read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Tasks {
+    /// From one edge of the disk to the other.
+    Edges,
+    /// This block and the next one, and what is around them.
+    Across(Lba),
+}
+
+/// Here there are no films but the first, and nothing is scanned.
+const FREE: Range<u64> = SCANNED..8_000_000;
+
+/// So many blocks are scanned.
+const SCANNED: u64 = 4_000_000;
 
 /// As many readers as there may be, all over the disk.
 pub fn films(memory: u64) -> impl Iterator<Item = Ask<'static>> {
@@ -125,7 +150,7 @@ impl Scene {
             }
         }
         let mut wanted = Wanted::none(&belief.geometry);
-        let scanned = Extent::new(Lba(0), Sectors(4_000_000)).expect("blocks");
+        let scanned = Extent::new(Lba(0), Sectors(SCANNED)).expect("blocks");
         wanted.add(scanned).expect("on the drive");
         let order = Order {
             wanted,
@@ -143,6 +168,7 @@ impl Scene {
             rates,
             asked: 0,
             waited: 0,
+            tasks: Tasks::Edges,
         }
     }
 
@@ -208,9 +234,13 @@ impl Scene {
         for tick in 0..ticks {
             while (self.engine.held() as u64) < tasks {
                 self.asked += 1;
-                // From one edge of the disk to the other.
-                let edge = (self.asked % 2) * (blocks - 10_000_000);
-                let start = Lba(edge + self.asked * 7_919 % 9_000_000);
+                let start = match self.tasks {
+                    Tasks::Edges => {
+                        let edge = (self.asked % 2) * (blocks - 10_000_000);
+                        Lba(edge + self.asked * 7_919 % 9_000_000)
+                    }
+                    Tasks::Across(last) => Lba(last.0 - self.asked % (LONGEST - 1)),
+                };
                 let request = Request {
                     id: RequestId(self.asked),
                     direction: Direction::Read,
@@ -260,4 +290,37 @@ fn nothing_is_late_where_everything_takes_its_worst_case() {
             "policy {policy}, {memory} bytes, {tasks} tasks"
         );
     }
+}
+
+/// Where a serpentine ends the way to the next track is long: what others want on both sides of it comes
+/// in two commands, none of which takes longer than what is kept for their longest.
+#[test]
+fn others_do_not_cross_a_long_way_in_one_command() {
+    let belief = drive();
+    let times = head_times(&belief, Beyond::default()).expect("a seek curve");
+    let across = |last: u64| {
+        let both = Extent::new(Lba(last), Sectors(2)).expect("blocks");
+        pass(&belief, Beyond::default(), both)
+    };
+    let mut track = Lba(FREE.start + LONGEST);
+    let ends = std::iter::from_fn(|| {
+        let last = belief.geometry.track_of(track)?.last;
+        track = Lba(last.0 + 1);
+        Some(last.0)
+    });
+    let ends = ends.take_while(|&last| last < FREE.end - LONGEST);
+    let last = ends.max_by_key(|&last| across(last)).expect("a track");
+    assert!(across(last) > times.foreground, "{last}");
+    let make = || hostile::make(hostile::COUNT - 2);
+    let mut scene = Scene::new(&make, promise(0), films(4 * MB).skip(1));
+    scene.tasks = Tasks::Across(Lba(last));
+    scene.play(200, 8);
+    assert_eq!((scene.engine.late(), scene.waited), (0, 0));
+    let passed = scene.drive.passed;
+    assert!(passed > Duration::ZERO, "nobody was there");
+    assert!(
+        passed <= times.foreground,
+        "{passed} of {}",
+        times.foreground
+    );
 }

@@ -155,6 +155,11 @@ impl Streams {
         self.table.iter().position(|entry| entry.id == id)
     }
 
+    /// Whether an operation was not served by a stream, and waits for room to be served as all others.
+    pub(super) fn is_left_to_others(&self, key: usize) -> bool {
+        self.again.contains(&key)
+    }
+
     /// Whether there is nothing that has to end. Copies outlive the streams that they are of.
     pub(super) fn is_empty(&self) -> bool {
         let copies = self.copies.len() + self.copying;

@@ -11,7 +11,7 @@ use crate::station::{BLOCK, Medium, Served};
 mod beside;
 mod flushes;
 mod order;
-mod posted;
+pub mod posted;
 mod swept;
 mod wished;
 

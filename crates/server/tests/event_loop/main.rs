@@ -1,10 +1,12 @@
 //! A drive in service, in this process: clients over real sockets against naive models.
 
+mod amid;
 mod bytes;
 mod cached;
 mod capture;
 mod client;
 mod fickle;
+mod gate;
 mod hostile;
 mod ledger;
 mod model;

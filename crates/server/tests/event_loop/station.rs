@@ -28,6 +28,7 @@ use server::station::Station;
 use tempfile::TempDir;
 
 use crate::fickle::{Fickle, Mood};
+use crate::gate::{COARSE, Closed, Gate};
 use crate::streams;
 
 pub const BLOCK: u64 = 512;
@@ -204,6 +205,25 @@ impl Served {
             let event_loop = event_loop(engine, Box::new(drive), scale, &lengths, mailbox)?;
             let caches: Vec<_> = cache.into_iter().map(|c| (c, bytes, bytes)).collect();
             streams::settings(event_loop).with_caches(&caches)
+        })
+    }
+
+    /// Memory of coarse blocks that promises something to streams, and keeps back what it has done while
+    /// it is closed.
+    pub fn gated(closed: Closed) -> Served {
+        let folder = tempfile::tempdir().expect("a folder");
+        let belief = Arc::new(coarse_drive());
+        let blocks = belief.geometry.sectors().0;
+        let lengths = [blocks * COARSE * BLOCK];
+        let scale = TimeScale::new(streams::SCALE).expect("a scale");
+        Served::build(folder, &lengths, belief.block_bytes, move |mailbox| {
+            let policy = find("sptf-sw60").expect("a policy");
+            let limits = Limits::suited_to(policy, &belief);
+            let engine = Engine::new(belief, &|| policy.make(), limits);
+            let drive = Box::new(Gate::new(blocks, closed));
+            let engine = streams::promising(engine);
+            let event_loop = event_loop(engine, drive, scale, &lengths, mailbox)?;
+            Ok(streams::settings(event_loop))
         })
     }
 

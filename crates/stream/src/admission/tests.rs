@@ -94,26 +94,129 @@ fn granted(rules: Rules, demand: &Demand) -> usize {
 #[test]
 fn the_form_is_that_of_the_specification() {
     // In floating point, and by trying: FG counted once, as the head of the file says.
-    let fits = |n: f64, f: f64| {
+    let fits = |n: f64, f: f64, page: f64, latency: f64| {
         let times = times();
         let seconds = |time: Duration| time.as_secs_f64();
-        let page = 4096.0 / 1e8;
-        let accesses = n * (seconds(times.access(Direction::Read)) + page);
-        let p = accesses + seconds(times.sweep(n as u64, WHOLE, 2 * n as u64));
+        let accesses = n * (seconds(times.access(Direction::Read)) + page / 1e8);
+        let (d, u) = ((4e6 - 3.0 * page) / 1e6 - 2.0 * latency, n * 1e6 / 1e8);
+        let p = accesses + seconds(times.sweep(n as u64, WHOLE, 2 * n as u64)) + latency * u;
         let fg = seconds(times.foreground_worst());
-        let (d, u) = ((2e6 - 12_288.0) / 1e6, n * 1e6 / 1e8);
         d >= p * (1.0 + u) / (1.0 - f - u) + p + fg
     };
-    for permille in [0, 300, 500] {
-        let expected = (1..100).take_while(|&n| fits(f64::from(n), f64::from(permille) / 1e3));
+    for (permille, page, latency) in [
+        (0, 4_096, 0),
+        (300, 4_096, 0),
+        (500, 4_096, 0),
+        (0, 1 << 20, 0),
+        (0, 4_096, 400),
+    ] {
+        let fits = |&n: &u32| {
+            let f = f64::from(permille) / 1e3;
+            fits(f64::from(n), f, page as f64, latency as f64 / 1e3)
+        };
+        let expected = (1..100).take_while(fits);
         let rules = Rules {
             foreground_permille: permille,
+            latency: millis(latency),
             ..rules()
         };
-        let granted = granted(rules, &demand(1_000_000, 2_000_000));
+        let demand = Demand {
+            page,
+            ..demand(1_000_000, 4_000_000)
+        };
+        let granted = granted(rules, &demand);
         assert_eq!(granted, expected.count());
-        assert!(granted > 10, "{granted}");
+        assert!(granted > 5, "{granted}");
     }
+}
+
+/// Batches begin before and after where their file does, by as much as a serpentine is wide.
+#[test]
+fn a_serpentine_is_counted_as_so_much_more_of_the_disk() {
+    let place = |low, high| Cylinders { low, high };
+    for tracks in [None, Some(tracks())] {
+        let granted = |wander, cylinders| {
+            let times = HeadTimes { wander, ..times() };
+            let demand = demand(1_000_000, 4_000_000);
+            let demand = Demand {
+                zone: Zone {
+                    cylinders,
+                    tracks,
+                    ..demand.zone
+                },
+                ..demand
+            };
+            let mut admission = Admission::new(times, rules());
+            while admission.admit(&demand).is_ok() {}
+            (admission.streams(), admission.plan())
+        };
+        let wide = granted(0, place(20_000, 80_000));
+        assert_eq!(granted(30_000, place(50_000, 50_000)), wide);
+        assert!(granted(0, place(50_000, 50_000)).0 > wide.0);
+    }
+}
+
+/// From where one batch ends to where the next one begins the arm has to go at least two cylinders, however
+/// near to each other they are.
+#[test]
+fn batches_that_are_near_each_other_are_not_in_the_same_place() {
+    let points = [(0, millis(1)), (10, millis(21)), (100_000, millis(30))];
+    let seek = SeekBound::over(points).expect("there are points");
+    for tracks in [None, Some(tracks())] {
+        let demand = demand(100_000, 4_000_000);
+        let demand = Demand {
+            zone: Zone {
+                cylinders: Cylinders { low: 7, high: 7 },
+                tracks,
+                ..demand.zone
+            },
+            ..demand
+        };
+        let times = HeadTimes {
+            seek: seek.clone(),
+            ..times()
+        };
+        let rules = Rules {
+            longest_round: millis(1),
+            ..rules()
+        };
+        let mut admission = Admission::new(times.clone(), rules);
+        for count in 1..=40 {
+            let grant = admission.admit(&demand).expect("there is room");
+            let overhead = times.read.overhead;
+            let each = match grant.plan.cutting {
+                Cutting::Anywhere => times.access(Direction::Read),
+                // Some of them have no batch in most rounds, and all may have one in the same.
+                Cutting::Tracks => overhead,
+            };
+            let transfer = rate(100_000_000).at_least(grant.batch) * count;
+            let least = (seek.at(2) + each) * (count - 1) + transfer;
+            assert!(grant.plan.worst >= least, "{count}: {:?}", grant.plan);
+        }
+    }
+}
+
+/// Unless the accesses of a round take so much that it has to be longer: then it is no longer than that.
+#[test]
+fn rounds_are_no_longer_than_they_may_be() {
+    let rules = Rules {
+        longest_round: millis(500),
+        ..rules()
+    };
+    let mut admission = Admission::new(times(), rules);
+    let (mut shorter, mut longer) = (0, 0);
+    while admission.admit(&demand(1_000_000, 8_000_000)).is_ok() {
+        let plan = admission.plan().expect("there are streams");
+        match plan.round.cmp(&rules.longest_round) {
+            std::cmp::Ordering::Less => panic!("{plan:?}"),
+            std::cmp::Ordering::Equal => shorter += 1,
+            std::cmp::Ordering::Greater => {
+                assert!(plan.share >= SECOND - 1_000, "{plan:?}");
+                longer += 1;
+            }
+        }
+    }
+    assert!(shorter > 5 && longer > 5, "{shorter}, {longer}");
 }
 
 #[test]

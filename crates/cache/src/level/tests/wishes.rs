@@ -250,6 +250,36 @@ proptest! {
 }
 
 #[test]
+fn where_wishes_come_too_late_more_is_fetched_and_they_are_tried_again() {
+    // A reader who is back before anything was granted, and one who finds it there.
+    for is_granted in [false, true] {
+        let mut level = composed("none", "pfc").with_wishes_while_granted();
+        for turn in 0..400 {
+            fetched(&mut level, 4 * turn, 4 * turn + 3);
+            while let Some(wish) = level.next_wish() {
+                if let (Wish::Want(blocks), true) = (wish, is_granted) {
+                    for block in blocks.blocks() {
+                        level.offer(block);
+                    }
+                }
+            }
+        }
+        let counts = level.counts();
+        if is_granted {
+            assert!(counts.wishes_granted > 1_000, "{counts:?}");
+            assert_eq!(counts.readmore, counts.wishes_granted);
+        } else {
+            assert_eq!(counts.wishes_granted, 0);
+            assert!(counts.readmore > 2 * counts.wished, "{counts:?}");
+            // The first few, and then one time in eight.
+            assert!(counts.wished > counts.readmore / 20, "{counts:?}");
+        }
+        assert!(counts.readmore_used > counts.readmore / 2, "{counts:?}");
+        assert!(counts.readmore_used <= counts.ahead_used, "{counts:?}");
+    }
+}
+
+#[test]
 fn what_pfc_reads_more_is_wished_and_found_when_it_was_granted() {
     let mut level = composed("none", "pfc").with_wishes();
     let demand = |first, last| (Interval::new(first, last), Purpose::Demand);

@@ -152,18 +152,30 @@ impl EventLoop {
         }
     }
 
-    /// Whether something that began before, and is not all with the engine, is on the edges: zeroes,
-    /// trims, what changes edges itself. What came later waits for them.
+    /// Whether something that began before, and is not all with the engine, is on the edges. What came
+    /// later waits for them.
     fn is_behind_others(&self, key: usize) -> bool {
         let own = self.edges.iter().filter(|&&(holder, _)| holder == key);
         let own: Vec<Extent> = own.map(|&(_, edge)| edge).collect();
+        self.is_changed_apart(&own, Some(key))
+    }
+
+    /// Whether something, but for one, changes some of these blocks in a way of which the engine does not
+    /// know all: zeroes, trims, what changes edges itself, what a stream has not taken and waits for room.
+    /// What the engine is given now may get there before it.
+    pub(in crate::event_loop) fn is_changed_apart(
+        &self,
+        blocks: &[Extent],
+        but: Option<usize>,
+    ) -> bool {
         self.pending.iter().any(|(other, pending)| {
             let operation = &pending.operation;
             let is_unordered = matches!(operation.ask, Ask::Zero { .. } | Ask::Trim { .. });
-            let is_unordered = is_unordered || pending.edges.is_some();
-            other != key && is_unordered && operation.length > 0 && {
+            let is_unordered =
+                is_unordered || pending.edges.is_some() || self.streams.is_left_to_others(other);
+            but != Some(other) && is_unordered && operation.changes() && {
                 let around = self.around(operation);
-                own.iter().any(|edge| edge.overlaps(around))
+                blocks.iter().any(|block| block.overlaps(around))
             }
         })
     }

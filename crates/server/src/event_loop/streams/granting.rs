@@ -94,11 +94,19 @@ impl EventLoop {
                 "a buffer of 0 bytes: expected what is read or written at once, at least",
             ));
         }
-        let export = self
-            .exports
-            .iter()
-            .position(|export| export.name == attach.export);
-        let export = export.ok_or_else(|| refused(format!("no export {}", attach.export)))?;
+        let all = self.exports.iter().enumerate();
+        let mut named = all.filter(|(_, other)| other.name == attach.export);
+        let Some((export, first)) = named.next() else {
+            return Err(refused(format!("no export {}", attach.export)));
+        };
+        // Who came before a reload has it still as it was, and the kernel does, too.
+        if named.any(|(_, other)| other.offset != first.offset) {
+            return Err(refused(format!(
+                "export {} was another volume's before a reload: expected one that was not, or a \
+                 restart of the service",
+                attach.export
+            )));
+        }
         // Two places in memory for one block would each have to hear of every change.
         if self.has_cache(export) {
             return Err(refused(format!(

@@ -128,6 +128,8 @@ impl EventLoop {
             Some(Serving::Written(place, first))
         });
         match found {
+            // What began before the recording came, and would get to the drive after it.
+            Some(_) if self.is_changed_apart(&[extent], None) => Meeting::Later,
             Some(serving) => Meeting::Served(serving),
             // What was copied before must not come to the drive after it.
             None if self.is_queued(extent) => Meeting::Later,

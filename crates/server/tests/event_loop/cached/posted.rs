@@ -5,7 +5,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use block::{Class, Durability};
 use server::cached::{PAGE, Readmore, Setting, Writes};
 use server::mailbox::{Contents, Letter, Mailbox, Posted};
-use server::operation::{Ask, Failed};
+use server::operation::{Ask, Failed, Pace, Space};
 
 use crate::station::Served;
 
@@ -23,7 +23,7 @@ pub fn writing_back(pages: u64) -> Setting {
     }
 }
 
-type Answer = (usize, Result<Vec<u8>, Failed>);
+pub type Answer = (usize, Result<Vec<u8>, Failed>);
 
 /// What is asked.
 pub struct Asked {
@@ -54,6 +54,16 @@ impl Asked {
             fill,
             ..Asked::new(Ask::Write { durability }, place)
         }
+    }
+
+    pub fn zero(durability: Durability, place: (u64, u64)) -> Self {
+        let (space, pace) = (Space::Kept, Pace::Any);
+        let ask = Ask::Zero {
+            durability,
+            space,
+            pace,
+        };
+        Asked::new(ask, place)
     }
 
     pub fn durable_trim(offset: u64, length: u64) -> Self {
@@ -106,6 +116,18 @@ pub fn in_one_turn(served: &Served, all: Vec<Asked>) -> Vec<Result<Vec<u8>, Fail
     let mut answers: Vec<Answer> = answers.collect();
     answers.sort_by_key(|(number, _)| *number);
     answers.into_iter().map(|(_, result)| result).collect()
+}
+
+/// One that the loop has begun, or has found that it has to wait.
+pub fn begun(served: &Served, asked: &Asked) -> Receiver<Answer> {
+    let (tell, told) = channel();
+    let mailbox = served.station.as_ref().expect("it runs").mailbox();
+    mailbox.post(asked.letter(0, tell)).expect("it runs");
+    // In the turn before the second answer it was looked at.
+    for _ in 0..2 {
+        served.ask(|_| ());
+    }
+    told
 }
 
 /// One by itself.
