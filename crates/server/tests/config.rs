@@ -418,7 +418,7 @@ fn what_is_read_more_on_free_blocks_needs_a_belief_and_the_order_in_our_hands() 
             "nothing is believed of the drive",
         ),
         (
-            format!("{emulated}\npolicy = \"drive-queue\""),
+            format!("{emulated}\npolicy = \"drive\""),
             pfc,
             "drive[0].volume[0].cache",
             "leaves the order to the drive",

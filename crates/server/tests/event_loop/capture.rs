@@ -1,6 +1,6 @@
 //! Captured live runs, replayed in virtual time: the same decisions, byte for byte.
 
-use block::{Durability, Duration, Sectors, Switch};
+use block::{Durability, Duration, Extent, Lba, Sectors, Switch};
 use drive::catalog::find;
 use engine::{Limits, Rules};
 use proptest::prelude::*;
@@ -82,6 +82,14 @@ fn capture(setting: &Setting, requests: u64) -> Vec<u8> {
             let second = engine.begin_task(now, order(2)).expect("a task");
             engine.suspend_task(now, second).expect("it is there");
             engine.promote_task(now, first, 0).expect("it is there");
+            let standing = engine.begin_standing_task(now, 0).expect("a task");
+            let half = BYTES / 2 / 512;
+            for (at, length) in [(0, half), (half + 8, half)] {
+                let extent = Extent::new(Lba(at), Sectors(length)).expect("blocks");
+                engine.want(now, standing, extent).expect("it stands");
+            }
+            let some = Extent::new(Lba(half / 2), Sectors(half)).expect("blocks");
+            engine.unwant(now, standing, some).expect("it stands");
             engine.set_impact_budget(now, 50_000);
         });
     }
