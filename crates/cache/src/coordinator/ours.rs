@@ -238,8 +238,10 @@ mod tests {
     use block::Duration;
 
     use super::{Arm, Ours, PARAMETERS, Prepared, tag_of};
+    use crate::cache::Evicted;
     use crate::coordinator::tests::{Lower, asked};
     use crate::coordinator::{Asked, Below, Coordinator, Purpose};
+    use crate::residency::Origin;
     use crate::settings::Settings;
 
     /// How many blocks of each request are let past, of files that are read in turn.
@@ -333,6 +335,27 @@ mod tests {
         };
         assert!(coordinates(800, 100_000));
         assert!(!coordinates(1200, 1));
+    }
+
+    #[test]
+    fn what_was_read_more_in_vain_is_read_more_no_longer() {
+        let readmore = |evictions: &[bool]| {
+            let mut lower = Lower::new("ours(watch=off)", 1000);
+            for &was_used in evictions {
+                for block in 0..64 {
+                    lower.coordinator.on_evicted(&Evicted {
+                        block,
+                        origin: Origin::Readmore,
+                        was_used,
+                    });
+                }
+            }
+            lower.serve(&asked(0, 3));
+            lower.serve(&asked(4, 7)).0.readmore
+        };
+        assert_eq!(readmore(&[]), 4);
+        assert_eq!(readmore(&[false]), 2);
+        assert_eq!(readmore(&[false, true]), 4);
     }
 
     #[test]

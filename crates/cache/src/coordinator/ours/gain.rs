@@ -262,6 +262,17 @@ mod tests {
     }
 
     #[test]
+    fn rounds_four_times_as_long_spread_half_as_widely() {
+        let error = |spread: i64, weight| {
+            let mut gain = Gain::PRIOR;
+            (0..30).for_each(|round| gain.add([spread, -spread][round % 2], weight));
+            gain.error() as f64
+        };
+        let ratio = error(200_000, 1) / error(100_000, 4);
+        assert!((1.8..2.2).contains(&ratio), "{ratio}");
+    }
+
+    #[test]
     fn it_forgets() {
         let mut gain = Gain::PRIOR;
         (0..1000).for_each(|_| gain.add(200_000, 1));

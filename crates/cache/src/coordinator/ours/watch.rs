@@ -294,6 +294,8 @@ mod tests {
             let (mean, _) = run(&mut watch, 100_000, [10_000, 8_000], seed);
             assert_eq!(watch.leader, Coordinated, "seed {seed}");
             assert!(mean < 8_200.0, "seed {seed}: {mean}");
+            // The account begins anew with a leader.
+            assert!(watch.led + watch.tried < 100_000, "seed {seed}");
         }
     }
 
@@ -331,6 +333,30 @@ mod tests {
             assert!(cost > allowed / 3, "{gain}: {cost}");
         }
         assert!((490_000..510_000).contains(&tried(-1)));
+    }
+
+    #[test]
+    fn something_may_be_lost_at_once_and_no_rest_is_for_ever() {
+        let mut watch = Watch::new(64);
+        (0..100).for_each(|_| watch.waiting.add(-100_000, 1));
+        (watch.led, watch.tried) = (640, 640);
+        assert_eq!(watch.rest(), 0);
+        (watch.led, watch.tried) = (1280, 1280);
+        assert!(watch.rest() > 0);
+        (watch.led, watch.tried) = (1 << 20, 1 << 20);
+        assert_eq!(watch.rest(), LONGEST_ALONE as u32);
+    }
+
+    #[test]
+    fn that_there_are_more_demands_has_to_be_clear() {
+        let mut watch = Watch::new(64);
+        for round in 0..64 {
+            watch.waiting.add(100_000, 1);
+            watch.demands.add([-300_000, 250_000][round % 2], 1);
+        }
+        assert_eq!(watch.gain(), watch.waiting.mean());
+        (0..64).for_each(|_| watch.demands.add(-200_000, 1));
+        assert!(watch.gain() < 0);
     }
 
     #[test]
