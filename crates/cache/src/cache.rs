@@ -355,8 +355,8 @@ pub(crate) fn replay<R: Replacement + ?Sized>(
     for some in blocks.chunks(AHEAD) {
         let mut likely = [FrameId::HEAD; AHEAD];
         for (&block, likely) in some.iter().zip(&mut likely) {
-            *likely = residency.warm(block);
-            policy.warm(*likely);
+            *likely = residency.likely(block);
+            policy.warm(residency, *likely);
         }
         for (&block, &likely) in some.iter().zip(&likely) {
             let known = residency.find_likely(block, likely);

@@ -21,10 +21,11 @@
 //! - A write that is submitted changes whole blocks and is treated as a read of them, as in earlier
 //!   simulators of such systems (Zhou et al.). Who keeps the blocks' bytes stores them instead
 //!   ([`Level::store`]); which of them are not yet written below is that owner's affair.
+//! - What the coordinator reads more is fetched with the request, or only wished ([`Level::with_wishes`]).
 
 use std::collections::VecDeque;
 
-use block::{Instant, RequestId};
+use block::{Instant, RequestId, Switch};
 
 use crate::cache::{Cache, Evicted, Verdict};
 use crate::coordinator::{self, Asked, Below, Coordinator, Manners, Plan, Purpose, Sent};
@@ -38,13 +39,17 @@ mod owner;
 mod serve;
 mod slab;
 mod stack;
+mod trust;
 mod waiters;
+mod wishes;
 
 pub use owner::{Departed, Stored};
 pub use stack::Stack;
+pub use wishes::Wish;
 
 use slab::Slab;
 use waiters::{Chain, Waiters};
+use wishes::Wishes;
 
 /// What a level is made of, each as users write it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -138,14 +143,25 @@ pub struct Counts {
     pub bypassed: u64,
     /// Fetched ahead by the prefetcher.
     pub prefetched: u64,
-    /// Fetched ahead by the coordinator.
+    /// Fetched ahead by the coordinator, granted wishes included.
     pub readmore: u64,
     /// Of these two, those that have been used.
     pub ahead_used: u64,
     /// Of these two, those that went without having been used.
     pub ahead_evicted_unused: u64,
+    /// Of what the coordinator fetched ahead, what has been used.
+    pub readmore_used: u64,
     /// Found every frame in flight: what was asked for is read past the cache, the rest is not fetched.
     pub refused: u64,
+    /// Wished by the coordinator; what was wished already is not counted again. Those that have not ended
+    /// are those that are wished now ([`Level::wished`]).
+    pub wished: u64,
+    /// Of these, those that took a frame.
+    pub wishes_granted: u64,
+    /// Of these, those that were asked for, fetched or changed before, or found no frame.
+    pub wishes_withdrawn: u64,
+    /// Of these, those that left for newer ones.
+    pub wishes_expired: u64,
 }
 
 /// A request that is being served.
@@ -213,6 +229,8 @@ pub struct Level {
     finished: VecDeque<Answered>,
     /// Blocks that have gone and were not polled, if somebody polls them.
     departed: Option<VecDeque<Departed>>,
+    /// If what the coordinator reads more is wished.
+    wishes: Option<Wishes>,
     counts: Counts,
     /// The longest fetch, in blocks.
     longest: u64,
@@ -266,6 +284,7 @@ impl Level {
             out: VecDeque::new(),
             finished: VecDeque::new(),
             departed: None,
+            wishes: None,
             counts: Counts::default(),
             longest: u64::MAX,
             advice: Advice::default(),
@@ -317,13 +336,21 @@ impl Level {
         if self.requests.len() == self.most_requests as usize {
             return Err(Refused::Full(self.most_requests));
         }
+        self.unwish(blocks);
         let plan = self.coordinator.plan(&asked, self.cache.residency());
         // It gets this place if it has to wait.
         let request = self.requests.next();
         self.missing = 0;
         self.counts.asked += blocks.len();
         self.direct(request, &asked, plan.direct(&asked));
-        self.native(request, &asked, plan);
+        match self.wishes_now(plan) {
+            Switch::Off => self.native(request, &asked, plan),
+            Switch::On => {
+                let readmore = 0;
+                self.native(request, &asked, Plan { readmore, ..plan });
+                self.wish(&asked, plan);
+            }
+        }
         self.send(&asked);
         let open = Open {
             id,

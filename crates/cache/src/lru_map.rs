@@ -79,6 +79,21 @@ impl<K: Key, V: Copy> LruMap<K, V> {
         size_of_val(self.index.as_slice()) + self.slots.capacity() * size_of::<Slot<K, V>>()
     }
 
+    /// How many values there are.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// The key that was used longest ago.
+    pub fn oldest(&self) -> Option<K> {
+        Some(self.slots.get(self.oldest as usize)?.key)
+    }
+
     /// The value, without using it.
     pub fn get(&self, key: K) -> Option<&V> {
         Some(&self.slots[self.find(key)?.1 as usize].value)
@@ -294,7 +309,8 @@ mod tests {
                 }
                 let all: Vec<(u64, u8)> = map.iter().map(|(key, &value)| (key, value)).collect();
                 prop_assert_eq!(&all, &naive);
-                prop_assert_eq!(map.len, naive.len());
+                prop_assert_eq!((map.len(), map.is_empty()), (naive.len(), naive.is_empty()));
+                prop_assert_eq!(map.oldest(), naive.last().map(|&(key, _)| key));
             }
         }
     }

@@ -70,9 +70,11 @@ pub trait Replacement: Send {
         cache::replay(self, residency, blocks)
     }
 
-    /// Reads what it keeps of an entry that will be touched soon, for the processor to have it at
-    /// hand.
-    fn warm(&self, _frame: FrameId) {}
+    /// Reads an entry that will be touched soon, its neighbours, and what the policy keeps of it, so that
+    /// the processor has them at hand: done for several entries, it waits for all of them at once.
+    fn warm(&self, residency: &Residency, frame: FrameId) {
+        residency.warm_neighbours(frame);
+    }
 
     /// The same for what the next eviction will need.
     fn warm_next(&self, _residency: &Residency) {}

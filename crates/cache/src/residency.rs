@@ -50,6 +50,11 @@ impl FrameId {
     /// The entry that is no block's.
     pub(crate) const HEAD: Self = Self(0);
 
+    /// The entry with this number.
+    pub(crate) const fn numbered(entry: u32) -> Self {
+        Self(entry)
+    }
+
     /// The place in a table with [`Residency::frame_ids`] elements.
     pub const fn index(self) -> usize {
         self.0 as usize
@@ -287,6 +292,32 @@ impl Residency {
         *word = *word & !MARKS | u64::from(marks) << MARKS_SHIFT;
     }
 
+    /// The word that the policy noted at an entry which stands in none of its lists.
+    pub fn note(&self, frame: FrameId) -> u64 {
+        let Entry { newer, older, .. } = self.entries[frame.index()];
+        u64::from(newer) << 32 | u64::from(older)
+    }
+
+    /// Notes a word at an entry, where the links of lists are otherwise: it must not stand in any.
+    pub fn set_note(&mut self, frame: FrameId, note: u64) {
+        let entry = &mut self.entries[frame.index()];
+        entry.newer = (note >> 32) as u32;
+        entry.older = note as u32;
+    }
+
+    /// Reads the neighbours of an entry in a list, for the processor to have them at hand.
+    pub fn warm_neighbours(&self, frame: FrameId) {
+        let entry = &self.entries[frame.index()];
+        let newer = &self.entries[entry.newer as usize];
+        let older = &self.entries[entry.older as usize];
+        black_box(newer.word ^ older.word);
+    }
+
+    /// Reads an entry that will be forgotten soon, and where the index has it.
+    pub fn warm_forgotten(&self, frame: FrameId) {
+        black_box(self.index.first_entry(self.block(frame)));
+    }
+
     /// Whether the read into the entry's frame is not complete: then it must not be evicted.
     pub fn is_in_flight(&self, frame: FrameId) -> bool {
         self.word(frame) & STATE == IN_FLIGHT
@@ -341,15 +372,9 @@ impl Residency {
         self.find(block)
     }
 
-    /// Reads what serving the block will need, so that the processor has it at hand: done for
-    /// several blocks, it waits for all of them at once. Says which entry it will be, most often.
-    pub(crate) fn warm(&self, block: u64) -> FrameId {
-        let first = self.index.first_entry(block);
-        let entry = &self.entries[first as usize];
-        let newer = &self.entries[entry.newer as usize];
-        let older = &self.entries[entry.older as usize];
-        black_box(newer.word ^ older.word);
-        FrameId(first)
+    /// Which entry the block's will be, most often.
+    pub(crate) fn likely(&self, block: u64) -> FrameId {
+        FrameId(self.index.first_entry(block))
     }
 
     /// Whether the entry's block is resident.

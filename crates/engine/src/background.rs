@@ -114,6 +114,8 @@ pub(crate) struct Background {
     credited: Instant,
     /// Wanted blocks that a paid revolution has to bring.
     worth: u32,
+    /// Blocks that were read for tasks that end.
+    done: u64,
     pace: Pace,
     slow_bus: Option<Duration>,
 }
@@ -167,6 +169,7 @@ impl Background {
             credit: 0,
             credited: Instant::ZERO,
             worth: 0,
+            done: 0,
             pace: Pace::default(),
             slow_bus: slow_bus(belief),
         }
@@ -303,7 +306,9 @@ impl Background {
             return None;
         }
         let later = gap.lengthened(period);
-        let plan = best(&mut self.planner, &self.tasks, &later, reach)?;
+        let planner = &mut self.planner;
+        let mut wanted = self.tasks.wanted_to_pay();
+        let plan = wanted.find_map(|wanted| planner.plan(wanted, &later, reach))?;
         if plan.wanted() < free + self.worth {
             self.worth -= (self.worth / 64).max(1).min(self.worth);
             return None;
@@ -315,7 +320,7 @@ impl Background {
     /// Whether granted time should be spent: some task has no deadline, or the first deadline
     /// will not be met at the present pace.
     fn is_behind(&mut self, now: Instant) -> bool {
-        self.pace.follow(now, self.account.blocks().0);
+        self.pace.follow(now, self.done);
         if self.tasks.is_any_unbounded() {
             return true;
         }
@@ -357,6 +362,7 @@ impl Background {
         match status {
             Status::Good => {
                 self.account.count(means, u64::from(served.blocks));
+                self.done += u64::from(served.ordered);
                 self.tasks.deliver(now, served, means);
             }
             _ => self.tasks.fail(now, served),

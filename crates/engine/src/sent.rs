@@ -37,6 +37,8 @@ pub(crate) enum Purpose {
 /// A background read.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Read {
+    /// Its blocks.
+    pub(crate) extent: Extent,
     /// Which tasks wanted how many of its blocks.
     pub(crate) served: Served,
     /// What pays for it.

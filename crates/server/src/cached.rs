@@ -38,13 +38,16 @@ mod fetching;
 mod pages;
 mod setting;
 mod told;
+mod wishing;
 mod writing;
 
 pub use fetching::Upgrade;
 use fetching::{Fetching, PIECE, Piece};
 pub use pages::PAGE;
 use pages::{Bytes, Pages};
-pub use setting::{BadCache, Setting, Writes};
+pub use setting::{BadCache, Readmore, Setting, Writes};
+use wishing::Passing;
+pub use wishing::Wanted;
 
 /// Where the volume is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,6 +81,8 @@ pub struct Cached {
     waiting: [VecDeque<usize>; 2],
     /// What the engine was asked to write and has not, in the order in which it was asked.
     changes: Vec<Change>,
+    /// Background reads at the drive, if something is wished of them.
+    passing: Vec<Passing>,
     /// The most blocks of a piece.
     longest: u64,
     unwritten: Option<Unwritten>,
@@ -154,6 +159,10 @@ impl Cached {
             requests: READS,
         });
         let level = level.map_err(io::Error::other)?.with_departures();
+        let level = match setting.readmore {
+            Readmore::Ordinary => level,
+            Readmore::Free => level.with_wishes(),
+        };
         let count = (frames + unwritten) as usize;
         let pages = Pages::new(count, level.residency().frame_ids())?;
         Ok(Cached {
@@ -165,6 +174,7 @@ impl Cached {
             pieces: Slab::new(),
             waiting: [VecDeque::new(), VecDeque::new()],
             changes: Vec::new(),
+            passing: Vec::new(),
             longest: PIECE,
             unwritten: match setting.writes {
                 Writes::Through => None,

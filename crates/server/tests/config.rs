@@ -391,6 +391,51 @@ fn streams_and_caches_are_on_different_volumes_of_a_drive() {
     assert!(all.problem.contains("expected one without"), "{all}");
 }
 
+#[test]
+fn what_is_read_more_on_free_blocks_needs_a_belief_and_the_order_in_our_hands() {
+    let drive = |more: &str, cache: &str| {
+        format!(
+            "[[drive]]\nname = \"a\"\n{more}\n[[drive.volume]]\nname = \"v\"\ncache = {{ size = \"8 MiB\", \
+             readmore = \"free\", {cache} }}\n[[drive.export]]\nname = \"e\"\nvolume = \"v\"\n\
+             [[nbd]]\nunix = \"/run/h/nbd.sock\"\n"
+        )
+    };
+    let emulated =
+        "back_end = { kind = \"emulated\", drive = \"quantum-atlas-10k\", image = \"a.img\" }";
+    let pfc = "coordinator = \"pfc\"";
+    parse(&drive(emulated, pfc)).expect("it can be");
+    for (more, cache, key, problem) in [
+        (
+            "back_end = { kind = \"memory\", size = \"1 GiB\" }".to_owned(),
+            pfc,
+            "drive[0].volume[0].cache",
+            "nothing is believed of the drive",
+        ),
+        (
+            "back_end = { kind = \"nbd\", uri = \"nbd://server/v\" }".to_owned(),
+            pfc,
+            "drive[0].volume[0].cache",
+            "nothing is believed of the drive",
+        ),
+        (
+            format!("{emulated}\npolicy = \"drive-queue\""),
+            pfc,
+            "drive[0].volume[0].cache",
+            "leaves the order to the drive",
+        ),
+        (
+            emulated.to_owned(),
+            "coordinator = \"none\"",
+            "drive[0].volume[0].cache.readmore",
+            "readmore free with coordinator none: expected one that reads more",
+        ),
+    ] {
+        let error = parse(&drive(&more, cache)).expect_err(&more);
+        assert_eq!(error.key, key, "{error}");
+        assert!(error.problem.contains(problem), "{error}");
+    }
+}
+
 /// Of the default with `to` in the place of `from`, where that stands.
 fn complains(from: &str, to: &str, complaint: &str) {
     assert!(DEFAULT.contains(from), "{from}");

@@ -9,7 +9,7 @@ use block::Direction;
 use cache::Interval;
 use divan::Bencher;
 use divan::counter::ItemsCount;
-use simulator::caching::{Arrival, Level, Link, Lower, Pace, Setup, System, run};
+use simulator::caching::{Arrival, Level, Link, Lower, Pace, Scheduler, Setup, System, run};
 
 /// Requests in one iteration.
 const REQUESTS: u64 = 200_000;
@@ -109,6 +109,7 @@ fn serve(bencher: Bencher, load: &[Arrival], prefetcher: &str, coordinator: &str
             link: Link::LAN,
         }],
         drive: Arc::new(entry.profile().expect("a valid profile")),
+        scheduler: Scheduler::Elevator,
     };
     bencher
         .counter(ItemsCount::new(REQUESTS))

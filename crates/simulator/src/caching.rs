@@ -8,9 +8,9 @@
 //!                coordinator
 //!                    L2            one for all clients; more levels below it in the same way
 //!                     |  runs of blocks
-//!                I/O scheduler     merges neighbours up to 128 sectors, one-way elevator
+//!                I/O scheduler     merges neighbours up to 128 sectors, one-way elevator; or our engine
 //!                     |
-//!                    disk          a virtual drive, one command at a time
+//!                    disk          a virtual drive, one command at a time; or as the engine likes
 //! ```
 //!
 //! `shared/specs/cache-and-pfc.md`, 9; Zhang, Lee, Ma, Zhou, ICDCS 2008, 4.1. Nothing here has a clock or
@@ -18,9 +18,11 @@
 
 pub mod cases;
 pub mod disk;
+mod engine_disk;
 pub mod figures;
 mod jobs;
 pub mod load;
+mod lowest;
 mod node;
 pub mod report;
 pub mod setup;
@@ -29,8 +31,9 @@ mod system;
 #[cfg(test)]
 mod tests;
 pub mod traced;
+mod wishes;
 
 pub use load::{Arrival, Load, Pace, run};
-pub use report::{LevelReport, Report};
-pub use setup::{BadSetup, Level, Link, Lower, Setup};
+pub use report::{LevelReport, Report, Slack};
+pub use setup::{BadSetup, Level, Link, Lower, Readmore, Scheduled, Scheduler, Setup};
 pub use system::System;

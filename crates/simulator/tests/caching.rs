@@ -8,7 +8,7 @@ use block::Direction;
 use cache::{Interval, coordinator, prefetch, replacement};
 use drive::Profile;
 use simulator::caching::{
-    Arrival, BadSetup, Level, Link, Load, Lower, Pace, Report, Setup, System, run,
+    Arrival, BadSetup, Level, Link, Load, Lower, Pace, Report, Scheduler, Setup, System, run,
 };
 
 const GOLDEN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden/caching.csv");
@@ -110,6 +110,7 @@ impl Composition {
             clients: vec![Level::new(self.frames.0, self.replacement, self.prefetch); self.clients],
             lower: vec![lower; self.levels - 1],
             drive: Arc::clone(profile),
+            scheduler: Scheduler::Elevator,
         };
         let mut system = System::new(&setup).expect("a system");
         let mut load = Clients((0..self.clients as u64).map(Dice::new).collect());

@@ -3,17 +3,23 @@
 //! ```text
 //!   ring     | 10: 1110 | 10: ---- | 4: 1--- | 11: 11-- |  .   .     oldest to newest
 //!              ^oldest                                     ^next
-//!   older    |     .    |     .    |    .    |     1    |            the place before in the same bucket
-//!   buckets  [ 3  .  2  .  0 ]                                       the newest place of each
+//!   heads    [ 3  .  2  .  0 ]                                       the newest place of each bucket
+//!
+//!   a place: | rest of the group's hash | marks, 8 | older place of the same bucket |    64 bits
 //! ```
 //!
-//! A place of the ring has those of four neighbours that were used together, upwards: a group's number
-//! and a mark for each. A number that is used again stands anew at the end and loses its mark; a place
-//! without marks is a gap. Numbers are forgotten by stepping over them: what leads to a place that was given
-//! up is not mended, but seen to be void, because the way through a bucket goes from newer to older
-//! places and no other way. If no two neighbours are used together, each number takes a place: 12 bytes
-//! for a place, of which there are a quarter more than numbers, and 2 for half a bucket are 17 bytes for
-//! each number that can be held.
+//! A place of the ring has those of eight neighbours that were used together, upwards: what names their
+//! group, and a mark for each. A number that is used again stands anew at the end and loses its mark; a
+//! place without marks is a gap. Numbers are forgotten by stepping over them: what leads to a place that
+//! was given up is not mended, but seen to be void, because the way through a bucket goes from newer to
+//! older places and no other way.
+//!
+//! A group's hash is its number multiplied by an odd one, so that no two groups have the same. Its upper
+//! bits choose the bucket; a place keeps the lower ones, which tell all groups of a bucket apart (Knuth,
+//! The Art of Computer Programming 3, 6.4, exercise 13; Cleary 1984). The more buckets, the fewer bits
+//! are kept and the more a link takes: both fit into 64 bits, whatever the size. If no two neighbours are
+//! used together, each number takes a place: 9 bytes, for there is an eighth more of them than numbers,
+//! and 1 for a quarter of a bucket.
 
 use crate::coordinator::Footprint;
 use crate::interval::Interval;
@@ -22,16 +28,24 @@ use crate::residency::MAX_BLOCK;
 /// Block numbers in the order of their use.
 #[derive(Clone, Debug)]
 pub(super) struct Queue {
-    /// Groups with their marks.
     ring: Box<[u64]>,
-    older: Box<[u32]>,
-    buckets: Box<[u32]>,
+    heads: Box<[u32]>,
     capacity: usize,
     len: usize,
     /// Where the oldest may stand; gaps may come first.
     oldest: usize,
     /// How many places from there on are in use, gaps among them.
     taken: usize,
+    layout: Layout,
+}
+
+/// Where the parts of a place's word are.
+#[derive(Clone, Copy, Debug)]
+struct Layout {
+    /// Bits of a link to an older place.
+    link: u32,
+    /// Bits of a group's hash that a place keeps.
+    rest: u32,
 }
 
 /// Which blocks of a run stay that is longer than the queue.
@@ -54,45 +68,59 @@ pub(super) enum OnHit {
     Remove,
 }
 
-const NONE: u32 = u32::MAX;
-
-/// 2^64 divided by the golden ratio, made odd: neighbours are spread evenly (Knuth, The Art of Computer
-/// Programming 3, 6.4).
-const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
-
 /// Neighbours of a group, as a power of two.
-const GROUP_BITS: u32 = 2;
+const GROUP_BITS: u32 = 3;
 const GROUP: u64 = 1 << GROUP_BITS;
 
-/// The lower bits of a place: a mark for each of a group.
+/// A mark for each of a group.
 const MARKS: u64 = (1 << GROUP) - 1;
 
-/// The ring is longer than the queue by a part of this many, for gaps. With a quarter, gaps are cleared
-/// once in a quarter of the queue's size of repeated uses: five steps for each. More places would be
-/// quicker, and more than 0.05 % of the cache.
-const GAPS: usize = 4;
+/// Bits of a group's number and of its hash.
+const HASH_BITS: u32 = 52 - GROUP_BITS;
+const _: () = assert!(MAX_BLOCK >> GROUP_BITS == (1 << HASH_BITS) - 1);
+
+/// The upper bits of a hash, which choose the bucket.
+const UPPER_BITS: u32 = 32;
+
+/// 2^49 divided by the golden ratio, made odd: neighbours are spread evenly (Knuth, The Art of Computer
+/// Programming 3, 6.4).
+const GOLDEN: u64 = 0x1_3C6E_F372_FE95;
+
+/// The ring is longer than the queue by a part of this many, for gaps. With an eighth, gaps are cleared
+/// once in an eighth of the queue's size of repeated uses, if no neighbours are used together: nine
+/// steps for each. More places would be quicker, and more than 0.05 % of the cache.
+const GAPS: usize = 8;
+
+/// So many numbers share a bucket. With fewer the memory is more than 0.05 % of the cache.
+const SHARED: usize = 4;
 
 impl Queue {
     /// Holds at most `capacity` numbers, at least one.
     pub(super) fn new(capacity: u32) -> Self {
         let capacity = capacity.clamp(1, 1 << 30) as usize;
         let places = capacity + (capacity / GAPS).max(GROUP as usize);
+        let buckets = capacity.div_ceil(SHARED);
+        let layout = Layout {
+            link: usize::BITS - places.leading_zeros(),
+            // As many as tell the hashes of the widest bucket apart.
+            rest: HASH_BITS - buckets.ilog2(),
+        };
+        assert!(layout.link + layout.rest + GROUP as u32 <= u64::BITS);
         Queue {
             ring: vec![0; places].into(),
-            older: vec![NONE; places].into(),
-            buckets: vec![NONE; capacity.div_ceil(2)].into(),
+            heads: vec![places as u32; buckets].into(),
             capacity,
             len: 0,
             oldest: 0,
             taken: 0,
+            layout,
         }
     }
 
     /// Bytes: the numbers that it can hold are the rule's, the rest is ours.
     pub(super) fn footprint(&self) -> Footprint {
         let rule = self.capacity * size_of::<u64>();
-        let links = size_of_val(&*self.older) + size_of_val(&*self.buckets);
-        let all = size_of_val(&*self.ring) + links;
+        let all = size_of_val(&*self.ring) + size_of_val(&*self.heads);
         Footprint {
             rule,
             beyond: all - rule,
@@ -135,7 +163,10 @@ impl Queue {
     /// forgotten for them.
     pub(super) fn add(&mut self, blocks: Interval, keep: Keep) -> u64 {
         let kept = self.kept(blocks, keep);
-        if kept.is_empty() || self.are_newest(kept) {
+        if parts(kept).all(|part| self.find(part) == 0) {
+            return self.add_kept(kept);
+        }
+        if self.are_newest(kept) {
             return 0;
         }
         parts(kept).map(|part| self.add_part(part)).sum()
@@ -143,10 +174,14 @@ impl Queue {
 
     /// [`Queue::add`] of blocks none of which is held: for who has looked for them.
     pub(super) fn add_absent(&mut self, blocks: Interval, keep: Keep) -> u64 {
-        let mut forgotten = 0;
-        for part in parts(self.kept(blocks, keep)) {
+        self.add_kept(self.kept(blocks, keep))
+    }
+
+    /// Adds blocks that are not held, and not more than there is room for.
+    fn add_kept(&mut self, blocks: Interval) -> u64 {
+        let forgotten = self.grow(blocks.len() as usize);
+        for part in parts(blocks) {
             debug_assert_eq!(self.find(part), 0, "it is held");
-            forgotten += self.grow(part.count());
             self.append(part);
         }
         forgotten as u64
@@ -197,16 +232,18 @@ impl Queue {
         forgotten
     }
 
-    /// Whether the ring ends with just these, group by group: then they need not be moved there. So it
+    /// Whether the ring is seen to end with just these, group by group: then they need not be moved there. So it
     /// is where a request was looked up before it is added.
     fn are_newest(&self, blocks: Interval) -> bool {
         let groups = (blocks.last >> GROUP_BITS) - (blocks.first >> GROUP_BITS) + 1;
         let Some(before) = self.taken.checked_sub(groups as usize) else {
             return false;
         };
-        parts(blocks)
-            .zip(before..)
-            .all(|(part, step)| self.ring[self.place(step)] == part.word())
+        parts(blocks).zip(before..).all(|(part, step)| {
+            let place = self.place(step);
+            let is_newest = self.heads[self.bucket(part)] as usize == place;
+            is_newest && self.ring[place] >> self.layout.link == self.word(part) >> self.layout.link
+        })
     }
 
     /// Forgets the oldest; nothing if there is none.
@@ -217,27 +254,28 @@ impl Queue {
     /// Forgets so many of the oldest; there are as many.
     fn forget(&mut self, count: usize) {
         self.len -= count;
-        let mut rest = count;
+        let link = self.layout.link;
+        let (mut rest, mut gone) = (count, 0);
+        let mut oldest = self.oldest;
         while rest > 0 {
-            let held = &mut self.ring[self.oldest];
-            let there = counted(*held & MARKS);
+            let held = &mut self.ring[oldest];
+            let marks = *held >> link & MARKS;
+            let there = counted(marks);
             if there > rest {
                 // The lowest mark is the oldest of a place.
-                (0..rest).for_each(|_| *held &= *held - 1);
-                return;
+                let kept = (0..rest).fold(marks, |marks, _| marks & (marks - 1));
+                *held ^= (marks ^ kept) << link;
+                break;
             }
             rest -= there;
-            self.step();
+            gone += 1;
+            oldest += 1;
+            if oldest == self.ring.len() {
+                oldest = 0;
+            }
         }
-    }
-
-    /// The oldest place of the ring is given up.
-    fn step(&mut self) {
-        self.oldest += 1;
-        if self.oldest == self.ring.len() {
-            self.oldest = 0;
-        }
-        self.taken -= 1;
+        self.oldest = oldest;
+        self.taken -= gone;
     }
 
     /// The place so many steps behind the oldest.
@@ -249,9 +287,16 @@ impl Queue {
         }
     }
 
-    fn bucket(&self, group: u64) -> usize {
-        let hash = group.wrapping_mul(GOLDEN) >> 32;
-        ((hash * self.buckets.len() as u64) >> 32) as usize
+    fn bucket(&self, part: Part) -> usize {
+        let upper = part.hash >> (HASH_BITS - UPPER_BITS);
+        ((upper * self.heads.len() as u64) >> UPPER_BITS) as usize
+    }
+
+    /// What stands in the ring for a part, before it is linked.
+    fn word(&self, part: Part) -> u64 {
+        let Layout { link, rest } = self.layout;
+        let kept = part.hash & ((1 << rest) - 1);
+        (kept << GROUP | part.marks) << link
     }
 
     /// The marks of those that are held.
@@ -265,26 +310,32 @@ impl Queue {
     }
 
     fn walk(&mut self, part: Part, mut on_found: impl FnMut(&mut u64, u64)) -> u64 {
+        let Layout { link, .. } = self.layout;
+        let sought = self.word(part);
+        let (beyond_marks, links) = (link + GROUP as u32, self.layout.links());
+        let length = self.ring.len();
         let mut found = 0;
-        let mut place = self.buckets[self.bucket(part.group)] as usize;
+        let mut place = self.heads[self.bucket(part)] as usize;
         // How far behind the oldest a place may be: less and less.
         let mut within = self.taken;
-        while found != part.marks {
+        while let Some(held) = self.ring.get_mut(place) {
             let behind = match place.checked_sub(self.oldest) {
                 Some(behind) => behind,
-                None => place + self.ring.len() - self.oldest,
+                None => place + length - self.oldest,
             };
             if behind >= within {
                 break;
             }
-            let held = &mut self.ring[place];
-            if *held >> GROUP == part.group {
-                let marks = *held & part.marks;
-                found |= marks;
-                on_found(held, marks);
-            }
             within = behind;
-            place = self.older[place] as usize;
+            place = (*held & links) as usize;
+            if (*held ^ sought) >> beyond_marks == 0 {
+                let marks = *held >> link & part.marks;
+                on_found(held, marks << link);
+                found |= marks;
+                if found == part.marks {
+                    break;
+                }
+            }
         }
         found
     }
@@ -296,29 +347,31 @@ impl Queue {
         }
         let place = self.place(self.taken);
         self.taken += 1;
-        self.put(place, part.word());
+        self.put(place, self.word(part), self.bucket(part));
     }
 
-    fn put(&mut self, place: usize, word: u64) {
-        let bucket = self.bucket(word >> GROUP);
-        self.ring[place] = word;
-        self.older[place] = self.buckets[bucket];
-        self.buckets[bucket] = place as u32;
+    /// Puts a word at the newest end of its bucket.
+    fn put(&mut self, place: usize, word: u64, bucket: usize) {
+        let older = std::mem::replace(&mut self.heads[bucket], place as u32);
+        self.ring[place] = word | u64::from(older);
     }
 
     /// Moves what is no gap together, in its order, so that the gaps are at the end: at least one, for
     /// there are more places than numbers. All buckets are filled anew: that is less work than to look
     /// for each place in its own.
+    #[cold]
     fn clear_gaps(&mut self) {
-        self.buckets.fill(NONE);
+        self.note_buckets();
         let (mut from, mut to) = (self.oldest, self.oldest);
         let mut kept = 0;
         let length = self.ring.len();
         let next = |at: usize| if at + 1 == length { 0 } else { at + 1 };
+        let Layout { link, .. } = self.layout;
         for _ in 0..self.taken {
             let word = std::mem::take(&mut self.ring[from]);
-            if word & MARKS != 0 {
-                self.put(to, word);
+            if word >> link & MARKS != 0 {
+                let bucket = (word & self.layout.links()) as usize;
+                self.put(to, word >> link << link, bucket);
                 to = next(to);
                 kept += 1;
             }
@@ -326,12 +379,43 @@ impl Queue {
         }
         self.taken = kept;
     }
+
+    /// Every place in use gets its bucket's number instead of its link, and no bucket leads anywhere:
+    /// where a place is no more than a part of its hash, only the way to it says which bucket it is in.
+    fn note_buckets(&mut self) {
+        let length = self.ring.len();
+        let links = self.layout.links();
+        for bucket in 0..self.heads.len() {
+            let mut place = std::mem::replace(&mut self.heads[bucket], length as u32) as usize;
+            let mut within = self.taken;
+            while let Some(word) = self.ring.get_mut(place) {
+                let behind = match place.checked_sub(self.oldest) {
+                    Some(behind) => behind,
+                    None => place + length - self.oldest,
+                };
+                if behind >= within {
+                    break;
+                }
+                within = behind;
+                place = (*word & links) as usize;
+                *word = *word & !links | bucket as u64;
+            }
+        }
+    }
+}
+
+impl Layout {
+    /// The bits of a link.
+    fn links(self) -> u64 {
+        (1 << self.link) - 1
+    }
 }
 
 /// Some of a group.
 #[derive(Clone, Copy, Debug)]
 struct Part {
-    group: u64,
+    /// Of the group's number.
+    hash: u64,
     marks: u64,
 }
 
@@ -340,19 +424,20 @@ impl Part {
     fn count(self) -> usize {
         counted(self.marks)
     }
-
-    /// As it stands in the ring.
-    fn word(self) -> u64 {
-        self.group << GROUP | self.marks
-    }
 }
 
-/// How many marks there are: without an instruction of its own, which not every processor has, counting
-/// bits takes fifteen.
+/// How many marks there are: looked up, because not every processor has an instruction for it.
 fn counted(marks: u64) -> usize {
-    /// The count for each of the sixteen, in four bits.
-    const COUNTS: u64 = 0x4332_3221_3221_2110;
-    (COUNTS >> (4 * marks) & 0b111) as usize
+    const COUNTS: [u8; 1 << GROUP] = {
+        let mut counts = [0; 1 << GROUP];
+        let mut marks = 1;
+        while marks < counts.len() {
+            counts[marks] = counts[marks >> 1] + (marks as u8 & 1);
+            marks += 1;
+        }
+        counts
+    };
+    usize::from(COUNTS[(marks & MARKS) as usize])
 }
 
 /// The blocks that exist, group by group.
@@ -368,125 +453,10 @@ fn parts(blocks: Interval) -> impl Iterator<Item = Part> {
         let (from, to) = (first % GROUP, end % GROUP);
         first = end + 1;
         let marks = (MARKS >> (GROUP - 1 - to)) & (MARKS << from);
-        Some(Part { group, marks })
+        let hash = group.wrapping_mul(GOLDEN) & ((1 << HASH_BITS) - 1);
+        Some(Part { hash, marks })
     })
 }
 
 #[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-
-    use super::{GROUP, Keep, OnHit, Queue};
-    use crate::interval::Interval;
-    use crate::residency::MAX_BLOCK;
-
-    /// The numbers, oldest first.
-    fn held(queue: &Queue) -> Vec<u64> {
-        let words = (0..queue.taken).map(|step| queue.ring[queue.place(step)]);
-        let numbers = words.flat_map(|word| {
-            let held = (0..GROUP).filter(move |at| word & (1 << at) != 0);
-            held.map(move |at| (word >> GROUP) * GROUP + at)
-        });
-        numbers.collect()
-    }
-
-    #[derive(Clone, Debug)]
-    enum Step {
-        Add(Interval, Keep),
-        Meet(Interval, OnHit),
-        Forget,
-    }
-
-    fn step() -> impl Strategy<Value = Step> {
-        let first = prop_oneof![0u64..30, MAX_BLOCK - 3..=MAX_BLOCK];
-        let run = (first, 1u64..12).prop_map(|(first, count)| Interval::of(first, count));
-        let keep = prop_oneof![Just(Keep::Lowest), Just(Keep::Highest)];
-        let hit = prop_oneof![Just(OnHit::Refresh), Just(OnHit::Stay), Just(OnHit::Remove)];
-        prop_oneof![
-            4 => (run.clone(), keep).prop_map(|(run, keep)| Step::Add(run, keep)),
-            4 => (run, hit).prop_map(|(run, hit)| Step::Meet(run, hit)),
-            1 => Just(Step::Forget),
-        ]
-    }
-
-    proptest! {
-        #[test]
-        fn it_is_a_naive_list_in_the_order_of_use(
-            capacity in 0u32..20,
-            steps in prop::collection::vec(step(), 0..200),
-        ) {
-            let mut queue = Queue::new(capacity);
-            let capacity = capacity.max(1) as usize;
-            let mut naive: Vec<u64> = Vec::new();
-            for step in steps {
-                match step {
-                    Step::Add(run, keep) => {
-                        let run = Interval::new(run.first, run.last.min(MAX_BLOCK));
-                        let mut blocks: Vec<u64> = run.blocks().collect();
-                        match keep {
-                            Keep::Lowest => blocks.truncate(capacity),
-                            Keep::Highest => drop(blocks.drain(..blocks.len().saturating_sub(capacity))),
-                        }
-                        let mut forgotten = 0;
-                        for block in blocks {
-                            let before = naive.len();
-                            naive.retain(|&other| other != block);
-                            if naive.len() == before && before == capacity {
-                                naive.remove(0);
-                                forgotten += 1;
-                            }
-                            naive.push(block);
-                        }
-                        let ours = match queue.meets(run, OnHit::Stay) {
-                            true => queue.add(run, keep),
-                            false => queue.add_absent(run, keep),
-                        };
-                        prop_assert_eq!(ours, forgotten);
-                    }
-                    Step::Meet(run, hit) => {
-                        let mut found = false;
-                        for block in run.blocks() {
-                            if let Some(place) = naive.iter().position(|&other| other == block) {
-                                found = true;
-                                if hit != OnHit::Stay {
-                                    naive.remove(place);
-                                }
-                                if hit == OnHit::Refresh {
-                                    naive.push(block);
-                                }
-                            }
-                        }
-                        prop_assert_eq!(queue.meets(run, hit), found);
-                    }
-                    Step::Forget => {
-                        queue.forget_oldest();
-                        if !naive.is_empty() {
-                            naive.remove(0);
-                        }
-                    }
-                }
-                prop_assert_eq!(held(&queue), naive.clone());
-                prop_assert_eq!(queue.len, naive.len());
-            }
-        }
-    }
-
-    #[test]
-    fn hostile_runs_are_cut_to_what_exists() {
-        for capacity in [0, 1, 3] {
-            let mut queue = Queue::new(capacity);
-            queue.add(Interval::new(0, u64::MAX), Keep::Lowest);
-            queue.add(Interval::new(0, u64::MAX), Keep::Highest);
-            assert!(queue.finds(MAX_BLOCK, OnHit::Stay));
-            queue.add(Interval::new(u64::MAX, u64::MAX), Keep::Lowest);
-            // Gaps are no number.
-            queue.finds(MAX_BLOCK, OnHit::Refresh);
-            let beyond = Interval::new(MAX_BLOCK + 1, MAX_BLOCK + 5000);
-            assert!(!queue.meets(beyond, OnHit::Refresh));
-            let last = Interval::new(u64::MAX - 5000, u64::MAX);
-            assert!(!queue.meets(last, OnHit::Refresh));
-            queue.add(Interval::EMPTY, Keep::Highest);
-            assert_eq!(queue.len, capacity.max(1) as usize);
-        }
-    }
-}
+mod tests;

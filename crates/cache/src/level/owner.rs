@@ -72,9 +72,10 @@ impl Level {
         }
     }
 
-    /// The block's bytes are of no use any more: it is absent, and nothing is learned from it. What
-    /// is in flight stays so: it ends as its fetch does.
+    /// The block's bytes are of no use any more: it is absent, nothing is learned from it, and it is not
+    /// wished. What is in flight stays so: it ends as its fetch does.
     pub fn withdraw(&mut self, block: u64) {
+        self.unwish(Interval::new(block, block));
         if self.residency().state(block) == State::Valid {
             self.cache.withdraw(block);
         }

@@ -275,8 +275,12 @@ impl Level {
     /// A block that was fetched ahead is used for the first time.
     fn note_use(&mut self, frame: FrameId) {
         let residency = self.cache.residency();
-        let is_ahead = residency.origin(frame) != Origin::Demand;
-        self.counts.ahead_used += u64::from(is_ahead && !residency.is_used(frame));
+        if residency.is_used(frame) {
+            return;
+        }
+        let origin = residency.origin(frame);
+        self.counts.ahead_used += u64::from(origin != Origin::Demand);
+        self.counts.readmore_used += u64::from(origin == Origin::Readmore);
     }
 
     /// Gives a block that has none a frame, if there is one.
@@ -290,6 +294,7 @@ impl Level {
             self.counts.refused += 1;
             return None;
         };
+        self.unwish(Interval::new(block, block));
         if let Some(evicted) = admitted.evicted {
             self.note_eviction(&evicted);
         }

@@ -2,6 +2,7 @@
 //! composition.
 
 mod parts;
+mod wishes;
 
 use std::collections::{BTreeMap, BTreeSet};
 

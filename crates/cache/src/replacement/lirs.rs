@@ -164,7 +164,8 @@ impl Replacement for Lirs {
         }
     }
 
-    fn warm(&self, frame: FrameId) {
+    fn warm(&self, residency: &Residency, frame: FrameId) {
+        residency.warm_neighbours(frame);
         self.stack.warm(frame);
     }
 

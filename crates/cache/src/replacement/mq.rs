@@ -13,9 +13,12 @@
 
 use std::hint::black_box;
 
+mod queues;
+
 use super::{Memory, Pattern, Replacement, Touch};
-use crate::residency::{FrameId, List, Needs, Residency};
+use crate::residency::{FrameId, Needs, Residency};
 use crate::settings::{Parameter, Settings, Values};
+use queues::{GONE, HEADS, Queues};
 
 /// What can be set.
 pub const PARAMETERS: &[Parameter] = &[
@@ -50,19 +53,12 @@ pub const PARAMETERS: &[Parameter] = &[
     },
 ];
 
-/// What the expiry of an empty queue's oldest is.
-const NEVER: u64 = u64::MAX;
-
 /// As many classes of distances as a count of demands has bits.
 const CLASSES: usize = 64;
 
-/// Per entry: how often it was used, when last, and when it comes down.
+/// How often a block was used and when last: noted at its entry.
 #[derive(Clone, Copy, Debug, Default)]
-struct Use {
-    /// How often, up to [`MOST_USES`], in the lower bits, and when last in the upper ones.
-    count_and_last: u64,
-    expires: u64,
-}
+struct Use(u64);
 
 /// Bits of a use's count: what is used more often is in the highest queue long since.
 const COUNT_BITS: u32 = 16;
@@ -71,26 +67,27 @@ const COUNT_BITS: u32 = 16;
 const MOST_USES: u64 = (1 << COUNT_BITS) - 1;
 
 impl Use {
-    fn count(self) -> u32 {
-        (self.count_and_last & MOST_USES) as u32
+    fn count(self) -> u64 {
+        self.0 & MOST_USES
     }
 
     fn last(self) -> u64 {
-        self.count_and_last >> COUNT_BITS
+        self.0 >> COUNT_BITS
     }
 }
 
-/// The queues; a frame's marks are its queue.
+/// The queues.
 #[derive(Debug)]
 pub struct Mq {
-    queues: Vec<List>,
-    gone: List,
-    uses: Box<[Use]>,
-    /// When the oldest of each queue comes down: read at every demand. Never from the lowest one.
-    expiries: [u64; 8],
+    /// From the lowest one upwards, and what has gone and is remembered.
+    queues: Queues,
+    /// How many queues there are without the remembered ones.
+    levels: usize,
     now: u64,
     life: u64,
     remembered: u32,
+    /// How many are remembered.
+    gone: u32,
     distances: Option<Distances>,
 }
 
@@ -111,16 +108,14 @@ impl Mq {
     pub fn new(capacity: u32, settings: &Settings) -> Self {
         let capacity = u64::from(capacity);
         let remembered = (capacity * settings.get("remembered") / 100) as u32;
-        let queues = settings.get("queues") as u32;
-        let entries = capacity as usize + remembered as usize + queues as usize + 3;
+        let entries = HEADS + capacity as usize + remembered as usize + 1;
         Self {
-            queues: (0..queues).map(List::numbered).collect(),
-            gone: List::numbered(queues),
-            uses: vec![Use::default(); entries].into_boxed_slice(),
-            expiries: [NEVER; 8],
+            queues: Queues::new(entries),
+            levels: settings.get("queues") as usize,
             now: 0,
             life: (capacity * settings.get("constant") / 100).max(1),
             remembered,
+            gone: 0,
             distances: (settings.get("life") == 0).then_some(Distances {
                 classes: [0; CLASSES],
                 period: capacity,
@@ -129,77 +124,39 @@ impl Mq {
         }
     }
 
-    /// The queue for so many uses.
-    fn queue(&self, count: u32) -> usize {
-        (count.max(1).ilog2() as usize).min(self.queues.len() - 1)
-    }
-
-    /// Takes the frame out of its queue.
-    fn take(&mut self, residency: &mut Residency, frame: FrameId) {
-        let queue = usize::from(residency.marks(frame));
-        let was_oldest = self.queues[queue].oldest(residency) == Some(frame);
-        self.queues[queue].remove(residency, frame);
-        // Nothing comes down from the lowest queue.
-        if was_oldest && queue > 0 {
-            let oldest = self.queues[queue].oldest(residency);
-            self.expiries[queue] = oldest.map_or(NEVER, |frame| self.uses[frame.index()].expires);
-        }
-    }
-
     /// Puts the frame at the newest end of a queue, for a whole life time.
-    fn put(&mut self, residency: &mut Residency, frame: FrameId, queue: usize) {
-        let expires = self.now + self.life;
-        self.uses[frame.index()].expires = expires;
-        if self.queues[queue].is_empty() && queue > 0 {
-            self.expiries[queue] = expires;
-        }
-        residency.set_marks(frame, queue as u8);
-        self.queues[queue].push_newest(residency, frame);
+    fn put(&mut self, queue: usize, frame: FrameId) {
+        self.queues.push(queue, frame, self.now + self.life);
     }
 
-    /// The oldest of a queue, which is not the lowest one, goes to the one below.
-    fn bring_down(&mut self, residency: &mut Residency, queue: usize) {
-        let expires = self.now + self.life;
-        let [.., below, from] = &mut self.queues[..=queue] else {
-            return;
-        };
-        let Some(oldest) = from.hand_oldest(residency, below) else {
-            return;
-        };
-        residency.set_marks(oldest, queue as u8 - 1);
-        self.uses[oldest.index()].expires = expires;
-        let next = from.oldest(residency);
-        let is_alone = below.len() == 1;
-        self.expiries[queue] = next.map_or(NEVER, |frame| self.uses[frame.index()].expires);
-        if is_alone && queue > 1 {
-            self.expiries[queue - 1] = expires;
-        }
+    /// Puts the frame where its uses are, and a demand has been served.
+    fn place(&mut self, residency: &mut Residency, frame: FrameId, uses: Use) {
+        residency.set_note(frame, uses.0);
+        let queue = uses.count().max(1).ilog2() as usize;
+        self.put(queue.min(self.levels - 1), frame);
+        self.tick();
     }
 
     /// The block is used, for the first time or again.
-    fn count(&mut self, frame: FrameId) {
-        let one = &mut self.uses[frame.index()];
-        if one.count() > 0
+    fn count(&mut self, uses: Use) -> Use {
+        if uses.count() > 0
             && let Some(distances) = &mut self.distances
         {
-            distances.classes[(self.now - one.last()).max(1).ilog2() as usize] += 1;
+            distances.classes[(self.now - uses.last()).max(1).ilog2() as usize] += 1;
         }
-        let count = u64::from(one.count() + 1).min(MOST_USES);
-        one.count_and_last = self.now << COUNT_BITS | count;
+        let count = (uses.count() + 1).min(MOST_USES);
+        Use(self.now << COUNT_BITS | count)
     }
 
     /// A demand has been served: the oldest of each queue comes down if its time is up.
-    fn tick(&mut self, residency: &mut Residency) {
+    fn tick(&mut self) {
         self.now += 1;
-        // Which queues have one whose time is up, as bits: without a branch for each.
-        let mut due = 0_u8;
-        for (queue, expiry) in self.expiries.iter().enumerate() {
-            due |= u8::from(*expiry < self.now) << queue;
-        }
-        while due != 0 {
-            let queue = due.trailing_zeros() as usize;
-            due &= due - 1;
-            self.bring_down(residency, queue);
+        let mut late = self.queues.late(self.now);
+        let expires = self.now + self.life;
+        while late != 0 {
+            self.queues
+                .bring_down(late.trailing_zeros() as usize, expires);
+            late &= late - 1;
         }
         if let Some(distances) = &mut self.distances
             && self.now == distances.next
@@ -227,72 +184,76 @@ impl Replacement for Mq {
     fn needs(&self) -> Needs {
         Needs {
             remembered: self.remembered,
-            lists: self.queues.len() as u32 + 1,
+            lists: HEADS as u32,
         }
     }
 
-    fn warm(&self, frame: FrameId) {
-        black_box(self.uses[frame.index()].expires);
+    fn warm(&self, residency: &Residency, frame: FrameId) {
+        black_box(residency.note(frame));
+        self.queues.warm(frame);
     }
 
     fn touch(&mut self, residency: &mut Residency, frame: FrameId, touch: Touch, _: Pattern) {
-        self.take(residency, frame);
+        self.queues.take(frame);
+        let mut uses = Use(residency.note(frame));
         if touch == Touch::Again {
-            self.count(frame);
+            uses = self.count(uses);
         }
-        let queue = self.queue(self.uses[frame.index()].count());
-        self.put(residency, frame, queue);
-        self.tick(residency);
+        self.place(residency, frame, uses);
     }
 
-    fn recall(&mut self, residency: &mut Residency, frame: FrameId) -> Memory {
-        self.gone.remove(residency, frame);
+    fn recall(&mut self, _: &mut Residency, frame: FrameId) -> Memory {
+        self.queues.take(frame);
+        self.gone -= 1;
         Memory(1)
     }
 
     fn victim(&mut self, residency: &mut Residency, _: Memory) -> Option<FrameId> {
-        let mut oldest = self
-            .queues
-            .iter()
-            .map(|queue| queue.oldest_valid(residency));
-        oldest.find_map(|oldest| oldest)
+        let queues = &self.queues;
+        (0..self.levels).find_map(|queue| queues.oldest_valid(residency, queue))
     }
 
     fn evict(&mut self, residency: &mut Residency, frame: FrameId) {
-        self.take(residency, frame);
+        self.queues.take(frame);
         if self.remembered == 0 {
             return residency.forget(frame);
         }
-        if self.gone.len() == self.remembered {
-            let oldest = self.gone.pop_oldest(residency);
-            residency.forget(oldest.expect("as many as are remembered"));
+        if self.gone == self.remembered {
+            let oldest = self.queues.oldest(GONE).expect("as many as are remembered");
+            self.queues.take(oldest);
+            self.gone -= 1;
+            residency.forget(oldest);
         }
         residency.remember(frame);
-        self.gone.push_newest(residency, frame);
+        self.gone += 1;
+        // What has gone does not come down.
+        self.queues.push(GONE, frame, 0);
     }
 
     fn warm_next(&self, residency: &Residency) {
-        self.gone.warm_oldest(residency);
+        if let Some(oldest) = self.queues.oldest(GONE) {
+            residency.warm_forgotten(oldest);
+            self.queues.warm(oldest);
+        }
     }
 
     fn insert(&mut self, residency: &mut Residency, frame: FrameId, _: Pattern, memory: Memory) {
-        if memory == Memory::NONE {
-            self.uses[frame.index()] = Use::default();
-        }
-        self.count(frame);
-        let queue = self.queue(self.uses[frame.index()].count());
-        self.put(residency, frame, queue);
-        self.tick(residency);
+        let known = match memory {
+            Memory::NONE => Use::default(),
+            _ => Use(residency.note(frame)),
+        };
+        let uses = self.count(known);
+        self.place(residency, frame, uses);
     }
 
-    fn refresh(&mut self, residency: &mut Residency, frame: FrameId, _: Pattern) {
-        let queue = usize::from(residency.marks(frame));
-        self.take(residency, frame);
-        self.put(residency, frame, queue);
+    fn refresh(&mut self, _: &mut Residency, frame: FrameId, _: Pattern) {
+        let queue = self.queues.of(frame);
+        self.queues.take(frame);
+        self.put(queue, frame);
     }
 
     fn withdraw(&mut self, residency: &mut Residency, frame: FrameId) {
-        self.take(residency, frame);
+        self.queues.take(frame);
         residency.forget(frame);
     }
 }

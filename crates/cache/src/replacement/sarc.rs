@@ -128,7 +128,8 @@ impl Replacement for Sarc {
         }
     }
 
-    fn warm(&self, frame: FrameId) {
+    fn warm(&self, residency: &Residency, frame: FrameId) {
+        residency.warm_neighbours(frame);
         black_box(self.stamps[frame.index()]);
     }
 

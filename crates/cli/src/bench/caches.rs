@@ -26,7 +26,7 @@ use server::nbd::request::Asked;
 use server::operation::Ask;
 use server::status::Cache;
 use simulator::caching::{
-    Arrival, BadSetup, Level, Link, Load, Lower, Pace, Setup, System, run as simulate,
+    Arrival, BadSetup, Level, Link, Load, Lower, Pace, Scheduler, Setup, System, run as simulate,
 };
 
 use super::rig::{Service, median};
@@ -276,6 +276,7 @@ fn simulated(arguments: &Arguments, coordinator: &str) -> Result<Figures, Failur
             link: Link { start: 0, page: 0 },
         }],
         drive: Arc::new(profile),
+        scheduler: Scheduler::Elevator,
     };
     let mut system = System::new(&setup).map_err(Failure::input)?;
     let mut load = Both(Reader::both(arguments), Interval::of(0, blocks));

@@ -1,5 +1,7 @@
 //! Caches in two levels: one service is the back end of another, over a drive that is emulated.
 
+use block::Durability;
+use server::cached::PAGE;
 use server::control::{self, protocol::Ask as Question};
 use server::nbd::Style;
 use server::nbd::request::Asked;
@@ -61,6 +63,10 @@ fn fio_reads_what_it_wrote_through_two_levels() {
             "{ size = \"4 MiB\", prefetch = \"amp\", write = \"back\" }",
             "{ size = \"2 MiB\", prefetch = \"ra\", coordinator = \"pfc\", write = \"back\" }",
         ],
+        [
+            "{ size = \"1 MiB\", prefetch = \"ra\" }",
+            "{ size = \"2 MiB\", prefetch = \"none\", coordinator = \"pfc\", readmore = \"free\" }",
+        ],
     ] {
         let folder = Folder::new();
         let levels = Levels {
@@ -80,6 +86,48 @@ fn fio_reads_what_it_wrote_through_two_levels() {
         upper.stop();
         lower.stop();
     }
+}
+
+/// One client goes through the beginning of a volume, the other one jumps about behind it.
+#[test]
+fn what_a_coordinator_reads_more_comes_from_free_blocks() {
+    let folder = Folder::new();
+    let cache =
+        "{ size = \"1 MiB\", prefetch = \"none\", coordinator = \"pfc\", readmore = \"free\" }";
+    let served = folder.cached("lower", DRIVE, cache);
+    let socket = folder.path("lower");
+    let [mut along, mut about] = [(); 2].map(|()| Client::connect(&socket, Style::Structured));
+    let half = 1024;
+    let fill = |page: u64| (page % 251) as u8 + 1;
+    let durability = Durability::Volatile;
+    for page in 0..half {
+        let contents = [fill(page); PAGE as usize];
+        let write = Asked::Of(Ask::Write { durability });
+        let end = along.ask(write, page * PAGE, PAGE, &contents);
+        assert_eq!(end.result, Ok(()));
+    }
+    let told = || {
+        let control = folder.path("lower.control");
+        let told = control::ask(&control, &Question::Status).expect("it answers");
+        let status: Status = serde_json::from_value(told).expect("a status");
+        status.drives[0].caches[0].clone()
+    };
+    for step in 0.. {
+        if step % 64 == 0 && told().granted_bytes_total > 0 {
+            break;
+        }
+        assert!(step < 20_000, "nothing is granted: {:?}", told());
+        let read = Asked::Of(Ask::Read);
+        let far = half + step * 977 % half;
+        about.submit(read, far * PAGE, PAGE, &[]);
+        let first = 2 * step % half;
+        let end = along.ask(read, first * PAGE, 2 * PAGE, &[]);
+        assert_eq!(end.result, Ok(()));
+        let expected = (first..first + 2).flat_map(|page| [fill(page); PAGE as usize]);
+        assert!(end.bytes.into_iter().eq(expected), "page {first}");
+        assert_eq!(about.end().expect("it answers").result, Ok(()));
+    }
+    served.stop();
 }
 
 /// Which of the levels is killed.
@@ -203,6 +251,11 @@ fn a_cache_that_cannot_be_is_refused_with_its_line() {
             "{ size = \"1 MiB\", coordinator = \"pfc(queue=200)\" }",
             "coordinator",
             "queue = \"200\": expected",
+        ),
+        (
+            "{ size = \"1 MiB\", readmore = \"free\" }",
+            "readmore",
+            "with coordinator none: expected one that reads more",
         ),
     ] {
         let said = folder.refuses(memory, cache);

@@ -2,7 +2,9 @@
 
 use block::{Command, CommandId, Direction, Duration, Extent, Instant, Outcome, Sectors};
 use profiler::tracker::Mode;
-use scheduler::background::{Account, Means, Order, Progress, TaskId, TaskRefused, UnknownTask};
+use scheduler::background::{
+    Account, Means, NotWanted, Order, Progress, TaskId, TaskRefused, UnknownTask,
+};
 use scheduler::freeblock::{Gap, Kind, Losses, Wanted};
 
 use super::Engine;
@@ -43,6 +45,55 @@ impl Engine {
         self.settled = false;
         let geometry = std::sync::Arc::clone(&self.belief.geometry);
         self.tasks().begin(now, &geometry, order)
+    }
+
+    /// Begins a task that stands: see [`Tasks::begin_standing`](scheduler::background::Tasks::begin_standing).
+    ///
+    /// # Errors
+    /// If there is one.
+    pub fn begin_standing_task(
+        &mut self,
+        now: Instant,
+        priority: u8,
+    ) -> Result<TaskId, TaskRefused> {
+        self.reach(now);
+        let geometry = std::sync::Arc::clone(&self.belief.geometry);
+        self.tasks().begin_standing(now, &geometry, priority)
+    }
+
+    /// A standing task wants these blocks, too.
+    ///
+    /// # Errors
+    /// If it is not under way or does not stand, or there are no such blocks.
+    pub fn want(&mut self, now: Instant, id: TaskId, extent: Extent) -> Result<(), NotWanted> {
+        self.reach(now);
+        if self.tasks().want(id, extent)? > 0 {
+            self.settled = false;
+        }
+        Ok(())
+    }
+
+    /// A standing task no longer wants these blocks.
+    ///
+    /// # Errors
+    /// If it is not under way or does not stand.
+    pub fn unwant(&mut self, now: Instant, id: TaskId, extent: Extent) -> Result<(), NotWanted> {
+        self.reach(now);
+        self.tasks().unwant(id, extent)
+    }
+
+    /// Which blocks a command at the drive reads in the background, by itself or merged with those of
+    /// a request; `None` if it reads none. Whoever has them gets them when it ends.
+    ///
+    /// # Panics
+    /// If the command is not at the drive.
+    pub fn background_of(&self, id: CommandId) -> Option<Extent> {
+        let sent = self.at_drive.iter().find(|sent| sent.id == id);
+        let sent = sent.unwrap_or_else(|| panic!("{id:?} is not at the drive"));
+        match sent.purpose {
+            Purpose::Background(read) | Purpose::Merged { read, .. } => Some(read.extent),
+            _ => None,
+        }
     }
 
     /// The task's blocks are no longer looked for; what others read is taken along.
@@ -363,7 +414,11 @@ impl Engine {
         let background = background.expect("an engine with background tasks");
         background.gaps.planned[counted(kind)] += u64::from(means != Means::Idle);
         let served = background.give(extent);
-        Read { served, means }
+        Read {
+            extent,
+            served,
+            means,
+        }
     }
 
     /// A command has ended: its background blocks are delivered. The answer is by how many
@@ -379,7 +434,7 @@ impl Engine {
         let Some(background) = self.background.as_mut() else {
             return 0;
         };
-        if let Some(Read { served, means }) = read {
+        if let Some(Read { served, means, .. }) = read {
             background.deliver(now, &served, means, outcome.status);
         }
         if let (Purpose::Background(_), Some(account)) = (&sent.purpose, outcome.account) {

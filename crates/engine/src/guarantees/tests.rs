@@ -288,9 +288,6 @@ impl Trial {
             }
         };
         let took = outcome.at.since(self.now);
-        if extent.start().0 == 13833055 {
-            println!("{:?}", outcome.account);
-        }
         self.now = outcome.at;
         took
     }

@@ -6,7 +6,11 @@ use drive::Geometry;
 use super::account::{Account, Means};
 use crate::freeblock::Wanted;
 
-/// At most so many tasks at once: every read is held against the wanted set of each. A choice:
+mod standing;
+
+pub use standing::{MOST_STANDING, NotWanted};
+
+/// At most so many tasks at once that end: every read is held against the wanted set of each. A choice:
 /// scrub, backup, rebuild and scan, two of each.
 pub const MOST_TASKS: usize = 8;
 
@@ -62,8 +66,10 @@ pub struct Progress {
 pub struct Served {
     /// Blocks that the tasks of one level wanted together: of the level that wanted most of them.
     pub blocks: u32,
+    /// The same without those that stand.
+    pub ordered: u32,
     /// Which task was served, and with how many blocks.
-    each: [Option<(TaskId, u32)>; MOST_TASKS],
+    each: [Option<(TaskId, u32)>; MOST_TASKS + MOST_STANDING],
 }
 
 /// Why a task was not taken.
@@ -72,6 +78,9 @@ pub enum TaskRefused {
     /// As many tasks as may be.
     #[error("{MOST_TASKS} tasks are under way: expected to wait until one of them ends")]
     Full,
+    /// As many standing ones as may be.
+    #[error("a standing task is under way: expected its blocks to be wanted of that one")]
+    FullOfStanding,
     /// It should have been done already.
     #[error("a deadline at {deadline_ns} ns, and it is {now_ns} ns: expected one to come")]
     Late {
@@ -95,10 +104,20 @@ pub enum TaskRefused {
 #[error("no task {} is under way", .0.0)]
 pub struct UnknownTask(pub TaskId);
 
+/// When a task ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Term {
+    /// When it is aborted: what it wants comes and goes.
+    Standing,
+    /// When all that it wants was read.
+    Ordered,
+}
+
 /// One task.
 #[derive(Clone, Debug)]
 struct Task {
     id: TaskId,
+    term: Term,
     wanted: Wanted,
     priority: u8,
     deadline: Option<Instant>,
@@ -112,11 +131,12 @@ struct Task {
     in_flight: u32,
 }
 
-/// The active tasks of one priority and deadline.
+/// The active tasks of one priority and deadline; those that stand are apart.
 #[derive(Clone, Debug)]
 struct Level {
-    /// Places of the tasks.
+    /// Places of the tasks; a standing one is here even if it wants nothing.
     members: Vec<usize>,
+    term: Term,
     /// What they want together, if there are several.
     together: Option<Wanted>,
 }
@@ -140,8 +160,7 @@ impl Tasks {
         geometry: &Geometry,
         order: Order,
     ) -> Result<TaskId, TaskRefused> {
-        let under_way = self.tasks.iter().filter(|task| task.is_under_way());
-        if under_way.count() >= MOST_TASKS {
+        if self.under_way_of(Term::Ordered) >= MOST_TASKS {
             return Err(TaskRefused::Full);
         }
         if let Some(deadline) = order.deadline.filter(|&deadline| deadline <= now) {
@@ -154,12 +173,26 @@ impl Tasks {
         if set != drive {
             return Err(TaskRefused::OtherDrive { set, drive });
         }
+        let id = self.enter(now, Term::Ordered, order);
+        self.end_if_done(self.tasks.len() - 1, now);
+        self.arrange();
+        Ok(id)
+    }
+
+    fn under_way_of(&self, term: Term) -> usize {
+        let under_way = self.tasks.iter().filter(|task| task.is_under_way());
+        under_way.filter(|task| task.term == term).count()
+    }
+
+    /// Those that have ended go, and another one comes.
+    fn enter(&mut self, now: Instant, term: Term, order: Order) -> TaskId {
         let id = TaskId(self.begun);
         self.begun += 1;
         self.tasks.retain(Task::is_under_way);
         let asked = Sectors(order.wanted.left());
         self.tasks.push(Task {
             id,
+            term,
             asked,
             wanted: order.wanted,
             priority: order.priority,
@@ -171,9 +204,7 @@ impl Tasks {
             ended: None,
             in_flight: 0,
         });
-        self.end_if_done(self.tasks.len() - 1, now);
-        self.arrange();
-        Ok(id)
+        id
     }
 
     /// Its blocks are no longer looked for.
@@ -235,7 +266,7 @@ impl Tasks {
 
     /// Whether some task's blocks are looked for.
     pub fn is_any_active(&self) -> bool {
-        !self.levels.is_empty()
+        self.wanted().next().is_some()
     }
 
     /// The earliest deadline among the active tasks, and what its task still wants.
@@ -246,18 +277,30 @@ impl Tasks {
             .min()
     }
 
-    /// Whether some active task has no deadline.
+    /// Whether some active task has no deadline and does not stand.
     pub fn is_any_unbounded(&self) -> bool {
         let mut active = self.tasks.iter().filter(|t| t.state == State::Active);
-        active.any(|task| task.deadline.is_none())
+        active.any(|task| task.deadline.is_none() && task.term == Term::Ordered)
     }
 
     /// What is wanted, what is looked for first coming first.
     pub fn wanted(&self) -> impl Iterator<Item = &Wanted> {
-        self.levels.iter().map(|level| match &level.together {
+        self.levels.iter().filter_map(|level| self.wanted_at(level))
+    }
+
+    /// The same, without what standing tasks want: head time that the user granted is not for them.
+    pub fn wanted_to_pay(&self) -> impl Iterator<Item = &Wanted> {
+        let levels = self.levels.iter();
+        let ordered = levels.filter(|level| level.term == Term::Ordered);
+        ordered.filter_map(|level| self.wanted_at(level))
+    }
+
+    fn wanted_at<'a>(&'a self, level: &'a Level) -> Option<&'a Wanted> {
+        let wanted = match &level.together {
             Some(together) => together,
             None => &self.tasks[level.members[0]].wanted,
-        })
+        };
+        (level.term == Term::Ordered || wanted.left() > 0).then_some(wanted)
     }
 
     /// A read of `extent` is given to the drive: nobody wants its blocks any more.
@@ -271,12 +314,17 @@ impl Tasks {
                 *each = Some((task.id, blocks));
                 task.in_flight += 1;
                 served.blocks = served.blocks.max(blocks);
-                emptied |= task.wanted.left() == 0;
+                if task.term == Term::Ordered {
+                    served.ordered = served.ordered.max(blocks);
+                    emptied |= task.wanted.left() == 0;
+                }
             }
         }
         for level in &mut self.levels {
             if let Some(together) = &mut level.together {
-                served.blocks = served.blocks.max(together.remove(extent) as u32);
+                let blocks = together.remove(extent) as u32;
+                served.blocks = served.blocks.max(blocks);
+                served.ordered = served.ordered.max(blocks);
             }
         }
         if emptied {
@@ -311,9 +359,12 @@ impl Tasks {
         }
     }
 
-    /// A task that wants nothing and waits for nothing is finished.
+    /// A task that wants nothing and waits for nothing is finished, unless it stands.
     fn end_if_done(&mut self, place: usize, now: Instant) {
         let task = &mut self.tasks[place];
+        if task.term == Term::Standing {
+            return;
+        }
         if task.is_under_way() && task.in_flight == 0 && task.wanted.left() == 0 {
             task.state = State::Finished;
             task.ended = Some(now);
@@ -337,18 +388,20 @@ impl Tasks {
         Ok(())
     }
 
-    /// Sorts the active tasks that want something into levels.
+    /// Sorts the active tasks that want something, or may come to, into levels.
     fn arrange(&mut self) {
         self.levels.clear();
         let active = |place: &usize| {
             let task = &self.tasks[*place];
-            task.state == State::Active && task.wanted.left() > 0
+            let may_want = task.wanted.left() > 0 || task.term == Term::Standing;
+            task.state == State::Active && may_want
         };
         let mut places: Vec<usize> = (0..self.tasks.len()).filter(active).collect();
         let rank = |place: usize| {
             let task = &self.tasks[place];
             (
                 task.priority,
+                task.term,
                 task.deadline.map_or((1, Instant::ZERO), |at| (0, at)),
             )
         };
@@ -366,6 +419,7 @@ impl Tasks {
             }
             self.levels.push(Level {
                 members: same.to_vec(),
+                term: self.tasks[same[0]].term,
                 together,
             });
         }

@@ -124,6 +124,18 @@ impl Wanted {
         before - self.left
     }
 
+    /// Removes the slices that have a block of the extent, as [`Wanted::add`] adds them; answers how
+    /// many blocks are no longer wanted.
+    pub fn remove_touched(&mut self, extent: Extent) -> u64 {
+        let before = self.left;
+        self.each_track(extent, |wanted, track, blocks| {
+            let on_track = (track.last.0 - track.first.0 + 1) as u32;
+            let slices = Slices::new(None, on_track, wanted.grain.slice(on_track));
+            wanted.clear_slices(position_of(track), on_track, slices.touched(blocks));
+        });
+        before - self.left
+    }
+
     /// How many blocks are wanted.
     pub fn left(&self) -> u64 {
         self.left

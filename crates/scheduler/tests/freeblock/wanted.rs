@@ -117,6 +117,36 @@ proptest! {
         prop_assert_eq!(listed(&set), numbers);
     }
 
+    /// With slices of several blocks, too: what is added for an extent is what goes for it.
+    #[test]
+    fn an_extent_takes_all_slices_with_it_that_it_brought(
+        (geometry, steps) in case(),
+        bytes in 1_usize..3,
+    ) {
+        let all = geometry.sectors().0;
+        let mut set = Wanted::coarse(&geometry, bytes);
+        for step in steps {
+            match step {
+                Step::Add(start, length) => {
+                    let _ = set.add(extent(start, length));
+                }
+                Step::Remove(start, length) => {
+                    let extent = extent(start, length.min(all - start));
+                    let mut brought = Wanted::coarse(&geometry, bytes);
+                    brought.add(extent).expect("on the drive");
+                    let left = &listed(&set) - &listed(&brought);
+                    let gone = set.left() - left.len() as u64;
+                    prop_assert_eq!(set.remove_touched(extent), gone);
+                    prop_assert_eq!(listed(&set), left);
+                }
+                Step::AddAll => {
+                    set.add(extent(0, all)).expect("on the drive");
+                }
+                Step::Union(_) | Step::Subtract(_) | Step::WriteAndRead => {}
+            }
+        }
+    }
+
     /// Bytes that are not a set are refused, and never accepted as another set.
     #[test]
     fn changed_bytes_are_refused(

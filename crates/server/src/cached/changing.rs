@@ -14,6 +14,7 @@ impl Cached {
     /// as it is until [`Cached::changed`].
     pub fn changing(&mut self, id: RequestId, start: u64, memory: Memory) {
         let bytes = Bytes { start, memory };
+        self.overtake(blocks_of(start, memory.length as u64));
         for block in blocks_of(start, memory.length as u64).blocks() {
             let frame = self.level.residency().frame(block);
             if let Some(place) = frame.and_then(|frame| self.pages.of(frame)) {
@@ -80,6 +81,7 @@ impl Cached {
     /// being fetched is not used.
     pub fn void(&mut self, start: u64, length: u64) {
         let blocks = blocks_of(start, length);
+        self.overtake(blocks);
         for place in 0..self.pieces.capacity() {
             if let Some(piece) = self.pieces.get(place)
                 && let Work::Fetch(id) = piece.work
@@ -97,7 +99,7 @@ impl Cached {
         self.withdraw(blocks);
     }
 
-    /// Takes what is valid and written of these blocks out of the cache.
+    /// Takes what is here and written of these blocks out of the cache.
     fn withdraw(&mut self, blocks: Interval) {
         let frames = self.level.residency().frame_ids() as u64;
         if blocks.len() <= frames {
@@ -116,7 +118,8 @@ impl Cached {
             return;
         };
         if residency.frame_state(frame) != State::Valid {
-            return;
+            // Of a fetch some of which has come: its frames stay until all has.
+            return self.take_pages(Interval::new(block, block));
         }
         let place = self.pages.of(frame).expect("a page of a valid block");
         let unwritten = self.unwritten.as_ref();

@@ -198,7 +198,7 @@ impl Cached {
         RequestId(OURS | (self.site.number as u64) << NUMBER_SHIFT | place as u64)
     }
 
-    fn extent_of(&self, blocks: Interval) -> Extent {
+    pub(super) fn extent_of(&self, blocks: Interval) -> Extent {
         let block = u64::from(self.site.block_bytes);
         let start = (self.site.offset + blocks.first * PAGE) / block;
         let length = Sectors(blocks.len() * PAGE / block);

@@ -17,10 +17,37 @@ pub struct Setting {
     pub prefetch: String,
     /// As `ours`; what stands between the caches of clients and this one.
     pub coordinator: String,
+    /// What becomes of what the coordinator reads more.
+    pub readmore: Readmore,
     /// When a write is acknowledged.
     pub writes: Writes,
     /// How urgent is what nobody waits for.
     pub ahead: Class,
+}
+
+/// What becomes of what the coordinator reads more.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Readmore {
+    /// It is fetched with the request.
+    #[default]
+    Ordinary,
+    /// It comes from free blocks: it is read where that costs the drive nothing, or not at all.
+    Free,
+}
+
+impl Readmore {
+    /// As users write it.
+    pub const NAMES: [(&'static str, Readmore); 2] =
+        [("ordinary", Readmore::Ordinary), ("free", Readmore::Free)];
+
+    /// What users call it.
+    pub fn name(self) -> &'static str {
+        let [ordinary, free] = Self::NAMES;
+        match self {
+            Readmore::Ordinary => ordinary.0,
+            Readmore::Free => free.0,
+        }
+    }
 }
 
 /// When a write is acknowledged.
@@ -52,6 +79,9 @@ pub enum BadCache {
         "coordinator du with replacement {0}: expected replacement du, which looks at its marks"
     )]
     Unmarked(String),
+    /// `readmore`: there is nobody who reads more.
+    #[error("readmore free with coordinator {0}: expected one that reads more, pfc or ours")]
+    NothingMore(&'static str),
 }
 
 impl Setting {
@@ -75,6 +105,9 @@ impl Setting {
             .map_err(BadCache::Coordinator)?;
         match (coordinator.0.name, replacement.0.name) {
             ("du", other) if other != "du" => Err(BadCache::Unmarked(other.to_owned())),
+            (name @ ("none" | "du"), _) if self.readmore == Readmore::Free => {
+                Err(BadCache::NothingMore(name))
+            }
             _ => Ok(()),
         }
     }

@@ -4,13 +4,19 @@
 //! The oracle is naive: each sector has the list of values that it was given, and when. A read may find
 //! any that it had since it was asked; after a flush the volume has one that is no older than the flush.
 
+mod passing;
 mod plain;
+mod wished;
+
+use std::collections::BTreeSet;
 
 use block::{Class, RequestId};
 use cache::{coordinator, prefetch, replacement};
 use proptest::prelude::*;
 
 use super::*;
+use passing::Passing;
+
 use crate::arena::Buffer;
 use crate::operation::Failed;
 
@@ -35,6 +41,10 @@ enum Step {
     End(usize, bool),
     /// Space is given back, once nothing else changes it.
     Trim(u64, u64),
+    /// A read in the background that is not ordered with anything.
+    Pass(u64, u64),
+    /// One of these is done and has not ended, or ends: well, or not.
+    Passed(usize, Option<bool>),
     /// So many milliseconds pass.
     Wait(u64),
 }
@@ -51,6 +61,9 @@ fn step() -> impl Strategy<Value = Step> {
         2 => any::<usize>().prop_map(Step::Act),
         9 => (any::<usize>(), prop::bool::weighted(0.97)).prop_map(|(which, well)| Step::End(which, well)),
         1 => place().prop_map(|(at, count)| Step::Trim(at, count)),
+        4 => place().prop_map(|(at, count)| Step::Pass(at, count)),
+        6 => (any::<usize>(), prop::option::of(prop::bool::weighted(0.9)))
+            .prop_map(|(which, ends)| Step::Passed(which, ends)),
         1 => (0..800u64).prop_map(Step::Wait),
     ]
 }
@@ -61,13 +74,25 @@ fn setting() -> impl Strategy<Value = Setting> {
     let prefetch = any_of(prefetch::ALL.iter().map(|entry| entry.name).collect());
     let coordinator = any_of(coordinator::ALL.iter().map(|entry| entry.name).collect());
     let writes = prop_oneof![Just(Writes::Through), Just(Writes::Back)];
-    let parts = (2..40u64, replacement, prefetch, coordinator, writes);
+    let readmore = prop_oneof![Just(Readmore::Ordinary), Just(Readmore::Free)];
+    let parts = (
+        2..40u64,
+        replacement,
+        prefetch,
+        coordinator,
+        readmore,
+        writes,
+    );
     parts.prop_map(
-        |(pages, replacement, prefetch, coordinator, writes)| Setting {
+        |(pages, replacement, prefetch, coordinator, readmore, writes)| Setting {
             bytes: pages * PAGE,
             replacement: replacement.to_owned(),
             prefetch: prefetch.to_owned(),
             coordinator: coordinator.to_owned(),
+            readmore: match coordinator {
+                "none" | "du" => Readmore::Ordinary,
+                _ => readmore,
+            },
             writes,
             ahead: Class::BestEffort(6),
         },
@@ -112,6 +137,9 @@ struct World {
     asked: Vec<Asked>,
     reads: Vec<(usize, Reading)>,
     writes: Vec<(RequestId, Buffer)>,
+    passing: Vec<Passing>,
+    /// Sectors that the engine's task wants.
+    wanted: BTreeSet<u64>,
     next: usize,
     serial: u64,
     fill: u8,
@@ -141,6 +169,8 @@ impl World {
             asked: Vec::new(),
             reads: Vec::new(),
             writes: Vec::new(),
+            passing: Vec::new(),
+            wanted: BTreeSet::new(),
             next: 0,
             serial: 0,
             fill: 0,
@@ -166,6 +196,8 @@ impl World {
                 self.end(which, is_well);
             }
             Step::Trim(at, count) => self.trim(at, count),
+            Step::Pass(at, count) => self.pass(at, count),
+            Step::Passed(which, ends) => self.passed(which, ends),
             Step::Wait(ms) => self.now += Duration::from_millis(ms),
         }
         self.settle();
@@ -234,6 +266,7 @@ impl World {
 
     /// Asks the engine, and takes the answers.
     fn settle(&mut self) {
+        self.take_wishes();
         // It has room for little, so that things wait.
         while self.asked.len() < 4
             && let Some(request) = self.cached.next_request(self.now, &|_| true)
@@ -423,6 +456,10 @@ fn play(setting: &Setting, steps: Vec<Step>) {
         while world.end(0, true) {
             world.settle();
         }
+        while !world.passing.is_empty() {
+            world.passed(0, Some(true));
+        }
+        world.settle();
     };
     end_all(&mut world);
     world.flush();
@@ -441,6 +478,9 @@ fn play(setting: &Setting, steps: Vec<Step>) {
         world.arena.free(buffer);
     }
     assert!(world.reads.is_empty() && world.cached.is_at_rest());
+    assert!(world.cached.passing.is_empty());
+    // What was read and not taken is wanted no longer, and still wished.
+    assert!(world.wanted.len() as u64 * SECTOR <= world.cached.told().wished_bytes);
     assert_eq!(world.cached.level.pending(), 0);
     // Each valid block has a page, and no other has one.
     let resident = u64::from(world.cached.level.residency().resident());

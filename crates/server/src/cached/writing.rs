@@ -142,6 +142,7 @@ impl Cached {
         });
         self.writing += 1;
         let id = self.id_of(place);
+        self.overtake(blocks);
         self.changes.push(Change { id, bytes: staged });
         Some(self.request(place))
     }

@@ -22,6 +22,8 @@ pub enum Event {
     Abort(Instant, RequestId, Taken),
     /// A background task came.
     BeginTask(Instant, TaskOrder, Taken),
+    /// A standing background task of this priority came.
+    BeginStanding(Instant, u8, Taken),
     /// A background task was changed.
     ChangeTask(Instant, u64, TaskChange, Taken),
     /// The engine was asked for a command.
@@ -69,6 +71,10 @@ pub enum TaskChange {
     Abort,
     /// It gets another priority.
     Promote(u8),
+    /// One that stands wants these blocks, too.
+    Want(Extent),
+    /// One that stands no longer wants these.
+    Unwant(Extent),
 }
 
 /// Why a capture is over.
@@ -100,6 +106,7 @@ impl Event {
             | Event::Upgrade(now, ..)
             | Event::Abort(now, ..)
             | Event::BeginTask(now, ..)
+            | Event::BeginStanding(now, ..)
             | Event::ChangeTask(now, ..)
             | Event::Impact(now, _)
             | Event::Poll(now, _)
@@ -136,14 +143,13 @@ impl Event {
                 out.option(order.deadline, Out::instant);
                 put_taken(out, *taken);
             }
+            Event::BeginStanding(_, priority, taken) => {
+                out.number(u64::from(*priority));
+                put_taken(out, *taken);
+            }
             Event::ChangeTask(_, id, change, taken) => {
                 out.number(*id);
-                out.number(match change {
-                    TaskChange::Suspend => 0,
-                    TaskChange::Resume => 1,
-                    TaskChange::Abort => 2,
-                    TaskChange::Promote(priority) => 3 + u64::from(*priority),
-                });
+                put_change(out, *change);
                 put_taken(out, *taken);
             }
             Event::Poll(_, Some(command)) => out.command(command),
@@ -180,12 +186,13 @@ impl Event {
             Event::ChangeTask(..) => 11,
             Event::End(_) => 12,
             Event::Impact(..) => 13,
+            Event::BeginStanding(..) => 14,
         }
     }
 
     /// The next event; `last` is when the input before it happened.
     pub(super) fn decode(from: &mut In<'_>, last: Instant) -> Result<Event, Wrong> {
-        let kind = from.up_to(13, "an event: 0 to 13")?;
+        let kind = from.up_to(14, "an event: 0 to 14")?;
         let now = match kind {
             4 | 6 | 12 => last,
             _ => last + from.duration()?,
@@ -227,13 +234,12 @@ impl Event {
             }
             11 => {
                 let id = from.number()?;
-                let change = match from.up_to(3 + 255, "a change of a task: 0 to 258")? {
-                    0 => TaskChange::Suspend,
-                    1 => TaskChange::Resume,
-                    2 => TaskChange::Abort,
-                    number => TaskChange::Promote((number - 3) as u8),
-                };
+                let change = take_change(from)?;
                 Event::ChangeTask(now, id, change, take_taken(from)?)
+            }
+            14 => {
+                let priority = from.up_to(255, "a priority: 0 to 255")? as u8;
+                Event::BeginStanding(now, priority, take_taken(from)?)
             }
             13 => {
                 let ppm = from.up_to(u64::from(u32::MAX), "a budget of at most 32 bits")?;
@@ -287,6 +293,40 @@ fn take_taken(from: &mut In<'_>) -> Result<Taken, Wrong> {
     Ok(match from.flag()? {
         true => Taken::Yes,
         false => Taken::No,
+    })
+}
+
+/// Changes but promotions, which are three more than the priority, have these numbers.
+const SUSPEND: u64 = 0;
+const RESUME: u64 = 1;
+const ABORT: u64 = 2;
+const PROMOTE: u64 = 3;
+const WANT: u64 = PROMOTE + 256;
+const UNWANT: u64 = WANT + 1;
+
+fn put_change(out: &mut Out, change: TaskChange) {
+    let (number, extent) = match change {
+        TaskChange::Suspend => (SUSPEND, None),
+        TaskChange::Resume => (RESUME, None),
+        TaskChange::Abort => (ABORT, None),
+        TaskChange::Promote(priority) => (PROMOTE + u64::from(priority), None),
+        TaskChange::Want(extent) => (WANT, Some(extent)),
+        TaskChange::Unwant(extent) => (UNWANT, Some(extent)),
+    };
+    out.number(number);
+    if let Some(extent) = extent {
+        out.extent(extent);
+    }
+}
+
+fn take_change(from: &mut In<'_>) -> Result<TaskChange, Wrong> {
+    Ok(match from.up_to(UNWANT, "a change of a task: 0 to 260")? {
+        SUSPEND => TaskChange::Suspend,
+        RESUME => TaskChange::Resume,
+        ABORT => TaskChange::Abort,
+        WANT => TaskChange::Want(from.extent()?),
+        UNWANT => TaskChange::Unwant(from.extent()?),
+        number => TaskChange::Promote((number - PROMOTE) as u8),
     })
 }
 

@@ -7,7 +7,7 @@ use block::{
 };
 use engine::streams::{Ask, NotGranted, StreamEvent};
 use engine::{Engine, Flushed, Unchanged};
-use scheduler::background::{Order, TaskId, TaskRefused, UnknownTask};
+use scheduler::background::{NotWanted, Order, TaskId, TaskRefused, UnknownTask};
 
 use stream::LocationMap;
 use stream::location::Change;
@@ -117,6 +117,39 @@ impl LiveEngine {
             self.record(|| Event::BeginTask(now, order, Taken::from(&result)));
         }
         result
+    }
+
+    /// See [`Engine::begin_standing_task`].
+    ///
+    /// # Errors
+    /// The engine's.
+    pub fn begin_standing_task(
+        &mut self,
+        now: Instant,
+        priority: u8,
+    ) -> Result<TaskId, TaskRefused> {
+        let result = self.engine.begin_standing_task(now, priority);
+        self.tasks.extend(result.as_ref().ok());
+        self.record(|| Event::BeginStanding(now, priority, Taken::from(&result)));
+        result
+    }
+
+    /// See [`Engine::want`].
+    ///
+    /// # Errors
+    /// The engine's.
+    pub fn want(&mut self, now: Instant, id: TaskId, extent: Extent) -> Result<(), NotWanted> {
+        let result = self.engine.want(now, id, extent);
+        self.task_changed(now, id, TaskChange::Want(extent), result)
+    }
+
+    /// See [`Engine::unwant`].
+    ///
+    /// # Errors
+    /// The engine's.
+    pub fn unwant(&mut self, now: Instant, id: TaskId, extent: Extent) -> Result<(), NotWanted> {
+        let result = self.engine.unwant(now, id, extent);
+        self.task_changed(now, id, TaskChange::Unwant(extent), result)
     }
 
     /// See [`Engine::suspend_task`].
@@ -291,13 +324,13 @@ impl LiveEngine {
         self.engine.poll_stream()
     }
 
-    fn task_changed(
+    fn task_changed<E>(
         &mut self,
         now: Instant,
         id: TaskId,
         change: TaskChange,
-        result: Result<(), UnknownTask>,
-    ) -> Result<(), UnknownTask> {
+        result: Result<(), E>,
+    ) -> Result<(), E> {
         self.record(|| Event::ChangeTask(now, id.0, change, Taken::from(&result)));
         result
     }

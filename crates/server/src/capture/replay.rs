@@ -170,6 +170,11 @@ impl Run {
             Event::BeginTask(now, order, _) => {
                 Event::BeginTask(*now, order.clone(), self.begin_task(*now, order)?)
             }
+            Event::BeginStanding(now, priority, _) => {
+                self.has_background()?;
+                let begun = self.engine.begin_standing_task(*now, *priority);
+                Event::BeginStanding(*now, *priority, Taken::from(&begun))
+            }
             Event::ChangeTask(now, id, change, _) => {
                 let taken = self.change_task(*now, TaskId(*id), *change)?;
                 Event::ChangeTask(*now, *id, *change, taken)
@@ -199,9 +204,7 @@ impl Run {
     }
 
     fn begin_task(&mut self, now: Instant, order: &TaskOrder) -> Result<Taken, String> {
-        if !self.engine.has_background() {
-            return Err("a background task of an engine without them".to_owned());
-        }
+        self.has_background()?;
         let geometry = &self.engine.belief().geometry;
         let wanted = Wanted::decode(geometry, &order.wanted[..]);
         let order = Order {
@@ -218,15 +221,24 @@ impl Run {
         id: TaskId,
         change: TaskChange,
     ) -> Result<Taken, String> {
-        if !self.engine.has_background() {
-            return Err("a background task of an engine without them".to_owned());
-        }
+        self.has_background()?;
         Ok(Taken::from(&match change {
             TaskChange::Suspend => self.engine.suspend_task(now, id),
             TaskChange::Resume => self.engine.resume_task(now, id),
             TaskChange::Abort => self.engine.abort_task(now, id),
             TaskChange::Promote(priority) => self.engine.promote_task(now, id, priority),
+            TaskChange::Want(extent) => return Ok(Taken::from(&self.engine.want(now, id, extent))),
+            TaskChange::Unwant(extent) => {
+                return Ok(Taken::from(&self.engine.unwant(now, id, extent)));
+            }
         }))
+    }
+
+    fn has_background(&self) -> Result<(), String> {
+        match self.engine.has_background() {
+            true => Ok(()),
+            false => Err("a background task of an engine without them".to_owned()),
+        }
     }
 
     /// After the last event the engine has nothing to tell, unless the capture is not whole.

@@ -1,15 +1,19 @@
 //! `cache = {}` of a volume: what of it is kept in memory, and what is fetched ahead.
 
-use super::Class;
+use scheduler::policy::NamedPolicy;
+
+use super::foreseen::is_foreseen;
 use super::reader::{ConfigError, Table, Value};
 use super::storage::{class_of, size};
-use crate::cached::{BadCache, Setting, Writes};
+use super::{Belief, Class};
+use crate::cached::{BadCache, Readmore, Setting, Writes};
 
-const KEYS: [&str; 6] = [
+const KEYS: [&str; 7] = [
     "size",
     "replacement",
     "prefetch",
     "coordinator",
+    "readmore",
     "write",
     "ahead_class",
 ];
@@ -25,6 +29,8 @@ pub(super) fn cache(volume: &Table<'_>) -> Result<Option<Setting>, ConfigError> 
     };
     let writes = table.get("write");
     let writes = writes.map(|value| value.choice(&WRITES));
+    let readmore = table.get("readmore");
+    let readmore = readmore.map(|value| value.choice(&Readmore::NAMES));
     let ahead = table.get("ahead_class").map(|value| class_of(&value));
     let size_field = table.need("size", "how many bytes it keeps")?;
     let setting = Setting {
@@ -32,6 +38,7 @@ pub(super) fn cache(volume: &Table<'_>) -> Result<Option<Setting>, ConfigError> 
         replacement: text("replacement", REPLACEMENT, "a replacement such as \"arc\"")?,
         prefetch: text("prefetch", PREFETCH, "a prefetcher such as \"linux-6\"")?,
         coordinator: text("coordinator", COORDINATOR, "a coordinator such as \"ours\"")?,
+        readmore: readmore.transpose()?.unwrap_or_default(),
         writes: writes.transpose()?.unwrap_or(Writes::Through),
         ahead: ahead.transpose()?.unwrap_or(AHEAD).of_requests(),
     };
@@ -60,6 +67,26 @@ pub(super) fn beside_streams(drive: &Table<'_>, volumes: &[Table<'_>]) -> Result
     }
 }
 
+/// Whether what is to come from free blocks can: they are found by whoever knows the drive and orders its
+/// commands.
+pub(super) fn on_free_blocks(
+    volumes: &[Table<'_>],
+    belief: &Belief,
+    policy: NamedPolicy,
+) -> Result<(), ConfigError> {
+    for volume in volumes {
+        let Some(setting) = cache(volume)? else {
+            continue;
+        };
+        if setting.readmore == Readmore::Free
+            && let Some(table) = volume.table("cache", &KEYS)?
+        {
+            is_foreseen(&table, belief, policy, "which blocks are free")?;
+        }
+    }
+    Ok(())
+}
+
 /// What is wrong, at the key that says so.
 fn complaint(table: &Table<'_>, size: &Value<'_>, bad: &BadCache) -> ConfigError {
     let key = match bad {
@@ -67,6 +94,7 @@ fn complaint(table: &Table<'_>, size: &Value<'_>, bad: &BadCache) -> ConfigError
         BadCache::Replacement(_) => "replacement",
         BadCache::Prefetch(_) => "prefetch",
         BadCache::Coordinator(_) | BadCache::Unmarked(_) => "coordinator",
+        BadCache::NothingMore(_) => "readmore",
     };
     match table.get(key) {
         Some(value) => value.error(bad.to_string()),

@@ -51,7 +51,7 @@ fn drive(table: &Table<'_>, before: &[Drive], places: &Places) -> Result<Drive, 
         Ok((percent * 1e4).round() as u32)
     });
     let capture = table.get("capture").map(|value| path(&value, places));
-    let volumes = volumes(table, &back_end)?;
+    let volumes = volumes(table, &back_end, (&belief, policy))?;
     let taken = before.iter().flat_map(|drive| &drive.exports);
     let taken: Vec<&str> = taken.map(|export| export.name.as_str()).collect();
     Ok(Drive {
@@ -240,7 +240,11 @@ fn policy(table: &Table<'_>, belief: &Belief) -> Result<NamedPolicy, ConfigError
     })
 }
 
-fn volumes(drive: &Table<'_>, back_end: &BackEnd) -> Result<Vec<Volume>, ConfigError> {
+fn volumes(
+    drive: &Table<'_>,
+    back_end: &BackEnd,
+    (belief, policy): (&Belief, NamedPolicy),
+) -> Result<Vec<Volume>, ConfigError> {
     let tables = drive.tables("volume")?;
     if tables.is_empty() {
         let problem = "missing: expected at least one table [[drive.volume]]".to_owned();
@@ -269,6 +273,7 @@ fn volumes(drive: &Table<'_>, back_end: &BackEnd) -> Result<Vec<Volume>, ConfigE
         volumes.push(volume);
     }
     caching::beside_streams(drive, &tables)?;
+    caching::on_free_blocks(&tables, belief, policy)?;
     Ok(volumes)
 }
 

@@ -16,16 +16,18 @@ use block::{
     Class, Direction, Durability, Extent, Finished, Instant, Lba, Request, RequestId, Status,
 };
 use cache::level::Ending;
+use scheduler::background::TaskId;
 
 use super::operations::{From, Operation};
 use super::resize::Resize;
 use super::{EventLoop, Export};
 use crate::arena::Memory;
-use crate::cached::{self, Cached, Setting, Site, Upgrade, Whose};
+use crate::cached::{self, Cached, Readmore, Setting, Site, Upgrade, Whose};
 use crate::operation::{Ask, Failed};
 use crate::status;
 
 mod flushing;
+mod wishing;
 
 use flushing::{Draining, Loss};
 
@@ -43,6 +45,8 @@ pub(super) struct Caches {
     /// Operations under way that do something to space, of volumes with caches.
     punching: usize,
     upgrades: Vec<Upgrade>,
+    /// What they wish for, of the engine.
+    standing: Option<TaskId>,
 }
 
 impl Caches {
@@ -86,8 +90,8 @@ impl EventLoop {
     /// length. Nothing may have happened yet.
     ///
     /// # Errors
-    /// If one cannot be composed so, there is no memory for it, or the drive's blocks are larger than
-    /// pages.
+    /// If one cannot be composed so, there is no memory for it, the drive's blocks are larger than pages,
+    /// or it has no free blocks for one that wants them.
     pub fn with_caches(mut self, all: &[(Setting, u64, u64)]) -> io::Result<Self> {
         let block_bytes = self.shape.block_bytes;
         if !all.is_empty() && !cached::PAGE.is_multiple_of(u64::from(block_bytes)) {
@@ -98,6 +102,10 @@ impl EventLoop {
             )));
         }
         for (number, &(ref setting, offset, length)) in all.iter().enumerate() {
+            if setting.readmore == Readmore::Free {
+                let may = self.may_scan();
+                may.map_err(|problem| io::Error::other(format!("readmore free: {problem}")))?;
+            }
             let mut exports = self.exports.iter();
             let site = Site {
                 offset,
@@ -288,6 +296,7 @@ impl EventLoop {
             }
         }
         is_any |= self.read_again();
+        is_any |= self.tell_wishes();
         is_any | self.end_drained()
     }
 

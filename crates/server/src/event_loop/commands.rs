@@ -77,6 +77,7 @@ impl EventLoop {
         );
         let memory = buffer.memory();
         self.scratch.push((command.id, start, buffer));
+        self.note_passing(command.id, start, length);
         Some(memory)
     }
 
@@ -120,6 +121,8 @@ impl EventLoop {
         let is_read = ended.result.is_ok();
         while let Some(place) = self.scratch.iter().position(|(id, ..)| *id == ended.id) {
             let (_, start, buffer) = self.scratch.swap_remove(place);
+            let read = is_read.then(|| buffer.memory());
+            self.note_passed(ended.id, start, read);
             if is_read {
                 self.put_recorded(start, buffer.memory());
                 self.put_cached(start, buffer.memory());

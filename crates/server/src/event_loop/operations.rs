@@ -357,7 +357,9 @@ impl EventLoop {
         while let Some(flushed) = self.engine.poll_flushed() {
             is_any = true;
             let key = flushed.id.0 as usize;
-            if flushed.status != Status::Good {
+            if flushed.status == Status::Good {
+                self.drive_flushed(key);
+            } else {
                 self.fail_flushes();
                 // It may be a write or a trim that is to be durable.
                 self.pending[key].result = Err(Failed::Io);

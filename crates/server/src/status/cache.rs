@@ -17,6 +17,8 @@ pub struct Cache {
     pub prefetch: String,
     /// What stands between it and the caches of its clients, as the configuration names it.
     pub coordinator: String,
+    /// What becomes of what the coordinator reads more: `ordinary`, or `free` for free blocks.
+    pub readmore: String,
     /// Asked for by clients.
     pub asked_bytes_total: u64,
     /// Of these, those that were there.
@@ -29,6 +31,16 @@ pub struct Cache {
     pub prefetched_bytes_total: u64,
     /// Fetched ahead by the coordinator.
     pub readmore_bytes_total: u64,
+    /// Of `readmore = "free"`: what the coordinator would have now, and is not read.
+    pub wished_bytes: u64,
+    /// What it would have had so far.
+    pub wished_bytes_total: u64,
+    /// Of these, those that free blocks have brought; they count as fetched ahead by it.
+    pub granted_bytes_total: u64,
+    /// Of these, those that were asked for, fetched or changed before.
+    pub withdrawn_bytes_total: u64,
+    /// Of these, those that have left for newer ones.
+    pub expired_bytes_total: u64,
     /// Of what was fetched ahead, what was used.
     pub ahead_used_bytes_total: u64,
     /// Of what was fetched ahead, what went without having been used.
@@ -47,7 +59,7 @@ pub struct Cache {
 
 impl Cache {
     /// What only grows, by the names of metrics.
-    pub fn totals(&self) -> [(&'static str, u64); 12] {
+    pub fn totals(&self) -> [(&'static str, u64); 16] {
         [
             ("asked", self.asked_bytes_total),
             ("hit", self.hit_bytes_total),
@@ -55,6 +67,10 @@ impl Cache {
             ("missed", self.missed_bytes_total),
             ("prefetched", self.prefetched_bytes_total),
             ("readmore", self.readmore_bytes_total),
+            ("wished", self.wished_bytes_total),
+            ("wished-granted", self.granted_bytes_total),
+            ("wished-withdrawn", self.withdrawn_bytes_total),
+            ("wished-expired", self.expired_bytes_total),
             ("ahead-used", self.ahead_used_bytes_total),
             ("ahead-unused", self.ahead_unused_bytes_total),
             ("bypassed", self.bypassed_bytes_total),
@@ -65,11 +81,12 @@ impl Cache {
     }
 
     /// What goes up and down, by the names of metrics.
-    pub fn held(&self) -> [(&'static str, u64); 3] {
+    pub fn held(&self) -> [(&'static str, u64); 4] {
         [
             ("size", self.size_bytes),
             ("used", self.used_bytes),
             ("unwritten", self.unwritten_bytes),
+            ("wished", self.wished_bytes),
         ]
     }
 }

@@ -3,7 +3,7 @@
 use block::Class;
 use cache::{coordinator, prefetch, replacement};
 use proptest::prelude::*;
-use server::cached::{PAGE, Setting, Writes};
+use server::cached::{PAGE, Readmore, Setting, Writes};
 
 use crate::random::{BLOCKS, play_on, play_on_volumes, steps, steps_beside_streams};
 use crate::station::{BLOCK, Medium, Served};
@@ -13,6 +13,7 @@ mod flushes;
 mod order;
 pub mod posted;
 mod swept;
+mod wished;
 
 /// A cache of at most so many pages, of any algorithms.
 pub fn setting(most: u64) -> impl Strategy<Value = Setting> {
@@ -35,6 +36,7 @@ pub fn setting(most: u64) -> impl Strategy<Value = Setting> {
                 replacement: replacement.to_owned(),
                 prefetch: prefetch.to_owned(),
                 coordinator: coordinator.to_owned(),
+                readmore: Readmore::Ordinary,
                 writes,
                 ahead,
             }

@@ -252,20 +252,38 @@ impl Served {
         })
     }
 
-    /// An emulated drive in its own time, behind a cache, with free blocks for background tasks.
-    pub fn swept(cache: cached::Setting, bytes: u64) -> Served {
+    /// An emulated drive, behind a cache, with free blocks for background tasks.
+    pub fn swept(cache: cached::Setting, scale: f64, bytes: u64) -> Served {
         let folder = tempfile::tempdir().expect("a folder");
         let truth = streams::drive();
         let drive = drive_in(&folder, Arc::clone(&truth), 0);
         let block = truth.block_bytes;
+        let scale = TimeScale::new(scale).expect("a scale");
         Served::build(folder, &[bytes], block, move |mailbox| {
             let policy = find("sptf-sw60").expect("a policy");
             let limits = Limits::suited_to(policy, &truth);
             let engine = Engine::new(truth, &|| policy.make(), limits);
             let engine = engine.with_background(engine::Rules::default());
-            event_loop(engine, drive(), TimeScale::REAL, &[bytes], mailbox)?
-                .with_caches(&[(cache, 0, bytes)])
+            event_loop(engine, drive(), scale, &[bytes], mailbox)?.with_caches(&[(cache, 0, bytes)])
         })
+    }
+
+    /// Why memory has no such cache before it.
+    pub fn refuses(cache: cached::Setting, bytes: u64) -> String {
+        let build = move |mailbox| {
+            let belief = server::featureless::profile("a-test", bytes / BLOCK, BLOCK as u32);
+            let policy = find("c-look").expect("a policy");
+            let belief = Arc::new(belief.expect("a profile"));
+            let limits = Limits::suited_to(policy, &belief);
+            let engine = Engine::new(belief, &|| policy.make(), limits);
+            let drive = Box::new(Ram::new(bytes).expect("memory"));
+            event_loop(engine, drive, TimeScale::REAL, &[bytes], mailbox)?
+                .with_caches(&[(cache, 0, bytes)])
+        };
+        match Station::start("test", build) {
+            Ok(_) => String::new(),
+            Err(error) => error.to_string(),
+        }
     }
 
     /// What `back_end` makes, on the loop's thread.

@@ -8,7 +8,7 @@ use drive::Profile;
 
 use super::load::{Arrival, Load, Pace, run};
 use super::report::Report;
-use super::setup::{BadSetup, Level, Link, Lower, Setup};
+use super::setup::{BadSetup, Level, Link, Lower, Scheduler, Setup};
 use super::system::System;
 
 /// A prefetching algorithm of the paper, with the replacement that belongs to it.
@@ -125,6 +125,7 @@ impl Case {
             clients: vec![client; self.clients as usize],
             lower: vec![level; self.levels.saturating_sub(1) as usize],
             drive: Arc::clone(drive),
+            scheduler: Scheduler::Elevator,
         }
     }
 }

@@ -52,19 +52,15 @@ pub struct DiskCounts {
 
 /// Jobs that are read by one command, as a list.
 #[derive(Clone, Copy, Debug)]
-struct Entry {
-    blocks: Interval,
-    first: JobId,
+pub(super) struct Entry {
+    pub(super) blocks: Interval,
+    pub(super) first: JobId,
     last: JobId,
 }
 
 impl Disk {
     pub(super) fn new(profile: &Arc<Profile>) -> Result<Self, BadSetup> {
-        let bytes = u64::from(profile.block_bytes);
-        if bytes == 0 || !BLOCK.is_multiple_of(bytes) {
-            return Err(BadSetup::SectorSize(bytes));
-        }
-        let sectors = BLOCK / bytes;
+        let sectors = sectors_of_a_block(profile)?;
         let drive = VirtualDrive::new(Arc::clone(profile));
         Ok(Disk {
             blocks: profile.geometry.sectors().0 / sectors,
@@ -86,26 +82,19 @@ impl Disk {
 
     /// A job of at most [`LARGEST`] blocks is to be read.
     pub(super) fn add(&mut self, blocks: Interval, job: JobId, jobs: &mut Jobs) {
-        let mut entry = Entry {
-            blocks,
-            first: job,
-            last: job,
-        };
-        let fits = |one: &Entry, other: &Entry| one.blocks.len() + other.blocks.len() <= LARGEST;
+        let mut entry = Entry::of(blocks, job);
         let before = self.queue.range(..(blocks.first, u64::MAX)).next_back();
         if let Some((&key, before)) = before
-            && before.blocks.last + 1 == blocks.first
-            && fits(before, &entry)
+            && let Some(both) = before.followed_by(&entry, jobs)
         {
-            entry = before.followed_by(&entry, jobs);
+            entry = both;
             self.queue.remove(&key);
         }
         let after = self.queue.range((entry.blocks.last + 1, 0)..).next();
         if let Some((&key, after)) = after
-            && entry.blocks.last + 1 == after.blocks.first
-            && fits(after, &entry)
+            && let Some(both) = entry.followed_by(after, jobs)
         {
-            entry = entry.followed_by(after, jobs);
+            entry = both;
             self.queue.remove(&key);
         }
         self.order += 1;
@@ -172,14 +161,36 @@ impl Disk {
 }
 
 impl Entry {
-    /// One command for both.
-    fn followed_by(&self, after: &Entry, jobs: &mut Jobs) -> Entry {
-        jobs.get_mut(self.last).next = after.first;
+    /// One job.
+    pub(super) fn of(blocks: Interval, job: JobId) -> Entry {
         Entry {
+            blocks,
+            first: job,
+            last: job,
+        }
+    }
+
+    /// One command for both, if `after` begins where this one ends and it is not too large.
+    pub(super) fn followed_by(&self, after: &Entry, jobs: &mut Jobs) -> Option<Entry> {
+        let is_too_large = self.blocks.len() + after.blocks.len() > LARGEST;
+        if self.blocks.last + 1 != after.blocks.first || is_too_large {
+            return None;
+        }
+        jobs.get_mut(self.last).next = after.first;
+        Some(Entry {
             blocks: Interval::new(self.blocks.first, after.blocks.last),
             first: self.first,
             last: after.last,
-        }
+        })
+    }
+}
+
+/// How many of the drive's sectors a block is.
+pub(super) fn sectors_of_a_block(profile: &Profile) -> Result<u64, BadSetup> {
+    let bytes = u64::from(profile.block_bytes);
+    match bytes != 0 && BLOCK.is_multiple_of(bytes) {
+        true => Ok(BLOCK / bytes),
+        false => Err(BadSetup::SectorSize(bytes)),
     }
 }
 

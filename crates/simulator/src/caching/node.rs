@@ -7,7 +7,7 @@ use cache::{FrameId, Origin};
 use super::disk::LARGEST;
 use super::jobs::NONE;
 use super::report::LevelReport;
-use super::setup::{BadSetup, Level, Link};
+use super::setup::{BadSetup, Level, Link, Readmore};
 
 pub(super) struct Node {
     pub(super) level: cache::Level,
@@ -54,6 +54,16 @@ impl Node {
         })
     }
 
+    /// What becomes of what its coordinator reads more.
+    pub(super) fn with(self, readmore: Readmore) -> Self {
+        let level = match readmore {
+            Readmore::Fetched => self.level,
+            Readmore::Wished => self.level.with_wishes(),
+            Readmore::WishedWhileGranted => self.level.with_wishes_while_granted(),
+        };
+        Node { level, ..self }
+    }
+
     /// What happened, if this is the end of the run.
     pub(super) fn report(&self) -> LevelReport {
         let Counts {
@@ -64,6 +74,9 @@ impl Node {
             bypassed,
             prefetched,
             readmore,
+            readmore_used,
+            wished,
+            wishes_granted,
             ahead_evicted_unused,
             refused,
             ..
@@ -77,6 +90,9 @@ impl Node {
             bypassed,
             prefetched,
             readmore,
+            readmore_used,
+            wished,
+            granted: wishes_granted,
             unused: ahead_evicted_unused + self.unused(),
             refused,
         }

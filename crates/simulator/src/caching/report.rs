@@ -15,10 +15,32 @@ pub struct Report {
     pub levels: Vec<LevelReport>,
     /// The disk.
     pub disk: DiskCounts,
+    /// What it read in the background.
+    pub slack: Slack,
     /// Blocks that stand both in a client's cache and in the level below at the end.
     pub duplicated: u64,
     /// When the last request was answered, in nanoseconds.
     pub ended: u64,
+}
+
+/// What was read for wishes, and what it cost. Of what was read a part comes too late.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Slack {
+    /// Wished sectors that were read on the way to requests.
+    pub free: u64,
+    /// Wished sectors that were read while no request was there.
+    pub idle: u64,
+    /// Nanoseconds by which requests were later than without, as far as the engine can tell.
+    pub lost: i64,
+    /// Nanoseconds that all requests took at the disk, if it has background reads.
+    pub responses: u64,
+}
+
+impl Slack {
+    /// What requests lost, in percent of what they took.
+    pub fn lost_percent(&self) -> f64 {
+        100.0 * self.lost as f64 / self.responses.max(1) as f64
+    }
 }
 
 /// Response times, to three digits; those of nought are counted exactly.
@@ -48,7 +70,13 @@ pub struct LevelReport {
     pub prefetched: u64,
     /// Blocks that the coordinator added.
     pub readmore: u64,
-    /// Those, of both, that were evicted unused, or stand there unused at the end.
+    /// Those of them that were used.
+    pub readmore_used: u64,
+    /// Blocks that the coordinator wished.
+    pub wished: u64,
+    /// Those of them that were read and kept: they are among those that it added.
+    pub granted: u64,
+    /// Of all that was fetched ahead, what was evicted unused, or stand there unused at the end.
     pub unused: u64,
     /// Blocks that found every frame in flight and were not kept.
     pub refused: u64,
@@ -77,6 +105,9 @@ impl LevelReport {
         self.bypassed += other.bypassed;
         self.prefetched += other.prefetched;
         self.readmore += other.readmore;
+        self.readmore_used += other.readmore_used;
+        self.wished += other.wished;
+        self.granted += other.granted;
         self.unused += other.unused;
         self.refused += other.refused;
     }

@@ -2,9 +2,12 @@
 
 use std::sync::Arc;
 
+use block::Class;
 use cache::replacement::BadReplacement;
 use cache::settings::BadSettings;
 use drive::Profile;
+use engine::Rules;
+use scheduler::policy::UnknownPolicy;
 
 /// A cache, by the names that users write.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,6 +50,43 @@ pub struct Setup {
     pub lower: Vec<Lower>,
     /// The disk.
     pub drive: Arc<Profile>,
+    /// What stands before it.
+    pub scheduler: Scheduler,
+}
+
+/// What the drive is given its commands by.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Scheduler {
+    /// A one-way elevator that merges neighbours, one command at a time: the paper's.
+    #[default]
+    Elevator,
+    /// Our engine. It believes of the drive what is true, so that its results are *in-firmware*.
+    Engine(Scheduled),
+}
+
+/// How the engine serves the lowest level.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Scheduled {
+    /// Which policy, as `sptf`.
+    pub policy: String,
+    /// How background reads are fitted in; none: there are none.
+    pub background: Option<Rules>,
+    /// The class of prefetches that come by themselves; demands have the default one.
+    pub prefetches: Class,
+    /// What becomes of what the lowest level's coordinator reads more.
+    pub readmore: Readmore,
+}
+
+/// What becomes of what a coordinator reads more.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Readmore {
+    /// It is fetched with the request.
+    #[default]
+    Fetched,
+    /// It is wished, and read in the background.
+    Wished,
+    /// It is wished as long as most wishes come true before somebody asks for the blocks, and else fetched.
+    WishedWhileGranted,
 }
 
 /// Why a system cannot be built, or is asked for what it has not.
@@ -92,6 +132,15 @@ pub enum BadSetup {
         /// The last block that the disk has.
         most: u64,
     },
+    /// A policy that there is not.
+    #[error(transparent)]
+    Policy(#[from] UnknownPolicy),
+    /// A class that requests of caches cannot have.
+    #[error("prefetches of class {0:?}: expected best effort 0 to 6, or background")]
+    Class(Class),
+    /// Wishes that nobody could grant.
+    #[error("readmore that is wished, without background reads: expected rules for these")]
+    NeverGranted,
     /// A trace that touches more than the disk has.
     #[error("{blocks} distinct blocks: expected at most {disk}, those of the disk")]
     TooLarge {
@@ -118,6 +167,18 @@ impl Link {
     /// How long a reply of so many pages takes.
     pub fn reply(&self, pages: u64) -> u64 {
         self.start + self.page * pages
+    }
+}
+
+impl Scheduled {
+    /// Under this policy, everything of one class, without background reads.
+    pub fn by(policy: &str) -> Self {
+        Scheduled {
+            policy: policy.to_owned(),
+            background: None,
+            prefetches: Class::default(),
+            readmore: Readmore::Fetched,
+        }
     }
 }
 

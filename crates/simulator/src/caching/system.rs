@@ -8,19 +8,20 @@ use cache::Interval;
 use cache::coordinator::{Asked, LONGEST_REQUEST, Purpose};
 use cache::level::Ending;
 
-use super::disk::{self, Disk};
+use super::disk;
 use super::jobs::{Asker, JobId, Jobs, NONE};
 use super::load::Arrival;
+use super::lowest::Lowest;
 use super::node::Node;
 use super::report::{LevelReport, Report, Responses};
-use super::setup::{BadSetup, Setup};
+use super::setup::{BadSetup, Scheduler, Setup};
 
 /// Caches in levels over a disk.
 pub struct System {
     /// The clients' caches, then the lower levels.
     nodes: Vec<Node>,
     clients: usize,
-    disk: Disk,
+    disk: Lowest,
     jobs: Jobs,
     /// Replies that travel: when they arrive, in which order they were sent, whose they are.
     replies: BinaryHeap<Reverse<(u64, u64, JobId)>>,
@@ -57,10 +58,15 @@ impl System {
             node.link = lower.link;
             nodes.push(node);
         }
+        if let (Scheduler::Engine(scheduled), false) = (&setup.scheduler, setup.lower.is_empty())
+            && let Some(lowest) = nodes.pop()
+        {
+            nodes.push(lowest.with(scheduled.readmore));
+        }
         Ok(System {
             nodes,
             clients,
-            disk: Disk::new(&setup.drive)?,
+            disk: Lowest::new(setup)?,
             jobs: Jobs::new(),
             replies: BinaryHeap::new(),
             sent: 0,
@@ -149,6 +155,7 @@ impl System {
                 self.deliver(job);
             }
         }
+        self.offer();
         self.disk.dispatch(self.now);
     }
 
@@ -181,7 +188,8 @@ impl System {
             requests: self.response.count(),
             response: self.response.clone(),
             levels,
-            disk: self.disk.counts,
+            disk: self.disk.counts(),
+            slack: self.disk.slack(),
             duplicated,
             ended: self.now,
         }
@@ -190,7 +198,10 @@ impl System {
     /// The first block of what the disk is doing.
     #[cfg(test)]
     pub(super) fn disk_position(&self) -> Option<u64> {
-        self.disk.reading()
+        match &self.disk {
+            Lowest::Elevator(disk) => disk.reading(),
+            Lowest::Engine(_) => None,
+        }
     }
 
     /// A level: the clients' first.
@@ -221,7 +232,28 @@ impl System {
             self.answer_all(server);
         }
         self.to_serve.clear();
+        self.tell_wishes();
         self.disk.dispatch(self.now);
+    }
+
+    /// The disk is told what the lowest level wishes.
+    fn tell_wishes(&mut self) {
+        let Some(lowest) = self.nodes.last_mut() else {
+            return;
+        };
+        while let Some(wish) = lowest.level.next_wish() {
+            self.disk.wish(self.now, wish);
+        }
+    }
+
+    /// What was read for wishes is offered to the level that has them.
+    fn offer(&mut self) {
+        while let Some(block) = self.disk.poll_read() {
+            if let Some(lowest) = self.nodes.last_mut() {
+                lowest.level.offer(block);
+            }
+        }
+        self.tell_wishes();
     }
 
     /// Jobs of the node that have all that was asked for: their replies travel, or the client has it.

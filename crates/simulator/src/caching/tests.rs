@@ -7,10 +7,14 @@ use cache::{Interval, coordinator, prefetch};
 use drive::{Profile, VirtualDrive};
 use proptest::prelude::*;
 
-use super::{Arrival, BadSetup, Level, Link, Load, Lower, Pace, Report, Setup, System, run};
+use super::{
+    Arrival, BadSetup, Level, Link, Load, Lower, Pace, Report, Scheduler, Setup, System, run,
+};
 
+mod scheduled;
 mod stack;
 mod switches;
+mod wished;
 
 const ALL: Interval = Interval::new(0, 2_000_000);
 
@@ -33,6 +37,7 @@ fn two_levels(frames: (u64, u64), prefetcher: &str, coordinator: &str) -> Setup 
             link: Link::LAN,
         }],
         drive: cheetah(),
+        scheduler: Scheduler::Elevator,
     }
 }
 
@@ -232,8 +237,20 @@ impl Load for Streams {
 
 /// `levels` levels, `clients` clients, each reading its own and common blocks.
 fn many(levels: usize, clients: u32, names: (&str, &str), requests: &[(u64, u64, u8)]) -> Report {
+    many_over(&Scheduler::Elevator, levels, clients, names, requests)
+}
+
+/// The same with this before the disk.
+fn many_over(
+    scheduler: &Scheduler,
+    levels: usize,
+    clients: u32,
+    names: (&str, &str),
+    requests: &[(u64, u64, u8)],
+) -> Report {
     let two = two_levels((30, 40), names.0, names.1);
     let mut setup = two.clone();
+    setup.scheduler = scheduler.clone();
     setup.clients = vec![two.clients[0].clone(); clients as usize];
     setup.lower = vec![two.lower[0].clone(); levels - 1];
     let mut system = System::new(&setup).expect("a system");
@@ -259,6 +276,18 @@ fn many(levels: usize, clients: u32, names: (&str, &str), requests: &[(u64, u64,
     run(&mut system, &mut load, Pace::Closed).expect("a run")
 }
 
+/// How many blocks these requests of one client touch.
+fn footprint(requests: &[(u64, u64, u8)]) -> u64 {
+    let mut blocks = std::collections::BTreeSet::new();
+    let mut at = 0;
+    for &(place, count, kind) in requests {
+        at = if kind == 0 { place } else { at };
+        blocks.extend(at..at + count);
+        at += count;
+    }
+    blocks.len() as u64
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
@@ -275,14 +304,7 @@ proptest! {
         prop_assert_eq!(report.levels.len(), levels);
         let asked: u64 = requests.iter().map(|request| request.1).sum();
         prop_assert_eq!(report.levels[0].asked, asked * u64::from(clients));
-        let mut blocks = std::collections::BTreeSet::new();
-        let mut at = 0;
-        for &(place, count, kind) in &requests {
-            at = if kind == 0 { place } else { at };
-            blocks.extend(at..at + count);
-            at += count;
-        }
-        prop_assert!(report.disk.blocks >= blocks.len() as u64);
+        prop_assert!(report.disk.blocks >= footprint(&requests));
         for level in &report.levels {
             prop_assert!(level.valid + level.in_flight <= level.asked);
             prop_assert!(level.unused <= level.fetched_ahead());

@@ -1,7 +1,7 @@
 //! Who prepared the ground: under which arm each region was asked for last.
 //!
 //! ```text
-//!   slots   | check, 14 bits | arm, 2 |  ..     one for so many frames of the lower cache
+//!   slots   | check, 15 bits | arm, 1 |  ..   one for four frames of the lower cache
 //!              of the region whose hash leads here; another one that does so takes its place
 //! ```
 //!
@@ -10,6 +10,7 @@
 //! the arm under which what lies before it was asked for last. Counted where it is found, no coordination
 //! pays for what coordination did: SARC above SARC that way looks 7 % better than none, and is 9 % worse.
 
+use super::Arm;
 use crate::interval::Interval;
 
 /// Regions and arms.
@@ -23,7 +24,7 @@ pub(super) struct Ground {
 const REGION_BITS: u32 = 4;
 
 /// At least so many frames of the lower cache for a slot: requests of four blocks then fill the cache before
-/// they fill the slots.
+/// they fill the slots. A slot for each frame, or two, gains no more.
 const FRAMES: u32 = 4;
 
 /// At least so many slots.
@@ -32,10 +33,10 @@ const LEAST: u32 = 64;
 /// Of a request so many regions are remembered at most, the last ones.
 const MOST_REGIONS: u64 = 64;
 
-/// The bits of a slot for the arm.
-const ARM: u16 = 0b11;
+/// The bit of a slot for the arm.
+const ARM: u16 = 0b1;
 
-/// A slot that was never used: there is no such arm.
+/// A slot that was never used; one in 2^16 regions is forgotten for it.
 const NEVER: u16 = u16::MAX;
 
 /// 2^64 divided by the golden ratio, made odd (Knuth, The Art of Computer Programming 3, 6.4).
@@ -51,19 +52,19 @@ impl Ground {
     }
 
     /// The arm under which what lies before `blocks` or what they are was asked for last.
-    pub(super) fn prepared_by(&self, blocks: Interval) -> Option<usize> {
+    pub(super) fn prepared_by(&self, blocks: Interval) -> Option<Arm> {
         let before = blocks.first.saturating_sub(1) >> REGION_BITS;
         let own = blocks.first >> REGION_BITS;
         self.arm(before).or_else(|| self.arm(own))
     }
 
     /// The blocks are asked for under this arm.
-    pub(super) fn ask(&mut self, blocks: Interval, arm: usize) {
+    pub(super) fn ask(&mut self, blocks: Interval, arm: Arm) {
         let last = blocks.last >> REGION_BITS;
         let first = (blocks.first >> REGION_BITS).max(last.saturating_sub(MOST_REGIONS - 1));
         for region in first..=last {
             let (slot, check) = self.place(region);
-            self.slots[slot] = check | (arm as u16 & ARM);
+            self.slots[slot] = check | arm as u16;
         }
     }
 
@@ -72,11 +73,16 @@ impl Ground {
         size_of_val(&*self.slots)
     }
 
-    fn arm(&self, region: u64) -> Option<usize> {
+    fn arm(&self, region: u64) -> Option<Arm> {
         let (slot, check) = self.place(region);
         let found = self.slots[slot];
-        let arm = found & ARM;
-        (found != NEVER && found & !ARM == check).then_some(usize::from(arm))
+        if found == NEVER || found & !ARM != check {
+            return None;
+        }
+        Some(match found & ARM {
+            0 => Arm::Alone,
+            _ => Arm::Coordinated,
+        })
     }
 
     fn place(&self, region: u64) -> (usize, u16) {
@@ -89,6 +95,7 @@ impl Ground {
 
 #[cfg(test)]
 mod tests {
+    use super::super::Arm::{Alone, Coordinated};
     use super::{Ground, LEAST};
     use crate::interval::Interval;
 
@@ -97,35 +104,41 @@ mod tests {
         let mut ground = Ground::new(1 << 16);
         let asked = Interval::new(100, 131);
         assert_eq!(ground.prepared_by(asked), None);
-        ground.ask(asked, 1);
-        assert_eq!(ground.prepared_by(asked), Some(1));
+        ground.ask(asked, Coordinated);
+        assert_eq!(ground.prepared_by(asked), Some(Coordinated));
         // What goes on from there, into a region that nobody asked for.
-        assert_eq!(ground.prepared_by(Interval::new(144, 147)), Some(1));
+        assert_eq!(
+            ground.prepared_by(Interval::new(144, 147)),
+            Some(Coordinated)
+        );
         assert_eq!(ground.prepared_by(Interval::new(161, 161)), None);
-        ground.ask(Interval::new(132, 143), 0);
-        assert_eq!(ground.prepared_by(Interval::new(144, 147)), Some(0));
-        assert_eq!(ground.prepared_by(asked), Some(1));
+        ground.ask(Interval::new(132, 143), Alone);
+        assert_eq!(ground.prepared_by(Interval::new(144, 147)), Some(Alone));
+        assert_eq!(ground.prepared_by(asked), Some(Coordinated));
         // Its own region where nothing before it was asked for.
-        ground.ask(Interval::new(1600, 1600), 2);
-        assert_eq!(ground.prepared_by(Interval::new(1600, 1600)), Some(2));
+        ground.ask(Interval::new(1600, 1600), Coordinated);
+        assert_eq!(
+            ground.prepared_by(Interval::new(1600, 1600)),
+            Some(Coordinated)
+        );
     }
 
     #[test]
     fn it_forgets_and_mistakes_few_regions_for_others() {
         let mut ground = Ground::new(0);
         let region = |number: u64| Interval::of(16 * number + 1, 8);
-        (0..u64::from(LEAST)).for_each(|number| ground.ask(region(number), 1));
+        (0..u64::from(LEAST)).for_each(|number| ground.ask(region(number), Coordinated));
         // Of as many regions as there are slots some take others' places.
         let known = |ground: &Ground, from: u64, count: u64| {
             let numbers = (from..from + count).filter(|&number| {
                 let arm = ground.prepared_by(region(number));
-                assert!(arm.is_none_or(|arm| arm == 1));
+                assert!(arm.is_none_or(|arm| arm == Coordinated));
                 arm.is_some()
             });
             numbers.count()
         };
         assert!((30..=64).contains(&known(&ground, 0, 64)));
-        // One in 2^14 of the others has the same check.
+        // One in 2^15 of the others has the same check.
         assert!(known(&ground, 1000, 100_000) < 50);
     }
 
@@ -133,7 +146,7 @@ mod tests {
     fn hostile_blocks_are_survived() {
         let mut ground = Ground::new(1);
         for (first, last) in [(0, u64::MAX), (u64::MAX, u64::MAX), (0, 0)] {
-            ground.ask(Interval::new(first, last), usize::MAX);
+            ground.ask(Interval::new(first, last), Coordinated);
             let _ = ground.prepared_by(Interval::new(first, last));
         }
     }

@@ -3,14 +3,15 @@
 use block::{Class, Extent, Lba, Sectors};
 
 use super::{SECTOR, Setting, Step, World};
-use crate::cached::{PAGE, Writes};
+use crate::cached::{PAGE, Readmore, Writes};
 
-fn plain(bytes: u64, writes: Writes) -> Setting {
+pub(super) fn plain(bytes: u64, writes: Writes) -> Setting {
     Setting {
         bytes,
         replacement: "lru".to_owned(),
         prefetch: "none".to_owned(),
         coordinator: "none".to_owned(),
+        readmore: Readmore::Ordinary,
         writes,
         ahead: Class::BestEffort(6),
     }
@@ -155,6 +156,25 @@ fn what_was_read_before_a_trim_reaches_nobody_who_asks_after_it() {
     assert!(world.reads.is_empty());
 }
 
+/// Of a fetch in two pieces the first has come, and what it has brought is void; the second is on its way.
+#[test]
+fn what_came_of_a_fetch_before_a_trim_is_found_by_nobody_who_asks_after_it() {
+    let mut world = World::new(&plain(24 * PAGE, Writes::Through));
+    world.take_step(Step::Write(0, 8));
+    world.take_step(Step::End(0, true));
+    world.take_step(Step::Read(0, 24 * 8));
+    assert_eq!(world.asked.len(), 2);
+    world.take_step(Step::End(0, true));
+    world.take_step(Step::Trim(0, 8));
+    world.take_step(Step::Past(0, 8));
+    // What it finds is checked when it ends.
+    world.take_step(Step::End(1, true));
+    while world.end(0, true) {
+        world.settle();
+    }
+    assert!(world.reads.is_empty());
+}
+
 #[test]
 fn a_demand_for_what_is_fetched_ahead_makes_it_urgent() {
     let mut setting = plain(64 * PAGE, Writes::Through);
@@ -256,5 +276,10 @@ fn sizes_and_names_that_cannot_be_are_refused() {
     assert!(
         marks.ends_with("expected replacement du, which looks at its marks"),
         "{marks}"
+    );
+    let nothing = said(|setting| setting.readmore = Readmore::Free);
+    assert_eq!(
+        nothing,
+        "readmore free with coordinator none: expected one that reads more, pfc or ours"
     );
 }

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   flush --[ pages that were acknowledged before it ]--> drive's flush --> answer
-//!                          '-- one could not be written ------------------> failed, once for each client
+//!                          '-- one could not be written ----'-- failed --> failed, once for each client
 //! ```
 
 use block::{Instant, RequestId};
@@ -21,12 +21,20 @@ pub(super) struct Draining {
     serial: u64,
 }
 
-/// Something that was acknowledged could not be written, and who was told.
+/// Something that was acknowledged is lost, or may be, and who was told.
 pub(super) struct Loss {
-    /// The cache of which it was.
-    number: usize,
+    of: Whose,
     noticed: Instant,
     told: Vec<u64>,
+}
+
+/// What was lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Whose {
+    /// Pages of a cache that could not be written.
+    Cache(usize),
+    /// What the drive had not on its medium when its flush failed.
+    Drive,
 }
 
 /// Front ends other than NBD are one client.
@@ -116,21 +124,12 @@ impl EventLoop {
 
     /// The pages of a flush are written, or could not be. Then all flushes of the volume that are under
     /// way say so, since whoever asked for them did not know it, and the next one of each client that
-    /// was there. If there was none, the first that comes is told.
+    /// was there. If nobody was told, the first that comes is.
     fn end_drain(&mut self, key: usize, number: usize) {
         if self.caches.all[number].take_failure() {
-            self.caches.losses.retain(|loss| loss.number != number);
-            self.caches.losses.push(Loss {
-                number,
-                noticed: self.now,
-                told: Vec::new(),
-            });
-            let flushes: Vec<usize> = self.flushes_of(number).collect();
-            for flush in flushes {
-                self.is_told(flush, number);
-                self.pending[flush].result = Err(Failed::Io);
-            }
-        } else if self.is_told(key, number) {
+            let flushes = self.flushes_of(number).collect();
+            self.lose(Whose::Cache(number), flushes);
+        } else if self.is_told(key, Whose::Cache(number)) {
             self.pending[key].result = Err(Failed::Io);
         }
         match self.pending[key].result {
@@ -149,8 +148,22 @@ impl EventLoop {
         flushes.map(|(key, _)| key)
     }
 
+    /// Something is lost: the flushes under way say so.
+    fn lose(&mut self, of: Whose, flushes: Vec<usize>) {
+        self.caches.losses.retain(|loss| loss.of != of);
+        self.caches.losses.push(Loss {
+            of,
+            noticed: self.now,
+            told: Vec::new(),
+        });
+        for flush in flushes {
+            self.is_told(flush, of);
+            self.pending[flush].result = Err(Failed::Io);
+        }
+    }
+
     /// Tells the client of a flush what was lost, unless it knows or came later; whether it was told.
-    fn is_told(&mut self, key: usize, number: usize) -> bool {
+    fn is_told(&mut self, key: usize, of: Whose) -> bool {
         let (client, since) = match self.pending[key].from {
             From::Connection { place, .. } => {
                 let connection = &self.connections[place];
@@ -159,7 +172,7 @@ impl EventLoop {
             From::Posted(_) | From::Copied(_) => (POSTED, Instant::ZERO),
         };
         let mut losses = self.caches.losses.iter_mut();
-        let Some(loss) = losses.find(|loss| loss.number == number) else {
+        let Some(loss) = losses.find(|loss| loss.of == of) else {
             return false;
         };
         let was_there = loss.told.is_empty() || since <= loss.noticed;
@@ -171,13 +184,19 @@ impl EventLoop {
     }
 
     /// The drive's flush has failed: what anybody was told is written may be lost. All flushes under
-    /// way say so, and what caches have of it is not kept.
+    /// way say so, and the next one of each client that was there; what caches have of it is not kept.
     pub(in crate::event_loop) fn fail_flushes(&mut self) {
-        for (_, pending) in &mut self.pending {
-            if pending.operation.ask == Ask::Flush {
-                pending.result = Err(Failed::Io);
-            }
-        }
+        let all = self.pending.iter();
+        let flushes = all.filter(|(_, pending)| pending.operation.ask == Ask::Flush);
+        let flushes = flushes.map(|(key, _)| key).collect();
+        self.lose(Whose::Drive, flushes);
         self.caches.forget();
+    }
+
+    /// The drive has flushed for a flush; what an earlier flush of the drive lost is told with it.
+    pub(in crate::event_loop) fn drive_flushed(&mut self, key: usize) {
+        if self.pending[key].operation.ask == Ask::Flush && self.is_told(key, Whose::Drive) {
+            self.pending[key].result = Err(Failed::Io);
+        }
     }
 }

@@ -29,6 +29,18 @@ fn page(number: u64) -> Asked {
     Asked::write(Durability::Volatile, (number * PAGE, PAGE), 7)
 }
 
+/// A client of whom the loop knows: it was answered.
+fn known(served: &Served) -> Client {
+    let mut client = Client::connect(&served.socket(), Style::Structured);
+    client.ask(nbd::Asked::Of(Ask::Read), 0, BLOCK, &[]);
+    client
+}
+
+/// How a flush of a client ends.
+fn flushed(client: &mut Client) -> Result<(), Failed> {
+    client.ask(nbd::Asked::Of(Ask::Flush), 0, 0, &[]).result
+}
+
 const DONE: Result<(), Failed> = Ok(());
 const FAILED: Result<(), Failed> = Err(Failed::Io);
 
@@ -59,26 +71,16 @@ fn what_could_not_be_written_fails_all_flushes_of_its_volume_under_way_and_no_la
 #[test]
 fn what_could_not_be_written_is_told_once_to_each_client_that_was_there() {
     let (served, mood) = two_volumes(Fails::Writes);
-    let open = || {
-        let mut client = Client::connect(&served.socket(), Style::Structured);
-        // Whoever was answered is known to the loop.
-        client.ask(nbd::Asked::Of(Ask::Read), 0, BLOCK, &[]);
-        client
-    };
-    let (mut one, mut other, mut third) = (open(), open(), open());
-    let (write, flush) = (
-        nbd::Asked::Of(Ask::Write {
-            durability: Durability::Volatile,
-        }),
-        nbd::Asked::Of(Ask::Flush),
-    );
+    let (mut one, mut other, mut third) = (known(&served), known(&served), known(&served));
+    let write = nbd::Asked::Of(Ask::Write {
+        durability: Durability::Volatile,
+    });
     let bytes = contents(0, PAGE / BLOCK, 1);
     assert_eq!(one.ask(write, 0, PAGE, &bytes).result, DONE);
-    let flushed = |client: &mut Client| client.ask(flush, 0, 0, &[]).result;
     assert_eq!(flushed(&mut other), FAILED);
     change(&mood, Fails::Nothing);
     assert_eq!(flushed(&mut one), FAILED);
-    let mut late = open();
+    let mut late = known(&served);
     assert_eq!(flushed(&mut late), DONE);
     for client in [&mut one, &mut other, &mut late] {
         assert_eq!(flushed(client), DONE);
@@ -122,5 +124,26 @@ fn a_failed_flush_of_the_drive_fails_all_that_wait_for_it() {
     ];
     assert_eq!(ends(&served, all), [DONE, FAILED, FAILED, FAILED]);
     change(&mood, Fails::Nothing);
+    // The flush of the trim came after the others had been told: what they wrote since may be lost.
+    assert_eq!(ends(&served, vec![Asked::flush()]), [FAILED]);
     assert_eq!(ends(&served, vec![Asked::flush()]), [DONE]);
+}
+
+/// Its flush is what tells a client that its data are safe: whoever wrote and did not flush then has to learn
+/// of it, too.
+#[test]
+fn a_failed_flush_of_the_drive_is_told_once_to_each_client_that_was_there() {
+    let (served, mood) = two_volumes(Fails::Flushes);
+    let (mut one, mut other) = (known(&served), known(&served));
+    assert_eq!(flushed(&mut one), FAILED);
+    change(&mood, Fails::Nothing);
+    let mut late = known(&served);
+    assert_eq!(flushed(&mut late), DONE);
+    assert_eq!(flushed(&mut other), FAILED);
+    for client in [&mut one, &mut other, &mut late] {
+        assert_eq!(flushed(client), DONE);
+    }
+    drop((one, other, late));
+    served.wait_for_connections(0);
+    served.stop();
 }

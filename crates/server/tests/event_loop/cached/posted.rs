@@ -3,7 +3,7 @@
 use std::sync::mpsc::{Receiver, Sender, channel};
 
 use block::{Class, Durability};
-use server::cached::{PAGE, Setting, Writes};
+use server::cached::{PAGE, Readmore, Setting, Writes};
 use server::mailbox::{Contents, Letter, Mailbox, Posted};
 use server::operation::{Ask, Failed, Pace, Space};
 
@@ -17,6 +17,7 @@ pub fn writing_back(pages: u64) -> Setting {
         replacement: "lru".to_owned(),
         prefetch: "none".to_owned(),
         coordinator: "none".to_owned(),
+        readmore: Readmore::Ordinary,
         writes: Writes::Back,
         ahead: Class::BestEffort(6),
     }

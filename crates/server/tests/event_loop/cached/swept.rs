@@ -16,7 +16,7 @@ use crate::station::{BLOCK, Served};
 /// some revolutions.
 #[test]
 fn a_scan_has_what_was_acknowledged_and_is_not_written() {
-    let served = Served::swept(writing_back(64), BLOCKS * BLOCK);
+    let served = Served::swept(writing_back(64), 1.0, BLOCKS * BLOCK);
     let store = Asked::write(Durability::Volatile, (PAGE, PAGE), 7);
     alone(&served, store).expect("it is kept");
     let (portions, received) = sync_channel(ROOM);

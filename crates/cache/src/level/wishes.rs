@@ -1,0 +1,238 @@
+//! Wishes: what a coordinator would read more, and what takes no frame and no head time until
+//! somebody happens to have read it.
+//!
+//! ```text
+//!   submit --readmore--> wished --next_wish: Want--> owner: reads it where that costs nothing
+//!                         |   ^                        |
+//!     demand, admission,  |   '--------offer-----------'   still wished: it takes a frame
+//!     write, age          v
+//!                     next_wish: Unwant              what was wished is told to be so no longer,
+//!                                                    whatever ended it, a frame too
+//! ```
+//!
+//! Until a wish is granted the level is as if the coordinator had planned nothing more: the prefetcher sees
+//! what was asked for, and resident blocks are not touched.
+
+use std::collections::VecDeque;
+
+use block::Switch;
+
+use super::trust::Trust;
+use super::{Asked, FrameId, Interval, Level, Origin, Plan};
+use crate::lru_map::LruMap;
+use crate::residency::MAX_BLOCK;
+
+/// A change of what is wished.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wish {
+    /// These blocks are wished from now on.
+    Want(Interval),
+    /// These no longer.
+    Unwant(Interval),
+}
+
+/// One wish for so many frames of the cache: with 32 bytes for each they take 0.012 % of its memory,
+/// where coordinators may take 0.05 %. 128 MiB have 512 wishes, 2 MiB of them.
+const FRAMES: u32 = 64;
+
+/// And never fewer, unless there are fewer frames: a few windows of several readers. A choice.
+const LEAST: u32 = 64;
+
+/// What is wished, in the order in which it was wished last.
+#[derive(Debug)]
+pub(super) struct Wishes {
+    blocks: LruMap<u64, ()>,
+    most: usize,
+    /// If more is fetched where wishes come too late.
+    trust: Option<Trust>,
+    /// What has not been told.
+    changes: VecDeque<Wish>,
+    /// Used again.
+    leaving: Vec<u64>,
+}
+
+impl Wishes {
+    /// For a cache of so many frames.
+    fn new(frames: u32) -> Self {
+        let most = (frames / FRAMES).max(LEAST).min(frames) as usize;
+        Self {
+            blocks: LruMap::new(most),
+            most,
+            trust: None,
+            changes: VecDeque::new(),
+            leaving: Vec::new(),
+        }
+    }
+
+    /// The block is no longer wished; whether it was.
+    fn end(&mut self, block: u64) -> bool {
+        let was_wished = self.blocks.remove(block).is_some();
+        if was_wished {
+            match self.changes.back_mut() {
+                Some(Wish::Unwant(last)) if last.last + 1 == block => last.last = block,
+                _ => {
+                    let one = Interval::new(block, block);
+                    self.changes.push_back(Wish::Unwant(one));
+                }
+            }
+        }
+        was_wished
+    }
+
+    /// The blocks are no longer wished; how many were.
+    fn end_all(&mut self, blocks: Interval) -> u64 {
+        if self.blocks.is_empty() {
+            return 0;
+        }
+        if blocks.len() <= self.blocks.len() as u64 {
+            return blocks
+                .blocks()
+                .map(|block| u64::from(self.end(block)))
+                .sum();
+        }
+        let mut leaving = std::mem::take(&mut self.leaving);
+        let wished = self.blocks.iter().map(|(block, ())| block);
+        leaving.extend(wished.filter(|&block| blocks.contains(block)));
+        leaving.sort_unstable();
+        let ended = leaving.drain(..).map(|block| u64::from(self.end(block)));
+        let ended = ended.sum();
+        self.leaving = leaving;
+        ended
+    }
+
+    /// The block is wished; what became of the others.
+    fn wish(&mut self, block: u64) -> Wished {
+        if self.blocks.touch(block).is_some() {
+            return Wished::Again;
+        }
+        let oldest = match self.blocks.len() == self.most {
+            true => self.blocks.oldest(),
+            false => None,
+        };
+        let has_expired = oldest.is_some_and(|oldest| self.end(oldest));
+        self.blocks.insert(block, ());
+        match self.changes.back_mut() {
+            Some(Wish::Want(last)) if last.last + 1 == block => last.last = block,
+            _ => {
+                let one = Interval::new(block, block);
+                self.changes.push_back(Wish::Want(one));
+            }
+        }
+        match has_expired {
+            true => Wished::ForAnother,
+            false => Wished::New,
+        }
+    }
+}
+
+/// What a wish was.
+enum Wished {
+    /// One that was there.
+    Again,
+    /// A new one.
+    New,
+    /// A new one, for which the oldest has left.
+    ForAnother,
+}
+
+impl Level {
+    /// The level, where what the coordinator reads more is wished and not fetched. Changes are to be taken by
+    /// [`Level::next_wish`] after each call.
+    #[must_use]
+    pub fn with_wishes(mut self) -> Self {
+        self.wishes = Some(Wishes::new(self.residency().capacity()));
+        self
+    }
+
+    /// The level with wishes, where more is fetched with the request, as without wishes, as long as most
+    /// wishes are asked for before they are granted.
+    #[must_use]
+    pub fn with_wishes_while_granted(self) -> Self {
+        let mut level = self.with_wishes();
+        if let Some(wishes) = &mut level.wishes {
+            wishes.trust = Some(Trust::NEW);
+        }
+        level
+    }
+
+    /// Whether what a plan reads more is wished.
+    pub(super) fn wishes_now(&mut self, plan: Plan) -> Switch {
+        match &mut self.wishes {
+            None => Switch::Off,
+            Some(Wishes {
+                trust: Some(trust), ..
+            }) if plan.readmore > 0 => trust.turn(),
+            Some(_) => Switch::On,
+        }
+    }
+
+    /// The next change of what is wished, in their order.
+    pub fn next_wish(&mut self) -> Option<Wish> {
+        self.wishes.as_mut()?.changes.pop_front()
+    }
+
+    /// How many blocks are wished.
+    pub fn wished(&self) -> u64 {
+        let wishes = self.wishes.as_ref();
+        wishes.map_or(0, |wishes| wishes.blocks.len() as u64)
+    }
+
+    /// Somebody has the block's bytes. If it is still wished it takes a frame, where it is valid at once;
+    /// the answer is which.
+    pub fn offer(&mut self, block: u64) -> Option<FrameId> {
+        if !self.wishes.as_mut()?.end(block) {
+            return None;
+        }
+        let Some(frame) = self.admit(block, Origin::Readmore, &[]) else {
+            self.counts.wishes_withdrawn += 1;
+            return None;
+        };
+        self.cache.complete_frame(frame);
+        self.counts.readmore += 1;
+        self.counts.wishes_granted += 1;
+        if let Some(trust) = self
+            .wishes
+            .as_mut()
+            .and_then(|wishes| wishes.trust.as_mut())
+        {
+            trust.granted();
+        }
+        Some(frame)
+    }
+
+    /// The blocks change or were asked for: what is being read of them for wishes is refused when it is
+    /// offered.
+    pub fn unwish(&mut self, blocks: Interval) {
+        if let Some(wishes) = &mut self.wishes {
+            let ended = wishes.end_all(blocks);
+            self.counts.wishes_withdrawn += ended;
+            if let Some(trust) = &mut wishes.trust {
+                trust.late(ended);
+            }
+        }
+    }
+
+    /// What a plan reads more is wished, if it is not there; as much of it as can be wished at all.
+    pub(super) fn wish(&mut self, asked: &Asked, plan: Plan) {
+        let Some(wishes) = &mut self.wishes else {
+            return;
+        };
+        let last = plan.native(asked).last.min(MAX_BLOCK);
+        let first = asked.blocks.last + 1;
+        if last < first {
+            return;
+        }
+        let most = Interval::of(first, wishes.most as u64).last;
+        for block in Interval::new(first, last.min(most)).blocks() {
+            if self.cache.residency().is_resident(block) {
+                continue;
+            }
+            match wishes.wish(block) {
+                Wished::Again => continue,
+                Wished::New => {}
+                Wished::ForAnother => self.counts.wishes_expired += 1,
+            }
+            self.counts.wished += 1;
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! Queues of entries, each with the time at which it comes down.
+//!
+//! ```text
+//!        .------- newer -------.
+//!        v                     |
+//!      head <-> newest <-> ... oldest <-> head      due: time, 61 bits | queue, 3 bits
+//! ```
+//!
+//! An entry's neighbours stand beside its time: who brings the oldest down reads what comes after it
+//! once, for both. The first entries are the queues' heads.
+
+use std::hint::black_box;
+
+use crate::residency::{FrameId, Residency};
+
+/// Bits for a queue's number.
+const QUEUE_BITS: u32 = 3;
+
+/// The queue of what has gone, from which nothing comes down: behind all that have a number.
+pub(super) const GONE: usize = 1 << QUEUE_BITS;
+
+/// How many queues there are.
+pub(super) const HEADS: usize = GONE + 1;
+
+/// What an empty queue's oldest is due.
+const NEVER: u64 = u64::MAX;
+
+/// A power of two, so that a number below it needs no check: at least as many as queues.
+const SLOTS: usize = 16;
+
+#[derive(Clone, Copy, Debug)]
+struct Link {
+    newer: u32,
+    older: u32,
+    due: u64,
+}
+
+/// All queues.
+#[derive(Debug)]
+pub(super) struct Queues {
+    links: Box<[Link]>,
+    /// When the oldest of each comes down.
+    due: [u64; SLOTS],
+}
+
+impl Queues {
+    /// For entries whose numbers are less than this; the first ones are the heads.
+    pub(super) fn new(entries: usize) -> Self {
+        let link = |at| Link {
+            newer: at,
+            older: at,
+            due: NEVER,
+        };
+        Self {
+            links: (0..entries as u32).map(link).collect(),
+            due: [NEVER; SLOTS],
+        }
+    }
+
+    /// Which queues above the lowest one have an entry whose time is over, as bits.
+    pub(super) fn late(&self, now: u64) -> u32 {
+        let now = now << QUEUE_BITS;
+        let mut late = 0;
+        for due in self.due[1..GONE].iter().rev() {
+            late = late + late + u32::from(*due < now);
+        }
+        late << 1
+    }
+
+    /// The oldest of the queue.
+    pub(super) fn oldest(&self, queue: usize) -> Option<FrameId> {
+        let oldest = self.links[queue].newer;
+        (oldest as usize != queue).then_some(FrameId::numbered(oldest))
+    }
+
+    /// The oldest of the queue whose read is complete.
+    pub(super) fn oldest_valid(&self, residency: &Residency, queue: usize) -> Option<FrameId> {
+        let mut at = self.links[queue].newer;
+        while at as usize != queue {
+            let frame = FrameId::numbered(at);
+            if !residency.is_in_flight(frame) {
+                return Some(frame);
+            }
+            at = self.links[at as usize].newer;
+        }
+        None
+    }
+
+    /// In which queue the entry stands, which is not [`GONE`].
+    pub(super) fn of(&self, frame: FrameId) -> usize {
+        (self.links[frame.index()].due & ((1 << QUEUE_BITS) - 1)) as usize
+    }
+
+    /// Reads an entry and its neighbours, for the processor to have them at hand.
+    pub(super) fn warm(&self, frame: FrameId) {
+        let link = self.links[frame.index()];
+        let newer = self.links[link.newer as usize].due;
+        let older = self.links[link.older as usize].due;
+        black_box(newer ^ older);
+    }
+
+    /// Puts an entry that stands nowhere at the newest end.
+    #[inline]
+    pub(super) fn push(&mut self, queue: usize, frame: FrameId, expires: u64) {
+        let due = expires << QUEUE_BITS | queue as u64;
+        let head = &mut self.links[queue];
+        let newest = std::mem::replace(&mut head.older, frame.index() as u32);
+        self.links[newest as usize].newer = frame.index() as u32;
+        self.links[frame.index()] = Link {
+            newer: queue as u32,
+            older: newest,
+            due,
+        };
+        if newest as usize == queue {
+            self.due[queue % SLOTS] = due;
+        }
+    }
+
+    /// Takes the entry out.
+    #[inline]
+    pub(super) fn take(&mut self, frame: FrameId) {
+        let Link { newer, older, .. } = self.links[frame.index()];
+        let next = &mut self.links[newer as usize];
+        next.older = older;
+        let due = next.due;
+        self.links[older as usize].newer = newer;
+        // Beside its head stands the oldest.
+        if (older as usize) < HEADS {
+            self.due[older as usize % SLOTS] = due;
+        }
+    }
+
+    /// Moves the oldest entry of the queue, which has one, to the newest end of the one below.
+    #[inline]
+    pub(super) fn bring_down(&mut self, queue: usize, expires: u64) {
+        let oldest = self.links[queue].newer;
+        let newer = self.links[oldest as usize].newer;
+        self.links[queue].newer = newer;
+        let next = &mut self.links[newer as usize];
+        next.older = queue as u32;
+        self.due[queue % SLOTS] = next.due;
+        self.push(queue - 1, FrameId::numbered(oldest), expires);
+    }
+}

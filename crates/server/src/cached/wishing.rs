@@ -1,0 +1,140 @@
+//! Readmore on free blocks: what the coordinator would read more is read where that costs the drive
+//! nothing, or not at all.
+//!
+//! ```text
+//!   level --Want, Unwant--> the engine's standing task --in a gap, in idle time--> bytes
+//!     ^                                                                              |
+//!     '--offer: still wished, and nothing has changed meanwhile? a frame, a page ----'
+//! ```
+//!
+//! Background reads are not ordered with what changes the volume. So two things are kept apart: nothing is
+//! wished that is being changed, and of a read that something overlapped between its beginning and its
+//! end nothing is taken. What is then taken is what the volume has and will have: [`super`].
+
+use block::{CommandId, Extent};
+use cache::Interval;
+use cache::level::Wish;
+
+use super::fetching::{Fate, overlap};
+use super::pages::Bytes;
+use super::{Cached, PAGE, Readmore, blocks_of};
+use crate::arena::Memory;
+
+/// A background read at the drive that has blocks of the volume.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Passing {
+    id: CommandId,
+    /// Its first byte on the drive.
+    start: u64,
+    blocks: Interval,
+    fate: Fate,
+}
+
+/// A change of what the engine's standing task wants.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wanted {
+    /// These blocks of the drive, too.
+    More(Extent),
+    /// These no longer.
+    Less(Extent),
+}
+
+impl Cached {
+    /// Whether what the coordinator reads more comes from free blocks.
+    pub fn wishes(&self) -> bool {
+        self.setting.readmore == Readmore::Free
+    }
+
+    /// What the engine is to be told next.
+    pub fn next_wish(&mut self) -> Option<Wanted> {
+        loop {
+            match self.level.next_wish()? {
+                // It is taken back behind this, which nobody minds who was not told.
+                Wish::Want(blocks) if self.is_unsettled(blocks) => self.level.unwish(blocks),
+                Wish::Want(blocks) => return Some(Wanted::More(self.extent_of(blocks))),
+                Wish::Unwant(blocks) => return Some(Wanted::Less(self.extent_of(blocks))),
+            }
+        }
+    }
+
+    /// A background read of `length` bytes from byte `start` of the drive on is given to the drive.
+    pub fn passes(&mut self, id: CommandId, start: u64, length: u64) {
+        let blocks = self.whole_blocks(start, length);
+        if blocks.is_empty() {
+            return;
+        }
+        let fate = match self.is_being_written(blocks) {
+            true => Fate::Void,
+            false => Fate::Done,
+        };
+        self.passing.push(Passing {
+            id,
+            start,
+            blocks,
+            fate,
+        });
+    }
+
+    /// It has ended with these bytes, or without any. What is still wished of it takes frames.
+    pub fn passed(&mut self, id: CommandId, start: u64, memory: Option<Memory>) {
+        let mut passing = self.passing.iter();
+        let place = passing.position(|passing| passing.id == id && passing.start == start);
+        let Some(place) = place else {
+            return;
+        };
+        let Passing { blocks, fate, .. } = self.passing.remove(place);
+        let (Some(memory), Fate::Done) = (memory, fate) else {
+            return;
+        };
+        let before = (self.site.offset + blocks.first * PAGE - start) as usize;
+        let memory = memory.part(before, (blocks.len() * PAGE) as usize);
+        let came = Bytes::page(blocks.first, memory);
+        for block in blocks.blocks() {
+            if self.level.wished() == 0 {
+                return;
+            }
+            if let Some(frame) = self.level.offer(block) {
+                self.take_departures();
+                let place = self.pages.give(frame);
+                came.copy_to(&Bytes::page(block, self.pages.memory(place)));
+            }
+        }
+    }
+
+    /// These blocks change: nothing is taken of what is being read of them.
+    pub(super) fn overtake(&mut self, blocks: Interval) {
+        let passing = self.passing.iter_mut();
+        for passing in passing.filter(|passing| overlap(passing.blocks, blocks)) {
+            passing.fate = Fate::Void;
+        }
+        self.level.unwish(blocks);
+    }
+
+    /// The blocks of the volume of which all bytes are among these of the drive; none if nobody wishes.
+    fn whole_blocks(&self, start: u64, length: u64) -> Interval {
+        let site = &self.site;
+        let end = (start + length).min(site.offset + site.length);
+        let start = start.max(site.offset);
+        if !self.wishes() || end <= start {
+            return Interval::EMPTY;
+        }
+        let (start, end) = (start - site.offset, end - site.offset);
+        let first = start.div_ceil(PAGE);
+        Interval::of(first, (end / PAGE).saturating_sub(first))
+    }
+
+    /// Whether the engine was asked to write some of these and has not.
+    fn is_being_written(&self, blocks: Interval) -> bool {
+        self.changes.iter().any(|change| {
+            let bytes = &change.bytes;
+            overlap(blocks_of(bytes.start, bytes.memory.length as u64), blocks)
+        })
+    }
+
+    /// Whether the volume has not what it will have of these.
+    fn is_unsettled(&self, blocks: Interval) -> bool {
+        let unwritten = self.unwritten.as_ref();
+        let is_unwritten = unwritten.is_some_and(|unwritten| unwritten.has_any(blocks));
+        is_unwritten || self.is_being_written(blocks)
+    }
+}

@@ -1,0 +1,96 @@
+//! Blocks that a level wishes, and what of them has been read: plans are made in sectors, and a block is
+//! there when all of its sectors were.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use block::Extent;
+use cache::Interval;
+use scheduler::background::TaskId;
+
+/// What is wished of a disk.
+#[derive(Debug)]
+pub(super) struct Wishes {
+    /// The engine's task that wants it.
+    pub(super) task: TaskId,
+    /// Sectors of a block.
+    sectors: u64,
+    /// A bit for each sector of a block that was read.
+    wished: BTreeMap<u64, u64>,
+    /// Blocks that are there.
+    whole: VecDeque<u64>,
+}
+
+impl Wishes {
+    /// None; a block has at most 64 sectors.
+    pub(super) fn new(task: TaskId, sectors: u64) -> Self {
+        assert!(sectors <= 64, "blocks of {sectors} sectors");
+        Wishes {
+            task,
+            sectors,
+            wished: BTreeMap::new(),
+            whole: VecDeque::new(),
+        }
+    }
+
+    pub(super) fn want(&mut self, blocks: Interval) {
+        self.wished.extend(blocks.blocks().map(|block| (block, 0)));
+    }
+
+    pub(super) fn unwant(&mut self, blocks: Interval) {
+        for block in blocks.blocks() {
+            self.wished.remove(&block);
+        }
+    }
+
+    /// Sectors were read.
+    pub(super) fn read(&mut self, extent: Extent) {
+        let (first, end) = (extent.start().0, extent.end().0);
+        let all = u64::MAX >> (64 - self.sectors);
+        let mut block = first / self.sectors;
+        while block * self.sectors < end {
+            let start = block * self.sectors;
+            let from = first.max(start) - start;
+            let to = end.min(start + self.sectors) - start;
+            let bits = (u64::MAX >> (64 - (to - from))) << from;
+            if let Some(read) = self.wished.get_mut(&block) {
+                *read |= bits;
+                if *read == all {
+                    self.wished.remove(&block);
+                    self.whole.push_back(block);
+                }
+            }
+            block += 1;
+        }
+    }
+
+    /// The next block that is there.
+    pub(super) fn poll(&mut self) -> Option<u64> {
+        self.whole.pop_front()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use block::{Lba, Sectors};
+
+    use super::*;
+
+    #[test]
+    fn a_block_is_there_when_all_its_sectors_were_read_since_it_was_wished() {
+        let mut wishes = Wishes::new(TaskId(0), 8);
+        let extent = |from, to| Extent::new(Lba(from), Sectors(to - from)).expect("sectors");
+        wishes.want(Interval::new(2, 4));
+        // All of 3, the end of 2, the beginning of 4, and nothing that was not wished.
+        wishes.read(extent(20, 36));
+        assert_eq!((wishes.poll(), wishes.poll()), (Some(3), None));
+        wishes.read(extent(0, 20));
+        assert_eq!((wishes.poll(), wishes.poll()), (Some(2), None));
+        // What was read before it was wished again is gone.
+        wishes.unwant(Interval::new(4, 4));
+        wishes.want(Interval::new(4, 4));
+        wishes.read(extent(36, 40));
+        assert_eq!(wishes.poll(), None);
+        wishes.read(extent(32, 36));
+        assert_eq!((wishes.poll(), wishes.poll()), (Some(4), None));
+    }
+}
