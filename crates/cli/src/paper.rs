@@ -92,6 +92,7 @@ const ALL: &[Measurement] = &[
     beyond::MEASUREMENT,
     pfc::MEASUREMENT,
     pfc_beyond::MEASUREMENT,
+    pfc_beyond::free_blocks::MEASUREMENT,
     virtual_io::example::MEASUREMENT,
     virtual_io::chunks::MEASUREMENT,
     virtual_io::MEASUREMENT,

@@ -14,6 +14,8 @@ use super::pfc::{cases, named};
 use super::{Bench, Found, Measurement};
 use crate::output::Failure;
 
+pub mod free_blocks;
+
 /// The measurement.
 pub const MEASUREMENT: Measurement = Measurement {
     what: "coordination beyond PFC",

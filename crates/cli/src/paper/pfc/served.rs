@@ -6,7 +6,7 @@ use std::io::{self, Write as _};
 
 use rayon::prelude::*;
 use simulator::caching::cases::{self, Case};
-use simulator::caching::{BadSetup, Report};
+use simulator::caching::{BadSetup, Report, Scheduler};
 
 use super::loads::{self, Ready, Which};
 use crate::bench::simulate::cpu_time;
@@ -22,6 +22,8 @@ pub struct Run {
     pub case: Case,
     /// Under which coordinator, as users write it.
     pub coordinator: String,
+    /// What stands before the disk.
+    pub scheduler: Scheduler,
 }
 
 /// What a run came to.
@@ -41,6 +43,21 @@ pub struct Served {
     pub duplicated: u64,
     /// Time in which the disk was busy, in seconds.
     pub busy_s: f64,
+    /// What became of wishes for readmore.
+    pub wishes: Wishes,
+    /// What the disk's requests lost to background reads, in percent of their time, as the engine measures it.
+    pub lost_percent: f64,
+}
+
+/// Wishes for readmore, in blocks.
+#[derive(Clone, Copy, Debug)]
+pub struct Wishes {
+    /// All.
+    pub wished: u64,
+    /// Those that were read and kept.
+    pub granted: u64,
+    /// Of what was read more, wished or not, what was used.
+    pub used: u64,
 }
 
 /// All runs.
@@ -57,12 +74,18 @@ impl Run {
             load,
             case,
             coordinator: coordinator.to_owned(),
+            scheduler: Scheduler::Elevator,
         }
+    }
+
+    /// The same with this before the disk.
+    pub fn over(self, scheduler: Scheduler) -> Self {
+        Run { scheduler, ..self }
     }
 
     /// The same without coordination.
     pub fn alone(&self) -> Run {
-        Run::new(self.load, self.case, "none")
+        Run::new(self.load, self.case, "none").over(self.scheduler.clone())
     }
 }
 
@@ -90,9 +113,10 @@ impl Runs {
         let begun = cpu_time();
         let serve = |run: Run| {
             let load = &loads[&run.load];
-            let setup = run
+            let mut setup = run
                 .case
                 .setup(load.figures.footprint, &run.coordinator, &drive);
+            setup.scheduler = run.scheduler.clone();
             let report = cases::serve(&setup, &load.arrivals, load.pace);
             let bad = |error: BadSetup| Failure::input(format!("{}: {error}", run.load.name()));
             let served = Served::of(&report.map_err(bad)?);
@@ -159,6 +183,12 @@ impl Served {
             unused: lower.unused,
             duplicated: report.duplicated,
             busy_s: report.disk.busy as f64 / 1e9,
+            wishes: Wishes {
+                wished: lower.wished,
+                granted: lower.granted,
+                used: lower.readmore_used,
+            },
+            lost_percent: report.slack.lost_percent(),
         }
     }
 }
