@@ -161,7 +161,7 @@ impl Cached {
         let level = level.map_err(io::Error::other)?.with_departures();
         let level = match setting.readmore {
             Readmore::Ordinary => level,
-            Readmore::Free => level.with_wishes(),
+            Readmore::Free => level.with_wishes_while_granted(),
         };
         let count = (frames + unwritten) as usize;
         let pages = Pages::new(count, level.residency().frame_ids())?;
