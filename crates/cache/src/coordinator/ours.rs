@@ -75,8 +75,8 @@ pub const PARAMETERS: &[Parameter] = &[
     },
     Parameter {
         key: "slice",
-        what: "How many requests a turn lasts at first; later ones become eight times as long. With 128 \
-               the calibrated loads of seed 1 gain as much, with 256 more of them lose.",
+        what: "How many requests a turn lasts at first; later ones become eight times as long. A choice, \
+               made with the calibrated loads of seed 1.",
         values: Values::Number {
             range: 4..=65_536,
             default: 64,

@@ -67,9 +67,8 @@ const FINE: u64 = 1 << 20;
 /// A longer wait, of thirteen days, counts as one of that: sums of them stay numbers.
 const LONGEST_WAIT: u64 = 1 << 50;
 
-/// A wait counts as so many times the mean at most. With 1 a round spreads by a tenth where it spreads by a
-/// third uncut, but what coordination saves in queues is not seen; with 3 two of 48 loads that lose are
-/// taken for such as gain (OLTP of seed 1).
+/// A wait counts as so many times the mean at most. A choice: with 1 rounds spread least, but what
+/// coordination saves in queues is not seen; with 3 they spread more (OLTP of seed 1).
 const CUT: i64 = 2;
 
 /// The typical wait follows the last so many. A choice: some turns.
@@ -79,8 +78,7 @@ const WAITS: i64 = 256;
 /// as widely as they do: two or three rounds that agree by chance prove nothing.
 const PRIOR_ROUNDS: i64 = 2;
 
-/// The spread of a round of two turns of 64 requests, in millionths: from 13 to 30 % in eight of ten loads
-/// of seed 1.
+/// The spread of a round of two turns of 64 requests, in millionths. A choice, about that of loads of seed 1.
 const PRIOR_DEVIATION: i64 = 200_000;
 
 /// Older rounds lose their weight when there are so many, or so heavy ones. Choices: after 128 rounds that

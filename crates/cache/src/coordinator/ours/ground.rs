@@ -24,7 +24,7 @@ pub(super) struct Ground {
 const REGION_BITS: u32 = 4;
 
 /// At least so many frames of the lower cache for a slot: requests of four blocks then fill the cache before
-/// they fill the slots. A slot for each frame, or two, gains no more.
+/// they fill the slots. A choice.
 const FRAMES: u32 = 4;
 
 /// At least so many slots.
