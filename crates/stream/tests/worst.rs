@@ -175,6 +175,18 @@ impl Slowest {
         }
     }
 
+    /// As many readers as are granted come and are served; how many.
+    fn fill_and_serve(&mut self, rate: u64, lasts: u64) -> usize {
+        for number in 0..100 {
+            let start = number * 1_400_000;
+            self.happens(Happens::Comes(Direction::Read, rate, lasts, start, FILE));
+        }
+        let count = self.clients.len();
+        assert!(count > 10 && count < 100, "{count} of {rate} B/s");
+        self.run_until_served();
+        count
+    }
+
     /// Runs until all clients are served.
     fn run_until_served(&mut self) {
         while self.clients.iter().any(|client| client.began.is_none()) {
@@ -356,13 +368,7 @@ fn nothing_is_late_where_all_are_in_step() {
                 file: 30 * rate / BLOCK / 200 * 200 + tail,
                 ..usual()
             });
-            for number in 0..100 {
-                let start = number * 1_400_000;
-                slowest.happens(Happens::Comes(Direction::Read, rate, lasts, start, FILE));
-            }
-            let count = slowest.clients.len();
-            assert!(count > 10 && count < 100, "{count} of {rate} B/s");
-            slowest.run_until_served();
+            slowest.fill_and_serve(rate, lasts);
             slowest.run(slowest.now + Duration::from_secs(45));
             assert!(slowest.others > 0, "{} fillings", slowest.filled);
             assert_eq!(
@@ -442,13 +448,7 @@ fn nothing_is_late_where_rounds_stall_pages_are_large_and_the_host_is_late() {
                 },
                 ..usual()
             });
-            for number in 0..100 {
-                let start = number * 1_400_000;
-                slowest.happens(Happens::Comes(Direction::Read, rate, lasts, start, FILE));
-            }
-            let count = slowest.clients.len();
-            assert!(count > 10 && count < 100, "{count} of {rate} B/s");
-            slowest.run_until_served();
+            let count = slowest.fill_and_serve(rate, lasts);
             slowest.run(slowest.now + Duration::from_secs(60));
             assert_eq!(
                 (slowest.streams.late(), slowest.waited),

@@ -426,3 +426,17 @@ fn no_command_of_others_takes_longer_than_what_is_kept_for_the_longest() {
     // There are drives on which it matters.
     assert!(!uncut.is_empty());
 }
+
+#[test]
+fn readers_do_not_pay_for_the_settling_of_writes() {
+    // Its skew covers a seek of one cylinder, and not the settling of a write after it.
+    let belief = belief("hitachi-travelstar-80gn");
+    let times = head_times(&belief, Beyond::default()).expect("a seek curve");
+    let [read, write] = DIRECTIONS.map(|direction| times.access(direction));
+    assert!(read < write, "{read} and {write}");
+    let [read, write] = DIRECTIONS.map(|direction| {
+        let zone = slowest_zone(&belief, whole(&belief), Beyond::default(), direction);
+        zone.sustained
+    });
+    assert!(read > write, "{read} and {write}");
+}

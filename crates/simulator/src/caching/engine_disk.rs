@@ -70,6 +70,9 @@ impl EngineDisk {
         let limits = Limits::suited_to(policy, truth);
         let mut engine = Engine::new(Arc::clone(truth), &|| policy.make(), limits);
         if let Some(rules) = scheduled.background {
+            if limits.commands_at_drive < 2 {
+                return Err(BadSetup::OneCommand);
+            }
             engine = engine.with_background(rules);
         }
         let wishes = match (scheduled.readmore, scheduled.background) {

@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
-use block::Class;
+use block::{Class, Duration};
 use cache::replacement::BadReplacement;
 use cache::settings::BadSettings;
 use drive::Profile;
 use engine::Rules;
+use scheduler::freeblock::{Caution, Ranges, SameTrack};
 use scheduler::policy::UnknownPolicy;
 
 /// A cache, by the names that users write.
@@ -141,6 +142,12 @@ pub enum BadSetup {
     /// Wishes that nobody could grant.
     #[error("readmore that is wished, without background reads: expected rules for these")]
     NeverGranted,
+    /// Background reads on a drive that takes one command at a time.
+    #[error(
+        "background reads of a drive that takes one command at a time: expected one that takes two, since \
+         they are given while the command before them is in service"
+    )]
+    OneCommand,
     /// A trace that touches more than the disk has.
     #[error("{blocks} distinct blocks: expected at most {disk}, those of the disk")]
     TooLarge {
@@ -178,6 +185,25 @@ impl Scheduled {
             background: None,
             prefetches: Class::default(),
             readmore: Readmore::Fetched,
+        }
+    }
+
+    /// Under SPTF, with background reads that keep no distance, as a scheduler in the firmware can: it
+    /// knows the drive as it is.
+    pub fn exact(readmore: Readmore) -> Self {
+        let rules = Rules {
+            caution: Caution::Fixed {
+                guard: Duration::ZERO,
+                near_miss: Duration::ZERO,
+            },
+            same_track: SameTrack::Allowed,
+            ranges: Ranges::Two,
+            ..Rules::default()
+        };
+        Scheduled {
+            background: Some(rules),
+            readmore,
+            ..Scheduled::by("sptf")
         }
     }
 }

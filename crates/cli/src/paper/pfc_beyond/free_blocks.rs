@@ -6,9 +6,6 @@
 
 use std::fmt::Write as _;
 
-use block::Duration;
-use engine::Rules;
-use scheduler::freeblock::{Caution, Ranges, SameTrack};
 use simulator::caching::cases::{ALGORITHMS, Case, Upper};
 use simulator::caching::{Readmore, Scheduled, Scheduler};
 
@@ -76,20 +73,7 @@ fn cases() -> Vec<(Which, Case)> {
 
 /// The engine before the disk.
 fn engine(readmore: Readmore) -> Scheduler {
-    let rules = Rules {
-        caution: Caution::Fixed {
-            guard: Duration::ZERO,
-            near_miss: Duration::ZERO,
-        },
-        same_track: SameTrack::Allowed,
-        ranges: Ranges::Two,
-        ..Rules::default()
-    };
-    Scheduler::Engine(Scheduled {
-        background: Some(rules),
-        readmore,
-        ..Scheduled::by("sptf")
-    })
+    Scheduler::Engine(Scheduled::exact(readmore))
 }
 
 fn alone(load: Which, case: Case) -> Run {

@@ -110,6 +110,16 @@ fn is_wanted(world: &World, page: u64) -> bool {
     (at..at + count).all(|sector| world.wanted.contains(&sector))
 }
 
+/// Pages 8 and 9 are read, so that the coordinator wishes for the one behind them.
+fn wish_for_the_tenth(world: &mut World) {
+    for page in [8, 9] {
+        let (at, count) = pages(page, 1);
+        world.take_step(Step::Read(at, count));
+        end_all(world);
+    }
+    assert!(is_wanted(world, 10));
+}
+
 /// The read is done before the write is, and ends when the block is wished anew.
 #[test]
 fn what_was_read_before_a_write_is_not_taken_after_it() {
@@ -119,12 +129,7 @@ fn what_was_read_before_a_write_is_not_taken_after_it() {
     let (at, count) = pages(10, 1);
     world.take_step(Step::Write(at, count));
     end_all(&mut world);
-    for page in [8, 9] {
-        let (at, count) = pages(page, 1);
-        world.take_step(Step::Read(at, count));
-        end_all(&mut world);
-    }
-    assert!(is_wanted(&world, 10));
+    wish_for_the_tenth(&mut world);
     passed(&mut world, Some(true));
     assert_eq!(granted(&world), 0);
     let (at, count) = pages(10, 1);
@@ -142,12 +147,7 @@ fn what_is_read_while_a_write_is_under_way_is_not_taken() {
     pass(&mut world, 10, 1);
     passed(&mut world, None);
     end_all(&mut world);
-    for page in [8, 9] {
-        let (at, count) = pages(page, 1);
-        world.take_step(Step::Read(at, count));
-        end_all(&mut world);
-    }
-    assert!(is_wanted(&world, 10));
+    wish_for_the_tenth(&mut world);
     passed(&mut world, Some(true));
     assert_eq!(granted(&world), 0);
 }

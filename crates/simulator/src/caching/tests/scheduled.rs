@@ -144,3 +144,19 @@ proptest! {
         prop_assert_eq!(engine.duplicated, elevator.duplicated);
     }
 }
+
+#[test]
+fn background_reads_of_a_drive_that_takes_one_command_are_refused() {
+    let setup = |background| {
+        let mut setup = two_levels((600, 1_200), "none", "none");
+        Arc::make_mut(&mut setup.drive).queue.depth = 1;
+        setup.scheduler = Scheduler::Engine(Scheduled {
+            background,
+            ..Scheduled::by("sptf")
+        });
+        setup
+    };
+    assert!(System::new(&setup(None)).is_ok());
+    let refused = System::new(&setup(Some(Rules::default()))).err();
+    assert!(matches!(refused, Some(BadSetup::OneCommand)), "{refused:?}");
+}

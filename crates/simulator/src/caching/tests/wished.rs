@@ -1,29 +1,12 @@
 //! Readmore that is wished, and read by the engine in gaps and idle time.
 
-use block::Duration;
-use engine::Rules;
 use proptest::prelude::*;
-use scheduler::freeblock::{Caution, Ranges, SameTrack};
 
 use super::*;
 use crate::caching::{Readmore, Scheduled};
 
-/// An engine that knows the drive and keeps no distance.
 fn exact(readmore: Readmore) -> Scheduler {
-    let rules = Rules {
-        caution: Caution::Fixed {
-            guard: Duration::ZERO,
-            near_miss: Duration::ZERO,
-        },
-        same_track: SameTrack::Allowed,
-        ranges: Ranges::Two,
-        ..Rules::default()
-    };
-    Scheduler::Engine(Scheduled {
-        background: Some(rules),
-        readmore,
-        ..Scheduled::by("sptf")
-    })
+    Scheduler::Engine(Scheduled::exact(readmore))
 }
 
 fn setup(scheduler: &Scheduler, coordinator: &str) -> Setup {
