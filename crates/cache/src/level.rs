@@ -25,7 +25,7 @@
 
 use std::collections::VecDeque;
 
-use block::{Instant, RequestId, Switch};
+use block::{Duration, Instant, RequestId, Switch};
 
 use crate::cache::{Cache, Evicted, Verdict};
 use crate::coordinator::{self, Asked, Below, Coordinator, Manners, Plan, Purpose, Sent};
@@ -327,6 +327,23 @@ impl Level {
     /// # Errors
     /// If too many are being served, or there are no such blocks.
     pub fn submit(&mut self, now: Instant, id: RequestId, asked: Asked) -> Result<(), Refused> {
+        if let Some(ending) = self.serve(now, id, asked)? {
+            self.finished.push_back(Answered { id, ending });
+        }
+        Ok(())
+    }
+
+    /// [`Level::submit`] for who hears at once of what need not wait: that is not told a second time by
+    /// [`Level::poll_finished`].
+    ///
+    /// # Errors
+    /// As [`Level::submit`].
+    pub fn serve(
+        &mut self,
+        now: Instant,
+        id: RequestId,
+        asked: Asked,
+    ) -> Result<Option<Ending>, Refused> {
         let (blocks, within) = (asked.blocks, asked.within);
         let is_within = within.first <= blocks.first && blocks.last <= within.last;
         if blocks.is_empty() || !is_within || blocks.last > MAX_BLOCK {
@@ -355,21 +372,19 @@ impl Level {
         if !self.runs.is_empty() {
             self.send(&asked);
         }
-        let open = Open {
+        if self.missing == 0 {
+            self.answer(&asked, plan, Duration::ZERO);
+            return Ok(Some(Ending::Done));
+        }
+        self.requests.insert(Open {
             id,
             asked,
             plan,
             since: now,
             missing: self.missing,
             ending: Ending::Done,
-        };
-        match open.missing {
-            0 => self.answer(now, &open),
-            _ => {
-                self.requests.insert(open);
-            }
-        }
-        Ok(())
+        });
+        Ok(None)
     }
 
     /// What is to be asked of what is below.
@@ -435,23 +450,22 @@ impl Level {
         }
         if open.missing == 0 {
             let open = self.requests.remove(request).expect("a request waits");
-            self.answer(now, &open);
+            self.answer(&open.asked, open.plan, now.since(open.since));
+            self.finished.push_back(Answered {
+                id: open.id,
+                ending: open.ending,
+            });
         }
     }
 
-    /// A request has all its blocks.
-    fn answer(&mut self, now: Instant, open: &Open) {
+    /// A request has all its blocks, after so long.
+    fn answer(&mut self, asked: &Asked, plan: Plan, waited: Duration) {
         if self.manners.sent == Sent::Marked {
-            for block in open.asked.blocks.blocks() {
+            for block in asked.blocks.blocks() {
                 self.cache.sent(block);
             }
         }
-        let waited = now.since(open.since);
-        self.coordinator.on_answered(&open.asked, open.plan, waited);
-        self.finished.push_back(Answered {
-            id: open.id,
-            ending: open.ending,
-        });
+        self.coordinator.on_answered(asked, plan, waited);
     }
 }
 

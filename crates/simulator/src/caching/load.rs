@@ -71,9 +71,7 @@ fn open(system: &mut System, load: &mut dyn Load) -> Result<(), BadSetup> {
         system.request(arrival.at, &arrival)?;
         while system.answered().is_some() {}
     }
-    while system.next_event().is_some() {
-        system.step();
-    }
+    while system.step().is_some() {}
     Ok(())
 }
 
@@ -89,9 +87,8 @@ fn closed(system: &mut System, load: &mut dyn Load) -> Result<(), BadSetup> {
                 system.request(system.now(), &arrival)?;
             }
         }
-        if system.next_event().is_none() {
+        if system.step().is_none() {
             return Ok(());
         }
-        system.step();
     }
 }
