@@ -197,7 +197,7 @@ impl Cache {
         (block, known): (u64, Option<FrameId>),
         origin: Origin,
         pattern: Pattern,
-        ask: impl FnMut(&Residency, FrameId) -> Verdict,
+        mut ask: impl FnMut(&Residency, FrameId) -> Verdict,
     ) -> Result<Admitted, Refusal> {
         let coming = Coming {
             block,
@@ -205,7 +205,7 @@ impl Cache {
             origin,
             pattern,
         };
-        admit(&mut *self.policy, &mut self.residency, coming, ask)
+        self.policy.admit(&mut self.residency, coming, &mut ask)
     }
 
     /// The read of the block is complete. Nothing happens if it is not in flight.
@@ -264,12 +264,16 @@ impl Cache {
 }
 
 /// A block that is to become resident.
-struct Coming {
-    block: u64,
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Coming {
+    /// Which.
+    pub block: u64,
     /// Its entry, if it is remembered.
-    known: Option<FrameId>,
-    origin: Origin,
-    pattern: Pattern,
+    pub known: Option<FrameId>,
+    /// Why it is fetched.
+    pub origin: Origin,
+    /// What the prefetcher takes it for.
+    pub pattern: Pattern,
 }
 
 /// A block that has become resident.
@@ -299,8 +303,8 @@ fn touch<R: Replacement + ?Sized>(
     policy.touch(residency, frame, touch, pattern);
 }
 
-/// Gives an absent block a frame.
-fn admit<R: Replacement + ?Sized>(
+/// [`Cache::admit_absent`] for a policy that the compiler knows.
+pub(crate) fn admit<R: Replacement + ?Sized>(
     policy: &mut R,
     residency: &mut Residency,
     coming: Coming,
