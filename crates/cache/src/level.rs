@@ -189,6 +189,8 @@ struct Running {
     frames_from: u64,
     ahead_from: u64,
     frames: Chain,
+    /// The first frame of what is fetched ahead.
+    ahead: FrameId,
 }
 
 impl Running {
@@ -201,17 +203,6 @@ impl Running {
     fn is_ahead(&self) -> bool {
         self.ahead_from <= self.blocks.last
     }
-}
-
-/// Where a block of a fetch goes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Goal {
-    /// To the request, past the cache.
-    Past,
-    /// Into a frame, because it was asked for.
-    Frame(FrameId),
-    /// Into a frame, ahead.
-    Ahead(FrameId),
 }
 
 /// One level.
@@ -241,6 +232,8 @@ pub struct Level {
     missing: u64,
     /// Runs to fetch for it.
     runs: Vec<Running>,
+    /// Frames that were given last.
+    admitted: Vec<FrameId>,
     absent: Vec<Interval>,
 }
 
@@ -291,6 +284,7 @@ impl Level {
             found: Vec::new(),
             missing: 0,
             runs: Vec::new(),
+            admitted: Vec::new(),
             absent: Vec::new(),
         }
     }
@@ -306,6 +300,11 @@ impl Level {
     /// What is in the cache.
     pub fn residency(&self) -> &Residency {
         self.cache.residency()
+    }
+
+    /// Whether all that is to be fetched has been polled.
+    pub fn is_polled(&self) -> bool {
+        self.out.is_empty()
     }
 
     /// What happened so far.
@@ -342,7 +341,9 @@ impl Level {
         let request = self.requests.next();
         self.missing = 0;
         self.counts.asked += blocks.len();
-        self.direct(request, &asked, plan.direct(&asked));
+        if plan.bypass > 0 {
+            self.direct(request, &asked, plan.direct(&asked));
+        }
         match self.wishes_now(plan) {
             Switch::Off => self.native(request, &asked, plan),
             Switch::On => {
@@ -351,7 +352,9 @@ impl Level {
                 self.wish(&asked, plan);
             }
         }
-        self.send(&asked);
+        if !self.runs.is_empty() {
+            self.send(&asked);
+        }
         let open = Open {
             id,
             asked,
@@ -385,29 +388,38 @@ impl Level {
     /// If there is no such fetch: each ends once.
     pub fn complete(&mut self, now: Instant, id: FetchId, ending: Ending) {
         let run = self.fetches.remove(id.0).expect("a fetch under way");
-        let waiting = match self.cache.residency().frame(run.ahead_from) {
-            Some(frame) if run.is_ahead() && self.waiters.is_awaited(frame) => Waiting::Reader,
-            _ => Waiting::Nobody,
+        let waiting = match run.is_ahead() && self.waiters.is_awaited(run.ahead) {
+            true => Waiting::Reader,
+            false => Waiting::Nobody,
         };
+        let mut is_awaited = false;
         let mut next = self.waiters.after(run.frames, None);
         while let Some(frame) = next {
             match ending {
                 Ending::Done => self.cache.complete_frame(frame),
                 Ending::Failed => self.cache.withdraw_frame(frame),
             }
+            is_awaited |= self.waiters.is_awaited(frame);
             next = self.waiters.after(run.frames, Some(frame));
         }
         self.arrived(now, run.request, run.awaited(), ending);
-        let mut next = self.waiters.after(run.frames, None);
-        while let Some(frame) = next {
-            while let Some(request) = self.waiters.pop(frame) {
-                self.arrived(now, request, 1, ending);
-            }
-            next = self.waiters.after(run.frames, Some(frame));
+        if is_awaited {
+            self.arrived_for_others(now, run.frames, ending);
         }
         if run.is_ahead() && ending == Ending::Done {
             let ahead = Interval::new(run.ahead_from, run.blocks.last);
             self.prefetcher.on_prefetch_complete(ahead, waiting);
+        }
+    }
+
+    /// Frames have come for which others wait than who made their fetch.
+    fn arrived_for_others(&mut self, now: Instant, frames: Chain, ending: Ending) {
+        let mut next = self.waiters.after(frames, None);
+        while let Some(frame) = next {
+            while let Some(request) = self.waiters.pop(frame) {
+                self.arrived(now, request, 1, ending);
+            }
+            next = self.waiters.after(frames, Some(frame));
         }
     }
 

@@ -14,7 +14,7 @@
 //! Frames in flight are never evicted: a policy passes over them as if they were not there, and they
 //! keep their places in its order. When all frames are in flight there is no victim.
 
-use crate::cache::{self, Admitted, Coming, Refusal, Verdict};
+use crate::cache::{self, ComingRun, Leaving, Refusal, Verdict};
 use crate::residency::{FrameId, MAX_CAPACITY, Needs, Residency};
 use crate::settings::{self, BadSettings, Named, Parameter, Settings};
 
@@ -70,17 +70,18 @@ pub trait Replacement: Send {
         cache::replay(self, residency, blocks)
     }
 
-    /// Gives an absent block a frame, for which another one may go. It stands here for the same reason.
+    /// Gives absent blocks frames, for which others may go. It stands here for the same reason.
     ///
     /// # Errors
-    /// As [`Cache::admit_absent`](cache::Cache::admit_absent).
-    fn admit(
+    /// As [`Cache::admit_run`](cache::Cache::admit_run).
+    fn admit_run(
         &mut self,
         residency: &mut Residency,
-        coming: Coming,
-        ask: &mut dyn FnMut(&Residency, FrameId) -> Verdict,
-    ) -> Result<Admitted, Refusal> {
-        cache::admit(self, residency, coming, ask)
+        coming: &ComingRun,
+        leave: &mut dyn FnMut(&Residency, FrameId, Leaving) -> Verdict,
+        frames: &mut Vec<FrameId>,
+    ) -> Result<(), Refusal> {
+        cache::admit_run(self, residency, coming, leave, frames)
     }
 
     /// Reads an entry that will be touched soon, its neighbours, and what the policy keeps of it, so that

@@ -183,7 +183,7 @@ impl Level {
         if !self.wishes.as_mut()?.end(block) {
             return None;
         }
-        let Some(frame) = self.admit(block, Origin::Readmore, &[]) else {
+        let Some(frame) = self.admit(block, Origin::Readmore) else {
             self.counts.wishes_withdrawn += 1;
             return None;
         };
