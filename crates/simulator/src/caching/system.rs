@@ -16,6 +16,10 @@ use super::node::Node;
 use super::report::{LevelReport, Report, Responses};
 use super::setup::{BadSetup, Scheduler, Setup};
 
+mod hasten;
+
+use hasten::Ahead;
+
 /// Caches in levels over a disk.
 pub struct System {
     /// The clients' caches, then the lower levels.
@@ -23,6 +27,8 @@ pub struct System {
     clients: usize,
     disk: Lowest,
     jobs: Jobs,
+    /// Where fetches ahead are less urgent than demands.
+    ahead: Option<Ahead>,
     /// Replies that travel: when they arrive, in which order they were sent, whose they are.
     replies: BinaryHeap<Reverse<(u64, u64, JobId)>>,
     sent: u64,
@@ -63,10 +69,12 @@ impl System {
         {
             nodes.push(lowest.with(scheduled.readmore));
         }
+        let disk = Lowest::new(setup)?;
         Ok(System {
             nodes,
             clients,
-            disk: Lowest::new(setup)?,
+            ahead: disk.puts_prefetches_last().then(Ahead::default),
+            disk,
             jobs: Jobs::new(),
             replies: BinaryHeap::new(),
             sent: 0,
@@ -136,6 +144,12 @@ impl System {
         }
     }
 
+    /// Whether nothing is under way any more. An engine outside its drive has events for ever: it looks where
+    /// the platter is.
+    pub fn is_over(&self) -> bool {
+        self.jobs.under_way() == 0 && self.disk.is_over()
+    }
+
     /// Lets the next event happen.
     pub fn step(&mut self) {
         let Some(at) = self.next_event() else {
@@ -190,6 +204,7 @@ impl System {
             levels,
             disk: self.disk.counts(),
             slack: self.disk.slack(),
+            told: self.disk.told(),
             duplicated,
             ended: self.now,
         }
@@ -224,9 +239,16 @@ impl System {
             let now = Instant::from_nanos(self.now);
             let submitted = node.level.submit(now, RequestId(u64::from(id)), asked);
             submitted.expect("blocks of the disk, and any number of requests");
+            if asked.purpose == Purpose::Demand {
+                self.hasten(server, asked.blocks);
+            }
+            let node = &mut self.nodes[server as usize];
             while let Some(fetch) = node.level.poll() {
                 let asker = Asker::Node(server, fetch.id);
                 let job = self.jobs.add(fetch.asked, node.below, asker, self.now);
+                if let Some(ahead) = &mut self.ahead {
+                    ahead.add(job, fetch.asked.purpose);
+                }
                 self.to_serve.push(job);
             }
             self.answer_all(server);
@@ -283,6 +305,9 @@ impl System {
             unreachable!("a client's job is answered and not delivered");
         };
         self.jobs.end(id);
+        if let Some(ahead) = &mut self.ahead {
+            ahead.end(id);
+        }
         let now = Instant::from_nanos(self.now);
         let level = &mut self.nodes[asker as usize].level;
         level.complete(now, fetch, Ending::Done);
