@@ -3,6 +3,8 @@
 //! It moves descriptors: a block that is admitted is in flight until the owner says that its read
 //! is complete. Who waits for which read is the owner's affair.
 
+use std::hint::black_box;
+
 use crate::interval::Interval;
 use crate::replacement::{self, BadReplacement, Memory, Pattern, Replacement, Touch};
 use crate::residency::{FrameId, MAX_BLOCK, Origin, Residency, State};
@@ -288,6 +290,7 @@ impl Evicted {
 }
 
 /// Tells the policy of a demand for a resident block.
+#[inline]
 fn touch<R: Replacement + ?Sized>(
     policy: &mut R,
     residency: &mut Residency,
@@ -328,7 +331,7 @@ pub(crate) fn admit_run<R: Replacement + ?Sized>(
 }
 
 /// Gives an absent block a frame.
-#[inline]
+#[inline(always)]
 fn admit<R: Replacement + ?Sized>(
     policy: &mut R,
     residency: &mut Residency,
@@ -375,35 +378,58 @@ pub(crate) fn replay<R: Replacement + ?Sized>(
     blocks: &[u64],
 ) -> Result<u64, Refusal> {
     let mut hits = 0;
-    for some in blocks.chunks(AHEAD) {
-        let mut likely = [FrameId::HEAD; AHEAD];
-        for (&block, likely) in some.iter().zip(&mut likely) {
-            *likely = residency.likely(block);
-            policy.warm(residency, *likely);
+    let (pieces, rest) = blocks.as_chunks::<AHEAD>();
+    for piece in pieces {
+        hits += replay_piece(policy, residency, piece)?;
+    }
+    Ok(hits + replay_rest(policy, residency, rest)?)
+}
+
+/// The last demands.
+#[inline(never)]
+fn replay_rest<R: Replacement + ?Sized>(
+    policy: &mut R,
+    residency: &mut Residency,
+    blocks: &[u64],
+) -> Result<u64, Refusal> {
+    replay_piece(policy, residency, blocks)
+}
+
+/// At most [`AHEAD`] demands. Made anew where it is called, for as many as the compiler knows of there.
+#[inline(always)]
+fn replay_piece<R: Replacement + ?Sized>(
+    policy: &mut R,
+    residency: &mut Residency,
+    blocks: &[u64],
+) -> Result<u64, Refusal> {
+    let mut hits = 0;
+    let mut likely = [FrameId::HEAD; AHEAD];
+    let mut read = 0;
+    for (&block, likely) in blocks.iter().zip(&mut likely) {
+        *likely = residency.likely(block);
+        read ^= policy.warm(residency, *likely);
+    }
+    black_box(read);
+    for (&block, &likely) in blocks.iter().zip(&likely) {
+        let known = match residency.is_frame_of(likely, block) {
+            true => Some(likely),
+            false => residency.find(block),
+        };
+        if let Some(frame) = known.filter(|frame| residency.is_kept(*frame)) {
+            hits += 1;
+            let (pattern, first_touch) = (Pattern::Random, FirstTouch::default());
+            touch(policy, residency, frame, pattern, first_touch);
+            continue;
         }
-        for (&block, &likely) in some.iter().zip(&likely) {
-            let known = residency.find_likely(block, likely);
-            if let Some(frame) = known.filter(|frame| residency.is_kept(*frame)) {
-                hits += 1;
-                touch(
-                    policy,
-                    residency,
-                    frame,
-                    Pattern::Random,
-                    FirstTouch::default(),
-                );
-                continue;
-            }
-            let coming = Coming {
-                block,
-                known,
-                origin: Origin::Demand,
-                pattern: Pattern::Random,
-            };
-            let frame = admit(policy, residency, coming, |_, _, _| Verdict::Evict)?;
-            residency.complete(frame);
-            policy.warm_next(residency);
-        }
+        let coming = Coming {
+            block,
+            known,
+            origin: Origin::Demand,
+            pattern: Pattern::Random,
+        };
+        let frame = admit(policy, residency, coming, |_, _, _| Verdict::Evict)?;
+        residency.complete(frame);
+        black_box(policy.warm_next(residency));
     }
     Ok(hits)
 }

@@ -85,13 +85,16 @@ pub trait Replacement: Send {
     }
 
     /// Reads an entry that will be touched soon, its neighbours, and what the policy keeps of it, so that
-    /// the processor has them at hand: done for several entries, it waits for all of them at once.
-    fn warm(&self, residency: &Residency, frame: FrameId) {
-        residency.warm_neighbours(frame);
+    /// the processor has them at hand: done for several entries, it waits for all of them at once. What it
+    /// answers means nothing, but depends on all that was read.
+    fn warm(&self, residency: &Residency, frame: FrameId) -> u64 {
+        residency.warm_neighbours(frame)
     }
 
     /// The same for what the next eviction will need.
-    fn warm_next(&self, _residency: &Residency) {}
+    fn warm_next(&self, _residency: &Residency) -> u64 {
+        0
+    }
 
     /// A demand found the block resident.
     fn touch(&mut self, residency: &mut Residency, frame: FrameId, touch: Touch, pattern: Pattern);

@@ -105,6 +105,12 @@ struct Change {
     bytes: Bytes,
 }
 
+impl Change {
+    fn blocks(&self) -> Interval {
+        blocks_of(self.bytes.start, self.bytes.memory.length as u64)
+    }
+}
+
 /// A read has all its bytes, or has to be read anew without the cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Answer {

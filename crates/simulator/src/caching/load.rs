@@ -71,7 +71,9 @@ fn open(system: &mut System, load: &mut dyn Load) -> Result<(), BadSetup> {
         system.request(arrival.at, &arrival)?;
         while system.answered().is_some() {}
     }
-    while system.step().is_some() {}
+    while !system.is_over() {
+        system.step();
+    }
     Ok(())
 }
 
@@ -87,8 +89,9 @@ fn closed(system: &mut System, load: &mut dyn Load) -> Result<(), BadSetup> {
                 system.request(system.now(), &arrival)?;
             }
         }
-        if system.step().is_none() {
+        if system.is_over() {
             return Ok(());
         }
+        system.step();
     }
 }

@@ -16,6 +16,10 @@ use super::node::Node;
 use super::report::{LevelReport, Report, Responses};
 use super::setup::{BadSetup, Readmore, Scheduler, Setup};
 
+mod hasten;
+
+use hasten::Ahead;
+
 /// Caches in levels over a disk.
 pub struct System {
     /// The clients' caches, then the lower levels.
@@ -25,6 +29,8 @@ pub struct System {
     wishes: Switch,
     disk: Lowest,
     jobs: Jobs,
+    /// Where fetches ahead are less urgent than demands.
+    ahead: Option<Ahead>,
     /// Replies that travel: when they arrive, in which order they were sent, whose they are.
     replies: BinaryHeap<Reverse<(u64, u64, JobId)>>,
     sent: u64,
@@ -72,11 +78,13 @@ impl System {
             Scheduler::Engine(scheduled) if scheduled.readmore != Readmore::Fetched => Switch::On,
             _ => Switch::Off,
         };
+        let disk = Lowest::new(setup)?;
         Ok(System {
             nodes,
             wishes,
             clients,
-            disk: Lowest::new(setup)?,
+            ahead: disk.puts_prefetches_last().then(Ahead::default),
+            disk,
             jobs: Jobs::new(),
             replies: BinaryHeap::new(),
             sent: 0,
@@ -142,7 +150,9 @@ impl System {
         let id = self.jobs.next();
         let served = node.level.serve(now, RequestId(u64::from(id)), asked);
         let ending = served.expect(SERVED);
-        if ending.is_some() && node.level.is_polled() {
+        let is_over = ending.is_some() && node.level.is_polled();
+        self.hasten(client, asked.blocks);
+        if is_over {
             self.answer_client(client, self.now);
         } else {
             let job = self.jobs.add(asked, client, Asker::Client, self.now);
@@ -173,9 +183,17 @@ impl System {
         }
     }
 
-    /// Lets the next event happen; says when it was, if anything was under way.
-    pub fn step(&mut self) -> Option<u64> {
-        let at = self.next_event()?;
+    /// Whether nothing is under way any more. An engine outside its drive has events for ever: it looks where
+    /// the platter is.
+    pub fn is_over(&self) -> bool {
+        self.jobs.under_way() == 0 && self.disk.is_over()
+    }
+
+    /// Lets the next event happen.
+    pub fn step(&mut self) {
+        let Some(at) = self.next_event() else {
+            return;
+        };
         self.now = self.now.max(at);
         while let Some(&Reverse((reply, _, job))) = self.replies.peek()
             && reply <= self.now
@@ -194,7 +212,6 @@ impl System {
             self.offer();
         }
         self.settle();
-        Some(at)
     }
 
     /// The next client whose request was answered.
@@ -228,6 +245,7 @@ impl System {
             levels,
             disk: self.disk.counts(),
             slack: self.disk.slack(),
+            told: self.disk.told(),
             duplicated,
             ended: self.now,
         }
@@ -262,6 +280,9 @@ impl System {
             let now = Instant::from_nanos(self.now);
             let served = node.level.serve(now, RequestId(u64::from(id)), asked);
             let ending = served.expect(SERVED);
+            if asked.purpose == Purpose::Demand {
+                self.hasten(server, asked.blocks);
+            }
             self.fetch_all(server);
             if ending.is_some() {
                 self.answer(id);
@@ -276,6 +297,9 @@ impl System {
         while let Some(fetch) = node.level.poll() {
             let asker = Asker::Node(server, fetch.id);
             let job = self.jobs.add(fetch.asked, node.below, asker, self.now);
+            if let Some(ahead) = &mut self.ahead {
+                ahead.add(job, fetch.asked.purpose);
+            }
             self.to_serve.push(job);
         }
     }
@@ -336,6 +360,9 @@ impl System {
             unreachable!("a client's job is answered and not delivered");
         };
         self.jobs.end(id);
+        if let Some(ahead) = &mut self.ahead {
+            ahead.end(id);
+        }
         let now = Instant::from_nanos(self.now);
         let level = &mut self.nodes[asker as usize].level;
         level.complete(now, fetch, Ending::Done);

@@ -11,6 +11,8 @@ use super::{
     Arrival, BadSetup, Level, Link, Load, Lower, Pace, Report, Scheduler, Setup, System, run,
 };
 
+mod hastened;
+mod outside;
 mod scheduled;
 mod stack;
 mod switches;
