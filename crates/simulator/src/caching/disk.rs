@@ -27,7 +27,9 @@ pub(super) struct Disk {
     /// Sectors of a block.
     sectors: u64,
     blocks: u64,
-    /// By the first block, then by age.
+    /// What waits, if it is one entry, and its age.
+    lone: Option<(u64, Entry)>,
+    /// What waits, if it is more: by the first block, then by age.
     queue: BTreeMap<(u64, u64), Entry>,
     /// What the drive is doing, and since when.
     active: Option<(Entry, u64)>,
@@ -66,6 +68,7 @@ impl Disk {
             blocks: profile.geometry.sectors().0 / sectors,
             drive,
             sectors,
+            lone: None,
             queue: BTreeMap::new(),
             active: None,
             wakes: None,
@@ -82,8 +85,30 @@ impl Disk {
 
     /// A job of at most [`LARGEST`] blocks is to be read.
     pub(super) fn add(&mut self, blocks: Interval, job: JobId, jobs: &mut Jobs) {
-        let mut entry = Entry::of(blocks, job);
-        let before = self.queue.range(..(blocks.first, u64::MAX)).next_back();
+        let entry = Entry::of(blocks, job);
+        self.order += 1;
+        match self.lone.take() {
+            None if self.queue.is_empty() => self.lone = Some((self.order, entry)),
+            None => self.enqueue(entry, jobs),
+            Some((order, other)) => {
+                let both = other.followed_by(&entry, jobs);
+                match both.or_else(|| entry.followed_by(&other, jobs)) {
+                    Some(both) => self.lone = Some((self.order, both)),
+                    None => {
+                        self.queue.insert((other.blocks.first, order), other);
+                        self.queue.insert((entry.blocks.first, self.order), entry);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Adds the newest entry to those that wait.
+    fn enqueue(&mut self, mut entry: Entry, jobs: &mut Jobs) {
+        let before = self
+            .queue
+            .range(..(entry.blocks.first, u64::MAX))
+            .next_back();
         if let Some((&key, before)) = before
             && let Some(both) = before.followed_by(&entry, jobs)
         {
@@ -97,8 +122,20 @@ impl Disk {
             entry = both;
             self.queue.remove(&key);
         }
-        self.order += 1;
         self.queue.insert((entry.blocks.first, self.order), entry);
+    }
+
+    /// What is next: the lowest above the elevator, or else the lowest.
+    fn next(&mut self) -> Option<Entry> {
+        if let Some((_, entry)) = self.lone.take() {
+            return Some(entry);
+        }
+        if self.queue.is_empty() {
+            return None;
+        }
+        let above = self.queue.range((self.position, 0)..).next();
+        let (&key, _) = above.or_else(|| self.queue.first_key_value())?;
+        self.queue.remove(&key)
     }
 
     /// Gives the drive the next command if it has none.
@@ -106,11 +143,9 @@ impl Disk {
         if self.active.is_some() {
             return;
         }
-        let above = self.queue.range((self.position, 0)..).next();
-        let Some((&key, &entry)) = above.or_else(|| self.queue.iter().next()) else {
+        let Some(entry) = self.next() else {
             return;
         };
-        self.queue.remove(&key);
         self.position = entry.blocks.last + 1;
         let start = Lba(entry.blocks.first * self.sectors);
         let length = Sectors(entry.blocks.len() * self.sectors);

@@ -61,6 +61,14 @@ impl Jobs {
         self.under_way
     }
 
+    /// Which the next one will be.
+    pub(super) fn next(&self) -> JobId {
+        match self.free {
+            NONE => self.jobs.len() as JobId,
+            free => free,
+        }
+    }
+
     pub(super) fn add(&mut self, asked: Asked, server: u32, asker: Asker, at: u64) -> JobId {
         let job = Job {
             asked,
