@@ -18,6 +18,7 @@
 
 pub mod cases;
 pub mod disk;
+mod elevator;
 mod engine_disk;
 pub mod figures;
 mod jobs;

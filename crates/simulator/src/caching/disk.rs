@@ -4,13 +4,13 @@
 //! "Imitates Linux 2.6" (Zhang et al., 4.1): merging up to 128 sectors and a one-way elevator, no
 //! priorities.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use block::{Action, Command, CommandId, Durability, Extent, Instant, Lba, Sectors};
 use cache::Interval;
 use drive::{Profile, VirtualDrive};
 
+use super::elevator::Elevator;
 use super::jobs::{JobId, Jobs, NONE};
 use super::setup::BadSetup;
 
@@ -27,10 +27,8 @@ pub(super) struct Disk {
     /// Sectors of a block.
     sectors: u64,
     blocks: u64,
-    /// What waits, if it is one entry, and its age.
-    lone: Option<(u64, Entry)>,
-    /// What waits, if it is more: by the first block, then by age.
-    queue: BTreeMap<(u64, u64), Entry>,
+    /// What waits.
+    elevator: Elevator,
     /// What the drive is doing, and since when.
     active: Option<(Entry, u64)>,
     /// When it has something to tell of that.
@@ -68,8 +66,7 @@ impl Disk {
             blocks: profile.geometry.sectors().0 / sectors,
             drive,
             sectors,
-            lone: None,
-            queue: BTreeMap::new(),
+            elevator: Elevator::new(),
             active: None,
             wakes: None,
             position: 0,
@@ -85,57 +82,21 @@ impl Disk {
 
     /// A job of at most [`LARGEST`] blocks is to be read.
     pub(super) fn add(&mut self, blocks: Interval, job: JobId, jobs: &mut Jobs) {
-        let entry = Entry::of(blocks, job);
+        let mut entry = Entry::of(blocks, job);
+        if let Some(before) = self.elevator.up_to(entry.blocks.first)
+            && let Some(both) = self.elevator.get(before).followed_by(&entry, jobs)
+        {
+            entry = both;
+            self.elevator.take(before);
+        }
+        if let Some(after) = self.elevator.from(entry.blocks.last + 1)
+            && let Some(both) = entry.followed_by(self.elevator.get(after), jobs)
+        {
+            entry = both;
+            self.elevator.take(after);
+        }
         self.order += 1;
-        match self.lone.take() {
-            None if self.queue.is_empty() => self.lone = Some((self.order, entry)),
-            None => self.enqueue(entry, jobs),
-            Some((order, other)) => {
-                let both = other.followed_by(&entry, jobs);
-                match both.or_else(|| entry.followed_by(&other, jobs)) {
-                    Some(both) => self.lone = Some((self.order, both)),
-                    None => {
-                        self.queue.insert((other.blocks.first, order), other);
-                        self.queue.insert((entry.blocks.first, self.order), entry);
-                    }
-                }
-            }
-        }
-    }
-
-    /// Adds the newest entry to those that wait.
-    fn enqueue(&mut self, mut entry: Entry, jobs: &mut Jobs) {
-        let before = self
-            .queue
-            .range(..(entry.blocks.first, u64::MAX))
-            .next_back();
-        if let Some((&key, before)) = before
-            && let Some(both) = before.followed_by(&entry, jobs)
-        {
-            entry = both;
-            self.queue.remove(&key);
-        }
-        let after = self.queue.range((entry.blocks.last + 1, 0)..).next();
-        if let Some((&key, after)) = after
-            && let Some(both) = entry.followed_by(after, jobs)
-        {
-            entry = both;
-            self.queue.remove(&key);
-        }
-        self.queue.insert((entry.blocks.first, self.order), entry);
-    }
-
-    /// What is next: the lowest above the elevator, or else the lowest.
-    fn next(&mut self) -> Option<Entry> {
-        if let Some((_, entry)) = self.lone.take() {
-            return Some(entry);
-        }
-        if self.queue.is_empty() {
-            return None;
-        }
-        let above = self.queue.range((self.position, 0)..).next();
-        let (&key, _) = above.or_else(|| self.queue.first_key_value())?;
-        self.queue.remove(&key)
+        self.elevator.add(entry, self.order);
     }
 
     /// Gives the drive the next command if it has none.
@@ -143,9 +104,11 @@ impl Disk {
         if self.active.is_some() {
             return;
         }
-        let Some(entry) = self.next() else {
+        let above = self.elevator.from(self.position);
+        let Some(place) = above.or_else(|| self.elevator.lowest()) else {
             return;
         };
+        let entry = self.elevator.take(place);
         self.position = entry.blocks.last + 1;
         let start = Lba(entry.blocks.first * self.sectors);
         let length = Sectors(entry.blocks.len() * self.sectors);
