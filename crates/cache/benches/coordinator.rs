@@ -3,7 +3,7 @@
 //! `cargo bench -p cache --bench coordinator`. Requests of four blocks, seven of eight continue one of
 //! eight streams; the lower cache is full, and has the blocks of the last requests.
 
-use block::{Direction, Duration};
+use block::{Direction, Duration, Instant};
 use cache::coordinator::{self, Asked, Below, Purpose};
 use cache::prefetch::{self, Advice, Found, Seen, Site};
 use cache::{Cache, FirstTouch, Interval, Origin, Pattern, Verdict};
@@ -64,7 +64,8 @@ fn plan(bencher: Bencher, (name, frames): (&str, u64)) {
     };
     let mut coordinator = coordinator::make(name, &below).expect("a line of the table");
     bencher.counter(ItemsCount::new(REQUESTS)).bench_local(|| {
-        for &blocks in &requests {
+        for (&blocks, at) in requests.iter().zip(1..) {
+            let now = Instant::from_nanos(at);
             let asked = Asked {
                 client: 0,
                 file: blocks.first % 8,
@@ -73,7 +74,7 @@ fn plan(bencher: Bencher, (name, frames): (&str, u64)) {
                 purpose: Purpose::Demand,
                 direction: Direction::Read,
             };
-            let plan = coordinator.plan(&asked, cache.residency());
+            let plan = coordinator.plan(now, &asked, cache.residency());
             coordinator.on_answered(&asked, black_box(plan), Duration::from_nanos(1));
         }
     });

@@ -14,7 +14,7 @@
 //! Frames in flight are never evicted: a policy passes over them as if they were not there, and they
 //! keep their places in its order. When all frames are in flight there is no victim.
 
-use crate::cache::{self, Refusal};
+use crate::cache::{self, ComingRun, Leaving, Refusal, Verdict};
 use crate::residency::{FrameId, MAX_CAPACITY, Needs, Residency};
 use crate::settings::{self, BadSettings, Named, Parameter, Settings};
 
@@ -68,6 +68,20 @@ pub trait Replacement: Send {
     /// policy has a loop of its own, without a call through a table for each block.
     fn replay(&mut self, residency: &mut Residency, blocks: &[u64]) -> Result<u64, Refusal> {
         cache::replay(self, residency, blocks)
+    }
+
+    /// Gives absent blocks frames, for which others may go. It stands here for the same reason.
+    ///
+    /// # Errors
+    /// As [`Cache::admit_run`](cache::Cache::admit_run).
+    fn admit_run(
+        &mut self,
+        residency: &mut Residency,
+        coming: &ComingRun,
+        leave: &mut dyn FnMut(&Residency, FrameId, Leaving) -> Verdict,
+        frames: &mut Vec<FrameId>,
+    ) -> Result<(), Refusal> {
+        cache::admit_run(self, residency, coming, leave, frames)
     }
 
     /// Reads an entry that will be touched soon, its neighbours, and what the policy keeps of it, so that

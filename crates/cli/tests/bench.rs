@@ -68,3 +68,80 @@ fn streams_that_make_no_sense_are_refused() {
         assert_eq!(output.status.code(), Some(2), "{wrong}");
     }
 }
+
+/// Short, but long enough for coordinators to do something.
+const CACHES: &str = "bench caches --prefetch ra --footprint 4096 --requests 400";
+
+/// A case's figures in the simulator.
+fn simulated(scene: &Scene, more: &str) -> Vec<serde_json::Value> {
+    let told = scene.json(&format!("{CACHES} --only-simulated {more}"));
+    let cases = told["cases"].as_array().expect("cases").iter();
+    cases
+        .map(|case| {
+            assert!(case["live"].is_null(), "{case}");
+            case["simulated"].clone()
+        })
+        .collect()
+}
+
+#[test]
+fn caches_are_simulated_over_the_engine_or_the_elevator_with_readmore_either_way() {
+    let scene = Scene::with(&[]);
+    let ordinary = simulated(&scene, "");
+    assert_eq!(ordinary.len(), 3, "none, pfc, ours");
+    let mb = |figures: &serde_json::Value, key: &str| figures[key].as_f64().expect("MB");
+    for figures in &ordinary {
+        assert_eq!(mb(figures, "lower_wished_mb"), 0.0, "{figures}");
+    }
+    assert_eq!(ordinary, simulated(&scene, "--simulated-disk engine"));
+    let free = simulated(&scene, "--readmore free");
+    assert_eq!(ordinary[0], free[0], "nobody reads more");
+    assert!(mb(&free[1], "lower_wished_mb") > 0.0, "{}", free[1]);
+    assert_ne!(ordinary[1], free[1]);
+    let elevator = simulated(&scene, "--simulated-disk elevator");
+    assert_ne!(ordinary[0]["mean_ms"], elevator[0]["mean_ms"]);
+    let head = scene.prints("bench caches --only-simulated --footprint 640 --requests 10");
+    assert!(
+        head.contains("our engine") && head.contains("readmore ordinary"),
+        "{head}"
+    );
+    let run =
+        "bench caches --only-simulated --footprint 640 --requests 10 --simulated-disk elevator";
+    let head = scene.prints(run);
+    assert!(head.contains("one-way elevator"), "{head}");
+}
+
+#[test]
+fn caches_that_make_no_sense_are_refused() {
+    for wrong in [
+        "--readmore free --simulated-disk elevator",
+        "--readmore some",
+        "--policy best",
+        "--coordinator best",
+        "--readmore free --policy drive --only-simulated",
+    ] {
+        let output = Scene::with(&[]).run(&format!("bench caches --only-simulated {wrong}"));
+        assert_eq!(output.status.code(), Some(2), "{wrong}: {output:?}");
+    }
+}
+
+#[test]
+fn caches_run_live_in_rounds_beside_what_is_simulated() {
+    let run = "bench caches --footprint 640 --requests 10 --time-scale 0.01 --rounds 2 \
+               --coordinator pfc --readmore free";
+    let told = Scene::with(&[]).json(run);
+    let cases = told["cases"].as_array().expect("cases");
+    assert_eq!(cases.len(), 2);
+    for case in cases {
+        let live = &case["live"];
+        assert_eq!(
+            live["rounds_ms"].as_array().map(Vec::len),
+            Some(2),
+            "{case}"
+        );
+        assert!(live["mean_ms"].as_f64() > Some(0.0), "{case}");
+    }
+    let gain = &cases[1]["live"]["gain"];
+    assert!(gain["uncertainty_percent"].is_f64(), "{gain}");
+    assert!(cases[0]["live"]["gain"].is_null());
+}

@@ -30,6 +30,7 @@ use std::path::PathBuf;
 use block::Switch;
 use scheduler::policy::NamedPolicy;
 
+pub use foreseen::{IMPACT_PPM, background};
 pub use places::Places;
 pub use preemption::Preemption;
 pub use reader::ConfigError;

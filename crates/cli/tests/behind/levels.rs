@@ -9,7 +9,7 @@ use server::operation::{Ask, Failed};
 use server::status::{Cache, Status};
 
 use crate::client::Client;
-use crate::ledger::Ledger;
+use crate::ledger::{self, Ledger};
 use crate::process::{Folder, Server, has};
 
 /// A drive that takes no time and has a volatile write cache.
@@ -149,6 +149,20 @@ fn load(client: &mut Client, ledger: &mut Ledger, ends: u64) {
     }
 }
 
+/// Reads what lies before some of the load's units, two pages at a time, so that the coordinator of the lower
+/// level would have the units' pages, too.
+fn read_towards_units(socket: &std::path::Path, round: u64) {
+    let mut along = Client::connect(socket, Style::Structured);
+    for unit in 1..12 {
+        let unit = 1 + (unit + 11 * round) % (ledger::UNITS - 1);
+        for before in [6, 4, 2] {
+            let start = unit * ledger::SPREAD - before * PAGE;
+            let end = along.ask(Asked::Of(Ask::Read), start, 2 * PAGE, &[]);
+            assert_eq!(end.result, Ok(()));
+        }
+    }
+}
+
 /// Kills one of two levels so often in the middle of a load, and looks after what was flushed.
 fn survives_kills(which: Killed, caches: [&str; 2], seed: u64) {
     let rounds = std::env::var("KILLS").map_or(12, |n| n.parse().expect("a number of kills"));
@@ -159,10 +173,15 @@ fn survives_kills(which: Killed, caches: [&str; 2], seed: u64) {
     };
     let (mut lower, mut upper) = (levels.lower(), levels.upper());
     let mut ledger = Ledger::new(seed);
-    let mut written = 0;
+    let (mut written, mut granted) = (0, 0);
     for round in 0..rounds {
         let mut client = Client::connect(&folder.path("upper"), Style::Structured);
         load(&mut client, &mut ledger, 20 + round % 60);
+        if caches[1].contains("free") {
+            read_towards_units(&folder.path("upper"), round);
+            load(&mut client, &mut ledger, 8);
+            granted += levels.told("lower").granted_bytes_total;
+        }
         written += levels.told("upper").written_bytes_total;
         if which == Killed::Upper {
             upper.kill();
@@ -201,6 +220,9 @@ fn survives_kills(which: Killed, caches: [&str; 2], seed: u64) {
             "something was written back, or this tests nothing"
         );
     }
+    if caches[1].contains("free") {
+        assert!(granted > 0, "free blocks were taken, or this tests nothing");
+    }
     upper.stop();
     lower.stop();
 }
@@ -208,6 +230,24 @@ fn survives_kills(which: Killed, caches: [&str; 2], seed: u64) {
 /// They hold all that the load writes, so that parts of pages can be kept.
 const THROUGH: &str = "{ size = \"8 MiB\", coordinator = \"none\" }";
 const BACK: &str = "{ size = \"8 MiB\", write = \"back\" }";
+
+/// The lower level, which goes on with what the upper one reads.
+const FREE: &str =
+    "{ size = \"8 MiB\", prefetch = \"none\", coordinator = \"pfc\", readmore = \"free\" }";
+const FREE_AND_BACK: &str = "{ size = \"8 MiB\", prefetch = \"none\", coordinator = \"pfc\", \
+     readmore = \"free\", write = \"back\" }";
+
+#[test]
+fn an_upper_level_that_is_killed_above_free_blocks_loses_nothing_flushed() {
+    survives_kills(Killed::Upper, [THROUGH, FREE], 37);
+    survives_kills(Killed::Upper, [BACK, FREE_AND_BACK], 38);
+}
+
+#[test]
+fn a_lower_level_that_is_killed_with_free_blocks_loses_nothing_flushed() {
+    survives_kills(Killed::Lower, [THROUGH, FREE], 39);
+    survives_kills(Killed::Lower, [BACK, FREE_AND_BACK], 40);
+}
 
 #[test]
 fn an_upper_level_that_is_killed_loses_nothing_flushed() {

@@ -62,8 +62,7 @@ impl Cached {
     /// writes. What is not written of them is written soon.
     pub fn is_changing(&mut self, start: u64, length: u64) -> bool {
         let blocks = blocks_of(start, length);
-        let of = |bytes: &Bytes| blocks_of(bytes.start, bytes.memory.length as u64);
-        let is_under_way = |change: &Change| overlap(of(&change.bytes), blocks);
+        let is_under_way = |change: &Change| overlap(change.blocks(), blocks);
         let is_unwritten = match &mut self.unwritten {
             None => false,
             Some(unwritten) => {

@@ -8,26 +8,37 @@
 //! ```
 //!
 //! Background reads are not ordered with what changes the volume. So two things are kept apart: nothing is
-//! wished that is being changed, and of a read that something overlapped between its beginning and its
-//! end nothing is taken. What is then taken is what the volume has and will have: [`super`].
+//! wished that is being changed, and no block of a read is taken that something overlapped between the
+//! read's beginning and its end. What is then taken is what the volume has and will have: [`super`].
+//!
+//! ```text
+//!   a read at the drive     | 8  9  10  11 |
+//!   a write of half of 10          ==           overtakes
+//!   what may be taken       | 8  9 |  | 11 |
+//! ```
 
-use block::{CommandId, Extent};
+use block::{CommandId, Extent, Instant};
 use cache::Interval;
 use cache::level::Wish;
 
-use super::fetching::{Fate, overlap};
+use super::fetching::overlap;
 use super::pages::Bytes;
-use super::{Cached, PAGE, Readmore, blocks_of};
+use super::{Cached, PAGE, Readmore};
 use crate::arena::Memory;
 
-/// A background read at the drive that has blocks of the volume.
+/// Blocks of the volume that a background read at the drive has, and that nothing has overlapped since it began.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Passing {
+    pub(super) read: Read,
+    pub(super) blocks: Interval,
+}
+
+/// A background read at the drive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Read {
     id: CommandId,
-    /// Its first byte on the drive.
+    /// Its first byte on the drive: a command may have some on both sides of a request.
     start: u64,
-    blocks: Interval,
-    fate: Fate,
 }
 
 /// A change of what the engine's standing task wants.
@@ -63,31 +74,35 @@ impl Cached {
         if blocks.is_empty() {
             return;
         }
-        let fate = match self.is_being_written(blocks) {
-            true => Fate::Void,
-            false => Fate::Done,
-        };
-        self.passing.push(Passing {
-            id,
-            start,
-            blocks,
-            fate,
-        });
+        let read = Read { id, start };
+        self.passing.push(Passing { read, blocks });
+        for change in &self.changes {
+            cut_out(&mut self.passing, change.blocks());
+        }
     }
 
-    /// It has ended with these bytes, or without any. What is still wished of it takes frames.
-    pub fn passed(&mut self, id: CommandId, start: u64, memory: Option<Memory>) {
-        let mut passing = self.passing.iter();
-        let place = passing.position(|passing| passing.id == id && passing.start == start);
-        let Some(place) = place else {
-            return;
-        };
-        let Passing { blocks, fate, .. } = self.passing.remove(place);
-        let (Some(memory), Fate::Done) = (memory, fate) else {
-            return;
-        };
-        let before = (self.site.offset + blocks.first * PAGE - start) as usize;
-        let memory = memory.part(before, (blocks.len() * PAGE) as usize);
+    /// It has ended with these bytes, or without any. Whoever waits for it has them, or reads them himself; what
+    /// is still wished of it takes frames.
+    pub fn passed(&mut self, now: Instant, id: CommandId, start: u64, memory: Option<Memory>) {
+        let read = Read { id, start };
+        self.leave_read(now, read, memory);
+        let is_of_it = |passing: &Passing| passing.read == read;
+        while let Some(place) = self.passing.iter().position(is_of_it) {
+            let Passing { blocks, .. } = self.passing.remove(place);
+            if let Some(memory) = memory {
+                self.offer(blocks, self.part_of(read, memory, blocks));
+            }
+        }
+    }
+
+    /// Where these blocks are in what a read has brought.
+    pub(super) fn part_of(&self, read: Read, memory: Memory, blocks: Interval) -> Memory {
+        let before = (self.site.offset + blocks.first * PAGE - read.start) as usize;
+        memory.part(before, (blocks.len() * PAGE) as usize)
+    }
+
+    /// Somebody has read these blocks.
+    fn offer(&mut self, blocks: Interval, memory: Memory) {
         let came = Bytes::page(blocks.first, memory);
         for block in blocks.blocks() {
             if self.level.wished() == 0 {
@@ -103,10 +118,8 @@ impl Cached {
 
     /// These blocks change: nothing is taken of what is being read of them.
     pub(super) fn overtake(&mut self, blocks: Interval) {
-        let passing = self.passing.iter_mut();
-        for passing in passing.filter(|passing| overlap(passing.blocks, blocks)) {
-            passing.fate = Fate::Void;
-        }
+        cut_out(&mut self.passing, blocks);
+        self.leave_overtaken(blocks);
         self.level.unwish(blocks);
     }
 
@@ -125,10 +138,8 @@ impl Cached {
 
     /// Whether the engine was asked to write some of these and has not.
     fn is_being_written(&self, blocks: Interval) -> bool {
-        self.changes.iter().any(|change| {
-            let bytes = &change.bytes;
-            overlap(blocks_of(bytes.start, bytes.memory.length as u64), blocks)
-        })
+        let mut changes = self.changes.iter();
+        changes.any(|change| overlap(change.blocks(), blocks))
     }
 
     /// Whether the volume has not what it will have of these.
@@ -136,5 +147,25 @@ impl Cached {
         let unwritten = self.unwritten.as_ref();
         let is_unwritten = unwritten.is_some_and(|unwritten| unwritten.has_any(blocks));
         is_unwritten || self.is_being_written(blocks)
+    }
+}
+
+/// What is left of reads of which some blocks are of no use any more.
+fn cut_out(passing: &mut Vec<Passing>, blocks: Interval) {
+    for place in (0..passing.len()).rev() {
+        let one = passing[place];
+        if !overlap(one.blocks, blocks) {
+            continue;
+        }
+        // What comes in its place was looked at, or is what is left.
+        passing.swap_remove(place);
+        if one.blocks.first < blocks.first {
+            let blocks = Interval::new(one.blocks.first, blocks.first - 1);
+            passing.push(Passing { blocks, ..one });
+        }
+        if blocks.last < one.blocks.last {
+            let blocks = Interval::new(blocks.last + 1, one.blocks.last);
+            passing.push(Passing { blocks, ..one });
+        }
     }
 }

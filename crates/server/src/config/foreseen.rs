@@ -1,5 +1,7 @@
 //! What tables need that promise something of a drive's future: a belief, and the order in our hands.
 
+use engine::Rules;
+use scheduler::freeblock::{Caution, Ranges, SameTrack};
 use scheduler::policy::{Depth, NamedPolicy};
 
 use super::Belief;
@@ -26,4 +28,18 @@ pub(super) fn is_foreseen(
         )));
     }
     Ok(())
+}
+
+/// By how much background reads may lengthen foreground requests where nothing is said, in parts per million:
+/// the bound of FAST 2002 (Lumb et al.), a loss of less than 2 %.
+pub const IMPACT_PPM: u32 = 20_000;
+
+/// How the service fits in background reads that may cost so much.
+pub fn background(impact_ppm: u32) -> Rules {
+    Rules {
+        caution: Caution::Learned { impact_ppm },
+        same_track: SameTrack::Allowed,
+        ranges: Ranges::Two,
+        ..Rules::default()
+    }
 }

@@ -10,7 +10,7 @@ use super::{
     ALIGN_BYTES, Access, BackEnd, Belief, Class, Device, Drive, DriveModel, Emulated, Export,
     Places, Volume, Way,
 };
-use super::{caching, preemption, remote, streams};
+use super::{caching, foreseen, preemption, remote, streams};
 
 /// All drives of the file.
 pub(super) fn drives(root: &Table<'_>, places: &Places) -> Result<Vec<Drive>, ConfigError> {
@@ -62,14 +62,11 @@ fn drive(table: &Table<'_>, before: &[Drive], places: &Places) -> Result<Drive, 
         back_end,
         belief,
         policy,
-        impact_ppm: impact.transpose()?.unwrap_or(DEFAULT_IMPACT_PPM),
+        impact_ppm: impact.transpose()?.unwrap_or(foreseen::IMPACT_PPM),
         capture: capture.transpose()?,
         volumes,
     })
 }
-
-/// The bound of FAST 2002 (Lumb et al.): background reads at a loss of less than 2 %.
-const DEFAULT_IMPACT_PPM: u32 = 20_000;
 
 fn back_end(drive: &Table<'_>, field: &Value<'_>, places: &Places) -> Result<BackEnd, ConfigError> {
     // An inline table and a table of its own are the same here.

@@ -14,8 +14,9 @@ const UNIT: u64 = 2048;
 const SECTOR: usize = 512;
 
 /// Units of the load, spread over the drive so that the arm has something to do.
-const UNITS: u64 = 96;
-const SPREAD: u64 = 1 << 20;
+pub const UNITS: u64 = 96;
+/// A unit begins so many bytes behind the one before it.
+pub const SPREAD: u64 = 1 << 20;
 
 /// What the load asks for.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -31,18 +31,18 @@ proptest! {
 }
 
 /// The sectors of pages.
-fn pages(first: u64, count: u64) -> (u64, u64) {
+pub(super) fn pages(first: u64, count: u64) -> (u64, u64) {
     (first * SECTORS_OF_PAGE, count * SECTORS_OF_PAGE)
 }
 
-fn end_all(world: &mut World) {
+pub(super) fn end_all(world: &mut World) {
     while world.end(0, true) {
         world.settle();
     }
 }
 
 /// Pages 0 to 7 were read in order, and 8 to 11 are wished.
-fn with_wishes(writes: Writes) -> World {
+pub(super) fn with_wishes(writes: Writes) -> World {
     let mut world = World::new(&wishing(64 * PAGE, writes));
     for first in [0, 4] {
         let (at, count) = pages(first, 4);
@@ -59,12 +59,12 @@ fn granted(world: &World) -> u64 {
     world.cached.told().granted_bytes_total / PAGE
 }
 
-fn pass(world: &mut World, first: u64, count: u64) {
+pub(super) fn pass(world: &mut World, first: u64, count: u64) {
     let (at, count) = pages(first, count);
     world.take_step(Step::Pass(at, count));
 }
 
-fn passed(world: &mut World, ends: Option<bool>) {
+pub(super) fn passed(world: &mut World, ends: Option<bool>) {
     world.take_step(Step::Passed(0, ends));
 }
 
@@ -110,6 +110,10 @@ fn is_wanted(world: &World, page: u64) -> bool {
     (at..at + count).all(|sector| world.wanted.contains(&sector))
 }
 
+pub(super) fn is_here(world: &World, page: u64) -> bool {
+    world.cached.level.residency().is_resident(page)
+}
+
 /// Pages 8 and 9 are read, so that the coordinator wishes for the one behind them.
 fn wish_for_the_tenth(world: &mut World) {
     for page in [8, 9] {
@@ -131,11 +135,63 @@ fn what_was_read_before_a_write_is_not_taken_after_it() {
     end_all(&mut world);
     wish_for_the_tenth(&mut world);
     passed(&mut world, Some(true));
-    assert_eq!(granted(&world), 0);
+    assert!(!is_here(&world, 10));
     let (at, count) = pages(10, 1);
     world.take_step(Step::Read(at, count));
     end_all(&mut world);
     assert!(world.reads.is_empty());
+}
+
+/// Only what a change overlaps is of no use, also if it changes while a write is under way.
+#[test]
+fn what_was_read_beside_a_change_is_taken() {
+    let at = |page: u64, more: u64| page * SECTORS_OF_PAGE + more;
+    let changes = [
+        // A part of one, the end of the first and the beginning of the second, all, none.
+        (Step::Write(at(10, 1), 1), [8, 9, 11].as_slice()),
+        (Step::Trim(at(10, 1), 1), &[8, 9, 11]),
+        (Step::Write(at(8, 7), 2), &[10, 11]),
+        (Step::Trim(at(11, 3), 20), &[8, 9, 10]),
+        (Step::Write(at(8, 0), 32), &[]),
+        (Step::Write(at(12, 0), 1), &[8, 9, 10, 11]),
+    ];
+    for (change, left) in changes {
+        for is_before in [true, false] {
+            let mut world = with_wishes(Writes::Through);
+            if is_before && matches!(change, Step::Write(..)) {
+                world.take_step(change.clone());
+                pass(&mut world, 8, 4);
+            } else {
+                pass(&mut world, 8, 4);
+                passed(&mut world, None);
+                world.take_step(change.clone());
+            }
+            end_all(&mut world);
+            passed(&mut world, Some(true));
+            let here: Vec<u64> = (8..12).filter(|&page| is_here(&world, page)).collect();
+            assert_eq!(here, left, "{change:?}, {is_before}");
+            let (at, count) = pages(8, 4);
+            world.take_step(Step::Read(at, count));
+            end_all(&mut world);
+            assert!(world.reads.is_empty());
+        }
+    }
+}
+
+/// Several changes of one read.
+#[test]
+fn what_is_left_of_a_read_is_left_after_another_change() {
+    let mut world = with_wishes(Writes::Through);
+    pass(&mut world, 8, 4);
+    for page in [9, 11] {
+        let (at, _) = pages(page, 1);
+        world.take_step(Step::Write(at, 1));
+    }
+    end_all(&mut world);
+    passed(&mut world, Some(true));
+    assert!(is_here(&world, 8) && is_here(&world, 10));
+    assert_eq!(granted(&world), 2);
+    assert!(world.cached.passing.is_empty());
 }
 
 /// The write is under way when the read begins, which is done first.
@@ -149,7 +205,7 @@ fn what_is_read_while_a_write_is_under_way_is_not_taken() {
     end_all(&mut world);
     wish_for_the_tenth(&mut world);
     passed(&mut world, Some(true));
-    assert_eq!(granted(&world), 0);
+    assert!(!is_here(&world, 10));
 }
 
 /// As above, but that the write has not ended when the block would be wished anew.

@@ -4,8 +4,7 @@ use std::io;
 use std::sync::Arc;
 
 use engine::explanation::Known;
-use engine::{Engine, Limits, Rules};
-use scheduler::freeblock::{Caution, Ranges, SameTrack};
+use engine::{Engine, Limits};
 use scheduler::policy::Depth;
 
 use super::caching::Caches;
@@ -49,7 +48,10 @@ pub(super) fn station(
     let (tracking, tasks) = match is_followed {
         // A drive that takes one command at a time has no gaps that another could fill.
         true if limits.commands_at_drive < 2 => (Tracking::On, Tasks::None),
-        true => (Tracking::On, Tasks::By(rules(config))),
+        true => (
+            Tracking::On,
+            Tasks::By(config::background(config.impact_ppm)),
+        ),
         false => (Tracking::Off, Tasks::None),
     };
     let streams = config.streams.as_ref().filter(|_| is_followed);
@@ -85,18 +87,6 @@ pub(super) fn station(
         })
     })
     .map_err(|error| error.to_string())
-}
-
-/// How background reads are fitted in.
-fn rules(config: &config::Drive) -> Rules {
-    Rules {
-        caution: Caution::Learned {
-            impact_ppm: config.impact_ppm,
-        },
-        same_track: SameTrack::Allowed,
-        ranges: Ranges::Two,
-        ..Rules::default()
-    }
 }
 
 fn bounds(limits: &config::Limits) -> Bounds {

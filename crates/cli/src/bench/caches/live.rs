@@ -1,0 +1,213 @@
+//! The same live: two services before a third one, which are processes of their own.
+
+use std::path::Path;
+use std::thread;
+use std::time::Instant;
+
+use indicatif::ProgressBar;
+use server::cached::{PAGE, Readmore};
+use server::nbd::request::Asked;
+use server::operation::Ask;
+use server::status::Cache;
+
+use super::readers::Reader;
+use super::told::Figures;
+use super::{Arguments, NONE, SimulatedDisk};
+use crate::bench::rig::Service;
+use crate::demo::client::Client;
+use crate::output::Failure;
+
+/// One run, with empty caches.
+///
+/// # Errors
+/// If a service does not run.
+pub(super) fn once(
+    arguments: &Arguments,
+    coordinator: &str,
+    bar: &ProgressBar,
+) -> Result<Figures, Failure> {
+    let folder = tempfile::tempdir().map_err(Failure::failed)?;
+    let [lower, first, second] = services(arguments, coordinator, folder.path())?;
+    let times = thread::scope(|scope| {
+        let begun: Vec<_> = Reader::both(arguments)
+            .into_iter()
+            .map(|reader| {
+                let socket = folder.path().join(format!("upper-{}", reader.client));
+                scope.spawn(move || read(reader, &socket, bar))
+            })
+            .collect();
+        let ended = begun.into_iter().map(|thread| match thread.join() {
+            Ok(times) => times.map_err(Failure::failed),
+            Err(_) => Err(Failure::failed("a reader has failed")),
+        });
+        ended.collect::<Result<Vec<_>, _>>()
+    })?;
+    let status = lower.status()?;
+    let told = status.drives.first().and_then(|drive| drive.caches.first());
+    let told: Cache = told.cloned().unwrap_or_default();
+    drop((first, second, lower));
+    let times: Vec<f64> = times.into_iter().flatten().collect();
+    let mb = |bytes: u64| bytes as f64 / 1e6;
+    let had = told.hit_bytes_total + told.late_bytes_total;
+    Ok(Figures {
+        mean_ms: times.iter().sum::<f64>() / times.len() as f64 * 1e3 / arguments.time_scale,
+        lower_hits_percent: had as f64 / told.asked_bytes_total.max(1) as f64 * 100.0,
+        lower_ahead_mb: mb(told.prefetched_bytes_total + told.readmore_bytes_total),
+        lower_bypassed_mb: mb(told.bypassed_bytes_total),
+        lower_wished_mb: mb(told.wished_bytes_total),
+        lower_granted_mb: mb(told.granted_bytes_total),
+    })
+}
+
+/// The lower service, then the upper ones.
+fn services(
+    arguments: &Arguments,
+    coordinator: &str,
+    folder: &Path,
+) -> Result<[Service; 3], Failure> {
+    let path = |name: &str| folder.join(name);
+    let profile = match arguments.simulated_disk {
+        SimulatedDisk::Elevator => one_at_a_time(&arguments.drive)?,
+        SimulatedDisk::Engine => as_it_is(&arguments.drive)?,
+    };
+    std::fs::write(path("drive.toml"), profile).map_err(Failure::failed)?;
+    let start = |name: &str, of: &Kind<'_>| {
+        let config = config(arguments, of, &path(name));
+        Service::start(name, &config, folder)
+    };
+    let (upper, lower) = arguments.sizes();
+    let readmore = match coordinator {
+        // Nobody reads more.
+        NONE => Readmore::Ordinary,
+        _ => arguments.readmore,
+    };
+    let lower = Kind {
+        back_end: format!(
+            "{{ kind = \"emulated\", drive = \"{}\", image = \"{}\", time_scale = {} }}",
+            path("drive.toml").display(),
+            path("image").display(),
+            arguments.time_scale
+        ),
+        policy: arguments.policy(),
+        blocks: lower,
+        coordinator,
+        readmore,
+    };
+    let upper = Kind {
+        back_end: format!(
+            "{{ kind = \"nbd\", uri = \"nbd+unix:///?socket={}\" }}",
+            path("lower").display()
+        ),
+        policy: UPPER_POLICY,
+        blocks: upper,
+        coordinator: NONE,
+        readmore: Readmore::Ordinary,
+    };
+    Ok([
+        start("lower", &lower)?,
+        start("upper-0", &upper)?,
+        start("upper-1", &upper)?,
+    ])
+}
+
+/// The profile of a drive that takes one command at a time, as the simulator's does.
+fn one_at_a_time(drive: &str) -> Result<String, Failure> {
+    let entry = drive::catalog::find(drive).map_err(Failure::input)?;
+    let lines = entry.text.lines().map(|line| match line.split(' ').next() {
+        Some("depth") => "depth = 1",
+        _ => line,
+    });
+    let text = lines.collect::<Vec<_>>().join("\n");
+    let profile = drive::Profile::parse(&text, drive).map_err(Failure::failed)?;
+    match profile.queue.depth {
+        1 => Ok(text),
+        other => Err(Failure::failed(format!(
+            "{drive}: a queue of {other}: expected a line \"depth = \" in its profile"
+        ))),
+    }
+}
+
+/// The drive's profile.
+fn as_it_is(drive: &str) -> Result<String, Failure> {
+    let entry = drive::catalog::find(drive).map_err(Failure::input)?;
+    Ok(entry.text.to_owned())
+}
+
+/// A service with one volume and its cache.
+struct Kind<'a> {
+    back_end: String,
+    policy: &'a str,
+    /// Of its cache.
+    blocks: u64,
+    coordinator: &'a str,
+    readmore: Readmore,
+}
+
+/// Nobody knows where the head is behind a server. Its order matters little: it gives nearly all on at once.
+const UPPER_POLICY: &str = "c-look";
+
+/// Its configuration, if it listens on `socket`.
+fn config(arguments: &Arguments, of: &Kind<'_>, socket: &Path) -> String {
+    format!(
+        r#"
+[[drive]]
+name = "disk"
+policy = "{policy}"
+back_end = {back_end}
+export = [{{ name = "disk", volume = "disk" }}]
+
+[[drive.volume]]
+name = "disk"
+[drive.volume.cache]
+size = {size}
+replacement = "{replacement}"
+prefetch = "{prefetch}"
+coordinator = "{coordinator}"
+readmore = "{readmore}"
+# The simulator's prefetches are as urgent as demands.
+ahead_class = "foreground"
+
+[[nbd]]
+unix = "{socket}"
+
+[control]
+socket = "{control}"
+"#,
+        policy = of.policy,
+        back_end = of.back_end,
+        size = of.blocks * PAGE,
+        replacement = arguments.replacement,
+        prefetch = arguments.prefetch,
+        coordinator = of.coordinator,
+        readmore = of.readmore.name(),
+        socket = socket.display(),
+        control = socket.with_extension("control").display(),
+    )
+}
+
+/// Reads all, one after the other; how long each took, in seconds.
+fn read(reader: Reader, socket: &Path, bar: &ProgressBar) -> std::io::Result<Vec<f64>> {
+    let mut client = Client::connect(socket, 1)?;
+    let mut times = Vec::with_capacity(reader.left as usize);
+    for blocks in reader {
+        let begun = Instant::now();
+        let ask = Asked::Of(Ask::Read);
+        client.submit(ask, blocks.first * PAGE, blocks.len() * PAGE, &[])?;
+        client.end()?;
+        times.push(begun.elapsed().as_secs_f64());
+        bar.inc(1);
+    }
+    Ok(times)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_drive_takes_one_command_at_a_time() {
+        for entry in drive::catalog::ALL {
+            assert!(one_at_a_time(entry.name).is_ok(), "{}", entry.name);
+        }
+    }
+}

@@ -1,0 +1,146 @@
+//! Who reads: one reader straight on, the other one at random places and on from there.
+
+use block::Direction;
+use cache::Interval;
+use indicatif::ProgressBar;
+use simulator::caching::{Arrival, BadSetup, Load};
+
+use super::Arguments;
+
+/// What a reader asks for, one after the other.
+#[derive(Clone, Debug)]
+pub(super) struct Reader {
+    pub(super) client: u32,
+    /// Its blocks.
+    own: Interval,
+    pub(super) left: u32,
+    /// Where the next request begins that goes on with the last.
+    next: u64,
+    /// Requests that go on.
+    run: u64,
+    dice: Option<u64>,
+}
+
+/// A sequential reader asks for so many blocks at once. A choice: what a copying program reads.
+const SEQUENTIAL: u64 = 4;
+
+impl Reader {
+    pub(super) fn both(arguments: &Arguments) -> [Reader; 2] {
+        let reader = |client: u32, left: u32, dice| {
+            let own = Interval::of(u64::from(client) * arguments.footprint, arguments.footprint);
+            Reader {
+                client,
+                own,
+                left,
+                next: own.first,
+                run: 0,
+                dice,
+            }
+        };
+        [
+            reader(0, arguments.requests * 3, None),
+            reader(1, arguments.requests, Some(arguments.seed)),
+        ]
+    }
+
+    /// SplitMix64.
+    fn roll(dice: &mut u64, sides: u64) -> u64 {
+        *dice = dice.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut mixed = *dice;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        (mixed ^ (mixed >> 31)) % sides
+    }
+}
+
+impl Iterator for Reader {
+    type Item = Interval;
+
+    /// The mixed one reads at a random place, half of the time on from there: up to sixteen requests of
+    /// one to eight blocks.
+    fn next(&mut self) -> Option<Interval> {
+        self.left = self.left.checked_sub(1)?;
+        let mut count = SEQUENTIAL;
+        if let Some(dice) = &mut self.dice {
+            count = 1 + Self::roll(dice, 8);
+            match self.run.checked_sub(1) {
+                Some(run) => self.run = run,
+                None => {
+                    self.next = self.own.first + Self::roll(dice, self.own.len());
+                    self.run = Self::roll(dice, 2) * Self::roll(dice, 16);
+                }
+            }
+        }
+        if self.next + count - 1 > self.own.last {
+            self.next = self.own.first;
+        }
+        let blocks = Interval::of(self.next, count);
+        self.next = blocks.last + 1;
+        Some(blocks)
+    }
+}
+
+/// Both, for the simulator.
+pub(super) struct Both<'a> {
+    pub(super) readers: [Reader; 2],
+    /// The disk's blocks.
+    pub(super) within: Interval,
+    /// Grows by one with each request.
+    pub(super) bar: &'a ProgressBar,
+}
+
+impl Load for Both<'_> {
+    fn arrival(&mut self, client: u32) -> Result<Option<Arrival>, BadSetup> {
+        self.bar.inc(1);
+        let reader = &mut self.readers[client as usize];
+        let (client, within) = (reader.client, self.within);
+        Ok(reader.next().map(|blocks| Arrival {
+            at: 0,
+            client,
+            file: 0,
+            blocks,
+            within,
+            direction: Direction::Read,
+        }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn readers_stay_within_their_blocks_and_one_of_them_goes_straight_on() {
+        let own = Interval::new(100, 163);
+        let reader = |dice| Reader {
+            client: 0,
+            own,
+            left: 1000,
+            next: own.first,
+            run: 0,
+            dice,
+        };
+        let sequential: Vec<Interval> = reader(None).collect();
+        assert_eq!(
+            sequential[..2],
+            [Interval::of(100, 4), Interval::of(104, 4)]
+        );
+        assert_eq!(
+            sequential[16],
+            Interval::of(100, 4),
+            "and from the beginning"
+        );
+        let mixed: Vec<Interval> = reader(Some(7)).collect();
+        assert_eq!((sequential.len(), mixed.len()), (1000, 1000));
+        assert!(
+            mixed
+                .iter()
+                .all(|blocks| own.contains(blocks.first) && own.contains(blocks.last))
+        );
+        let goes_on = mixed
+            .windows(2)
+            .filter(|pair| pair[0].last + 1 == pair[1].first);
+        let share = goes_on.count() as f64 / 1000.0;
+        assert!((0.3..0.95).contains(&share), "{share}");
+    }
+}
