@@ -353,7 +353,7 @@ impl Level {
             return Err(Refused::Full(self.most_requests));
         }
         self.unwish(blocks);
-        let plan = self.coordinator.plan(&asked, self.cache.residency());
+        let plan = self.coordinator.plan(now, &asked, self.cache.residency());
         // It gets this place if it has to wait.
         let request = self.requests.next();
         self.missing = 0;

@@ -16,7 +16,8 @@
 //! is asked. So a page changes when the engine is asked for a write, and what is read into a page gets
 //! the changes that were asked for after it, which are still under way then. What does not go through
 //! the engine (trims, zeroes without bytes) is kept apart from writes to the same blocks, and makes what
-//! is being fetched of them void.
+//! is being fetched of them void. What is read in the background is not ordered with anything: no block is
+//! taken of it that changed meanwhile ([`wishing`]), and whoever waits for it ([`joining`]) asks the engine then.
 //!
 //! Nobody else may change the volume: not another client of a server behind, not another drive's volume
 //! of the same file.
@@ -35,6 +36,7 @@ use crate::arena::{Arena, Memory};
 
 mod changing;
 mod fetching;
+mod joining;
 mod pages;
 mod setting;
 mod told;
@@ -43,6 +45,7 @@ mod writing;
 
 pub use fetching::Upgrade;
 use fetching::{Fetching, PIECE, Piece};
+use joining::Joined;
 pub use pages::PAGE;
 use pages::{Bytes, Pages};
 pub use setting::{BadCache, Readmore, Setting, Writes};
@@ -83,6 +86,10 @@ pub struct Cached {
     changes: Vec<Change>,
     /// Background reads at the drive, if something is wished of them.
     passing: Vec<Passing>,
+    /// Pieces that wait for one of these.
+    joined: Vec<Joined>,
+    /// What had not to be read by itself because it had joined one.
+    joined_blocks: u64,
     /// The most blocks of a piece.
     longest: u64,
     unwritten: Option<Unwritten>,
@@ -181,6 +188,8 @@ impl Cached {
             waiting: [VecDeque::new(), VecDeque::new()],
             changes: Vec::new(),
             passing: Vec::new(),
+            joined: Vec::new(),
+            joined_blocks: 0,
             longest: PIECE,
             unwritten: match setting.writes {
                 Writes::Through => None,

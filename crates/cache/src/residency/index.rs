@@ -7,7 +7,7 @@
 //!   A removed slot is filled from behind it, so that no marks of removed ones are left.
 //! ```
 //!
-//! A slot is four bytes and at most every fourth one is taken: a lookup that finds nothing reads one
+//! A slot is four bytes and at most every third one is taken: a lookup that finds nothing reads one
 //! slot most often, one that finds its block reads the entry besides. What an entry's number leaves of
 //! the 32 bits keeps some of the hash, so that entries of other blocks are seldom read. No order of slots is
 //! ever seen from outside: the same calls give the same answers on every machine.
@@ -22,7 +22,7 @@ const SALT: u64 = 0xD1B5_4A32_D192_ED03;
 
 /// So many slots there are for each entry, and up to twice as many. With half of them a demand that misses
 /// steps over another block's slot twice as often, each time a branch that the processor did not expect.
-const SPREAD: usize = 4;
+const SPREAD: usize = 3;
 
 /// The hash of a block's number: both halves of the product, so that all bits count.
 const fn hash(block: u64) -> u64 {

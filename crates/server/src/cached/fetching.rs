@@ -14,6 +14,7 @@ use cache::Interval;
 use cache::coordinator::Purpose;
 use cache::level::{Ending, FetchId};
 
+use super::joining::Joined;
 use super::pages::Bytes;
 use super::{Cached, NUMBER_SHIFT, OURS, PAGE, Whose};
 use crate::arena::{Buffer, Memory};
@@ -97,22 +98,27 @@ impl Cached {
                 Purpose::Demand => (whose.class, 0),
                 Purpose::Prefetch => (self.setting.ahead.max(whose.class), 1),
             };
-            let (blocks, mut left) = (fetch.asked.blocks, 0);
-            let mut first = blocks.first;
-            while first <= blocks.last {
-                let last = blocks.last.min(first + self.longest - 1);
-                let place = self.pieces.insert(Piece {
-                    work: Work::Fetch(fetch.id),
-                    blocks: Interval::new(first, last),
-                    class,
-                    export: whose.export,
-                    buffer: None,
-                    whole: Interval::new(first, last),
-                    next: None,
-                });
-                self.waiting[queue].push_back(place);
-                first = last + 1;
-                left += 1;
+            let mut left = 0;
+            for (blocks, read) in self.divide(fetch.asked.blocks) {
+                let mut first = blocks.first;
+                while first <= blocks.last {
+                    let last = blocks.last.min(first + self.longest - 1);
+                    let place = self.pieces.insert(Piece {
+                        work: Work::Fetch(fetch.id),
+                        blocks: Interval::new(first, last),
+                        class,
+                        export: whose.export,
+                        buffer: None,
+                        whole: Interval::new(first, last),
+                        next: None,
+                    });
+                    match read {
+                        Some(read) => self.joined.push(Joined { place, read, queue }),
+                        None => self.waiting[queue].push_back(place),
+                    }
+                    first = last + 1;
+                    left += 1;
+                }
             }
             let number = fetch.id.0 as usize;
             let fetching = Fetching {
@@ -224,6 +230,7 @@ impl Cached {
     /// waits here is as urgent at once.
     pub fn hasten(&mut self, (start, length): (u64, u64), class: Class, to: &mut Vec<Upgrade>) {
         let blocks = super::blocks_of(start, length);
+        self.hasten_joined(blocks, class);
         let [demanded, ahead] = &mut self.waiting;
         ahead.retain(|&place| {
             let piece = &mut self.pieces[place];
@@ -282,7 +289,7 @@ impl Cached {
         self.take_answers();
     }
 
-    fn piece_fetched(
+    pub(super) fn piece_fetched(
         &mut self,
         now: Instant,
         piece: &Piece,

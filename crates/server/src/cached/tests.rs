@@ -4,6 +4,7 @@
 //! The oracle is naive: each sector has the list of values that it was given, and when. A read may find
 //! any that it had since it was asked; after a flush the volume has one that is no older than the flush.
 
+mod joined;
 mod passing;
 mod plain;
 mod wished;
@@ -197,7 +198,9 @@ impl World {
             }
             Step::Trim(at, count) => self.trim(at, count),
             Step::Pass(at, count) => self.pass(at, count),
-            Step::Passed(which, ends) => self.passed(which, ends),
+            Step::Passed(which, ends) => {
+                self.passed(which, ends);
+            }
             Step::Wait(ms) => self.now += Duration::from_millis(ms),
         }
         self.settle();
@@ -453,13 +456,9 @@ fn play(setting: &Setting, steps: Vec<Step>) {
         world.take_step(step);
     }
     let end_all = |world: &mut World| {
-        while world.end(0, true) {
+        while world.end(0, true) || world.passed(0, Some(true)) {
             world.settle();
         }
-        while !world.passing.is_empty() {
-            world.passed(0, Some(true));
-        }
-        world.settle();
     };
     end_all(&mut world);
     world.flush();

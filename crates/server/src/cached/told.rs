@@ -31,6 +31,7 @@ impl Cached {
             granted_bytes_total: bytes(counts.wishes_granted),
             withdrawn_bytes_total: bytes(counts.wishes_withdrawn),
             expired_bytes_total: bytes(counts.wishes_expired),
+            joined_bytes_total: bytes(self.joined_blocks),
             ahead_used_bytes_total: bytes(counts.ahead_used),
             ahead_unused_bytes_total: bytes(counts.ahead_evicted_unused),
             bypassed_bytes_total: bytes(counts.bypassed),

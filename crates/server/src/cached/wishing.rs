@@ -17,7 +17,7 @@
 //!   what may be taken       | 8  9 |  | 11 |
 //! ```
 
-use block::{CommandId, Extent};
+use block::{CommandId, Extent, Instant};
 use cache::Interval;
 use cache::level::Wish;
 
@@ -29,10 +29,16 @@ use crate::arena::Memory;
 /// Blocks of the volume that a background read at the drive has, and that nothing has overlapped since it began.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Passing {
+    pub(super) read: Read,
+    pub(super) blocks: Interval,
+}
+
+/// A background read at the drive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Read {
     id: CommandId,
-    /// The read's first byte on the drive.
+    /// Its first byte on the drive: a command may have some on both sides of a request.
     start: u64,
-    blocks: Interval,
 }
 
 /// A change of what the engine's standing task wants.
@@ -68,22 +74,31 @@ impl Cached {
         if blocks.is_empty() {
             return;
         }
-        self.passing.push(Passing { id, start, blocks });
+        let read = Read { id, start };
+        self.passing.push(Passing { read, blocks });
         for change in &self.changes {
             cut_out(&mut self.passing, change.blocks());
         }
     }
 
-    /// It has ended with these bytes, or without any. What is still wished of it takes frames.
-    pub fn passed(&mut self, id: CommandId, start: u64, memory: Option<Memory>) {
-        let is_of_it = |passing: &Passing| passing.id == id && passing.start == start;
+    /// It has ended with these bytes, or without any. Whoever waits for it has them, or reads them himself; what
+    /// is still wished of it takes frames.
+    pub fn passed(&mut self, now: Instant, id: CommandId, start: u64, memory: Option<Memory>) {
+        let read = Read { id, start };
+        self.leave_read(now, read, memory);
+        let is_of_it = |passing: &Passing| passing.read == read;
         while let Some(place) = self.passing.iter().position(is_of_it) {
             let Passing { blocks, .. } = self.passing.remove(place);
             if let Some(memory) = memory {
-                let before = (self.site.offset + blocks.first * PAGE - start) as usize;
-                self.offer(blocks, memory.part(before, (blocks.len() * PAGE) as usize));
+                self.offer(blocks, self.part_of(read, memory, blocks));
             }
         }
+    }
+
+    /// Where these blocks are in what a read has brought.
+    pub(super) fn part_of(&self, read: Read, memory: Memory, blocks: Interval) -> Memory {
+        let before = (self.site.offset + blocks.first * PAGE - read.start) as usize;
+        memory.part(before, (blocks.len() * PAGE) as usize)
     }
 
     /// Somebody has read these blocks.
@@ -104,6 +119,7 @@ impl Cached {
     /// These blocks change: nothing is taken of what is being read of them.
     pub(super) fn overtake(&mut self, blocks: Interval) {
         cut_out(&mut self.passing, blocks);
+        self.leave_overtaken(blocks);
         self.level.unwish(blocks);
     }
 

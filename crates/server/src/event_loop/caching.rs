@@ -340,7 +340,7 @@ impl EventLoop {
         self.take_cache_answers(number);
     }
 
-    fn take_cache_answers(&mut self, number: usize) {
+    pub(super) fn take_cache_answers(&mut self, number: usize) {
         while let Some(answer) = self.caches.all[number].poll_answer() {
             match answer.ending {
                 Ending::Done => self.answer(answer.key),

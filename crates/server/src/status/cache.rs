@@ -41,6 +41,9 @@ pub struct Cache {
     pub withdrawn_bytes_total: u64,
     /// Of these, those that have left for newer ones.
     pub expired_bytes_total: u64,
+    /// Fetched without a read of their own, because they were just being read in the background.
+    #[serde(default)]
+    pub joined_bytes_total: u64,
     /// Of what was fetched ahead, what was used.
     pub ahead_used_bytes_total: u64,
     /// Of what was fetched ahead, what went without having been used.
@@ -59,7 +62,7 @@ pub struct Cache {
 
 impl Cache {
     /// What only grows, by the names of metrics.
-    pub fn totals(&self) -> [(&'static str, u64); 16] {
+    pub fn totals(&self) -> [(&'static str, u64); 17] {
         [
             ("asked", self.asked_bytes_total),
             ("hit", self.hit_bytes_total),
@@ -71,6 +74,7 @@ impl Cache {
             ("wished-granted", self.granted_bytes_total),
             ("wished-withdrawn", self.withdrawn_bytes_total),
             ("wished-expired", self.expired_bytes_total),
+            ("joined", self.joined_bytes_total),
             ("ahead-used", self.ahead_used_bytes_total),
             ("ahead-unused", self.ahead_unused_bytes_total),
             ("bypassed", self.bypassed_bytes_total),

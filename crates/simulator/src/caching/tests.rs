@@ -13,6 +13,7 @@ use super::{
 
 mod hastened;
 mod outside;
+mod plug;
 mod scheduled;
 mod stack;
 mod switches;

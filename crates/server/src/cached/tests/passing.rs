@@ -36,11 +36,11 @@ impl World {
         });
     }
 
-    /// It is done, if it is not; and if it ends: well, or not.
-    pub(super) fn passed(&mut self, which: usize, ends: Option<bool>) {
+    /// It is done, if it is not; and if it ends: well, or not. Says whether there was one.
+    pub(super) fn passed(&mut self, which: usize, ends: Option<bool>) -> bool {
         let place = which % self.passing.len().max(1);
         let Some(passing) = self.passing.get_mut(place) else {
-            return;
+            return false;
         };
         if !passing.is_done {
             let memory = self.volume.memory();
@@ -50,9 +50,11 @@ impl World {
         if let Some(is_well) = ends {
             let passing = self.passing.remove(place);
             let memory = is_well.then_some(passing.bytes.memory);
-            self.cached.passed(passing.id, passing.bytes.start, memory);
+            self.cached
+                .passed(self.now, passing.id, passing.bytes.start, memory);
             self.arena.free(passing.buffer);
         }
+        true
     }
 
     pub(super) fn take_wishes(&mut self) {

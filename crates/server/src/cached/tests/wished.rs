@@ -31,18 +31,18 @@ proptest! {
 }
 
 /// The sectors of pages.
-fn pages(first: u64, count: u64) -> (u64, u64) {
+pub(super) fn pages(first: u64, count: u64) -> (u64, u64) {
     (first * SECTORS_OF_PAGE, count * SECTORS_OF_PAGE)
 }
 
-fn end_all(world: &mut World) {
+pub(super) fn end_all(world: &mut World) {
     while world.end(0, true) {
         world.settle();
     }
 }
 
 /// Pages 0 to 7 were read in order, and 8 to 11 are wished.
-fn with_wishes(writes: Writes) -> World {
+pub(super) fn with_wishes(writes: Writes) -> World {
     let mut world = World::new(&wishing(64 * PAGE, writes));
     for first in [0, 4] {
         let (at, count) = pages(first, 4);
@@ -59,12 +59,12 @@ fn granted(world: &World) -> u64 {
     world.cached.told().granted_bytes_total / PAGE
 }
 
-fn pass(world: &mut World, first: u64, count: u64) {
+pub(super) fn pass(world: &mut World, first: u64, count: u64) {
     let (at, count) = pages(first, count);
     world.take_step(Step::Pass(at, count));
 }
 
-fn passed(world: &mut World, ends: Option<bool>) {
+pub(super) fn passed(world: &mut World, ends: Option<bool>) {
     world.take_step(Step::Passed(0, ends));
 }
 
@@ -110,7 +110,7 @@ fn is_wanted(world: &World, page: u64) -> bool {
     (at..at + count).all(|sector| world.wanted.contains(&sector))
 }
 
-fn is_here(world: &World, page: u64) -> bool {
+pub(super) fn is_here(world: &World, page: u64) -> bool {
     world.cached.level.residency().is_resident(page)
 }
 

@@ -56,8 +56,9 @@ impl EventLoop {
         memory: Option<Memory>,
     ) {
         let start = start.0 * u64::from(self.shape.block_bytes);
-        for cached in &mut self.caches.all {
-            cached.passed(id, start, memory);
+        for number in 0..self.caches.all.len() {
+            self.caches.all[number].passed(self.now, id, start, memory);
+            self.take_cache_answers(number);
         }
     }
 }

@@ -42,30 +42,22 @@ fn fill(page: u64) -> u8 {
     (page % 251) as u8 + 1
 }
 
-#[test]
-fn one_reader_gets_free_blocks_where_another_one_makes_gaps() {
-    let setting = Setting {
-        bytes: 128 * PAGE,
-        coordinator: "pfc".to_owned(),
-        readmore: Readmore::Free,
-        ..super::posted::writing_back(64)
-    };
-    let served = Served::swept(setting, FASTEST, BLOCKS * BLOCK);
+/// One goes through the first half, the other one jumps about in the second, until it has happened.
+fn read_until(served: &Served, has_happened: fn(&Cache) -> bool) {
     let pages = BLOCKS * BLOCK / PAGE;
     for page in 0..pages {
         let write = Asked::write(Durability::Volatile, (page * PAGE, PAGE), fill(page));
-        alone(&served, write).expect("it is written");
+        alone(served, write).expect("it is written");
     }
-    alone(&served, Asked::flush()).expect("it is written");
+    alone(served, Asked::flush()).expect("it is written");
     let mut step = 0;
-    while told(&served).granted_bytes_total == 0 {
-        assert!(step < 20_000, "nothing is granted: {:?}", told(&served));
-        // One goes through the first half, the other one jumps about in the second.
+    while !has_happened(&told(served)) {
+        assert!(step < 20_000, "it does not happen: {:?}", told(served));
         let first = 2 * step % (pages / 2);
         let far = pages / 2 + step * 97 % (pages / 2);
         let both = [(first, 2), (far, 1)];
         let asked = both.map(|(page, count)| Asked::read(page * PAGE, count * PAGE));
-        let answers = in_one_turn(&served, Vec::from(asked));
+        let answers = in_one_turn(served, Vec::from(asked));
         for ((page, count), answer) in both.into_iter().zip(answers) {
             let bytes = answer.expect("it is read");
             let expected = (page..page + count).flat_map(|page| [fill(page); PAGE as usize]);
@@ -73,9 +65,32 @@ fn one_reader_gets_free_blocks_where_another_one_makes_gaps() {
         }
         step += 1;
     }
+}
+
+fn going_on() -> Setting {
+    Setting {
+        bytes: 128 * PAGE,
+        coordinator: "pfc".to_owned(),
+        readmore: Readmore::Free,
+        ..super::posted::writing_back(64)
+    }
+}
+
+#[test]
+fn one_reader_gets_free_blocks_where_another_one_makes_gaps() {
+    let served = Served::swept(going_on(), FASTEST, BLOCKS * BLOCK);
+    read_until(&served, |told| told.granted_bytes_total > 0);
     let told = told(&served);
     assert!(told.wished_bytes_total >= told.granted_bytes_total);
     assert_eq!(told.readmore_bytes_total, told.granted_bytes_total);
+    served.stop();
+}
+
+/// His request comes while the blocks are on their way: it needs no command of its own.
+#[test]
+fn a_reader_who_is_there_before_his_wish_waits_for_its_read() {
+    let served = Served::swept(going_on(), FASTEST, BLOCKS * BLOCK);
+    read_until(&served, |told| told.joined_bytes_total > 0);
     served.stop();
 }
 

@@ -47,6 +47,8 @@ fn an_engine_outside_follows_its_drive_and_grants_wishes() {
     let l2 = report.levels[1];
     assert!(l2.granted > 500, "{l2:?}");
     assert!(report.slack.free > 0, "{:?}", report.slack);
+    // Some seek is late, and some a little sooner than on average.
+    assert_ne!(report.slack.lost, 0);
     assert!(report.slack.lost_percent() < 1.0, "{:?}", report.slack);
     // Nobody follows a drive that is known.
     let known = wished::pairs(&wished::exact(Readmore::Wished), "pfc");
