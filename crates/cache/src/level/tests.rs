@@ -150,6 +150,8 @@ fn without_a_frame_a_block_is_read_past_the_cache() {
     assert_eq!(level.poll_finished(), None);
     level.complete(now, kept.id, Ending::Done);
     assert_eq!(level.counts().bypassed, 2);
+    // 2, 3, and 4 ahead; then 2 ahead, for the second request.
+    assert_eq!(level.counts().refused, 4);
     assert_eq!(level.pending(), 0);
 }
 

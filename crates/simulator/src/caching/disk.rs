@@ -101,7 +101,7 @@ impl Disk {
 
     /// Gives the drive the next command if it has none.
     pub(super) fn dispatch(&mut self, now: u64) {
-        if self.active.is_some() {
+        if self.active.is_some() || self.elevator.is_empty() {
             return;
         }
         let above = self.elevator.from(self.position);
