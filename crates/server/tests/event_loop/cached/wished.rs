@@ -77,6 +77,16 @@ fn one_reader_gets_free_blocks_where_another_one_makes_gaps() {
     let told = told(&served);
     assert!(told.wished_bytes_total >= told.granted_bytes_total);
     assert_eq!(told.readmore_bytes_total, told.granted_bytes_total);
+    let picture = served.ask(|event_loop| event_loop.picture());
+    let [standing] = picture.standing.as_slice() else {
+        panic!("one task for all caches: {:?}", picture.standing);
+    };
+    let cache = &picture.caches[0];
+    assert_eq!(standing.name, "readmore");
+    assert!(standing.free_bytes_total + standing.idle_bytes_total >= cache.granted_bytes_total);
+    assert_eq!(standing.satisfied_bytes_total, cache.granted_bytes_total);
+    let dropped = cache.withdrawn_bytes_total + cache.expired_bytes_total;
+    assert_eq!(standing.dropped_bytes_total, dropped);
     served.stop();
 }
 
