@@ -1,9 +1,9 @@
 //! What a coordinator costs for a request, and a prefetcher.
 //!
 //! `cargo bench -p cache --bench coordinator`. Requests of four blocks, seven of eight continue one of
-//! eight streams; the lower cache has the blocks of the last requests.
+//! eight streams; the lower cache is full, and has the blocks of the last requests.
 
-use block::{Direction, Duration};
+use block::{Direction, Duration, Instant};
 use cache::coordinator::{self, Asked, Below, Purpose};
 use cache::prefetch::{self, Advice, Found, Seen, Site};
 use cache::{Cache, FirstTouch, Interval, Origin, Pattern, Verdict};
@@ -11,6 +11,9 @@ use divan::counter::ItemsCount;
 use divan::{Bencher, black_box};
 
 const REQUESTS: u64 = 100_000;
+
+/// The last block that may be asked for.
+const LAST: u64 = 2_000_000;
 
 fn main() {
     divan::main();
@@ -34,19 +37,21 @@ fn requests() -> Vec<Interval> {
     each.collect()
 }
 
-/// A cache that holds some of what is asked for.
+/// A full cache that holds some of what is asked for: a coordinator does other things below one that has
+/// free frames.
 fn lower(frames: u64, requests: &[Interval]) -> Cache {
     let mut cache = Cache::named("lru", frames, FirstTouch::default()).expect("lru");
-    for run in requests.iter().step_by(3) {
-        for block in run.blocks() {
-            let admitted = cache.admit(block, Origin::Demand, Pattern::Random, |_, _| {
-                Verdict::Evict
-            });
-            if admitted.is_ok() {
-                cache.complete(block);
-            }
+    let others = Interval::of(LAST + 1, frames).blocks();
+    let asked = requests.iter().step_by(3).flat_map(|run| run.blocks());
+    for block in others.chain(asked) {
+        let admitted = cache.admit(block, Origin::Demand, Pattern::Random, |_, _| {
+            Verdict::Evict
+        });
+        if admitted.is_ok() {
+            cache.complete(block);
         }
     }
+    assert!(cache.residency().is_full(), "{frames} frames");
     cache
 }
 
@@ -59,16 +64,17 @@ fn plan(bencher: Bencher, (name, frames): (&str, u64)) {
     };
     let mut coordinator = coordinator::make(name, &below).expect("a line of the table");
     bencher.counter(ItemsCount::new(REQUESTS)).bench_local(|| {
-        for &blocks in &requests {
+        for (&blocks, at) in requests.iter().zip(1..) {
+            let now = Instant::from_nanos(at);
             let asked = Asked {
                 client: 0,
                 file: blocks.first % 8,
                 blocks,
-                within: Interval::new(0, 2_000_000),
+                within: Interval::new(0, LAST),
                 purpose: Purpose::Demand,
                 direction: Direction::Read,
             };
-            let plan = coordinator.plan(&asked, cache.residency());
+            let plan = coordinator.plan(now, &asked, cache.residency());
             coordinator.on_answered(&asked, black_box(plan), Duration::from_nanos(1));
         }
     });
@@ -86,7 +92,7 @@ fn prefetch(bencher: Bencher, name: &str) {
                 client: 0,
                 file: blocks.first % 8,
                 blocks,
-                within: Interval::new(0, 2_000_000),
+                within: Interval::new(0, LAST),
                 found: Found::NotAll,
             };
             advice.clear();

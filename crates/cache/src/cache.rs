@@ -3,6 +3,9 @@
 //! It moves descriptors: a block that is admitted is in flight until the owner says that its read
 //! is complete. Who waits for which read is the owner's affair.
 
+use std::hint::black_box;
+
+use crate::interval::Interval;
 use crate::replacement::{self, BadReplacement, Memory, Pattern, Replacement, Touch};
 use crate::residency::{FrameId, MAX_BLOCK, Origin, Residency, State};
 
@@ -14,6 +17,15 @@ pub enum Verdict {
     /// Keep it for another round: it becomes the newest. To be said once for each time that the
     /// block becomes resident; the cache asks each frame at most once for one block that comes.
     SecondChance,
+}
+
+/// Whether what the prefetcher says of a block is heard.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Leaving {
+    /// It is asked.
+    Asked,
+    /// All others have had their second chance: the block goes.
+    Anyway,
 }
 
 /// A block that has gone.
@@ -145,67 +157,48 @@ impl Cache {
         block: u64,
         origin: Origin,
         pattern: Pattern,
-        ask: impl FnMut(&Residency, FrameId) -> Verdict,
+        mut ask: impl FnMut(&Residency, FrameId) -> Verdict,
     ) -> Result<Option<Evicted>, Refusal> {
-        let admitted = self.admit_frame(block, origin, pattern, ask)?;
-        Ok(admitted.evicted)
-    }
-
-    /// [`Cache::admit`], and which frame it is.
-    ///
-    /// # Errors
-    /// As [`Cache::admit`].
-    pub fn admit_frame(
-        &mut self,
-        block: u64,
-        origin: Origin,
-        pattern: Pattern,
-        ask: impl FnMut(&Residency, FrameId) -> Verdict,
-    ) -> Result<Admitted, Refusal> {
         let known = self.residency.find(block);
         if known.is_some_and(|frame| self.residency.is_kept(frame)) {
             return Err(Refusal::Resident(block));
         }
-        self.enter((block, known), origin, pattern, ask)
-    }
-
-    /// [`Cache::admit_frame`] for who has seen that the block has no frame: if nothing is remembered, it
-    /// is not looked up again.
-    ///
-    /// # Errors
-    /// If all frames are in flight, or there is no such block.
-    pub fn admit_absent(
-        &mut self,
-        block: u64,
-        origin: Origin,
-        pattern: Pattern,
-        ask: impl FnMut(&Residency, FrameId) -> Verdict,
-    ) -> Result<Admitted, Refusal> {
-        if self.residency.remembers() {
-            return self.admit_frame(block, origin, pattern, ask);
-        }
-        debug_assert!(
-            !self.residency.is_resident(block),
-            "block {block} has a frame"
-        );
-        self.enter((block, None), origin, pattern, ask)
-    }
-
-    /// A block that has no frame, and what is remembered of it.
-    fn enter(
-        &mut self,
-        (block, known): (u64, Option<FrameId>),
-        origin: Origin,
-        pattern: Pattern,
-        ask: impl FnMut(&Residency, FrameId) -> Verdict,
-    ) -> Result<Admitted, Refusal> {
         let coming = Coming {
             block,
             known,
             origin,
             pattern,
         };
-        admit(&mut *self.policy, &mut self.residency, coming, ask)
+        let mut evicted = None;
+        let leave = |residency: &Residency, victim, leaving| {
+            let verdict = match leaving {
+                Leaving::Asked => ask(residency, victim),
+                Leaving::Anyway => Verdict::Evict,
+            };
+            if verdict == Verdict::Evict {
+                evicted = Some(Evicted::from(residency, victim));
+            }
+            verdict
+        };
+        admit(&mut *self.policy, &mut self.residency, coming, leave)?;
+        Ok(evicted)
+    }
+
+    /// [`Cache::admit`] for blocks of which all are known to be absent, one after the other. `leave` is asked
+    /// before a block goes, or told so: after [`Verdict::Evict`] it is gone. The frames are added to
+    /// `frames`, in the order of the blocks.
+    ///
+    /// # Errors
+    /// If all frames are in flight, or there is no such block. The blocks before that one have frames.
+    #[inline]
+    pub fn admit_run(
+        &mut self,
+        coming: &ComingRun,
+        leave: &mut dyn FnMut(&Residency, FrameId, Leaving) -> Verdict,
+        frames: &mut Vec<FrameId>,
+    ) -> Result<(), Refusal> {
+        let residency = &mut self.residency;
+        self.policy.admit_run(residency, coming, leave, frames)
     }
 
     /// The read of the block is complete. Nothing happens if it is not in flight.
@@ -263,7 +256,19 @@ impl Cache {
     }
 }
 
+/// Blocks that are to become resident.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ComingRun {
+    /// Which; none of them is resident.
+    pub blocks: Interval,
+    /// Why they are fetched.
+    pub origin: Origin,
+    /// What the prefetcher takes them for.
+    pub pattern: Pattern,
+}
+
 /// A block that is to become resident.
+#[derive(Clone, Copy)]
 struct Coming {
     block: u64,
     /// Its entry, if it is remembered.
@@ -272,18 +277,20 @@ struct Coming {
     pattern: Pattern,
 }
 
-/// A block that has become resident.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Admitted {
-    /// Where.
-    pub frame: FrameId,
-    /// What went for it.
-    pub evicted: Option<Evicted>,
-    /// The frame that it went from.
-    pub vacated: Option<FrameId>,
+impl Evicted {
+    /// What there is to say of the frame's block, which goes.
+    #[inline]
+    pub(crate) fn from(residency: &Residency, frame: FrameId) -> Self {
+        Evicted {
+            block: residency.block(frame),
+            origin: residency.origin(frame),
+            was_used: residency.is_used(frame),
+        }
+    }
 }
 
 /// Tells the policy of a demand for a resident block.
+#[inline]
 fn touch<R: Replacement + ?Sized>(
     policy: &mut R,
     residency: &mut Residency,
@@ -299,13 +306,38 @@ fn touch<R: Replacement + ?Sized>(
     policy.touch(residency, frame, touch, pattern);
 }
 
+/// [`Cache::admit_run`] for a policy that the compiler knows.
+pub(crate) fn admit_run<R: Replacement + ?Sized>(
+    policy: &mut R,
+    residency: &mut Residency,
+    run: &ComingRun,
+    leave: &mut dyn FnMut(&Residency, FrameId, Leaving) -> Verdict,
+    frames: &mut Vec<FrameId>,
+) -> Result<(), Refusal> {
+    for block in run.blocks.blocks() {
+        debug_assert!(!residency.is_resident(block), "block {block} has a frame");
+        let coming = Coming {
+            block,
+            known: match residency.remembers() {
+                true => residency.find(block),
+                false => None,
+            },
+            origin: run.origin,
+            pattern: run.pattern,
+        };
+        frames.push(admit(policy, residency, coming, &mut *leave)?);
+    }
+    Ok(())
+}
+
 /// Gives an absent block a frame.
+#[inline(always)]
 fn admit<R: Replacement + ?Sized>(
     policy: &mut R,
     residency: &mut Residency,
     coming: Coming,
-    mut ask: impl FnMut(&Residency, FrameId) -> Verdict,
-) -> Result<Admitted, Refusal> {
+    mut leave: impl FnMut(&Residency, FrameId, Leaving) -> Verdict,
+) -> Result<FrameId, Refusal> {
     if coming.block > MAX_BLOCK {
         return Err(Refusal::NoSuchBlock(coming.block));
     }
@@ -314,31 +346,25 @@ fn admit<R: Replacement + ?Sized>(
     }
     let known = coming.known;
     let memory = known.map_or(Memory::NONE, |frame| policy.recall(residency, frame));
-    let (mut evicted, mut vacated) = (None, None);
     let mut chances = residency.resident();
     while residency.is_full() {
         let victim = policy.victim(residency, memory);
         let victim = victim.expect("a frame that is not in flight");
-        if chances > 0 && ask(residency, victim) == Verdict::SecondChance {
-            chances -= 1;
-            policy.refresh(residency, victim, Pattern::Random);
-            continue;
+        let leaving = match chances {
+            0 => Leaving::Anyway,
+            _ => Leaving::Asked,
+        };
+        match leave(residency, victim, leaving) {
+            Verdict::SecondChance if leaving == Leaving::Asked => {
+                chances -= 1;
+                policy.refresh(residency, victim, Pattern::Random);
+            }
+            _ => policy.evict(residency, victim),
         }
-        evicted = Some(Evicted {
-            block: residency.block(victim),
-            origin: residency.origin(victim),
-            was_used: residency.is_used(victim),
-        });
-        vacated = Some(victim);
-        policy.evict(residency, victim);
     }
     let frame = residency.enter(coming.block, known, coming.origin);
     policy.insert(residency, frame, coming.pattern, memory);
-    Ok(Admitted {
-        frame,
-        evicted,
-        vacated,
-    })
+    Ok(frame)
 }
 
 /// How many demands are looked up ahead of the one that is served: the processor waits for their
@@ -352,35 +378,58 @@ pub(crate) fn replay<R: Replacement + ?Sized>(
     blocks: &[u64],
 ) -> Result<u64, Refusal> {
     let mut hits = 0;
-    for some in blocks.chunks(AHEAD) {
-        let mut likely = [FrameId::HEAD; AHEAD];
-        for (&block, likely) in some.iter().zip(&mut likely) {
-            *likely = residency.likely(block);
-            policy.warm(residency, *likely);
+    let (pieces, rest) = blocks.as_chunks::<AHEAD>();
+    for piece in pieces {
+        hits += replay_piece(policy, residency, piece)?;
+    }
+    Ok(hits + replay_rest(policy, residency, rest)?)
+}
+
+/// The last demands.
+#[inline(never)]
+fn replay_rest<R: Replacement + ?Sized>(
+    policy: &mut R,
+    residency: &mut Residency,
+    blocks: &[u64],
+) -> Result<u64, Refusal> {
+    replay_piece(policy, residency, blocks)
+}
+
+/// At most [`AHEAD`] demands. Made anew where it is called, for as many as the compiler knows of there.
+#[inline(always)]
+fn replay_piece<R: Replacement + ?Sized>(
+    policy: &mut R,
+    residency: &mut Residency,
+    blocks: &[u64],
+) -> Result<u64, Refusal> {
+    let mut hits = 0;
+    let mut likely = [FrameId::HEAD; AHEAD];
+    let mut read = 0;
+    for (&block, likely) in blocks.iter().zip(&mut likely) {
+        *likely = residency.likely(block);
+        read ^= policy.warm(residency, *likely);
+    }
+    black_box(read);
+    for (&block, &likely) in blocks.iter().zip(&likely) {
+        let known = match residency.is_frame_of(likely, block) {
+            true => Some(likely),
+            false => residency.find(block),
+        };
+        if let Some(frame) = known.filter(|frame| residency.is_kept(*frame)) {
+            hits += 1;
+            let (pattern, first_touch) = (Pattern::Random, FirstTouch::default());
+            touch(policy, residency, frame, pattern, first_touch);
+            continue;
         }
-        for (&block, &likely) in some.iter().zip(&likely) {
-            let known = residency.find_likely(block, likely);
-            if let Some(frame) = known.filter(|frame| residency.is_kept(*frame)) {
-                hits += 1;
-                touch(
-                    policy,
-                    residency,
-                    frame,
-                    Pattern::Random,
-                    FirstTouch::default(),
-                );
-                continue;
-            }
-            let coming = Coming {
-                block,
-                known,
-                origin: Origin::Demand,
-                pattern: Pattern::Random,
-            };
-            let admitted = admit(policy, residency, coming, |_, _| Verdict::Evict)?;
-            residency.complete(admitted.frame);
-            policy.warm_next(residency);
-        }
+        let coming = Coming {
+            block,
+            known,
+            origin: Origin::Demand,
+            pattern: Pattern::Random,
+        };
+        let frame = admit(policy, residency, coming, |_, _, _| Verdict::Evict)?;
+        residency.complete(frame);
+        black_box(policy.warm_next(residency));
     }
     Ok(hits)
 }

@@ -13,7 +13,7 @@
 //! there is one coordinator in front of each but the first: what one level sends down is asked of the
 //! next.
 
-use block::{Direction, Duration};
+use block::{Direction, Duration, Instant};
 
 use crate::cache::Evicted;
 use crate::interval::Interval;
@@ -152,8 +152,9 @@ pub enum Sent {
 
 /// Looks at what a level is asked for. The same calls give the same answers on every machine.
 pub trait Coordinator: Send {
-    /// How this request is to be served. `lower` is the lower cache as it was before the request.
-    fn plan(&mut self, asked: &Asked, lower: &Residency) -> Plan;
+    /// How this request, that comes now, is to be served. `lower` is the lower cache as it was before the
+    /// request.
+    fn plan(&mut self, now: Instant, asked: &Asked, lower: &Residency) -> Plan;
 
     /// What does not change from request to request.
     fn manners(&self) -> Manners {

@@ -55,9 +55,11 @@ impl Interval {
         }
     }
 
-    /// The blocks, upwards.
+    /// The blocks, upwards. They are counted: a range with its last number inside has to be asked at each
+    /// step whether that was given out.
+    #[inline]
     pub fn blocks(self) -> impl DoubleEndedIterator<Item = u64> + use<> {
-        self.first..=self.last
+        (0..self.len()).map(move |at| self.first + at)
     }
 }
 

@@ -25,7 +25,7 @@
 
 use std::collections::VecDeque;
 
-use block::{Instant, RequestId, Switch};
+use block::{Duration, Instant, RequestId, Switch};
 
 use crate::cache::{Cache, Evicted, Verdict};
 use crate::coordinator::{self, Asked, Below, Coordinator, Manners, Plan, Purpose, Sent};
@@ -189,6 +189,8 @@ struct Running {
     frames_from: u64,
     ahead_from: u64,
     frames: Chain,
+    /// The first frame of what is fetched ahead.
+    ahead: FrameId,
 }
 
 impl Running {
@@ -201,17 +203,6 @@ impl Running {
     fn is_ahead(&self) -> bool {
         self.ahead_from <= self.blocks.last
     }
-}
-
-/// Where a block of a fetch goes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Goal {
-    /// To the request, past the cache.
-    Past,
-    /// Into a frame, because it was asked for.
-    Frame(FrameId),
-    /// Into a frame, ahead.
-    Ahead(FrameId),
 }
 
 /// One level.
@@ -241,6 +232,8 @@ pub struct Level {
     missing: u64,
     /// Runs to fetch for it.
     runs: Vec<Running>,
+    /// Frames that were given last.
+    admitted: Vec<FrameId>,
     absent: Vec<Interval>,
 }
 
@@ -291,6 +284,7 @@ impl Level {
             found: Vec::new(),
             missing: 0,
             runs: Vec::new(),
+            admitted: Vec::new(),
             absent: Vec::new(),
         }
     }
@@ -306,6 +300,11 @@ impl Level {
     /// What is in the cache.
     pub fn residency(&self) -> &Residency {
         self.cache.residency()
+    }
+
+    /// Whether all that is to be fetched has been polled.
+    pub fn is_polled(&self) -> bool {
+        self.out.is_empty()
     }
 
     /// What happened so far.
@@ -328,6 +327,23 @@ impl Level {
     /// # Errors
     /// If too many are being served, or there are no such blocks.
     pub fn submit(&mut self, now: Instant, id: RequestId, asked: Asked) -> Result<(), Refused> {
+        if let Some(ending) = self.serve(now, id, asked)? {
+            self.finished.push_back(Answered { id, ending });
+        }
+        Ok(())
+    }
+
+    /// [`Level::submit`] for who hears at once of what need not wait: that is not told a second time by
+    /// [`Level::poll_finished`].
+    ///
+    /// # Errors
+    /// As [`Level::submit`].
+    pub fn serve(
+        &mut self,
+        now: Instant,
+        id: RequestId,
+        asked: Asked,
+    ) -> Result<Option<Ending>, Refused> {
         let (blocks, within) = (asked.blocks, asked.within);
         let is_within = within.first <= blocks.first && blocks.last <= within.last;
         if blocks.is_empty() || !is_within || blocks.last > MAX_BLOCK {
@@ -337,12 +353,14 @@ impl Level {
             return Err(Refused::Full(self.most_requests));
         }
         self.unwish(blocks);
-        let plan = self.coordinator.plan(&asked, self.cache.residency());
+        let plan = self.coordinator.plan(now, &asked, self.cache.residency());
         // It gets this place if it has to wait.
         let request = self.requests.next();
         self.missing = 0;
         self.counts.asked += blocks.len();
-        self.direct(request, &asked, plan.direct(&asked));
+        if plan.bypass > 0 {
+            self.direct(request, &asked, plan.direct(&asked));
+        }
         match self.wishes_now(plan) {
             Switch::Off => self.native(request, &asked, plan),
             Switch::On => {
@@ -351,22 +369,22 @@ impl Level {
                 self.wish(&asked, plan);
             }
         }
-        self.send(&asked);
-        let open = Open {
+        if !self.runs.is_empty() {
+            self.send(&asked);
+        }
+        if self.missing == 0 {
+            self.answer(&asked, plan, Duration::ZERO);
+            return Ok(Some(Ending::Done));
+        }
+        self.requests.insert(Open {
             id,
             asked,
             plan,
             since: now,
             missing: self.missing,
             ending: Ending::Done,
-        };
-        match open.missing {
-            0 => self.answer(now, &open),
-            _ => {
-                self.requests.insert(open);
-            }
-        }
-        Ok(())
+        });
+        Ok(None)
     }
 
     /// What is to be asked of what is below.
@@ -385,29 +403,38 @@ impl Level {
     /// If there is no such fetch: each ends once.
     pub fn complete(&mut self, now: Instant, id: FetchId, ending: Ending) {
         let run = self.fetches.remove(id.0).expect("a fetch under way");
-        let waiting = match self.cache.residency().frame(run.ahead_from) {
-            Some(frame) if run.is_ahead() && self.waiters.is_awaited(frame) => Waiting::Reader,
-            _ => Waiting::Nobody,
+        let waiting = match run.is_ahead() && self.waiters.is_awaited(run.ahead) {
+            true => Waiting::Reader,
+            false => Waiting::Nobody,
         };
+        let mut is_awaited = false;
         let mut next = self.waiters.after(run.frames, None);
         while let Some(frame) = next {
             match ending {
                 Ending::Done => self.cache.complete_frame(frame),
                 Ending::Failed => self.cache.withdraw_frame(frame),
             }
+            is_awaited |= self.waiters.is_awaited(frame);
             next = self.waiters.after(run.frames, Some(frame));
         }
         self.arrived(now, run.request, run.awaited(), ending);
-        let mut next = self.waiters.after(run.frames, None);
-        while let Some(frame) = next {
-            while let Some(request) = self.waiters.pop(frame) {
-                self.arrived(now, request, 1, ending);
-            }
-            next = self.waiters.after(run.frames, Some(frame));
+        if is_awaited {
+            self.arrived_for_others(now, run.frames, ending);
         }
         if run.is_ahead() && ending == Ending::Done {
             let ahead = Interval::new(run.ahead_from, run.blocks.last);
             self.prefetcher.on_prefetch_complete(ahead, waiting);
+        }
+    }
+
+    /// Frames have come for which others wait than who made their fetch.
+    fn arrived_for_others(&mut self, now: Instant, frames: Chain, ending: Ending) {
+        let mut next = self.waiters.after(frames, None);
+        while let Some(frame) = next {
+            while let Some(request) = self.waiters.pop(frame) {
+                self.arrived(now, request, 1, ending);
+            }
+            next = self.waiters.after(frames, Some(frame));
         }
     }
 
@@ -423,23 +450,22 @@ impl Level {
         }
         if open.missing == 0 {
             let open = self.requests.remove(request).expect("a request waits");
-            self.answer(now, &open);
+            self.answer(&open.asked, open.plan, now.since(open.since));
+            self.finished.push_back(Answered {
+                id: open.id,
+                ending: open.ending,
+            });
         }
     }
 
-    /// A request has all its blocks.
-    fn answer(&mut self, now: Instant, open: &Open) {
+    /// A request has all its blocks, after so long.
+    fn answer(&mut self, asked: &Asked, plan: Plan, waited: Duration) {
         if self.manners.sent == Sent::Marked {
-            for block in open.asked.blocks.blocks() {
+            for block in asked.blocks.blocks() {
                 self.cache.sent(block);
             }
         }
-        let waited = now.since(open.since);
-        self.coordinator.on_answered(&open.asked, open.plan, waited);
-        self.finished.push_back(Answered {
-            id: open.id,
-            ending: open.ending,
-        });
+        self.coordinator.on_answered(asked, plan, waited);
     }
 }
 

@@ -33,7 +33,7 @@ pub mod residency;
 pub mod settings;
 pub mod write_back;
 
-pub use cache::{Admitted, Cache, Evicted, FirstTouch, Refusal, Verdict};
+pub use cache::{Cache, Evicted, FirstTouch, Refusal, Verdict};
 pub use interval::Interval;
 pub use level::{Composition, Level, Stack};
 pub use replacement::{Pattern, Replacement};

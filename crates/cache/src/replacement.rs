@@ -14,7 +14,7 @@
 //! Frames in flight are never evicted: a policy passes over them as if they were not there, and they
 //! keep their places in its order. When all frames are in flight there is no victim.
 
-use crate::cache::{self, Refusal};
+use crate::cache::{self, ComingRun, Leaving, Refusal, Verdict};
 use crate::residency::{FrameId, MAX_CAPACITY, Needs, Residency};
 use crate::settings::{self, BadSettings, Named, Parameter, Settings};
 
@@ -70,14 +70,31 @@ pub trait Replacement: Send {
         cache::replay(self, residency, blocks)
     }
 
+    /// Gives absent blocks frames, for which others may go. It stands here for the same reason.
+    ///
+    /// # Errors
+    /// As [`Cache::admit_run`](cache::Cache::admit_run).
+    fn admit_run(
+        &mut self,
+        residency: &mut Residency,
+        coming: &ComingRun,
+        leave: &mut dyn FnMut(&Residency, FrameId, Leaving) -> Verdict,
+        frames: &mut Vec<FrameId>,
+    ) -> Result<(), Refusal> {
+        cache::admit_run(self, residency, coming, leave, frames)
+    }
+
     /// Reads an entry that will be touched soon, its neighbours, and what the policy keeps of it, so that
-    /// the processor has them at hand: done for several entries, it waits for all of them at once.
-    fn warm(&self, residency: &Residency, frame: FrameId) {
-        residency.warm_neighbours(frame);
+    /// the processor has them at hand: done for several entries, it waits for all of them at once. What it
+    /// answers means nothing, but depends on all that was read.
+    fn warm(&self, residency: &Residency, frame: FrameId) -> u64 {
+        residency.warm_neighbours(frame)
     }
 
     /// The same for what the next eviction will need.
-    fn warm_next(&self, _residency: &Residency) {}
+    fn warm_next(&self, _residency: &Residency) -> u64 {
+        0
+    }
 
     /// A demand found the block resident.
     fn touch(&mut self, residency: &mut Residency, frame: FrameId, touch: Touch, pattern: Pattern);

@@ -11,7 +11,6 @@
 //! that linking has no special cases. Everything is allocated when it is made; nothing later.
 
 use std::fmt;
-use std::hint::black_box;
 
 mod index;
 mod list;
@@ -40,6 +39,9 @@ const FREE: u64 = 0;
 const REMEMBERED: u64 = 1 << 52;
 const IN_FLIGHT: u64 = 2 << 52;
 const VALID: u64 = 3 << 52;
+
+/// What the states of a block that has a frame have in common.
+const KEPT: u64 = IN_FLIGHT & VALID;
 
 /// Names an entry: below [`Residency::frame_ids`], so that a policy or prefetcher may index a table
 /// with it. It stays the same while the block is resident, and when it is remembered afterwards.
@@ -140,7 +142,7 @@ impl Residency {
             });
         }
         Self {
-            index: Index::new(known),
+            index: Index::new(count - 1),
             entries: entries.into_boxed_slice(),
             free: (heads..count as u32).rev().collect(),
             capacity,
@@ -168,6 +170,7 @@ impl Residency {
     }
 
     /// Whether no frame is free.
+    #[inline]
     pub fn is_full(&self) -> bool {
         self.resident == self.capacity
     }
@@ -188,12 +191,7 @@ impl Residency {
     /// The frame of a resident block.
     #[inline]
     pub fn frame(&self, block: u64) -> Option<FrameId> {
-        // A block has one entry: if it is only remembered, none is found behind it.
-        let is_resident = |entry: u32| {
-            let word = self.entries[entry as usize].word;
-            word & MAX_BLOCK == block && word & STATE >= IN_FLIGHT
-        };
-        self.index.find(block, is_resident).map(FrameId)
+        self.find(block).filter(|frame| self.is_kept(*frame))
     }
 
     /// Whether every block is resident; not so for an empty interval.
@@ -246,11 +244,13 @@ impl Residency {
     }
 
     /// The block of an entry that is not free.
+    #[inline]
     pub fn block(&self, frame: FrameId) -> u64 {
         self.word(frame) & MAX_BLOCK
     }
 
     /// What there is of an entry's block.
+    #[inline]
     pub fn frame_state(&self, frame: FrameId) -> State {
         match self.word(frame) & STATE {
             IN_FLIGHT => State::InFlight,
@@ -260,6 +260,7 @@ impl Residency {
     }
 
     /// Why the resident block was fetched.
+    #[inline]
     pub fn origin(&self, frame: FrameId) -> Origin {
         match (self.word(frame) & ORIGIN) >> ORIGIN.trailing_zeros() {
             0 => Origin::Demand,
@@ -269,11 +270,13 @@ impl Residency {
     }
 
     /// Whether the block was delivered upwards since it became resident.
+    #[inline]
     pub fn is_used(&self, frame: FrameId) -> bool {
         self.word(frame) & USED != 0
     }
 
     /// Whether the block was fetched ahead, and no demand for it has reached the policy since.
+    #[inline]
     pub fn is_untouched(&self, frame: FrameId) -> bool {
         self.word(frame) & UNTOUCHED != 0
     }
@@ -282,23 +285,27 @@ impl Residency {
 /// What policies ask and do.
 impl Residency {
     /// What the policy noted at the entry: five bits, 0 when the block becomes known.
+    #[inline]
     pub fn marks(&self, frame: FrameId) -> u8 {
         (self.word(frame) >> MARKS_SHIFT) as u8
     }
 
     /// Notes five bits at the entry.
+    #[inline]
     pub fn set_marks(&mut self, frame: FrameId, marks: u8) {
         let word = &mut self.entries[frame.index()].word;
         *word = *word & !MARKS | u64::from(marks) << MARKS_SHIFT;
     }
 
     /// The word that the policy noted at an entry which stands in none of its lists.
+    #[inline]
     pub fn note(&self, frame: FrameId) -> u64 {
         let Entry { newer, older, .. } = self.entries[frame.index()];
         u64::from(newer) << 32 | u64::from(older)
     }
 
     /// Notes a word at an entry, where the links of lists are otherwise: it must not stand in any.
+    #[inline]
     pub fn set_note(&mut self, frame: FrameId, note: u64) {
         let entry = &mut self.entries[frame.index()];
         entry.newer = (note >> 32) as u32;
@@ -306,24 +313,28 @@ impl Residency {
     }
 
     /// Reads the neighbours of an entry in a list, for the processor to have them at hand.
-    pub fn warm_neighbours(&self, frame: FrameId) {
+    #[inline]
+    pub fn warm_neighbours(&self, frame: FrameId) -> u64 {
         let entry = &self.entries[frame.index()];
         let newer = &self.entries[entry.newer as usize];
         let older = &self.entries[entry.older as usize];
-        black_box(newer.word ^ older.word);
+        newer.word ^ older.word
     }
 
     /// Reads an entry that will be forgotten soon, and where the index has it.
-    pub fn warm_forgotten(&self, frame: FrameId) {
-        black_box(self.index.first_entry(self.block(frame)));
+    #[inline]
+    pub fn warm_forgotten(&self, frame: FrameId) -> u64 {
+        u64::from(self.index.first_entry(self.block(frame)))
     }
 
     /// Whether the read into the entry's frame is not complete: then it must not be evicted.
+    #[inline]
     pub fn is_in_flight(&self, frame: FrameId) -> bool {
         self.word(frame) & STATE == IN_FLIGHT
     }
 
     /// The resident block is evicted, and the policy keeps its number.
+    #[inline]
     pub fn remember(&mut self, frame: FrameId) {
         self.leave(frame);
         let word = &mut self.entries[frame.index()].word;
@@ -332,16 +343,18 @@ impl Residency {
 
     /// The block is evicted or no longer remembered. The policy has taken the entry out of its
     /// lists.
+    #[inline(always)]
     pub fn forget(&mut self, frame: FrameId) {
         if self.is_kept(frame) {
             self.leave(frame);
         }
-        self.index.remove(self.block(frame), frame.0);
+        self.index.remove(&self.entries, self.block(frame), frame.0);
         self.entries[frame.index()].word = FREE;
         self.free.push(frame.0);
     }
 
     /// A resident block gives its frame back.
+    #[inline]
     fn leave(&mut self, frame: FrameId) {
         debug_assert!(self.is_kept(frame), "{frame:?} is not resident");
         self.resident -= 1;
@@ -359,30 +372,29 @@ impl Residency {
     /// The entry of a block that is known, resident or not.
     #[inline]
     pub(crate) fn find(&self, block: u64) -> Option<FrameId> {
-        let is_block = |entry: u32| self.entries[entry as usize].word & MAX_BLOCK == block;
-        self.index.find(block, is_block).map(FrameId)
+        self.index.find(&self.entries, block).map(FrameId)
     }
 
-    /// The entry of a block that is known, resident or not. `likely` is looked at first.
-    pub(crate) fn find_likely(&self, block: u64, likely: FrameId) -> Option<FrameId> {
-        let word = self.word(likely);
-        if word & MAX_BLOCK == block && word & STATE != FREE {
-            return Some(likely);
-        }
-        self.find(block)
+    /// Whether the entry is the frame of this block, which is resident then.
+    #[inline]
+    pub(crate) fn is_frame_of(&self, frame: FrameId, block: u64) -> bool {
+        self.word(frame) & (MAX_BLOCK | KEPT) == block.wrapping_add(KEPT)
     }
 
     /// Which entry the block's will be, most often.
+    #[inline]
     pub(crate) fn likely(&self, block: u64) -> FrameId {
         FrameId(self.index.first_entry(block))
     }
 
     /// Whether the entry's block is resident.
+    #[inline]
     pub(crate) fn is_kept(&self, frame: FrameId) -> bool {
-        self.word(frame) & STATE >= IN_FLIGHT
+        self.word(frame) & KEPT != 0
     }
 
     /// The block gets a frame and is in flight. `known` is its entry if it was remembered.
+    #[inline(always)]
     pub(crate) fn enter(&mut self, block: u64, known: Option<FrameId>, origin: Origin) -> FrameId {
         debug_assert!(self.resident < self.capacity && block <= MAX_BLOCK);
         let frame = known.unwrap_or_else(|| self.take_free(block));
@@ -398,6 +410,7 @@ impl Residency {
     }
 
     /// A free entry, and the index knows it.
+    #[inline(always)]
     fn take_free(&mut self, block: u64) -> FrameId {
         let entry = self.free.pop().expect("an entry for each block");
         self.index.insert(block, entry);
@@ -405,6 +418,7 @@ impl Residency {
     }
 
     /// The read into the frame is complete.
+    #[inline]
     pub(crate) fn complete(&mut self, frame: FrameId) {
         if self.is_in_flight(frame) {
             self.in_flight -= 1;
@@ -413,6 +427,7 @@ impl Residency {
     }
 
     /// The block was delivered upwards.
+    #[inline]
     pub(crate) fn set_used(&mut self, frame: FrameId) {
         self.entries[frame.index()].word |= USED;
     }
@@ -425,6 +440,7 @@ impl Residency {
 
     /// A demand for the block reached the policy. Says whether it is the first of a block that was
     /// fetched ahead.
+    #[inline]
     pub(crate) fn touch(&mut self, frame: FrameId) -> bool {
         let word = &mut self.entries[frame.index()].word;
         let was_untouched = *word & UNTOUCHED != 0;
@@ -432,6 +448,7 @@ impl Residency {
         was_untouched
     }
 
+    #[inline]
     fn word(&self, frame: FrameId) -> u64 {
         self.entries[frame.index()].word
     }

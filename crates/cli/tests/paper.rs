@@ -417,29 +417,34 @@ fn beyond_pfc_every_kind_of_caches_is_judged() {
         tails.contains("not used") && tails.contains("disk busy"),
         "{tails}"
     );
-    let free = of("pfc-beyond.free-blocks");
-    assert_eq!(free["mode"], "in-firmware");
-    for figure in ["pfc_worse", "ours_worse", "loss_percent"] {
-        assert!(free["ours"][figure].is_number(), "{figure}: {free}");
+    for (id, mode) in [("", "in-firmware"), ("-external", "external")] {
+        let free = of(&format!("pfc-beyond.free-blocks{id}"));
+        assert_eq!(free["mode"], mode);
+        for figure in ["pfc_worse", "ours_worse", "loss_percent"] {
+            assert!(free["ours"][figure].is_number(), "{figure}: {free}");
+        }
     }
 }
 
 #[test]
 fn readmore_on_free_blocks_is_judged_by_itself_and_printed_case_by_case() {
-    let text = prints("paper pfc-beyond pfc-beyond.free-blocks --requests 300");
-    assert!(
-        text.contains("Readmore on free blocks (in-firmware)"),
-        "{text}"
-    );
-    assert!(!text.contains("pfc-beyond.gain"), "{text}");
-    let rows = text
-        .lines()
-        .filter(|line| line.starts_with("| websearch, "));
-    assert_eq!(
-        rows.count(),
-        16,
-        "four prefetchers, two sizes, two coordinators"
-    );
+    for (id, mode) in [("", "in-firmware"), ("-external", "external")] {
+        let asked = format!("paper pfc-beyond pfc-beyond.free-blocks{id} --requests 300");
+        let text = prints(&asked);
+        let titles = text.matches("Readmore on free blocks (").count();
+        assert_eq!(titles, 1, "{text}");
+        let title = format!("Readmore on free blocks ({mode})");
+        assert!(text.contains(&title), "{text}");
+        assert!(!text.contains("pfc-beyond.gain"), "{text}");
+        let rows = text
+            .lines()
+            .filter(|line| line.starts_with("| websearch, "));
+        assert_eq!(
+            rows.count(),
+            16,
+            "four prefetchers, two sizes, two coordinators"
+        );
+    }
 }
 
 /// PFC's traces.

@@ -171,20 +171,44 @@ impl Head {
 }
 
 impl Course {
-    /// How many revolutions more than believed the command took that ended at `now` (fewer, if
-    /// negative); `None` if it ended so early or so oddly that the buffer must have answered.
+    /// How many revolutions more than believed the command took that ended at `now`, and the one before it
+    /// at `before` (fewer, if negative); `None` if it ended so early or so oddly that the buffer must have
+    /// answered.
     ///
     /// A command that ends late has lost whole revolutions: its last sector passed under the head
     /// at the expected moment or that many revolutions later. What is left over is the bus and
-    /// the electronics, which do not hold the head.
-    pub fn revolutions(&self, belief: &Profile, route: &Route, now: Instant) -> Option<i64> {
+    /// the electronics, which do not hold the head. A bus that is slower than the medium may be later by more
+    /// than a revolution: it waits for so many blocks, and for what it carries before.
+    pub fn revolutions(
+        &self,
+        belief: &Profile,
+        route: &Route,
+        (before, now): (Instant, Instant),
+    ) -> Option<i64> {
         let period = belief.spindle.period().as_nanos() as i64;
-        let expected = (self.head.free + route.tail(belief, &self.pass)).as_nanos() as i64;
+        let expected = self.expected_end(belief, route, before).as_nanos() as i64;
         let late = now.as_nanos() as i64 - expected;
         let revolutions = (late + period / 2).div_euclid(period);
         let rest = late - revolutions * period;
         let plausible = rest.abs() < period / SURPRISE && revolutions >= -1;
         (plausible || revolutions > 0).then_some(revolutions)
+    }
+
+    /// When it is believed to end, if the command before it ended at `before`: until then that had the bus,
+    /// where the bus falls behind the medium.
+    fn expected_end(&self, belief: &Profile, route: &Route, before: Instant) -> Instant {
+        let ends = self.head.free + route.tail(belief, &self.pass);
+        match route.direction {
+            Direction::Read => {
+                let before = match route.is_faster_than_bus(belief) {
+                    true => before,
+                    false => Instant::ZERO,
+                };
+                let carried = route.carried(belief, self.head.free, before);
+                ends.max(carried + belief.overheads.read_completion)
+            }
+            Direction::Write => ends,
+        }
     }
 
     /// The expected head after a command that went on where the one before had ended, now that it has
@@ -203,11 +227,16 @@ impl Course {
         }
     }
 
-    /// The expected head, now that the command has ended at `now`.
-    pub fn ended(&self, belief: &Profile, route: &Route, now: Instant) -> Head {
+    /// The expected head, now that the command has ended at `now`, and the one before it at `before`.
+    pub fn ended(
+        &self,
+        belief: &Profile,
+        route: &Route,
+        (before, now): (Instant, Instant),
+    ) -> Head {
         let expected = self.head.free.as_nanos();
         let period = belief.spindle.period().as_nanos();
-        let free = match self.revolutions(belief, route, now) {
+        let free = match self.revolutions(belief, route, (before, now)) {
             Some(late) => expected.saturating_add_signed(late * period as i64),
             None => expected,
         };
@@ -266,6 +295,13 @@ impl Route {
         let watermark = u64::from(belief.buffer.read_watermark);
         let first = (self.blocks * watermark / 1000).max(1);
         Duration::from_nanos(self.sweep(belief).as_nanos() * first / self.blocks.max(1))
+    }
+
+    /// Whether its blocks come under the head faster than the bus carries them, which begins late.
+    fn is_faster_than_bus(&self, belief: &Profile) -> bool {
+        let sector = belief.spindle.time_of(self.first.width).as_nanos();
+        let held = sector * u64::from(belief.buffer.read_watermark) / 1000;
+        belief.bus.read_block.as_nanos() + held > sector
     }
 
     /// When the bus has carried all of it, if its last sector passes under the head at `free`, and others

@@ -18,6 +18,7 @@
 
 pub mod cases;
 pub mod disk;
+mod elevator;
 mod engine_disk;
 pub mod figures;
 mod jobs;
@@ -35,5 +36,5 @@ mod wishes;
 
 pub use load::{Arrival, Load, Pace, run};
 pub use report::{LevelReport, Report, Slack};
-pub use setup::{BadSetup, Level, Link, Lower, Readmore, Scheduled, Scheduler, Setup};
+pub use setup::{BadSetup, Level, Link, Lower, Outside, Readmore, Scheduled, Scheduler, Setup};
 pub use system::System;

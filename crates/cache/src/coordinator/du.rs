@@ -4,6 +4,8 @@
 //! marks are the replacement's affair; prefetching stays as it is. Not where several upper levels share
 //! what they read.
 
+use block::Instant;
+
 use super::{Asked, Coordinator, Manners, Plan, Sent};
 use crate::residency::Residency;
 
@@ -12,7 +14,7 @@ use crate::residency::Residency;
 pub struct DemoteUpward;
 
 impl Coordinator for DemoteUpward {
-    fn plan(&mut self, _: &Asked, _: &Residency) -> Plan {
+    fn plan(&mut self, _: Instant, _: &Asked, _: &Residency) -> Plan {
         Plan::default()
     }
 

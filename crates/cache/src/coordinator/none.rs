@@ -1,5 +1,7 @@
 //! No coordination: the lower level is asked for what the upper one asks for.
 
+use block::Instant;
+
 use super::{Asked, Coordinator, Plan};
 use crate::residency::Residency;
 
@@ -8,7 +10,7 @@ use crate::residency::Residency;
 pub struct Uncoordinated;
 
 impl Coordinator for Uncoordinated {
-    fn plan(&mut self, _: &Asked, _: &Residency) -> Plan {
+    fn plan(&mut self, _: Instant, _: &Asked, _: &Residency) -> Plan {
         Plan::default()
     }
 }

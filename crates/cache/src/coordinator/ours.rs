@@ -4,21 +4,24 @@
 //! ```text
 //!   asked --> whose turn? --Alone--> as if there were no coordinator
 //!               |    ^                 | answered after ..
-//!               |    '--- watch <------+ .. waiting, and how many are demands: which is better
+//!               |    '--- watch <------+ .. waiting, how many are demands, how quickly it goes on:
+//!               |                        which is better
 //!               '--Coordinated --> the context's rule -> bypass, readmore (bounded by what goes unused)
 //! ```
 //!
 //! PFC has one state for all requests, so that one client's scan changes what another one's random reads
 //! get, and it never looks at what it did. Here a context begins with what the last one knew and learns for
-//! itself; turns change between no coordination and coordination, and the waiting of demands says who leads
-//! (see `watch` and `gain`). Waiting counts for the turn in which the ground was prepared, not for that in
-//! which it is found (see `ground`). What is read more and evicted unused halves how much more is read.
+//! itself; turns change between no coordination and coordination, and the waiting of demands says who leads, and
+//! the pace of all where clients wait for answers (see `watch`, `gain` and `pace`); in a burst nothing is tried
+//! (see `crowd`). Waiting counts for the turn in which the ground was prepared, not for that in which it is
+//! found (see `ground`). What is read more and evicted unused halves how much more is read.
 //!
 //! What it cannot see: what both arms share. A disk that has less to do helps everybody's turns, so gains
 //! are larger than they look; a prefetcher that learns the wrong thing in one turn is worse in all, so
-//! may be losses. And nobody says who waits for what the upper level fetches ahead.
+//! may be losses. Nobody says who waits for what the upper level fetches ahead: where clients ask as soon as
+//! they are answered the pace says it, where requests come at their times nothing does.
 
-use block::Duration;
+use block::{Duration, Instant};
 
 use super::pfc::{Queues, Readings, Rule};
 use super::{
@@ -30,14 +33,16 @@ use crate::residency::{Origin, Residency};
 use crate::settings::{Parameter, Settings, Values, words};
 
 mod allowance;
+mod crowd;
 mod gain;
 mod ground;
+mod pace;
 mod watch;
 
 use allowance::Allowance;
 use gain::Prepared;
 use ground::Ground;
-use watch::{Of, Turn, Watch, tag_of};
+use watch::{Of, Turn, Watch};
 
 words! {
     /// Whose requests share a rule.
@@ -154,13 +159,16 @@ impl Ours {
 }
 
 impl Coordinator for Ours {
-    fn plan(&mut self, asked: &Asked, lower: &Residency) -> Plan {
+    fn plan(&mut self, now: Instant, asked: &Asked, lower: &Residency) -> Plan {
         if asked.blocks.len() > LONGEST_REQUEST {
             return Plan::default();
         }
+        if let Some(watch) = &mut self.watch {
+            watch.asked(now, asked);
+        }
         self.was_full |= lower.is_full();
         let turn = match &mut self.watch {
-            Some(watch) if self.was_full => watch.turn(),
+            Some(watch) if self.was_full => watch.turn(asked.purpose),
             Some(_) => Turn {
                 arm: Arm::Alone,
                 of: Of::Rest,
@@ -170,10 +178,15 @@ impl Coordinator for Ours {
                 of: Of::Rest,
             },
         };
-        let tag = Tag(match (turn.of, self.ground.prepared_by(asked.blocks)) {
-            (Of::Rest, _) => 0,
-            (Of::Round, None) => tag_of(turn.arm, Prepared::Unknown),
-            (Of::Round, Some(arm)) => tag_of(arm, Prepared::Known),
+        let tag = Tag(match (&mut self.watch, turn.of) {
+            (Some(watch), Of::Round) => {
+                let (arm, prepared) = match self.ground.prepared_by(asked.blocks) {
+                    None => (turn.arm, Prepared::Unknown),
+                    Some(arm) => (arm, Prepared::Known),
+                };
+                watch.counts(now, asked, arm, prepared)
+            }
+            _ => 0,
         });
         self.ground.ask(asked.blocks, turn.arm);
         if turn.arm == Arm::Alone {
@@ -206,12 +219,11 @@ impl Coordinator for Ours {
     }
 
     fn on_answered(&mut self, asked: &Asked, plan: Plan, waited: Duration) {
+        if asked.blocks.len() > LONGEST_REQUEST {
+            return;
+        }
         if let Some(watch) = &mut self.watch {
-            let waited = match asked.purpose {
-                Purpose::Demand => Some(waited.as_nanos()),
-                Purpose::Prefetch => None,
-            };
-            watch.answered(plan.tag.0, waited);
+            watch.answered(asked, plan.tag.0, waited.as_nanos());
         }
     }
 
@@ -235,9 +247,10 @@ impl Coordinator for Ours {
 
 #[cfg(test)]
 mod tests {
-    use block::Duration;
+    use block::{Duration, Instant};
 
-    use super::{Arm, Ours, PARAMETERS, Prepared, tag_of};
+    use super::watch::tag_of;
+    use super::{Arm, Ours, PARAMETERS, Prepared};
     use crate::cache::Evicted;
     use crate::coordinator::tests::{Lower, asked};
     use crate::coordinator::{Asked, Below, Coordinator, Purpose};
@@ -322,7 +335,7 @@ mod tests {
                     purpose,
                     ..asked(100 * step, 100 * step)
                 };
-                let plan = ours.plan(&asked, lower.cache.residency());
+                let plan = ours.plan(Instant::ZERO, &asked, lower.cache.residency());
                 bypassed += plan.bypass;
                 let waited = match (plan.bypass, purpose) {
                     (0, _) => 1000 + step % 100,

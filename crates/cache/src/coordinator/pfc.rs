@@ -9,6 +9,8 @@
 //! Zhang, Lee, Ma, Zhou, ICDCS 2008, to the letter as `shared/specs/cache-and-pfc.md`, 8, reads it. Where
 //! the paper is ambiguous (A1 to A19 there) a parameter chooses; the defaults are the readings to use.
 
+use block::Instant;
+
 use super::queue::Queue;
 use super::{Asked, Below, Coordinator, Footprint, LONGEST_REQUEST, Manners, Plan};
 use crate::residency::Residency;
@@ -63,7 +65,7 @@ impl Queues {
 }
 
 impl Coordinator for Pfc {
-    fn plan(&mut self, asked: &Asked, lower: &Residency) -> Plan {
+    fn plan(&mut self, _: Instant, asked: &Asked, lower: &Residency) -> Plan {
         if asked.blocks.len() > LONGEST_REQUEST || self.readings.passes(asked) {
             return Plan::default();
         }

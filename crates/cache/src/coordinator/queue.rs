@@ -3,17 +3,18 @@
 //! ```text
 //!   ring     | 10: 1110 | 10: ---- | 4: 1--- | 11: 11-- |  .   .     oldest to newest
 //!              ^oldest                                     ^next
-//!   heads    [ 3  .  2  .  0 ]                                       the newest place of each bucket
+//!   heads    [ 3  .  2  .  0 ]                                       the newest step of each bucket
 //!
-//!   a place: | rest of the group's hash | marks, 8 | older place of the same bucket |    64 bits
+//!   a place: | rest of the group's hash | marks, 8 | older step of the same bucket |     64 bits
 //! ```
 //!
 //! A place of the ring has those of eight neighbours that were used together, upwards: what names their
 //! group, and a mark for each. A number that is used again stands anew at the end and loses its mark; a
 //! place without marks is a gap. Numbers are forgotten by stepping over them: what leads to a place that
-//! was given up is not mended, but seen to be void, because the way through a bucket goes from newer to
-//! older places and no other way. Where a bucket begins may be written again for another bucket: so its
-//! head says in which of two laps around the ring it was written, and once a lap void heads are cleared.
+//! was given up is not mended, but seen to be void. For that steps are counted twice around the ring: how long
+//! ago a step was is known exactly if it is no longer than that, and a place is in use if its step is
+//! not longer ago than the oldest. Links are not older, for what they lead to was in use when they were written;
+//! of heads those that are void are cleared once around the ring.
 //!
 //! A group's hash is its number multiplied by an odd one, so that no two groups have the same. Its upper
 //! bits choose the bucket; a place keeps the lower ones, which tell all groups of a bucket apart (Knuth,
@@ -27,16 +28,16 @@ mod parts;
 use crate::coordinator::Footprint;
 use crate::interval::Interval;
 use crate::residency::MAX_BLOCK;
-use parts::{GROUP, GROUP_BITS, HASH_BITS, MARKS, Part, counted, parts};
+use parts::{GROUP, GROUP_BITS, HASH_BITS, Layout, MARKS, Part, counted};
 
 /// Block numbers in the order of their use.
 #[derive(Clone, Debug)]
 pub(super) struct Queue {
     ring: Box<[u64]>,
-    /// Of each bucket its newest place, and in which lap that was written, or [`NONE`].
+    /// Of each bucket its newest step.
     heads: Box<[u32]>,
-    /// Whether the next place is written in an odd lap around the ring.
-    lap: u32,
+    /// The next step; steps are counted twice around the ring.
+    next: u32,
     capacity: usize,
     len: usize,
     /// Where the oldest may stand; gaps may come first.
@@ -44,15 +45,6 @@ pub(super) struct Queue {
     /// How many places from there on are in use, gaps among them.
     taken: usize,
     layout: Layout,
-}
-
-/// Where the parts of a place's word are.
-#[derive(Clone, Copy, Debug)]
-struct Layout {
-    /// Bits of a link to an older place.
-    link: u32,
-    /// Bits of a group's hash that a place keeps.
-    rest: u32,
 }
 
 /// Which blocks of a run stay that is longer than the queue.
@@ -75,11 +67,8 @@ pub(super) enum OnHit {
     Remove,
 }
 
-/// A bucket without places.
+/// A bucket without places, while gaps are cleared.
 const NONE: u32 = u32::MAX;
-
-/// The upper bits of a hash, which choose the bucket.
-const UPPER_BITS: u32 = 32;
 
 /// The ring is longer than the queue by a part of this many, for gaps. With an eighth, gaps are cleared
 /// once in an eighth of the queue's size of repeated uses, if no neighbours are used together: nine
@@ -96,15 +85,16 @@ impl Queue {
         let places = capacity + (capacity / GAPS).max(GROUP as usize);
         let buckets = capacity.div_ceil(SHARED);
         let layout = Layout {
-            link: usize::BITS - places.leading_zeros(),
+            link: usize::BITS - (2 * places).leading_zeros(),
             // As many as tell the hashes of the widest bucket apart.
             rest: HASH_BITS - buckets.ilog2(),
+            buckets: buckets as u32,
         };
         assert!(layout.link + layout.rest + GROUP as u32 <= u64::BITS);
         Queue {
             ring: vec![0; places].into(),
-            heads: vec![NONE; buckets].into(),
-            lap: 0,
+            heads: vec![places as u32; buckets].into(),
+            next: 0,
             capacity,
             len: 0,
             oldest: 0,
@@ -129,7 +119,7 @@ impl Queue {
             return false;
         }
         let mut is_met = false;
-        for part in parts(blocks) {
+        for part in self.layout.parts(blocks) {
             let held = match on_hit {
                 OnHit::Stay => self.find(part),
                 OnHit::Refresh | OnHit::Remove => self.take(part),
@@ -140,10 +130,7 @@ impl Queue {
             is_met = true;
             match on_hit {
                 OnHit::Stay => (),
-                OnHit::Refresh => self.append(Part {
-                    marks: held,
-                    ..part
-                }),
+                OnHit::Refresh => self.append(self.layout.only(part, held)),
                 OnHit::Remove => self.len -= counted(held),
             }
         }
@@ -159,13 +146,14 @@ impl Queue {
     /// forgotten for them.
     pub(super) fn add(&mut self, blocks: Interval, keep: Keep) -> u64 {
         let kept = self.kept(blocks, keep);
-        if parts(kept).all(|part| self.find(part) == 0) {
+        if self.layout.parts(kept).all(|part| self.find(part) == 0) {
             return self.add_kept(kept);
         }
         if self.are_newest(kept) {
             return 0;
         }
-        parts(kept).map(|part| self.add_part(part)).sum()
+        let parts = self.layout.parts(kept);
+        parts.map(|part| self.add_part(part)).sum()
     }
 
     /// [`Queue::add`] of blocks none of which is held: for who has looked for them.
@@ -176,7 +164,7 @@ impl Queue {
     /// Adds blocks that are not held, and not more than there is room for.
     fn add_kept(&mut self, blocks: Interval) -> u64 {
         let forgotten = self.grow(blocks.len() as usize);
-        for part in parts(blocks) {
+        for part in self.layout.parts(blocks) {
             debug_assert_eq!(self.find(part), 0, "it is held");
             self.append(part);
         }
@@ -197,7 +185,8 @@ impl Queue {
     /// forgotten for another one.
     fn add_part(&mut self, part: Part) -> u64 {
         let (held, behind) = self.find_oldest(part);
-        let more = part.count() - counted(held);
+        let marks = self.layout.marks(part.word);
+        let more = counted(marks) - counted(held);
         let over = (self.len + more).saturating_sub(self.capacity);
         let mut forgotten = 0;
         if held == 0 || over == 0 || behind >= self.reach(over) {
@@ -206,13 +195,8 @@ impl Queue {
             forgotten = self.grow(more);
         } else {
             // Those that are held may be the oldest: then they are forgotten and added again.
-            for mark in (0..GROUP).map(|at| part.marks & (1 << at)) {
-                if mark != 0
-                    && self.take(Part {
-                        marks: mark,
-                        ..part
-                    }) == 0
-                {
+            for mark in (0..GROUP).map(|at| marks & (1 << at)) {
+                if mark != 0 && self.take(self.layout.only(part, mark)) == 0 {
                     forgotten += self.grow(1);
                 }
             }
@@ -236,10 +220,12 @@ impl Queue {
         let Some(before) = self.taken.checked_sub(groups as usize) else {
             return false;
         };
-        parts(blocks).zip(before..).all(|(part, step)| {
+        let mut parts = self.layout.parts(blocks).zip(before..);
+        parts.all(|(part, step)| {
             let place = self.place(step);
-            let is_newest = self.head(self.bucket(part)) == Some(place);
-            is_newest && self.ring[place] >> self.layout.link == self.word(part) >> self.layout.link
+            let head = self.heads[part.bucket];
+            let is_newest = self.is_used(head) && self.place_of(head) == place;
+            is_newest && (self.ring[place] ^ part.word) >> self.layout.link == 0
         })
     }
 
@@ -295,19 +281,8 @@ impl Queue {
         }
     }
 
-    fn bucket(&self, part: Part) -> usize {
-        let upper = part.hash >> (HASH_BITS - UPPER_BITS);
-        ((upper * self.heads.len() as u64) >> UPPER_BITS) as usize
-    }
-
-    /// What stands in the ring for a part, before it is linked.
-    fn word(&self, part: Part) -> u64 {
-        let Layout { link, rest } = self.layout;
-        let kept = part.hash & ((1 << rest) - 1);
-        (kept << GROUP | part.marks) << link
-    }
-
     /// The marks of those that are held.
+    #[inline]
     fn find(&mut self, part: Part) -> u64 {
         self.walk(part, |_, _| ()).0
     }
@@ -317,95 +292,142 @@ impl Queue {
         self.walk(part, |_, _| ())
     }
 
-    /// The marks of those that were held: now they are not, and still count in the length.
+    /// The marks of those that were held: now they are not, and still count in the length. No way leads to
+    /// a gap any more, unless it is the last of its bucket.
+    #[inline]
     fn take(&mut self, part: Part) -> u64 {
-        self.walk(part, |held, marks| *held &= !marks).0
+        let layout = self.layout;
+        let beyond_marks = layout.link + GROUP as u32;
+        let sought = layout.marks(part.word);
+        let mut found = 0;
+        let mut newer = None;
+        let mut step = self.heads[part.bucket];
+        while self.is_used(step) {
+            let place = self.place_of(step);
+            let word = self.ring[place];
+            step = (word & layout.links()) as u32;
+            if (word ^ part.word) >> beyond_marks != 0 {
+                newer = Some(place);
+                continue;
+            }
+            let marks = layout.marks(word) & sought;
+            found |= marks;
+            let rest = word & !(marks << layout.link);
+            self.ring[place] = rest;
+            if layout.marks(rest) != 0 || !self.is_used(step) {
+                newer = Some(place);
+            } else if let Some(newer) = newer {
+                let word = &mut self.ring[newer];
+                *word = *word & !layout.links() | u64::from(step);
+            } else {
+                self.heads[part.bucket] = step;
+            }
+            if found == sought {
+                break;
+            }
+        }
+        found
     }
 
     /// From the newest place of the part's bucket to the oldest that is needed. Says what is found, and how far
     /// behind the oldest place of the ring the oldest of it is.
+    #[inline]
     fn walk(&mut self, part: Part, mut on_found: impl FnMut(&mut u64, u64)) -> (u64, usize) {
-        let Layout { link, .. } = self.layout;
-        let sought = self.word(part);
-        let (beyond_marks, links) = (link + GROUP as u32, self.layout.links());
-        let length = self.ring.len();
-        let (mut found, mut oldest) = (0, 0);
-        let Some(mut place) = self.head(self.bucket(part)) else {
-            return (0, 0);
-        };
-        // How far behind the oldest a place may be: less and less.
-        let mut within = self.taken;
-        while let Some(held) = self.ring.get_mut(place) {
-            let behind = match place.checked_sub(self.oldest) {
-                Some(behind) => behind,
-                None => place + length - self.oldest,
-            };
-            if behind >= within {
-                break;
-            }
-            within = behind;
-            place = (*held & links) as usize;
-            if (*held ^ sought) >> beyond_marks == 0 {
-                let marks = *held >> link & part.marks;
-                on_found(held, marks << link);
+        let layout = self.layout;
+        let beyond_marks = layout.link + GROUP as u32;
+        let sought = layout.marks(part.word);
+        let (mut found, mut furthest) = (0, 0);
+        let mut step = self.heads[part.bucket];
+        while self.is_used(step) {
+            let place = self.place_of(step);
+            let held = &mut self.ring[place];
+            let word = *held;
+            if (word ^ part.word) >> beyond_marks == 0 {
+                let marks = layout.marks(word) & sought;
+                on_found(held, marks << layout.link);
                 found |= marks;
                 if marks != 0 {
-                    oldest = behind;
+                    furthest = self.ago(step);
                 }
-                if found == part.marks {
+                if found == sought {
                     break;
                 }
             }
+            step = (word & layout.links()) as u32;
         }
-        (found, oldest)
+        (found, self.taken - furthest as usize)
     }
 
-    /// Puts blocks of a group, which are not held, at the end of the ring.
+    /// How many steps ago a step was, if it was less than two laps ago.
+    #[inline]
+    fn ago(&self, step: u32) -> u32 {
+        let ago = self.next.wrapping_sub(step);
+        match step > self.next {
+            true => ago.wrapping_add(2 * self.ring.len() as u32),
+            false => ago,
+        }
+    }
+
+    /// Whether the place of a step is in use and was not written again.
+    #[inline]
+    fn is_used(&self, step: u32) -> bool {
+        // The next step itself was two laps ago.
+        (self.ago(step).wrapping_sub(1) as usize) < self.taken
+    }
+
+    /// The place of a step.
+    #[inline]
+    fn place_of(&self, step: u32) -> usize {
+        let (step, length) = (step as usize, self.ring.len());
+        if step < length { step } else { step - length }
+    }
+
+    /// A step that is void until the next one, and for a lap: that of the same place a lap before.
+    #[inline]
+    fn void(&self) -> u32 {
+        let length = self.ring.len() as u32;
+        match self.next < length {
+            true => self.next + length,
+            false => self.next - length,
+        }
+    }
+
+    /// Writes a part at the end.
+    #[inline]
     fn append(&mut self, part: Part) {
         if self.taken == self.ring.len() {
             self.clear_gaps();
         }
-        let place = self.place(self.taken);
-        let bucket = self.bucket(part);
-        let older = self.head(bucket).unwrap_or(self.ring.len());
+        let place = self.place_of(self.next);
         if place == 0 {
             self.begin_lap();
         }
-        self.ring[place] = self.word(part) | older as u64;
-        self.heads[bucket] = head(place, self.lap);
+        let older = match self.heads[part.bucket] {
+            head if self.is_used(head) => head,
+            _ => self.void(),
+        };
+        self.ring[place] = part.word | u64::from(older);
+        self.heads[part.bucket] = self.next;
+        self.next = self.step_behind(self.next);
         self.taken += 1;
     }
 
-    /// The next place is the first of the ring: what leads to a place that was given up is cleared, before
-    /// that is written for the second time.
+    /// The step behind this one.
+    #[inline]
+    fn step_behind(&self, step: u32) -> u32 {
+        match step + 1 {
+            end if end as usize == 2 * self.ring.len() => 0,
+            next => next,
+        }
+    }
+
+    /// The next place is the first of the ring: heads that are void stay so for another lap.
+    #[cold]
     fn begin_lap(&mut self) {
         for bucket in 0..self.heads.len() {
-            if self.head(bucket).is_none() {
-                self.heads[bucket] = NONE;
+            if !self.is_used(self.heads[bucket]) {
+                self.heads[bucket] = self.void();
             }
-        }
-        self.lap ^= 1;
-    }
-
-    /// The newest place of a bucket, if it has one in use.
-    fn head(&self, bucket: usize) -> Option<usize> {
-        let head = self.heads[bucket];
-        let place = (head >> 1) as usize;
-        let is_used = head != NONE && self.behind(place) < self.taken;
-        (is_used && head & 1 == self.lap_of(place)).then_some(place)
-    }
-
-    /// In which lap a place in use was written.
-    fn lap_of(&self, place: usize) -> u32 {
-        let wraps = self.oldest + self.taken > self.ring.len();
-        self.lap ^ u32::from(wraps && place >= self.oldest)
-    }
-
-    /// How far a place is behind the oldest.
-    fn behind(&self, place: usize) -> usize {
-        match place.checked_sub(self.oldest) {
-            Some(behind) => behind,
-            None => place + self.ring.len() - self.oldest,
         }
     }
 
@@ -416,32 +438,33 @@ impl Queue {
     fn clear_gaps(&mut self) {
         self.note_buckets();
         let Layout { link, .. } = self.layout;
-        let length = self.ring.len();
-        let (mut from, mut to) = (self.oldest, self.oldest);
-        let (mut kept, mut lap) = (0, 0);
-        for _ in 0..self.taken {
+        let mut from = self.oldest;
+        // All places are in use: the oldest was written a lap ago.
+        let taken = std::mem::take(&mut self.taken);
+        self.next = self.void();
+        for _ in 0..taken {
             let word = std::mem::take(&mut self.ring[from]);
             if word >> link & MARKS != 0 {
                 let bucket = (word & self.layout.links()) as usize;
                 let older = match self.heads[bucket] {
-                    NONE => length,
-                    head => (head >> 1) as usize,
+                    NONE => self.void(),
+                    head => head,
                 };
-                self.ring[to] = word >> link << link | older as u64;
-                self.heads[bucket] = head(to, lap);
-                kept += 1;
-                to += 1;
-                if to == length {
-                    (to, lap) = (0, 1);
-                }
+                let to = self.place_of(self.next);
+                self.ring[to] = word >> link << link | u64::from(older);
+                self.heads[bucket] = self.next;
+                self.next = self.step_behind(self.next);
+                self.taken += 1;
             }
             from += 1;
-            if from == length {
+            if from == self.ring.len() {
                 from = 0;
             }
         }
-        self.taken = kept;
-        self.lap = u32::from(self.oldest + kept > length);
+        let void = self.void();
+        for head in self.heads.iter_mut().filter(|head| **head == NONE) {
+            *head = void;
+        }
     }
 
     /// Every place in use gets its bucket's number instead of its link, and no bucket leads anywhere:
@@ -449,32 +472,14 @@ impl Queue {
     fn note_buckets(&mut self) {
         let links = self.layout.links();
         for bucket in 0..self.heads.len() {
-            let mut next = self.head(bucket);
-            let mut within = self.taken;
-            while let Some(place) = next.filter(|place| *place < self.ring.len()) {
-                let behind = self.behind(place);
-                if behind >= within {
-                    break;
-                }
-                within = behind;
+            let mut step = std::mem::replace(&mut self.heads[bucket], NONE);
+            while self.is_used(step) {
+                let place = self.place_of(step);
                 let word = &mut self.ring[place];
-                next = Some((*word & links) as usize);
+                step = (*word & links) as u32;
                 *word = *word & !links | bucket as u64;
             }
-            self.heads[bucket] = NONE;
         }
-    }
-}
-
-/// A bucket's head: its newest place, and in which of two laps that was written.
-fn head(place: usize, lap: u32) -> u32 {
-    (place as u32) << 1 | lap
-}
-
-impl Layout {
-    /// The bits of a link.
-    fn links(self) -> u64 {
-        (1 << self.link) - 1
     }
 }
 

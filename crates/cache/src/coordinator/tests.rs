@@ -1,6 +1,6 @@
 //! What must hold for every coordinator.
 
-use block::{Direction, Duration};
+use block::{Direction, Duration, Instant};
 use proptest::prelude::*;
 
 use super::{ALL, Asked, Below, Coordinator, Plan, Purpose, make};
@@ -49,7 +49,8 @@ impl Lower {
 
     /// A request; the plan, and what it read from below.
     pub(super) fn serve(&mut self, asked: &Asked) -> (Plan, Vec<u64>) {
-        let plan = self.coordinator.plan(asked, self.cache.residency());
+        let now = Instant::ZERO;
+        let plan = self.coordinator.plan(now, asked, self.cache.residency());
         let mut read = Vec::new();
         for block in plan.direct(asked).blocks() {
             if !self.cache.residency().is_resident(block) {
@@ -137,7 +138,8 @@ fn hostile_requests_are_survived() {
                     within,
                     ..asked(first, last)
                 };
-                let plan = lower.coordinator.plan(&asked, lower.cache.residency());
+                let residency = lower.cache.residency();
+                let plan = lower.coordinator.plan(Instant::ZERO, &asked, residency);
                 let (direct, native) = (plan.direct(&asked), plan.native(&asked));
                 assert!(
                     native.is_empty() || native.last >= asked.blocks.last,

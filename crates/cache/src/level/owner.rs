@@ -62,7 +62,7 @@ impl Level {
             self.cache.demand_frame(frame, Pattern::Random);
             return Stored::In(frame);
         }
-        match self.admit(block, Origin::Demand, &[]) {
+        match self.admit(block, Origin::Demand) {
             Some(frame) => {
                 self.cache.complete_frame(frame);
                 self.cache.demand_frame_silently(frame);
@@ -78,12 +78,6 @@ impl Level {
         self.unwish(Interval::new(block, block));
         if self.residency().state(block) == State::Valid {
             self.cache.withdraw(block);
-        }
-    }
-
-    pub(super) fn depart(&mut self, frame: FrameId, block: u64) {
-        if let Some(departed) = &mut self.departed {
-            departed.push_back(Departed { frame, block });
         }
     }
 }

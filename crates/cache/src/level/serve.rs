@@ -1,9 +1,10 @@
 //! How a request is served: what goes past the cache, what into it, and what is fetched ahead.
 
 use super::{
-    Asked, Chain, Evicted, Fetch, FetchId, FrameId, Goal, Interval, Level, Origin, Pattern, Plan,
-    Purpose, Residency, Running, State, Verdict,
+    Asked, Chain, Departed, Evicted, Fetch, FetchId, FrameId, Interval, Level, Origin, Pattern,
+    Plan, Purpose, Residency, Running, State, Verdict,
 };
+use crate::cache::{ComingRun, Leaving, Refusal};
 use crate::coordinator::{EmptyNative, ReadmoreAs, SilentHits, SilentUse, Submissions};
 use crate::prefetch::{self, Ahead, Found, Mode, Note, Seen};
 
@@ -11,9 +12,6 @@ impl Level {
     /// DIRECT: blocks in the cache are copied without policy and prefetcher being told, the others
     /// are read and not kept.
     pub(super) fn direct(&mut self, request: u32, asked: &Asked, direct: Interval) {
-        if direct.is_empty() {
-            return;
-        }
         let is_told = self.manners.silent_use == SilentUse::Told;
         let found = match is_told && !self.cache.residency().has_all(direct) {
             true => Found::NotAll,
@@ -51,56 +49,53 @@ impl Level {
             ReadmoreAs::Prefetch if !wanted.is_empty() => wanted,
             _ => native,
         };
+        let mut found = std::mem::take(&mut self.found);
+        let mut advice = std::mem::take(&mut self.advice);
+        let residency = self.cache.residency();
+        let (all, absent) = look_up(residency, seen, native, &mut found);
         let seen = Seen {
-            found: self.look_up(seen, native),
+            found: all,
             ..Self::seen(asked, seen)
         };
-        let mut advice = std::mem::take(&mut self.advice);
         advice.clear();
-        let residency = self.cache.residency();
         self.prefetcher.on_request(&seen, residency, &mut advice);
-        self.heed(&advice.notes);
-        self.touch(request, native, wanted, &advice.notes);
-        self.admit_missing(request, native, wanted, &advice.notes);
+        let notes = &advice.notes[..];
+        self.heed(notes);
+        self.touch(request, native, wanted, &found, notes);
+        if absent > 0 {
+            self.admit_missing(request, native, wanted, &found, notes);
+        }
         for ahead in &advice.ahead {
-            self.fetch_ahead(request, ahead, &seen, &advice.notes);
+            self.fetch_ahead(request, ahead, &seen, notes);
         }
+        self.found = found;
         self.advice = advice;
-    }
-
-    /// Finds the frames of the native request's blocks, and says whether all is there that the
-    /// prefetcher sees.
-    fn look_up(&mut self, seen: Interval, native: Interval) -> Found {
-        let residency = self.cache.residency();
-        self.found.clear();
-        let frames = native.blocks().map(|block| residency.frame(block));
-        self.found.extend(frames);
-        let is_all = match seen.first == native.first {
-            // It begins where the native request does, and is not longer.
-            true => {
-                let mut looked_at = seen.blocks().zip(&self.found);
-                looked_at.all(|(_, frame)| frame.is_some())
-            }
-            false => residency.has_all(seen),
-        };
-        match is_all {
-            true => Found::All,
-            false => Found::NotAll,
-        }
     }
 
     /// Touches what is there, before anything can go for what is not. Blocks that the coordinator added
     /// are touched as if they had been asked for, but nobody gets them.
-    fn touch(&mut self, request: u32, native: Interval, wanted: Interval, notes: &[Note]) {
-        for (at, block) in native.blocks().enumerate() {
-            let Some(frame) = self.found[at] else {
-                continue;
-            };
-            if wanted.contains(block) {
+    fn touch(
+        &mut self,
+        request: u32,
+        native: Interval,
+        wanted: Interval,
+        found: &[Option<FrameId>],
+        notes: &[Note],
+    ) {
+        let (of_wanted, of_more) = found.split_at(wanted.len() as usize);
+        for (block, frame) in wanted.blocks().zip(of_wanted) {
+            if let Some(frame) = *frame {
                 self.note_use(frame);
                 let state = self.cache.demand_frame(frame, pattern(block, notes));
                 self.deliver(request, frame, state);
-            } else if self.manners.readmore == ReadmoreAs::Demand {
+            }
+        }
+        if self.manners.readmore != ReadmoreAs::Demand {
+            return;
+        }
+        let more = Interval::new(native.first + wanted.len(), native.last);
+        for (block, frame) in more.blocks().zip(of_more) {
+            if let Some(frame) = *frame {
                 let pattern = pattern(block, notes);
                 self.cache.touch_frame_unused(frame, pattern);
             }
@@ -108,29 +103,79 @@ impl Level {
     }
 
     /// Gives frames to what is not there; nobody waits for what the coordinator added.
-    fn admit_missing(&mut self, request: u32, native: Interval, wanted: Interval, notes: &[Note]) {
-        for (at, block) in native.blocks().enumerate() {
-            if self.found[at].is_some() {
-                continue;
-            }
-            let is_wanted = wanted.contains(block);
-            let origin = match is_wanted {
-                true => Origin::Demand,
-                false => Origin::Readmore,
-            };
-            match self.admit(block, origin, notes) {
-                Some(frame) if is_wanted => {
-                    self.cache.demand_frame_silently(frame);
-                    self.extend(request, block, Goal::Frame(frame));
-                }
-                Some(frame) => {
-                    self.counts.readmore += 1;
-                    self.extend(request, block, Goal::Ahead(frame));
-                }
-                None if is_wanted => self.read_past(request, block),
-                None => return,
+    fn admit_missing(
+        &mut self,
+        request: u32,
+        native: Interval,
+        wanted: Interval,
+        found: &[Option<FrameId>],
+        notes: &[Note],
+    ) {
+        let mut at = 0;
+        while let Some(there) = found[at..].iter().position(Option::is_none) {
+            at += there;
+            let run = found[at..].iter().take_while(|frame| frame.is_none());
+            let run = Interval::of(native.first + at as u64, run.count() as u64);
+            at += run.len() as usize;
+            let asked = Interval::new(run.first, run.last.min(wanted.last));
+            let more = Interval::new(run.first + asked.len(), run.last);
+            self.admit_wanted(request, asked, notes);
+            let count = self.admit_all(request, more, Origin::Readmore, Mode::Sync, notes);
+            self.counts.readmore += count;
+            if count < more.len() {
+                return;
             }
         }
+    }
+
+    /// Gives frames to what was asked for, as long as there are any; the rest is read past the cache.
+    fn admit_wanted(&mut self, request: u32, wanted: Interval, notes: &[Note]) {
+        let count = self.admit_all(request, wanted, Origin::Demand, Mode::Sync, notes);
+        if count < wanted.len() {
+            // Each of them found none, and the first of them has been counted.
+            self.counts.refused += wanted.len() - count - 1;
+            let rest = Interval::new(wanted.first + count, wanted.last);
+            rest.blocks()
+                .for_each(|block| self.read_past(request, block));
+        }
+    }
+
+    /// Gives frames to absent blocks, and has them fetched: in this mode, and waited for if they were asked
+    /// for. Ends before the first block that gets none; says how many have one.
+    fn admit_all(
+        &mut self,
+        request: u32,
+        blocks: Interval,
+        origin: Origin,
+        mode: Mode,
+        notes: &[Note],
+    ) -> u64 {
+        if blocks.is_empty() {
+            return 0;
+        }
+        let mut frames = std::mem::take(&mut self.admitted);
+        frames.clear();
+        let mut rest = blocks;
+        while !rest.is_empty() {
+            let (alike, pattern) = alike(rest, notes);
+            let coming = ComingRun {
+                blocks: alike,
+                origin,
+                pattern,
+            };
+            if self.admit_run(&coming, &mut frames).is_err() {
+                break;
+            }
+            rest.first += alike.len();
+        }
+        if origin == Origin::Demand {
+            for &frame in &frames {
+                self.cache.demand_frame_silently(frame);
+            }
+        }
+        self.fetch_into(request, blocks.first, &frames, origin, mode);
+        self.admitted = frames;
+        self.admitted.len() as u64
     }
 
     /// Hands what the request needs from below to [`Level::poll`]; it waits for what it asked for.
@@ -183,18 +228,11 @@ impl Level {
         absent.clear();
         let residency = self.cache.residency();
         prefetch::absent_runs(ahead.blocks, seen, residency, |run| absent.push(run));
-        'runs: for run in &absent {
-            for block in run.blocks() {
-                let Some(frame) = self.admit(block, Origin::Prefetch, notes) else {
-                    break 'runs;
-                };
-                self.counts.prefetched += 1;
-                // What is fetched in a message of its own begins one, and goes on with it.
-                if ahead.mode == Mode::Async && block == run.first {
-                    self.begin(request, block, Goal::Ahead(frame));
-                } else {
-                    self.extend(request, block, Goal::Ahead(frame));
-                }
+        for run in &absent {
+            let count = self.admit_all(request, *run, Origin::Prefetch, ahead.mode, notes);
+            self.counts.prefetched += count;
+            if count < run.len() {
+                break;
             }
         }
         self.absent = absent;
@@ -203,58 +241,72 @@ impl Level {
     /// The block is read for the request alone.
     fn read_past(&mut self, request: u32, block: u64) {
         self.counts.bypassed += 1;
-        self.extend(request, block, Goal::Past);
-    }
-
-    /// Adds a block to the last run, if it goes on with it, or begins one.
-    #[inline]
-    fn extend(&mut self, request: u32, block: u64, goal: Goal) {
-        let submissions = self.manners.submissions;
-        match self.runs.last_mut() {
-            Some(last)
-                if last.blocks.last + 1 == block
-                    && last.blocks.len() < self.longest
-                    && joins(last, goal, submissions) =>
-            {
-                last.blocks.last = block;
-                match goal {
-                    Goal::Past => {
-                        last.frames_from = block + 1;
-                        last.ahead_from = block + 1;
-                    }
-                    Goal::Frame(frame) => {
-                        last.ahead_from = block + 1;
-                        self.waiters.join(&mut last.frames, frame);
-                    }
-                    Goal::Ahead(frame) => self.waiters.join(&mut last.frames, frame),
-                }
-            }
-            _ => self.begin(request, block, goal),
+        if let Some(last) = self.runs.last_mut()
+            && last.blocks.last + 1 == block
+            && last.blocks.len() < self.longest
+            && last.is_all_past()
+        {
+            last.blocks.last = block;
+            last.frames_from = block + 1;
+            last.ahead_from = block + 1;
+            return;
         }
-    }
-
-    /// Begins a run with a block.
-    #[inline(never)]
-    fn begin(&mut self, request: u32, block: u64, goal: Goal) {
-        let mut frames = Chain::default();
-        let (frames_from, ahead_from) = match goal {
-            Goal::Past => (block + 1, block + 1),
-            Goal::Frame(frame) => {
-                self.waiters.join(&mut frames, frame);
-                (block, block + 1)
-            }
-            Goal::Ahead(frame) => {
-                self.waiters.join(&mut frames, frame);
-                (block, block)
-            }
-        };
         self.runs.push(Running {
             blocks: Interval::new(block, block),
             request,
-            frames_from,
-            ahead_from,
-            frames,
+            frames_from: block + 1,
+            ahead_from: block + 1,
+            frames: Chain::default(),
+            ahead: FrameId::HEAD,
         });
+    }
+
+    /// Fetches blocks, from `first` on, into frames: with the last run, if it goes on with them, or in others.
+    /// What is fetched in a message of its own begins one.
+    fn fetch_into(
+        &mut self,
+        request: u32,
+        mut first: u64,
+        frames: &[FrameId],
+        origin: Origin,
+        mode: Mode,
+    ) {
+        let is_ahead = origin != Origin::Demand;
+        let mut rest = frames;
+        while !rest.is_empty() {
+            let begins = mode == Mode::Async && rest.len() == frames.len();
+            let last = match self.runs.last_mut() {
+                Some(last) if !begins && last.goes_on(first, origin, self.manners.submissions) => {
+                    Some(last).filter(|last| last.blocks.len() < self.longest)
+                }
+                _ => None,
+            };
+            let had = last.as_ref().map_or(0, |last| last.blocks.len());
+            let (some, others) = rest.split_at(rest.len().min((self.longest - had) as usize));
+            let end = first + some.len() as u64;
+            let run = match last {
+                Some(last) => last,
+                None => {
+                    self.runs.push(Running {
+                        blocks: Interval::new(first, end - 1),
+                        request,
+                        frames_from: first,
+                        ahead_from: first,
+                        frames: Chain::default(),
+                        ahead: FrameId::HEAD,
+                    });
+                    self.runs.last_mut().expect("it was put there")
+                }
+            };
+            run.blocks.last = end - 1;
+            if !is_ahead {
+                run.ahead_from = end;
+            } else if run.ahead_from == first {
+                run.ahead = some[0];
+            }
+            self.waiters.join(&mut run.frames, some);
+            (first, rest) = (end, others);
+        }
     }
 
     /// The block was found: it can be had at once, or has to be waited for.
@@ -284,30 +336,74 @@ impl Level {
     }
 
     /// Gives a block that has none a frame, if there is one.
-    pub(super) fn admit(&mut self, block: u64, origin: Origin, notes: &[Note]) -> Option<FrameId> {
-        let prefetcher = &mut self.prefetcher;
-        let ask = |residency: &Residency, frame| -> Verdict {
-            prefetcher.on_evict(residency.block(frame))
+    pub(super) fn admit(&mut self, block: u64, origin: Origin) -> Option<FrameId> {
+        let coming = ComingRun {
+            blocks: Interval::new(block, block),
+            origin,
+            pattern: Pattern::Random,
         };
-        let pattern = pattern(block, notes);
-        let Ok(admitted) = self.cache.admit_absent(block, origin, pattern, ask) else {
-            self.counts.refused += 1;
-            return None;
-        };
-        self.unwish(Interval::new(block, block));
-        if let Some(evicted) = admitted.evicted {
-            self.note_eviction(&evicted);
-        }
-        if let (Some(frame), Some(evicted)) = (admitted.vacated, admitted.evicted) {
-            self.depart(frame, evicted.block);
-        }
-        Some(admitted.frame)
+        let mut frames = std::mem::take(&mut self.admitted);
+        frames.clear();
+        let given = self.admit_run(&coming, &mut frames);
+        let frame = frames.pop();
+        self.admitted = frames;
+        given.ok().and(frame)
     }
 
-    fn note_eviction(&mut self, evicted: &Evicted) {
-        let is_ahead = evicted.origin != Origin::Demand;
-        self.counts.ahead_evicted_unused += u64::from(is_ahead && !evicted.was_used);
-        self.coordinator.on_evicted(evicted);
+    /// Gives blocks that have none frames, as long as there are any: adds them to `frames`.
+    fn admit_run(&mut self, coming: &ComingRun, frames: &mut Vec<FrameId>) -> Result<(), Refusal> {
+        let had = frames.len();
+        let (prefetcher, coordinator) = (&mut self.prefetcher, &mut self.coordinator);
+        let (counts, departed) = (&mut self.counts, &mut self.departed);
+        let mut leave = |residency: &Residency, frame: FrameId, leaving| {
+            let evicted = Evicted::from(residency, frame);
+            if leaving == Leaving::Asked
+                && prefetcher.on_evict(evicted.block) == Verdict::SecondChance
+            {
+                return Verdict::SecondChance;
+            }
+            let is_ahead = evicted.origin != Origin::Demand;
+            counts.ahead_evicted_unused += u64::from(is_ahead && !evicted.was_used);
+            coordinator.on_evicted(&evicted);
+            if let Some(departed) = departed {
+                let block = evicted.block;
+                departed.push_back(Departed { frame, block });
+            }
+            Verdict::Evict
+        };
+        let given = self.cache.admit_run(coming, &mut leave, frames);
+        self.counts.refused += u64::from(given.is_err());
+        if self.wishes.is_some() {
+            let count = (frames.len() - had) as u64;
+            for block in Interval::of(coming.blocks.first, count).blocks() {
+                self.unwish(Interval::new(block, block));
+            }
+        }
+        given
+    }
+}
+
+/// Finds the frames of the native request's blocks. Says whether all is there that the prefetcher sees,
+/// and how many of the native request's blocks are not.
+fn look_up(
+    residency: &Residency,
+    seen: Interval,
+    native: Interval,
+    found: &mut Vec<Option<FrameId>>,
+) -> (Found, usize) {
+    found.clear();
+    found.extend(native.blocks().map(|block| residency.frame(block)));
+    let absent = |frames: &[Option<FrameId>]| frames.iter().filter(|frame| frame.is_none()).count();
+    let of_native = absent(found);
+    let is_all = match seen.first == native.first {
+        true if of_native == 0 => true,
+        // It begins where the native request does, and is not longer.
+        true => absent(&found[..seen.len() as usize]) == 0,
+        false => residency.has_all(seen),
+    };
+    match is_all {
+        true => (Found::All, of_native),
+        false => (Found::NotAll, of_native),
     }
 }
 
@@ -320,14 +416,28 @@ fn pattern(block: u64, notes: &[Note]) -> Pattern {
     }
 }
 
-/// Whether a run can go on with a block for this goal: goals come in their order, and what goes past
-/// the cache is a fetch of its own unless the coordinator wants it otherwise.
-fn joins(run: &Running, goal: Goal, submissions: Submissions) -> bool {
-    let is_all_past = run.frames_from > run.blocks.last;
-    let is_none_ahead = run.ahead_from > run.blocks.last;
-    match goal {
-        Goal::Past => is_all_past,
-        Goal::Frame(_) => is_none_ahead && (!is_all_past || submissions == Submissions::One),
-        Goal::Ahead(_) => !is_all_past || submissions == Submissions::One,
+/// The first blocks that the prefetcher takes for the same.
+fn alike(blocks: Interval, notes: &[Note]) -> (Interval, Pattern) {
+    let first = pattern(blocks.first, notes);
+    if notes.is_empty() {
+        return (blocks, first);
+    }
+    let alike = blocks.blocks();
+    let alike = alike.take_while(|block| pattern(*block, notes) == first);
+    (Interval::of(blocks.first, alike.count() as u64), first)
+}
+
+impl Running {
+    /// Whether nothing of it goes into frames.
+    fn is_all_past(&self) -> bool {
+        self.frames_from > self.blocks.last
+    }
+
+    /// Whether it can go on with this block for a frame: what was asked for comes before what is fetched
+    /// ahead, and what goes past the cache is a fetch of its own unless the coordinator wants it otherwise.
+    fn goes_on(&self, block: u64, origin: Origin, submissions: Submissions) -> bool {
+        self.blocks.last + 1 == block
+            && (!self.is_all_past() || submissions == Submissions::One)
+            && (origin != Origin::Demand || !self.is_ahead())
     }
 }

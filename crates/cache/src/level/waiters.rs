@@ -65,15 +65,16 @@ impl Waiters {
         self.frames[frame.index()].head != NONE
     }
 
-    /// The frame comes with those of the chain, as the last of them.
-    #[inline]
-    pub(super) fn join(&mut self, chain: &mut Chain, frame: FrameId) {
-        match chain.first == FrameId::HEAD {
-            true => chain.first = frame,
-            false => self.frames[chain.last.index()].next = frame,
+    /// The frames come with those of the chain, behind them.
+    pub(super) fn join(&mut self, chain: &mut Chain, frames: &[FrameId]) {
+        for &frame in frames {
+            match chain.first == FrameId::HEAD {
+                true => chain.first = frame,
+                false => self.frames[chain.last.index()].next = frame,
+            }
+            self.frames[frame.index()].next = FrameId::HEAD;
+            chain.last = frame;
         }
-        self.frames[frame.index()].next = FrameId::HEAD;
-        chain.last = frame;
     }
 
     /// The frame of the chain after this one; after none comes the first.

@@ -183,7 +183,7 @@ impl Level {
         if !self.wishes.as_mut()?.end(block) {
             return None;
         }
-        let Some(frame) = self.admit(block, Origin::Readmore, &[]) else {
+        let Some(frame) = self.admit(block, Origin::Readmore) else {
             self.counts.wishes_withdrawn += 1;
             return None;
         };
@@ -202,13 +202,21 @@ impl Level {
 
     /// The blocks change or were asked for: what is being read of them for wishes is refused when it is
     /// offered.
+    #[inline]
     pub fn unwish(&mut self, blocks: Interval) {
-        if let Some(wishes) = &mut self.wishes {
-            let ended = wishes.end_all(blocks);
-            self.counts.wishes_withdrawn += ended;
-            if let Some(trust) = &mut wishes.trust {
-                trust.late(ended);
-            }
+        if self.wishes.is_some() {
+            self.end_wishes(blocks);
+        }
+    }
+
+    fn end_wishes(&mut self, blocks: Interval) {
+        let Some(wishes) = &mut self.wishes else {
+            return;
+        };
+        let ended = wishes.end_all(blocks);
+        self.counts.wishes_withdrawn += ended;
+        if let Some(trust) = &mut wishes.trust {
+            trust.late(ended);
         }
     }
 

@@ -70,6 +70,7 @@ impl Replacement for Arc {
         }
     }
 
+    #[inline]
     fn touch(&mut self, residency: &mut Residency, frame: FrameId, touch: Touch, _: Pattern) {
         let list = residency.marks(frame);
         if touch == Touch::Again && list == T1 {
@@ -80,6 +81,7 @@ impl Replacement for Arc {
         }
     }
 
+    #[inline]
     fn recall(&mut self, residency: &mut Residency, frame: FrameId) -> Memory {
         let (b1, b2) = (f64::from(self.len(B1)), f64::from(self.len(B2)));
         let list = self.take(residency, frame);
@@ -93,6 +95,7 @@ impl Replacement for Arc {
 
     /// The paper's REPLACE. Its case of a T1 that fills the cache needs no rule of its own: T2 is
     /// empty then, and what goes to the empty B1 is dropped from there when the new block comes.
+    #[inline]
     fn victim(&mut self, residency: &mut Residency, coming: Memory) -> Option<FrameId> {
         let t1 = f64::from(self.len(T1));
         let is_above = t1 > self.target || (coming == WAS_IN_B2 && t1 == self.target);
@@ -104,12 +107,14 @@ impl Replacement for Arc {
         oldest(first).or_else(|| oldest(second))
     }
 
+    #[inline]
     fn evict(&mut self, residency: &mut Residency, frame: FrameId) {
         let list = self.take(residency, frame);
         residency.remember(frame);
         self.put(residency, frame, if list == T1 { B1 } else { B2 });
     }
 
+    #[inline]
     fn insert(&mut self, residency: &mut Residency, frame: FrameId, _: Pattern, memory: Memory) {
         if memory != Memory::NONE {
             return self.put(residency, frame, T2);

@@ -66,10 +66,12 @@ impl Replacement for Du {
         }
     }
 
+    #[inline]
     fn touch(&mut self, residency: &mut Residency, frame: FrameId, _: Touch, _: Pattern) {
         self.list(residency, frame).move_to_newest(residency, frame);
     }
 
+    #[inline]
     fn victim(&mut self, residency: &mut Residency, _: Memory) -> Option<FrameId> {
         let sent = match self.first {
             First::Oldest => self.sent.oldest_valid(residency),
@@ -78,10 +80,12 @@ impl Replacement for Du {
         sent.or_else(|| self.order.oldest_valid(residency))
     }
 
+    #[inline]
     fn evict(&mut self, residency: &mut Residency, frame: FrameId) {
         self.withdraw(residency, frame);
     }
 
+    #[inline]
     fn insert(&mut self, residency: &mut Residency, frame: FrameId, _: Pattern, _: Memory) {
         self.order.push_newest(residency, frame);
     }

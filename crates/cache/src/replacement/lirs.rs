@@ -164,11 +164,12 @@ impl Replacement for Lirs {
         }
     }
 
-    fn warm(&self, residency: &Residency, frame: FrameId) {
-        residency.warm_neighbours(frame);
-        self.stack.warm(frame);
+    #[inline]
+    fn warm(&self, residency: &Residency, frame: FrameId) -> u64 {
+        residency.warm_neighbours(frame) ^ self.stack.warm(frame)
     }
 
+    #[inline]
     fn touch(&mut self, residency: &mut Residency, frame: FrameId, touch: Touch, _: Pattern) {
         let is_again = touch == Touch::Again;
         let marks = residency.marks(frame);
@@ -180,17 +181,20 @@ impl Replacement for Lirs {
         }
     }
 
+    #[inline]
     fn recall(&mut self, residency: &mut Residency, frame: FrameId) -> Memory {
         self.gone.remove(residency, frame);
         self.unstack(residency, frame);
         Memory(1)
     }
 
+    #[inline]
     fn victim(&mut self, residency: &mut Residency, _: Memory) -> Option<FrameId> {
         let queued = self.queue.oldest_valid(residency);
         queued.or_else(|| self.oldest_low(residency))
     }
 
+    #[inline]
     fn evict(&mut self, residency: &mut Residency, frame: FrameId) {
         self.take(residency, frame);
         if !self.is(residency, frame, STACKED) {
@@ -206,6 +210,7 @@ impl Replacement for Lirs {
         }
     }
 
+    #[inline]
     fn insert(&mut self, residency: &mut Residency, frame: FrameId, _: Pattern, memory: Memory) {
         if memory != Memory::NONE || self.low < self.low_size {
             self.promote(residency, frame);

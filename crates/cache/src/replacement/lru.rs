@@ -35,22 +35,27 @@ impl Replacement for Lru {
         }
     }
 
+    #[inline]
     fn touch(&mut self, residency: &mut Residency, frame: FrameId, _: Touch, _: Pattern) {
         self.order.move_to_newest(residency, frame);
     }
 
+    #[inline]
     fn victim(&mut self, residency: &mut Residency, _: Memory) -> Option<FrameId> {
         self.order.oldest_valid(residency)
     }
 
+    #[inline]
     fn evict(&mut self, residency: &mut Residency, frame: FrameId) {
         self.withdraw(residency, frame);
     }
 
-    fn warm_next(&self, residency: &Residency) {
-        self.order.warm_oldest(residency);
+    #[inline]
+    fn warm_next(&self, residency: &Residency) -> u64 {
+        self.order.warm_oldest(residency)
     }
 
+    #[inline]
     fn insert(&mut self, residency: &mut Residency, frame: FrameId, _: Pattern, _: Memory) {
         self.order.push_newest(residency, frame);
     }

@@ -11,8 +11,6 @@
 //! Written for a server below caching clients, where what is used again is used again late. Not where
 //! uses follow each other closely and then end: they lift a block that nobody wants any more.
 
-use std::hint::black_box;
-
 mod queues;
 
 use super::{Memory, Pattern, Replacement, Touch};
@@ -188,11 +186,12 @@ impl Replacement for Mq {
         }
     }
 
-    fn warm(&self, residency: &Residency, frame: FrameId) {
-        black_box(residency.note(frame));
-        self.queues.warm(frame);
+    #[inline]
+    fn warm(&self, residency: &Residency, frame: FrameId) -> u64 {
+        residency.note(frame) ^ self.queues.warm(frame)
     }
 
+    #[inline]
     fn touch(&mut self, residency: &mut Residency, frame: FrameId, touch: Touch, _: Pattern) {
         self.queues.take(frame);
         let mut uses = Use(residency.note(frame));
@@ -202,17 +201,20 @@ impl Replacement for Mq {
         self.place(residency, frame, uses);
     }
 
+    #[inline]
     fn recall(&mut self, _: &mut Residency, frame: FrameId) -> Memory {
         self.queues.take(frame);
         self.gone -= 1;
         Memory(1)
     }
 
+    #[inline]
     fn victim(&mut self, residency: &mut Residency, _: Memory) -> Option<FrameId> {
         let queues = &self.queues;
         (0..self.levels).find_map(|queue| queues.oldest_valid(residency, queue))
     }
 
+    #[inline]
     fn evict(&mut self, residency: &mut Residency, frame: FrameId) {
         self.queues.take(frame);
         if self.remembered == 0 {
@@ -230,13 +232,15 @@ impl Replacement for Mq {
         self.queues.push(GONE, frame, 0);
     }
 
-    fn warm_next(&self, residency: &Residency) {
-        if let Some(oldest) = self.queues.oldest(GONE) {
-            residency.warm_forgotten(oldest);
-            self.queues.warm(oldest);
+    #[inline]
+    fn warm_next(&self, residency: &Residency) -> u64 {
+        match self.queues.oldest(GONE) {
+            Some(oldest) => residency.warm_forgotten(oldest) ^ self.queues.warm(oldest),
+            None => 0,
         }
     }
 
+    #[inline]
     fn insert(&mut self, residency: &mut Residency, frame: FrameId, _: Pattern, memory: Memory) {
         let known = match memory {
             Memory::NONE => Use::default(),

@@ -1,7 +1,5 @@
 //! A second order for entries that already stand in a list of the residency's.
 
-use std::hint::black_box;
-
 use crate::residency::FrameId;
 
 /// A ring of entries through the entry 0, which is no block's.
@@ -30,10 +28,10 @@ impl Ring {
     }
 
     /// Reads the neighbours of an entry, for the processor to have them at hand.
-    pub(super) fn warm(&self, frame: FrameId) {
+    pub(super) fn warm(&self, frame: FrameId) -> u64 {
         let Link { newer, older } = self.links[frame.index()];
-        black_box(self.links[newer.index()].newer);
-        black_box(self.links[older.index()].older);
+        let (newer, older) = (self.links[newer.index()], self.links[older.index()]);
+        (newer.newer.index() ^ older.older.index()) as u64
     }
 
     /// The neighbour towards the newest.

@@ -113,6 +113,7 @@ impl Replacement for S3Fifo {
         }
     }
 
+    #[inline]
     fn touch(&mut self, residency: &mut Residency, frame: FrameId, touch: Touch, _: Pattern) {
         let marks = residency.marks(frame);
         if touch == Touch::Again && marks & COUNTER < COUNTER {
@@ -120,11 +121,13 @@ impl Replacement for S3Fifo {
         }
     }
 
+    #[inline]
     fn recall(&mut self, residency: &mut Residency, frame: FrameId) -> Memory {
         self.ghosts.remove(residency, frame);
         Memory(1)
     }
 
+    #[inline]
     fn victim(&mut self, residency: &mut Residency, _: Memory) -> Option<FrameId> {
         let mut is_small = self.is_small_due();
         loop {
@@ -154,6 +157,7 @@ impl Replacement for S3Fifo {
         }
     }
 
+    #[inline]
     fn evict(&mut self, residency: &mut Residency, frame: FrameId) {
         let is_main = residency.marks(frame) & MAIN != 0;
         self.queue(residency, frame).remove(residency, frame);
@@ -169,6 +173,7 @@ impl Replacement for S3Fifo {
         self.ghosts.push_newest(residency, frame);
     }
 
+    #[inline]
     fn insert(&mut self, residency: &mut Residency, frame: FrameId, _: Pattern, memory: Memory) {
         if memory == Memory::NONE {
             self.small.push_newest(residency, frame);

@@ -10,8 +10,6 @@
 //! missed, and which move to the newest end of SEQ when a trigger fires. Not for loads without
 //! sequential runs: then it is an LRU that costs more.
 
-use std::hint::black_box;
-
 use super::{Memory, Pattern, Replacement, Touch, share};
 use crate::residency::{FrameId, List, Needs, Residency};
 use crate::settings::{Parameter, Settings, Values};
@@ -128,11 +126,12 @@ impl Replacement for Sarc {
         }
     }
 
-    fn warm(&self, residency: &Residency, frame: FrameId) {
-        residency.warm_neighbours(frame);
-        black_box(self.stamps[frame.index()]);
+    #[inline]
+    fn warm(&self, residency: &Residency, frame: FrameId) -> u64 {
+        residency.warm_neighbours(frame) ^ self.stamps[frame.index()]
     }
 
+    #[inline]
     fn touch(&mut self, residency: &mut Residency, frame: FrameId, _: Touch, pattern: Pattern) {
         let list = residency.marks(frame);
         if self.is_in_bottom(residency, frame) {
@@ -141,6 +140,7 @@ impl Replacement for Sarc {
         self.refresh(residency, frame, pattern);
     }
 
+    #[inline]
     fn victim(&mut self, residency: &mut Residency, _: Memory) -> Option<FrameId> {
         let seq = self.list(SEQ).oldest_valid(residency);
         let random = self.list(RANDOM).oldest_valid(residency);
@@ -156,6 +156,7 @@ impl Replacement for Sarc {
         if takes_seq { seq } else { random }
     }
 
+    #[inline]
     fn evict(&mut self, residency: &mut Residency, frame: FrameId) {
         self.withdraw(residency, frame);
         let desired = match self.desired > 0.0 {
@@ -165,6 +166,7 @@ impl Replacement for Sarc {
         self.desired = desired.clamp(0.0, f64::from(self.capacity));
     }
 
+    #[inline]
     fn insert(&mut self, residency: &mut Residency, frame: FrameId, pattern: Pattern, _: Memory) {
         let list = match pattern {
             Pattern::Random => RANDOM,

@@ -54,12 +54,14 @@ impl Replacement for Sieve {
         }
     }
 
+    #[inline]
     fn touch(&mut self, residency: &mut Residency, frame: FrameId, touch: Touch, _: Pattern) {
         if touch == Touch::Again {
             residency.set_marks(frame, VISITED);
         }
     }
 
+    #[inline]
     fn victim(&mut self, residency: &mut Residency, _: Memory) -> Option<FrameId> {
         if residency.in_flight() == residency.resident() {
             return None;
@@ -77,10 +79,12 @@ impl Replacement for Sieve {
         }
     }
 
+    #[inline]
     fn evict(&mut self, residency: &mut Residency, frame: FrameId) {
         self.withdraw(residency, frame);
     }
 
+    #[inline]
     fn insert(&mut self, residency: &mut Residency, frame: FrameId, _: Pattern, _: Memory) {
         self.queue.push_newest(residency, frame);
     }

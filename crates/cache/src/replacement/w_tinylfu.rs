@@ -106,6 +106,7 @@ impl Replacement for WTinyLfu {
         }
     }
 
+    #[inline]
     fn touch(&mut self, residency: &mut Residency, frame: FrameId, touch: Touch, _: Pattern) {
         let list = residency.marks(frame);
         if touch == Touch::Again {
@@ -120,6 +121,7 @@ impl Replacement for WTinyLfu {
         self.list(list).move_to_newest(residency, frame);
     }
 
+    #[inline]
     fn victim(&mut self, residency: &mut Residency, _: Memory) -> Option<FrameId> {
         let main = self.oldest(residency, PROBATION);
         let main = main.or_else(|| self.oldest(residency, PROTECTED));
@@ -137,10 +139,12 @@ impl Replacement for WTinyLfu {
         }
     }
 
+    #[inline]
     fn evict(&mut self, residency: &mut Residency, frame: FrameId) {
         self.withdraw(residency, frame);
     }
 
+    #[inline]
     fn insert(&mut self, residency: &mut Residency, frame: FrameId, _: Pattern, _: Memory) {
         self.sketch.add(residency.block(frame));
         // Who leaves the window is who was compared, unless an older one was in flight.

@@ -6,8 +6,6 @@
 //!      head <-> newest <-> ... oldest <-> head
 //! ```
 
-use std::hint::black_box;
-
 use super::{FrameId, MAX_BLOCK, Residency};
 
 /// A ring of entries through its head. An entry stands in one list at a time; the list does not
@@ -25,36 +23,43 @@ impl List {
     }
 
     /// How many entries stand in it.
+    #[inline]
     pub fn len(self) -> u32 {
         self.len
     }
 
     /// Whether none does.
+    #[inline]
     pub fn is_empty(self) -> bool {
         self.len == 0
     }
 
     /// The end at which entries are usually put.
+    #[inline]
     pub fn newest(self, residency: &Residency) -> Option<FrameId> {
         self.older(residency, FrameId(self.head))
     }
 
     /// The end at which entries are usually taken.
+    #[inline]
     pub fn oldest(self, residency: &Residency) -> Option<FrameId> {
         self.newer(residency, FrameId(self.head))
     }
 
     /// The neighbour towards the newest.
+    #[inline]
     pub fn newer(self, residency: &Residency, frame: FrameId) -> Option<FrameId> {
         self.unless_head(residency.entries[frame.index()].newer)
     }
 
     /// The neighbour towards the oldest.
+    #[inline]
     pub fn older(self, residency: &Residency, frame: FrameId) -> Option<FrameId> {
         self.unless_head(residency.entries[frame.index()].older)
     }
 
     /// The oldest whose read is complete: those in flight are passed over, and keep their places.
+    #[inline]
     pub fn oldest_valid(self, residency: &Residency) -> Option<FrameId> {
         let mut at = self.oldest(residency);
         while let Some(frame) = at {
@@ -67,6 +72,7 @@ impl List {
     }
 
     /// The newest whose read is complete.
+    #[inline]
     pub fn newest_valid(self, residency: &Residency) -> Option<FrameId> {
         let mut at = self.newest(residency);
         while let Some(frame) = at {
@@ -80,15 +86,17 @@ impl List {
 
     /// Reads what taking the oldest will need, so that the processor has it at hand by then: where
     /// the index has the block, and the next neighbour.
-    pub fn warm_oldest(self, residency: &Residency) {
+    #[inline]
+    pub fn warm_oldest(self, residency: &Residency) -> u64 {
         let oldest = residency.entries[self.head as usize].newer as usize;
         let entry = &residency.entries[oldest];
         let slot = residency.index.first_entry(entry.word & MAX_BLOCK);
         let next = residency.entries[entry.newer as usize].newer;
-        black_box(slot ^ next);
+        u64::from(slot ^ next)
     }
 
     /// Puts an entry that stands nowhere at the newest end.
+    #[inline]
     pub fn push_newest(&mut self, residency: &mut Residency, frame: FrameId) {
         let older = residency.entries[self.head as usize].older;
         link(residency, self.head, frame.0, older);
@@ -96,6 +104,7 @@ impl List {
     }
 
     /// Puts an entry that stands nowhere at the oldest end.
+    #[inline]
     pub fn push_oldest(&mut self, residency: &mut Residency, frame: FrameId) {
         let newer = residency.entries[self.head as usize].newer;
         link(residency, newer, frame.0, self.head);
@@ -103,12 +112,14 @@ impl List {
     }
 
     /// Takes the entry out.
+    #[inline]
     pub fn remove(&mut self, residency: &mut Residency, frame: FrameId) {
         unlink(residency, frame.0);
         self.len -= 1;
     }
 
     /// Takes the oldest entry out.
+    #[inline]
     pub fn pop_oldest(&mut self, residency: &mut Residency) -> Option<FrameId> {
         let oldest = self.oldest(residency)?;
         self.remove(residency, oldest);
@@ -116,6 +127,7 @@ impl List {
     }
 
     /// Moves the oldest entry to the newest end of another list.
+    #[inline]
     pub fn hand_oldest(&mut self, residency: &mut Residency, to: &mut Self) -> Option<FrameId> {
         let oldest = self.oldest(residency)?.0;
         let entries = &mut *residency.entries;
@@ -133,6 +145,7 @@ impl List {
     }
 
     /// Moves an entry of the list to the newest end.
+    #[inline]
     pub fn move_to_newest(self, residency: &mut Residency, frame: FrameId) {
         let newest = residency.entries[self.head as usize].older;
         if newest != frame.0 {
@@ -141,12 +154,14 @@ impl List {
         }
     }
 
+    #[inline]
     fn unless_head(self, at: u32) -> Option<FrameId> {
         (at != self.head).then_some(FrameId(at))
     }
 }
 
 /// Puts an entry between two neighbours.
+#[inline]
 fn link(residency: &mut Residency, newer: u32, entry: u32, older: u32) {
     residency.entries[newer as usize].older = entry;
     residency.entries[older as usize].newer = entry;
@@ -156,6 +171,7 @@ fn link(residency: &mut Residency, newer: u32, entry: u32, older: u32) {
 }
 
 /// Joins the neighbours of an entry.
+#[inline]
 fn unlink(residency: &mut Residency, entry: u32) {
     let entry = residency.entries[entry as usize];
     residency.entries[entry.newer as usize].older = entry.older;

@@ -170,7 +170,7 @@ fn noise_of(model: Model) -> Noise {
     match model {
         Model::Atlas10k(_) => super::prediction::ATLAS,
         Model::Cheetah18lp => super::prediction::CHEETAH,
-        Model::St318437lw | Model::Modern20tb => super::serving::NOISE,
+        Model::Cheetah9lp | Model::St318437lw | Model::Modern20tb => super::serving::NOISE,
     }
 }
 

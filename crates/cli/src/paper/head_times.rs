@@ -138,7 +138,7 @@ impl Follower<'_> {
         let sent = sent.ok_or_else(|| Failure::failed("a command ended that was not given"))?;
         let (belief, now) = (self.scene.belief(), outcome.at);
         let course = self.head.course(belief, sent.given, &sent.route);
-        self.head = course.ended(belief, &sent.route, now);
+        self.head = course.ended(belief, &sent.route, (self.end, now));
         self.times.push(HeadTime {
             predicted: sent.predicted,
             measured: now.since(self.end),

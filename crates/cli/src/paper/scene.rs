@@ -12,6 +12,7 @@ use drive::firmware::{LookAhead, QueueOrder, WriteBack};
 use drive::imperfection::Chance;
 use drive::{Imperfections, Profile, VirtualDrive, catalog};
 use engine::Limits;
+use simulator::caching::Outside;
 use simulator::ledger::Report;
 use simulator::run::{Options, Watch};
 use simulator::scenario::Scenario;
@@ -34,6 +35,8 @@ pub enum Model {
     Atlas10k(HeadSwitch),
     /// Seagate Cheetah 18LP, the 9 GB one.
     Cheetah18lp,
+    /// Seagate Cheetah 9LP, on which PFC was judged, as it is shipped.
+    Cheetah9lp,
     /// Seagate ST318437LW, with its write cache.
     St318437lw,
     /// A drive of 20 TB, which is in no paper.
@@ -149,6 +152,15 @@ impl Scene {
         &self.belief
     }
 
+    /// What an engine has that stands outside the drive: its belief, and what it cannot know.
+    pub fn outside(&self) -> Arc<Outside> {
+        Arc::new(Outside {
+            belief: Arc::clone(&self.belief),
+            imperfections: self.imperfections(),
+            seed: SEED,
+        })
+    }
+
     /// The drive.
     pub fn drive(&self) -> VirtualDrive {
         VirtualDrive::imperfect(Arc::clone(&self.truth), self.imperfections(), SEED)
@@ -219,14 +231,18 @@ impl Model {
         match self {
             Model::Atlas10k(_) => "quantum-atlas-10k",
             Model::Cheetah18lp => "seagate-cheetah-18lp",
+            Model::Cheetah9lp => "seagate-cheetah-9lp",
             Model::St318437lw => "seagate-st318437lw",
             Model::Modern20tb => "modern-20tb",
         }
     }
 
-    /// The drives of Virtual IO and of today have a bus and a write cache in their profiles.
+    /// The drives of PFC, of Virtual IO and of today have a bus and a write cache in their profiles.
     fn as_in_paper(self, mut profile: Profile) -> Profile {
-        if matches!(self, Model::St318437lw | Model::Modern20tb) {
+        if matches!(
+            self,
+            Model::Cheetah9lp | Model::St318437lw | Model::Modern20tb
+        ) {
             return profile;
         }
         profile.bus.read_block = BUS_BLOCK;

@@ -22,6 +22,7 @@ use block::Lba;
 
 mod description;
 mod slips;
+mod steps;
 
 pub use description::{Description, HeadOrder, Sparing, ZoneDescription};
 
@@ -268,20 +269,26 @@ impl Zoned {
             return self.track_at(remap.cylinder, remap.head);
         }
         let zone = &self.zones[self.firsts.partition_point(|&first| first <= lba) - 1];
-        let (position, _) = self.position(zone, (lba - zone.first) as u32);
-        self.track(zone, position - position % zone.sectors)
+        let block = (lba - zone.first) as u32;
+        let step = self.step_of(zone, block);
+        let (position, _) = self.place(zone, block, step);
+        self.track(zone, position - position % zone.sectors, Some(step))
     }
 
     /// The track under a head, if there are blocks on it.
     pub fn track_at(&self, cylinder: u32, head: u32) -> Option<Track> {
         let (zone, position) = self.track_position(cylinder, head)?;
-        self.track(zone, position)
+        self.track(zone, position, None)
     }
 
-    /// The track that begins at a position of a zone, if there are blocks on it.
-    fn track(&self, zone: &Zone, position: u32) -> Option<Track> {
-        let block = |position| match self.block_at(zone, position) {
-            Ok(block) | Err(block) => block,
+    /// The track that begins at a position of a zone, if there are blocks on it. If a step is known to which some
+    /// of them belong, it is looked there first for its ends.
+    fn track(&self, zone: &Zone, position: u32, near: Option<usize>) -> Option<Track> {
+        let block = |position| {
+            let near = near.and_then(|step| self.block_of_step(zone, step, position));
+            match near.map_or_else(|| self.block_at(zone, position), Ok) {
+                Ok(block) | Err(block) => block,
+            }
         };
         let first = block(position);
         let end = block(position + zone.sectors);
@@ -298,35 +305,6 @@ impl Zoned {
             sectors: zone.sectors,
             width: zone.width,
         })
-    }
-
-    /// The position of a zone's block, and how many blocks from it on follow sector by sector.
-    #[inline]
-    fn position(&self, zone: &Zone, block: u32) -> (u32, u32) {
-        let steps = &self.steps[zone.steps.start as usize..zone.steps.end as usize];
-        let above = steps.partition_point(|step| step.first <= block);
-        let end = steps
-            .get(above)
-            .map_or(zone.blocks, |step| step.first.min(zone.blocks));
-        zone.place(block, steps[above - 1].shift, end - block)
-    }
-
-    /// The block at a position of a zone, or else the first block after it.
-    fn block_at(&self, zone: &Zone, position: u32) -> Result<u32, u32> {
-        let steps = &self.steps[zone.steps.start as usize..zone.steps.end as usize];
-        let above = steps.partition_point(|s| zone.place(s.first, s.shift, 1).0 <= position);
-        let end = steps
-            .get(above)
-            .map_or(zone.blocks, |step| step.first.min(zone.blocks));
-        let Some(step) = above.checked_sub(1).map(|i| steps[i]) else {
-            return Err(0);
-        };
-        match zone.block_in_step(position, step) {
-            Ok(block) if block < end => Ok(block),
-            Ok(_) => Err(end),
-            // A step may begin behind the last block: where it was slipped, others were remapped to.
-            Err(next) => Err(next.max(step.first).min(end)),
-        }
     }
 
     /// The sector at a position of a zone.

@@ -63,7 +63,7 @@ impl Engine {
     fn believed(&self, now: Instant, sent: &Sent) -> Option<Believed> {
         let route = sent.route.as_ref()?;
         let course = sent.course(&self.head, &self.belief, route);
-        let revolutions = course.revolutions(&self.belief, route, now);
+        let revolutions = course.revolutions(&self.belief, route, (self.ended_last, now));
         let by = match revolutions.filter(|_| sent.manner == Manner::There) {
             Some(_) => Answered::Medium,
             None => Answered::Buffer,

@@ -469,7 +469,8 @@ impl Engine {
         if course.pass.seek.is_zero() || !course.pass.wrapped.is_zero() {
             return;
         }
-        let Some(revolutions) = course.revolutions(&self.belief, route, now) else {
+        let Some(revolutions) = course.revolutions(&self.belief, route, (self.ended_last, now))
+        else {
             return;
         };
         self.learn_landing(sent, course.pass.rotation, revolutions);

@@ -13,7 +13,7 @@ impl Engine {
         let course = sent.course(&self.head, &self.belief, route);
         self.head = match sent.manner {
             _ if sent.is_buffered => course.head,
-            Manner::There => course.ended(&self.belief, route, now),
+            Manner::There => course.ended(&self.belief, route, (self.ended_last, now)),
             Manner::On => course.gone_on(&self.belief, route, now),
             // It ends when the arm is there.
             Manner::Only => Head {

@@ -4,13 +4,13 @@
 //! "Imitates Linux 2.6" (Zhang et al., 4.1): merging up to 128 sectors and a one-way elevator, no
 //! priorities.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use block::{Action, Command, CommandId, Durability, Extent, Instant, Lba, Sectors};
 use cache::Interval;
 use drive::{Profile, VirtualDrive};
 
+use super::elevator::Elevator;
 use super::jobs::{JobId, Jobs, NONE};
 use super::setup::BadSetup;
 
@@ -27,8 +27,8 @@ pub(super) struct Disk {
     /// Sectors of a block.
     sectors: u64,
     blocks: u64,
-    /// By the first block, then by age.
-    queue: BTreeMap<(u64, u64), Entry>,
+    /// What waits.
+    elevator: Elevator,
     /// What the drive is doing, and since when.
     active: Option<(Entry, u64)>,
     /// When it has something to tell of that.
@@ -66,7 +66,7 @@ impl Disk {
             blocks: profile.geometry.sectors().0 / sectors,
             drive,
             sectors,
-            queue: BTreeMap::new(),
+            elevator: Elevator::new(),
             active: None,
             wakes: None,
             position: 0,
@@ -83,22 +83,20 @@ impl Disk {
     /// A job of at most [`LARGEST`] blocks is to be read.
     pub(super) fn add(&mut self, blocks: Interval, job: JobId, jobs: &mut Jobs) {
         let mut entry = Entry::of(blocks, job);
-        let before = self.queue.range(..(blocks.first, u64::MAX)).next_back();
-        if let Some((&key, before)) = before
-            && let Some(both) = before.followed_by(&entry, jobs)
+        if let Some(before) = self.elevator.up_to(entry.blocks.first)
+            && let Some(both) = self.elevator.get(before).followed_by(&entry, jobs)
         {
             entry = both;
-            self.queue.remove(&key);
+            self.elevator.take(before);
         }
-        let after = self.queue.range((entry.blocks.last + 1, 0)..).next();
-        if let Some((&key, after)) = after
-            && let Some(both) = entry.followed_by(after, jobs)
+        if let Some(after) = self.elevator.from(entry.blocks.last + 1)
+            && let Some(both) = entry.followed_by(self.elevator.get(after), jobs)
         {
             entry = both;
-            self.queue.remove(&key);
+            self.elevator.take(after);
         }
         self.order += 1;
-        self.queue.insert((entry.blocks.first, self.order), entry);
+        self.elevator.add(entry, self.order);
     }
 
     /// Gives the drive the next command if it has none.
@@ -106,11 +104,11 @@ impl Disk {
         if self.active.is_some() {
             return;
         }
-        let above = self.queue.range((self.position, 0)..).next();
-        let Some((&key, &entry)) = above.or_else(|| self.queue.iter().next()) else {
+        let above = self.elevator.from(self.position);
+        let Some(place) = above.or_else(|| self.elevator.lowest()) else {
             return;
         };
-        self.queue.remove(&key);
+        let entry = self.elevator.take(place);
         self.position = entry.blocks.last + 1;
         let start = Lba(entry.blocks.first * self.sectors);
         let length = Sectors(entry.blocks.len() * self.sectors);

@@ -21,14 +21,14 @@ use cache::Interval;
 use cache::coordinator::Purpose;
 use cache::level::Wish;
 use drive::{Profile, VirtualDrive};
-use engine::{Engine, Limits};
+use engine::{Engine, Limits, Tallies};
 use scheduler::ordering::Level;
 use scheduler::policy;
 
 use super::disk::{DiskCounts, Entry, sectors_of_a_block};
-use super::jobs::{JobId, Jobs};
+use super::jobs::{JobId, Jobs, overlap};
 use super::report::Slack;
-use super::setup::{BadSetup, Readmore, Scheduled};
+use super::setup::{BadSetup, Outside, Readmore, Scheduled};
 use super::wishes::Wishes;
 
 /// A drive, an engine, and what is to be read.
@@ -40,8 +40,10 @@ pub(super) struct EngineDisk {
     blocks: u64,
     /// The class of prefetches that come by themselves.
     prefetches: Class,
-    /// In the order in which they came.
-    plugged: VecDeque<(Class, Entry)>,
+    /// Demands, and what is less urgent, each in the order in which they came.
+    plugged: [VecDeque<(Class, Entry)>; 2],
+    /// What was asked of the engine that is less urgent than demands: first jobs, and blocks.
+    ahead: Vec<(JobId, Interval)>,
     /// First jobs of requests that have ended.
     ended: VecDeque<JobId>,
     now: u64,
@@ -67,8 +69,15 @@ impl EngineDisk {
         if Level::of(scheduled.prefetches).is_none_or(|level| level == Level::REAL_TIME) {
             return Err(BadSetup::Class(scheduled.prefetches));
         }
-        let limits = Limits::suited_to(policy, truth);
-        let mut engine = Engine::new(Arc::clone(truth), &|| policy.make(), limits);
+        let (belief, drive) = match &scheduled.outside {
+            None => (truth, VirtualDrive::new(Arc::clone(truth))),
+            Some(outside) => (&outside.belief, imperfect(truth, outside)?),
+        };
+        let limits = Limits::suited_to(policy, belief);
+        let mut engine = Engine::new(Arc::clone(belief), &|| policy.make(), limits);
+        if scheduled.outside.is_some() {
+            engine = engine.with_tracking(policy);
+        }
         if let Some(rules) = scheduled.background {
             if limits.commands_at_drive < 2 {
                 return Err(BadSetup::OneCommand);
@@ -85,11 +94,12 @@ impl EngineDisk {
         };
         Ok(EngineDisk {
             engine,
-            drive: VirtualDrive::new(Arc::clone(truth)),
+            drive,
             sectors,
             blocks: truth.geometry.sectors().0 / sectors,
             prefetches: scheduled.prefetches,
-            plugged: VecDeque::new(),
+            plugged: Default::default(),
+            ahead: Vec::new(),
             ended: VecDeque::new(),
             now: 0,
             busy_since: None,
@@ -157,7 +167,8 @@ impl EngineDisk {
             Purpose::Prefetch => self.prefetches,
         };
         let entry = Entry::of(blocks, job);
-        for (other, plugged) in self.plugged.iter_mut().rev().take(PLUGGED) {
+        let queue = &mut self.plugged[usize::from(is_less_urgent(class))];
+        for (other, plugged) in queue.iter_mut().rev().take(PLUGGED) {
             if *other == class
                 && let Some(both) = either_way(plugged, &entry, jobs)
             {
@@ -165,17 +176,41 @@ impl EngineDisk {
                 return;
             }
         }
-        self.plugged.push_back((class, entry));
+        queue.push_back((class, entry));
+    }
+
+    /// Whether what is fetched ahead waits for all that is demanded.
+    pub(super) fn puts_prefetches_last(&self) -> bool {
+        is_less_urgent(self.prefetches)
+    }
+
+    /// Somebody waits for these blocks: what reads them is as urgent as a demand.
+    pub(super) fn hasten(&mut self, now: u64, blocks: Interval) {
+        let [demanded, ahead] = &mut self.plugged;
+        ahead.retain(|(_, entry)| {
+            let is_wanted = overlap(entry.blocks, blocks);
+            if is_wanted {
+                demanded.push_back((Class::default(), *entry));
+            }
+            !is_wanted
+        });
+        let (engine, sectors) = (&mut self.engine, self.sectors);
+        self.ahead.retain(|&(first, read)| {
+            let is_wanted = overlap(read, blocks);
+            if is_wanted {
+                let (id, extent) = (RequestId(u64::from(first)), extent(read, sectors));
+                // What is at the drive already is as fast as can be.
+                let _ = engine.upgrade(Instant::from_nanos(now), id, extent, Class::default());
+            }
+            !is_wanted
+        });
     }
 
     /// Gives the engine what is plugged, and the drive what the engine chooses.
     pub(super) fn dispatch(&mut self, now: u64) {
         loop {
             self.collect(now);
-            while let Some(&(class, entry)) = self.plugged.front()
-                && self.engine.has_room(class)
-            {
-                self.plugged.pop_front();
+            while let Some((class, entry)) = self.unplug() {
                 self.submit(now, class, &entry);
             }
             while let Some(command) = self.engine.poll(Instant::from_nanos(now)) {
@@ -202,6 +237,23 @@ impl EngineDisk {
         next.into_iter().flatten().min().map(Instant::as_nanos)
     }
 
+    /// Whether nothing is left to do. In the firmware what is still wished is read first; outside the engine
+    /// looks where the platter is for ever.
+    pub(super) fn is_over(&self) -> bool {
+        let wakes = match self.engine.told() {
+            None => self.engine.next_wakeup(),
+            Some(_) => None,
+        };
+        let is_idle = self.engine.at_drive() == 0 && self.engine.held() == 0;
+        let is_any_plugged = self.plugged.iter().any(|queue| !queue.is_empty());
+        is_idle && !is_any_plugged && self.ended.is_empty() && wakes.is_none()
+    }
+
+    /// What the ends of commands said of the belief, if that is not the truth.
+    pub(super) fn told(&self) -> Option<Tallies> {
+        self.engine.told()
+    }
+
     /// The first of the jobs of a request that has ended by now.
     pub(super) fn ended(&mut self, now: u64) -> Option<JobId> {
         self.collect(now);
@@ -226,7 +278,19 @@ impl EngineDisk {
         }
         while let Some(finished) = self.engine.poll_finished() {
             assert_eq!(finished.status, Status::Good, "a drive without faults");
-            self.ended.push_back(finished.request.id.0 as JobId);
+            let first = finished.request.id.0 as JobId;
+            self.ahead.retain(|&(other, _)| other != first);
+            self.ended.push_back(first);
+        }
+    }
+
+    /// What the engine is to be asked next, if it has room.
+    fn unplug(&mut self) -> Option<(Class, Entry)> {
+        let queue = self.plugged.iter_mut().find(|queue| !queue.is_empty())?;
+        let (class, _) = queue.front()?;
+        match self.engine.has_room(*class) {
+            true => queue.pop_front(),
+            false => None,
         }
     }
 
@@ -240,7 +304,30 @@ impl EngineDisk {
         };
         let submitted = self.engine.submit(Instant::from_nanos(now), request);
         submitted.expect("the engine has room, and the blocks are on the disk");
+        if is_less_urgent(class) {
+            self.ahead.push((entry.first, entry.blocks));
+        }
     }
+}
+
+/// Whether requests of this class wait for demands.
+fn is_less_urgent(class: Class) -> bool {
+    Level::of(class) > Level::of(Class::default())
+}
+
+/// A drive that is not quite what it is believed to be.
+fn imperfect(truth: &Arc<Profile>, outside: &Outside) -> Result<VirtualDrive, BadSetup> {
+    let (believed, sectors) = (&outside.belief.geometry, &truth.geometry);
+    let (believed, sectors) = (believed.sectors().0, sectors.sectors().0);
+    if believed != sectors {
+        return Err(BadSetup::Belief { believed, sectors });
+    }
+    let imperfections = outside.imperfections.clone();
+    Ok(VirtualDrive::imperfect(
+        Arc::clone(truth),
+        imperfections,
+        outside.seed,
+    ))
 }
 
 /// Blocks in sectors.

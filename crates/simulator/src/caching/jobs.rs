@@ -7,6 +7,7 @@
 //! A job is served by one node, for a fetch of another one; the levels know who waits for which fetch. Jobs are
 //! kept in a slab: nothing is allocated once as many were under way as ever will be.
 
+use cache::Interval;
 use cache::coordinator::Asked;
 use cache::level::FetchId;
 
@@ -60,6 +61,14 @@ impl Jobs {
         self.under_way
     }
 
+    /// Which the next one will be.
+    pub(super) fn next(&self) -> JobId {
+        match self.free {
+            NONE => self.jobs.len() as JobId,
+            free => free,
+        }
+    }
+
     pub(super) fn add(&mut self, asked: Asked, server: u32, asker: Asker, at: u64) -> JobId {
         let job = Job {
             asked,
@@ -96,4 +105,9 @@ impl Jobs {
         self.free = id;
         self.under_way -= 1;
     }
+}
+
+/// Whether two runs of blocks have one in common.
+pub(super) fn overlap(one: Interval, other: Interval) -> bool {
+    one.first <= other.last && other.first <= one.last
 }

@@ -71,7 +71,7 @@ fn open(system: &mut System, load: &mut dyn Load) -> Result<(), BadSetup> {
         system.request(arrival.at, &arrival)?;
         while system.answered().is_some() {}
     }
-    while system.next_event().is_some() {
+    while !system.is_over() {
         system.step();
     }
     Ok(())
@@ -89,7 +89,7 @@ fn closed(system: &mut System, load: &mut dyn Load) -> Result<(), BadSetup> {
                 system.request(system.now(), &arrival)?;
             }
         }
-        if system.next_event().is_none() {
+        if system.is_over() {
             return Ok(());
         }
         system.step();

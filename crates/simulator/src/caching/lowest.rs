@@ -2,6 +2,7 @@
 
 use cache::Interval;
 use cache::level::Wish;
+use engine::Tallies;
 
 use super::disk::{Disk, DiskCounts};
 use super::engine_disk::EngineDisk;
@@ -75,6 +76,22 @@ impl Lowest {
         }
     }
 
+    /// Whether what is fetched ahead waits for all that is demanded.
+    pub(super) fn puts_prefetches_last(&self) -> bool {
+        match self {
+            Lowest::Elevator(_) => false,
+            Lowest::Engine(disk) => disk.puts_prefetches_last(),
+        }
+    }
+
+    /// Somebody waits for these blocks, which were to be fetched ahead.
+    pub(super) fn hasten(&mut self, now: u64, blocks: Interval) {
+        match self {
+            Lowest::Elevator(_) => {}
+            Lowest::Engine(disk) => disk.hasten(now, blocks),
+        }
+    }
+
     /// Gives the drive what it should have now.
     pub(super) fn dispatch(&mut self, now: u64) {
         match self {
@@ -88,6 +105,22 @@ impl Lowest {
         match self {
             Lowest::Elevator(disk) => disk.next_event(),
             Lowest::Engine(disk) => disk.next_event(),
+        }
+    }
+
+    /// Whether nothing is left to do.
+    pub(super) fn is_over(&self) -> bool {
+        match self {
+            Lowest::Elevator(disk) => disk.next_event().is_none(),
+            Lowest::Engine(disk) => disk.is_over(),
+        }
+    }
+
+    /// What the ends of commands said of what is believed of the drive, if that is not the truth.
+    pub(super) fn told(&self) -> Option<Tallies> {
+        match self {
+            Lowest::Elevator(_) => None,
+            Lowest::Engine(disk) => disk.told(),
         }
     }
 

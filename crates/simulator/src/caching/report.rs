@@ -1,5 +1,6 @@
 //! What a run came to: the metrics of `shared/specs/cache-and-pfc.md`, 9.
 
+use engine::Tallies;
 use hdrhistogram::Histogram;
 
 use super::disk::DiskCounts;
@@ -17,6 +18,8 @@ pub struct Report {
     pub disk: DiskCounts,
     /// What it read in the background.
     pub slack: Slack,
+    /// What the ends of commands said of what is believed of the drive, if that is not the truth.
+    pub told: Option<Tallies>,
     /// Blocks that stand both in a client's cache and in the level below at the end.
     pub duplicated: u64,
     /// When the last request was answered, in nanoseconds.

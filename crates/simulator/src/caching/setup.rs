@@ -5,7 +5,7 @@ use std::sync::Arc;
 use block::{Class, Duration};
 use cache::replacement::BadReplacement;
 use cache::settings::BadSettings;
-use drive::Profile;
+use drive::{Imperfections, Profile};
 use engine::Rules;
 use scheduler::freeblock::{Caution, Ranges, SameTrack};
 use scheduler::policy::UnknownPolicy;
@@ -61,7 +61,7 @@ pub enum Scheduler {
     /// A one-way elevator that merges neighbours, one command at a time: the paper's.
     #[default]
     Elevator,
-    /// Our engine. It believes of the drive what is true, so that its results are *in-firmware*.
+    /// Our engine.
     Engine(Scheduled),
 }
 
@@ -76,7 +76,32 @@ pub struct Scheduled {
     pub prefetches: Class,
     /// What becomes of what the lowest level's coordinator reads more.
     pub readmore: Readmore,
+    /// If the engine stands outside the drive: its results are *external*. Without, it believes of the drive
+    /// what is true, and its results are *in-firmware*.
+    pub outside: Option<Arc<Outside>>,
 }
+
+/// What an engine outside its drive believes of it, and what it cannot know.
+#[derive(Clone, Debug)]
+pub struct Outside {
+    /// What the profiler found from timings; the engine follows the drive from there.
+    pub belief: Arc<Profile>,
+    /// What the drive is besides its profile.
+    pub imperfections: Imperfections,
+    /// The seed of the drive's dice: another one than while it was profiled.
+    pub seed: u64,
+}
+
+impl PartialEq for Outside {
+    /// The same finding, of a drive that does the same.
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.belief, &other.belief)
+            && self.imperfections == other.imperfections
+            && self.seed == other.seed
+    }
+}
+
+impl Eq for Outside {}
 
 /// What becomes of what a coordinator reads more.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -148,6 +173,14 @@ pub enum BadSetup {
          they are given while the command before them is in service"
     )]
     OneCommand,
+    /// What is believed is another drive's.
+    #[error("a belief of {believed} sectors: expected {sectors}, those of the drive")]
+    Belief {
+        /// Of the belief.
+        believed: u64,
+        /// Of the drive.
+        sectors: u64,
+    },
     /// A trace that touches more than the disk has.
     #[error("{blocks} distinct blocks: expected at most {disk}, those of the disk")]
     TooLarge {
@@ -185,6 +218,7 @@ impl Scheduled {
             background: None,
             prefetches: Class::default(),
             readmore: Readmore::Fetched,
+            outside: None,
         }
     }
 
@@ -203,6 +237,17 @@ impl Scheduled {
         Scheduled {
             background: Some(rules),
             readmore,
+            ..Scheduled::by("sptf")
+        }
+    }
+
+    /// Under SPTF, with background reads as carefully as the engine keeps to its budget by itself, outside a
+    /// drive that reads ahead where it likes: no reads of their own on the tracks of requests.
+    pub fn external(outside: Arc<Outside>, readmore: Readmore) -> Self {
+        Scheduled {
+            background: Some(Rules::default()),
+            readmore,
+            outside: Some(outside),
             ..Scheduled::by("sptf")
         }
     }

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-use block::{Instant, RequestId};
+use block::{Instant, RequestId, Switch};
 use cache::Interval;
 use cache::coordinator::{Asked, LONGEST_REQUEST, Purpose};
 use cache::level::Ending;
@@ -14,15 +14,23 @@ use super::load::Arrival;
 use super::lowest::Lowest;
 use super::node::Node;
 use super::report::{LevelReport, Report, Responses};
-use super::setup::{BadSetup, Scheduler, Setup};
+use super::setup::{BadSetup, Readmore, Scheduler, Setup};
+
+mod hasten;
+
+use hasten::Ahead;
 
 /// Caches in levels over a disk.
 pub struct System {
     /// The clients' caches, then the lower levels.
     nodes: Vec<Node>,
     clients: usize,
+    /// Whether the lowest level may wish.
+    wishes: Switch,
     disk: Lowest,
     jobs: Jobs,
+    /// Where fetches ahead are less urgent than demands.
+    ahead: Option<Ahead>,
     /// Replies that travel: when they arrive, in which order they were sent, whose they are.
     replies: BinaryHeap<Reverse<(u64, u64, JobId)>>,
     sent: u64,
@@ -33,6 +41,9 @@ pub struct System {
     answered: VecDeque<u32>,
     response: Responses,
 }
+
+/// Why a level takes every request.
+const SERVED: &str = "blocks of the disk, and any number of requests";
 
 impl System {
     /// With empty caches.
@@ -63,10 +74,17 @@ impl System {
         {
             nodes.push(lowest.with(scheduled.readmore));
         }
+        let wishes = match &setup.scheduler {
+            Scheduler::Engine(scheduled) if scheduled.readmore != Readmore::Fetched => Switch::On,
+            _ => Switch::Off,
+        };
+        let disk = Lowest::new(setup)?;
         Ok(System {
             nodes,
+            wishes,
             clients,
-            disk: Lowest::new(setup)?,
+            ahead: disk.puts_prefetches_last().then(Ahead::default),
+            disk,
             jobs: Jobs::new(),
             replies: BinaryHeap::new(),
             sent: 0,
@@ -119,12 +137,41 @@ impl System {
             direction: arrival.direction,
         };
         self.now = self.now.max(at);
-        let job = self
-            .jobs
-            .add(asked, arrival.client, Asker::Client, self.now);
-        self.to_serve.push(job);
-        self.serve_all();
+        self.serve_client(asked);
         Ok(())
+    }
+
+    /// A client's request is served; if it need not wait and nothing is fetched for it, it becomes no job.
+    fn serve_client(&mut self, asked: Asked) {
+        let (now, client) = (Instant::from_nanos(self.now), asked.client);
+        let node = &mut self.nodes[client as usize];
+        node.requests += 1;
+        // The job that it becomes if it is not over at once.
+        let id = self.jobs.next();
+        let served = node.level.serve(now, RequestId(u64::from(id)), asked);
+        let ending = served.expect(SERVED);
+        let is_over = ending.is_some() && node.level.is_polled();
+        self.hasten(client, asked.blocks);
+        if is_over {
+            self.answer_client(client, self.now);
+        } else {
+            let job = self.jobs.add(asked, client, Asker::Client, self.now);
+            debug_assert_eq!(job, id);
+            self.fetch_all(client);
+            if ending.is_some() {
+                self.answer(job);
+            }
+            self.serve_all();
+        }
+        self.settle();
+    }
+
+    /// What the lowest level wishes and what is to be read comes to the disk.
+    fn settle(&mut self) {
+        if self.wishes == Switch::On {
+            self.tell_wishes();
+        }
+        self.disk.dispatch(self.now);
     }
 
     /// When something happens next, if anything is under way.
@@ -134,6 +181,12 @@ impl System {
             (Some(reply), Some(disk)) => Some(reply.min(disk)),
             (reply, disk) => reply.or(disk),
         }
+    }
+
+    /// Whether nothing is under way any more. An engine outside its drive has events for ever: it looks where
+    /// the platter is.
+    pub fn is_over(&self) -> bool {
+        self.jobs.under_way() == 0 && self.disk.is_over()
     }
 
     /// Lets the next event happen.
@@ -155,8 +208,10 @@ impl System {
                 self.deliver(job);
             }
         }
-        self.offer();
-        self.disk.dispatch(self.now);
+        if self.wishes == Switch::On {
+            self.offer();
+        }
+        self.settle();
     }
 
     /// The next client whose request was answered.
@@ -190,6 +245,7 @@ impl System {
             levels,
             disk: self.disk.counts(),
             slack: self.disk.slack(),
+            told: self.disk.told(),
             duplicated,
             ended: self.now,
         }
@@ -222,18 +278,30 @@ impl System {
             };
             node.requests += 1;
             let now = Instant::from_nanos(self.now);
-            let submitted = node.level.submit(now, RequestId(u64::from(id)), asked);
-            submitted.expect("blocks of the disk, and any number of requests");
-            while let Some(fetch) = node.level.poll() {
-                let asker = Asker::Node(server, fetch.id);
-                let job = self.jobs.add(fetch.asked, node.below, asker, self.now);
-                self.to_serve.push(job);
+            let served = node.level.serve(now, RequestId(u64::from(id)), asked);
+            let ending = served.expect(SERVED);
+            if asked.purpose == Purpose::Demand {
+                self.hasten(server, asked.blocks);
             }
-            self.answer_all(server);
+            self.fetch_all(server);
+            if ending.is_some() {
+                self.answer(id);
+            }
         }
         self.to_serve.clear();
-        self.tell_wishes();
-        self.disk.dispatch(self.now);
+    }
+
+    /// What a node's level fetches becomes jobs of the node below.
+    fn fetch_all(&mut self, server: u32) {
+        let node = &mut self.nodes[server as usize];
+        while let Some(fetch) = node.level.poll() {
+            let asker = Asker::Node(server, fetch.id);
+            let job = self.jobs.add(fetch.asked, node.below, asker, self.now);
+            if let Some(ahead) = &mut self.ahead {
+                ahead.add(job, fetch.asked.purpose);
+            }
+            self.to_serve.push(job);
+        }
     }
 
     /// The disk is told what the lowest level wishes.
@@ -253,28 +321,37 @@ impl System {
                 lowest.level.offer(block);
             }
         }
-        self.tell_wishes();
     }
 
     /// Jobs of the node that have all that was asked for: their replies travel, or the client has it.
     fn answer_all(&mut self, node: u32) {
         while let Some(answered) = self.nodes[node as usize].level.poll_finished() {
-            let id = answered.id.0 as JobId;
-            let job = self.jobs.get(id);
-            match job.asker {
-                Asker::Client => {
-                    self.response.add(self.now - job.at);
-                    self.answered.push_back(job.asked.client);
-                    self.jobs.end(id);
-                }
-                Asker::Node(..) => {
-                    let link = &self.nodes[node as usize].link;
-                    let at = self.now + link.reply(job.asked.blocks.len());
-                    self.sent += 1;
-                    self.replies.push(Reverse((at, self.sent, id)));
-                }
+            self.answer(answered.id.0 as JobId);
+        }
+    }
+
+    /// The job has all that was asked for.
+    fn answer(&mut self, id: JobId) {
+        let job = self.jobs.get(id);
+        match job.asker {
+            Asker::Client => {
+                let (client, at) = (job.asked.client, job.at);
+                self.answer_client(client, at);
+                self.jobs.end(id);
+            }
+            Asker::Node(..) => {
+                let link = &self.nodes[job.server as usize].link;
+                let at = self.now + link.reply(job.asked.blocks.len());
+                self.sent += 1;
+                self.replies.push(Reverse((at, self.sent, id)));
             }
         }
+    }
+
+    /// A client's request of that time has its answer.
+    fn answer_client(&mut self, client: u32, at: u64) {
+        self.response.add(self.now - at);
+        self.answered.push_back(client);
     }
 
     /// A job's blocks have come to the node that asked for them.
@@ -283,6 +360,9 @@ impl System {
             unreachable!("a client's job is answered and not delivered");
         };
         self.jobs.end(id);
+        if let Some(ahead) = &mut self.ahead {
+            ahead.end(id);
+        }
         let now = Instant::from_nanos(self.now);
         let level = &mut self.nodes[asker as usize].level;
         level.complete(now, fetch, Ending::Done);

@@ -11,6 +11,9 @@ use super::{
     Arrival, BadSetup, Level, Link, Load, Lower, Pace, Report, Scheduler, Setup, System, run,
 };
 
+mod hastened;
+mod outside;
+mod plug;
 mod scheduled;
 mod stack;
 mod switches;

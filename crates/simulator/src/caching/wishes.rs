@@ -92,5 +92,9 @@ mod tests {
         assert_eq!(wishes.poll(), None);
         wishes.read(extent(32, 36));
         assert_eq!((wishes.poll(), wishes.poll()), (Some(4), None));
+        // They come in their order.
+        wishes.want(Interval::new(5, 6));
+        wishes.read(extent(40, 56));
+        assert_eq!((wishes.poll(), wishes.poll()), (Some(5), Some(6)));
     }
 }

@@ -41,7 +41,7 @@ pub enum Prepared {
 }
 
 /// The mean of the waits that are not 0; later ones count more.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Typical {
     mean: i64,
     waits: i64,
@@ -69,10 +69,14 @@ const LONGEST_WAIT: u64 = 1 << 50;
 
 /// A wait counts as so many times the mean at most. A choice: with 1 rounds spread least, but what
 /// coordination saves in queues is not seen; with 3 they spread more (OLTP of seed 1).
-const CUT: i64 = 2;
+pub(super) const CUT: i64 = 2;
 
 /// The typical wait follows the last so many. A choice: some turns.
 const WAITS: i64 = 256;
+
+/// A difference of fewer demands than so many of the arm that has fewer of them says nothing yet. A choice: waits
+/// spread as widely as they are long, so the mean of sixteen does by a quarter of that.
+const DEMANDS: u64 = 16;
 
 /// Before the first round a gain is taken for what so many rounds would say that are 0 in the mean and spread
 /// as widely as they do: two or three rounds that agree by chance prove nothing.
@@ -108,35 +112,53 @@ impl Tallies {
         self.gain(|tally| (tally.demands, tally.requests))
     }
 
-    /// The difference of two sums for each of what they are summed over.
-    fn gain(&self, of: fn(&Tally) -> (u64, u64)) -> Option<i64> {
-        let (mut difference, mut both) = (0, 0);
-        for [alone, coordinated] in &self.0 {
-            let (alone, coordinated) = (of(alone), of(coordinated));
-            if alone.1 == 0 || coordinated.1 == 0 {
-                continue;
-            }
-            let count = i128::from(alone.1) + i128::from(coordinated.1);
-            let mean = |(sum, count)| i128::from(sum) * i128::from(FINE) / i128::from(count);
-            let (alone, coordinated) = (mean(alone), mean(coordinated));
-            difference += count * (alone - coordinated);
-            both += count * (alone + coordinated);
-        }
-        let whole = i128::from(WHOLE);
-        let gain = (2 * whole * difference).checked_div(both)?;
-        Some(gain.clamp(-whole, whole) as i64)
+    /// Whether there are demands enough for that.
+    pub(super) fn is_enough(&self) -> bool {
+        let fewer = self
+            .0
+            .map(|[alone, other]| alone.demands.min(other.demands));
+        fewer.into_iter().sum::<u64>() >= DEMANDS
+    }
+
+    fn gain(&self, of: fn(Tally) -> (u64, u64)) -> Option<i64> {
+        gain(self.0.map(|arms| arms.map(of)))
     }
 }
 
-impl Typical {
-    /// A demand waited so long; what of that counts.
-    pub(super) fn cut(&mut self, nanos: u64) -> u64 {
-        let nanos = nanos.min(LONGEST_WAIT) as i64;
-        if nanos > 0 {
-            self.waits = (self.waits + 1).min(WAITS);
-            self.mean += (nanos - self.mean) / self.waits;
+/// The difference of two sums, those of no coordination and of coordination, for each of what they are summed
+/// over: in millionths of the mean of both.
+pub(super) fn gain(like: [[(u64, u64); 2]; 2]) -> Option<i64> {
+    let (mut difference, mut both) = (0, 0);
+    for [alone, coordinated] in like {
+        if alone.1 == 0 || coordinated.1 == 0 {
+            continue;
         }
-        nanos.min(CUT * self.mean) as u64
+        let count = i128::from(alone.1) + i128::from(coordinated.1);
+        let mean = |(sum, count)| i128::from(sum) * i128::from(FINE) / i128::from(count);
+        let (alone, coordinated) = (mean(alone), mean(coordinated));
+        difference += count * (alone - coordinated);
+        both += count * (alone + coordinated);
+    }
+    let whole = i128::from(WHOLE);
+    let gain = (2 * whole * difference).checked_div(both)?;
+    Some(gain.clamp(-whole, whole) as i64)
+}
+
+impl Typical {
+    /// Before the first one.
+    pub(super) const NEW: Typical = Typical { mean: 0, waits: 0 };
+
+    /// It took so long; what of that counts, at most so many times the mean.
+    pub(super) fn cut(&mut self, nanos: u64, most: i64) -> u64 {
+        let nanos = nanos.min(LONGEST_WAIT) as i64;
+        let away = nanos - self.mean;
+        if nanos > 0 && self.waits < WAITS {
+            self.waits += 1;
+            self.mean += away / self.waits;
+        } else if nanos > 0 {
+            self.mean += away / WAITS;
+        }
+        nanos.min(most * self.mean) as u64
     }
 }
 
@@ -167,6 +189,21 @@ impl Gain {
     /// In millionths, its standard error.
     pub(super) fn error(&self) -> i64 {
         (self.variance / (self.weight - 1)).isqrt()
+    }
+
+    /// By how many standard errors it is above 0, rounded towards that.
+    pub(super) fn errors(&self) -> i64 {
+        self.mean / self.error().max(1)
+    }
+
+    /// Whether it is above 0 by so many tenths of a standard error.
+    pub(super) fn is_above(&self, tenths: i64) -> bool {
+        10 * self.mean > tenths * self.error()
+    }
+
+    /// Whether it is below 0 by so many tenths of a standard error.
+    pub(super) fn is_below(&self, tenths: i64) -> bool {
+        -10 * self.mean > tenths * self.error()
     }
 
     /// Rounds that were added, as far as they are remembered.
@@ -222,23 +259,23 @@ mod tests {
 
     #[test]
     fn a_long_wait_counts_as_twice_the_mean_of_the_others() {
-        let mut typical = Typical::default();
-        assert_eq!(typical.cut(100), 100);
+        let mut typical = Typical::NEW;
+        assert_eq!(typical.cut(100, CUT), 100);
         for _ in 0..1000 {
-            assert_eq!(typical.cut(0), 0);
-            assert_eq!(typical.cut(100), 100);
+            assert_eq!(typical.cut(0, CUT), 0);
+            assert_eq!(typical.cut(100, CUT), 100);
         }
-        let cut = typical.cut(100_000);
+        let cut = typical.cut(100_000, CUT);
         assert!((200..1_100).contains(&cut), "{cut}");
         // It follows what becomes usual.
         for _ in 0..2000 {
-            typical.cut(100_000);
+            typical.cut(100_000, CUT);
         }
-        assert_eq!(typical.cut(1_000_000) / 200_000, CUT as u64 / 2);
+        assert_eq!(typical.cut(1_000_000, CUT) / 200_000, CUT as u64 / 2);
         // And stays a number.
         let mut tallies = Tallies::default();
         for _ in 0..10_000 {
-            tallies.add(Alone, Known, Some(typical.cut(u64::MAX)));
+            tallies.add(Alone, Known, Some(typical.cut(u64::MAX, CUT)));
             tallies.add(Coordinated, Known, Some(0));
         }
         assert_eq!(tallies.waiting(), Some(WHOLE));

@@ -10,12 +10,19 @@
 //! and neighbouring turns see the same (see `gain`). Coordination is taken when its gain is above 0 by more than
 //! chance, and given up when it no longer is. Until then its price is what is bounded, not how often it
 //! may be tried: turns in which it waits longer, as far as is known, may cost [`BUDGET`] of all waiting.
+//! The pace of all is a second witness: where it is clearly slower under coordination, that is what it loses,
+//! however little demands wait; where it is clearly quicker and demands wait no longer, it is taken.
 //! So what loses much is soon left alone, and what loses little or nothing is tried until it is clear.
 //! Turns become longer: what one arm does to the other's, in queues and in prefetchers, is seen
 //! in long ones only, and what matters much in short ones already.
 
+use block::Instant;
+
 use super::Arm::{self, Alone, Coordinated};
-use super::gain::{Gain, Prepared, Tallies, Typical, WHOLE};
+use super::crowd::Crowd;
+use super::gain::{CUT, Gain, Prepared, Tallies, Typical, WHOLE};
+use super::pace::Pace;
+use super::{Asked, Purpose};
 
 /// Which arm a request is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,9 +56,11 @@ pub struct Watch {
     rounds: u32,
     /// Who has the requests between rounds.
     leader: Arm,
-    /// Requests of the leader since it leads, and of the other arm.
+    /// Demands in turns of the leader since it leads, and of the other arm.
     led: i64,
     tried: i64,
+    crowd: Crowd,
+    pace: Pace,
     tallies: Tallies,
     typical: Typical,
     waiting: Gain,
@@ -84,9 +93,9 @@ const CLEARLY: i64 = 25;
 /// the loss has to fit, too.
 const BUDGET: i64 = 3_000;
 
-/// The waiting of so many requests may be lost before that: where a tenth is lost, fifteen rounds of two
-/// turns. A choice.
-const GRANT: i64 = 96;
+/// The waiting of so many demands may be lost before that. A choice: of the waiting of 3,200 demands it is the
+/// hundredth that may be lost at all.
+const GRANT: i64 = 32;
 
 /// Turns become longer by their first length with each so many rounds, until they are so many times as long.
 const LONGER: u32 = 8;
@@ -99,13 +108,24 @@ const SURE: i64 = 3;
 const SHORTEST_REST: i64 = 4;
 const LONGEST_REST: i64 = 64;
 
-/// Requests that a rest lasts at most if no coordination leads: loads change. The longest turn of an arm that
+/// Demands that a rest lasts at most if no coordination leads: loads change. The longest turn of an arm that
 /// loses 40 % then costs [`BUDGET`].
 const LONGEST_ALONE: i64 = 1 << 16;
 
 /// What to say with an answer that counts for this arm; 0 is said with others.
 pub fn tag_of(arm: Arm, prepared: Prepared) -> u32 {
     1 + 2 * arm as u32 + prepared as u32
+}
+
+/// What it counts for.
+fn said_by(tag: u32) -> Option<(Arm, Prepared)> {
+    match tag {
+        1 => Some((Alone, Prepared::Unknown)),
+        2 => Some((Alone, Prepared::Known)),
+        3 => Some((Coordinated, Prepared::Unknown)),
+        4 => Some((Coordinated, Prepared::Known)),
+        _ => None,
+    }
 }
 
 impl Watch {
@@ -123,21 +143,33 @@ impl Watch {
             leader: Alone,
             led: 0,
             tried: 0,
+            crowd: Crowd::default(),
+            pace: Pace::NEW,
             tallies: Tallies::default(),
-            typical: Typical::default(),
+            typical: Typical::NEW,
             waiting: Gain::PRIOR,
             demands: Gain::PRIOR,
         }
     }
 
-    /// Which arm has this request.
-    pub fn turn(&mut self) -> Turn {
+    /// A request comes.
+    pub fn asked(&mut self, now: Instant, asked: &Asked) {
+        self.crowd.comes();
+        self.pace.asked(now, asked);
+    }
+
+    /// Which arm has it.
+    pub fn turn(&mut self, purpose: Purpose) -> Turn {
+        let demands = (purpose == Purpose::Demand) as u32;
         if self.left == 0 {
             self.next_turn();
         }
-        if self.resting > 0 {
-            self.resting -= 1;
-            self.led += 1;
+        if self.resting > 0 || self.crowd.is_here() {
+            self.resting = self.resting.saturating_sub(match self.leader {
+                Alone => demands,
+                Coordinated => 1,
+            });
+            self.led += i64::from(demands);
             return Turn {
                 arm: self.leader,
                 of: Of::Rest,
@@ -146,23 +178,29 @@ impl Watch {
         self.left -= 1;
         let arm = self.round[self.at];
         match arm == self.leader {
-            true => self.led += 1,
-            false => self.tried += 1,
+            true => self.led += i64::from(demands),
+            false => self.tried += i64::from(demands),
         }
         Turn { arm, of: Of::Round }
     }
 
-    /// A request was answered: a demand after so long, or one that nobody waits for.
-    pub fn answered(&mut self, tag: u32, waited: Option<u64>) {
-        let waited = waited.map(|nanos| self.typical.cut(nanos));
-        let (arm, prepared) = match tag {
-            1 => (Alone, Prepared::Unknown),
-            2 => (Alone, Prepared::Known),
-            3 => (Coordinated, Prepared::Unknown),
-            4 => (Coordinated, Prepared::Known),
-            _ => return,
+    /// What is said with its answer, which counts for this arm.
+    pub fn counts(&mut self, now: Instant, asked: &Asked, arm: Arm, prepared: Prepared) -> u32 {
+        self.pace.counts(now, asked, arm, prepared);
+        tag_of(arm, prepared)
+    }
+
+    /// A request was answered after so many nanoseconds.
+    pub fn answered(&mut self, asked: &Asked, tag: u32, waited: u64) {
+        self.crowd.goes();
+        self.pace.answered(asked);
+        let waited = match asked.purpose {
+            Purpose::Demand => Some(self.typical.cut(waited, CUT)),
+            Purpose::Prefetch => None,
         };
-        self.tallies.add(arm, prepared, waited);
+        if let Some((arm, prepared)) = said_by(tag) {
+            self.tallies.add(arm, prepared, waited);
+        }
     }
 
     fn next_turn(&mut self) {
@@ -174,14 +212,7 @@ impl Watch {
     }
 
     fn end_round(&mut self) {
-        let weight = i64::from(self.length / self.slice);
-        if let Some(says) = self.tallies.waiting() {
-            self.waiting.add(says, weight);
-        }
-        if let Some(says) = self.tallies.demands() {
-            self.demands.add(says, weight);
-        }
-        self.tallies = Tallies::default();
+        self.learn();
         self.rounds = self.rounds.saturating_add(1);
         self.length = self.slice * (1 + self.rounds / LONGER).min(LONGEST);
         let leader = self.better();
@@ -198,29 +229,51 @@ impl Watch {
         };
     }
 
+    /// What the round says. Demands that are too few to say anything are kept for the next one.
+    fn learn(&mut self) {
+        let weight = i64::from(self.length / self.slice);
+        self.pace.end_round(weight);
+        if !self.tallies.is_enough() {
+            return;
+        }
+        if let Some(says) = self.tallies.waiting() {
+            self.waiting.add(says, weight);
+        }
+        if let Some(says) = self.tallies.demands() {
+            self.demands.add(says, weight);
+        }
+        self.tallies = Tallies::default();
+    }
+
     /// Who is to lead from now on.
     fn better(&self) -> Arm {
-        let enough = match self.leader {
-            Alone => TAKEN,
-            Coordinated => KEPT,
+        let error = self.waiting.error();
+        let (enough, is_quicker) = match self.leader {
+            Alone => (TAKEN, self.pace.is_quicker()),
+            Coordinated => (KEPT, self.pace.gain().is_above(KEPT)),
         };
-        let is_better = 10 * self.gain() > enough * self.waiting.error();
-        match is_better && self.waiting.rounds() >= LEAST_ROUNDS {
+        let waits_less = 10 * self.gain() > enough * error;
+        let is_known = self.waiting.rounds() >= LEAST_ROUNDS;
+        match waits_less && is_known || is_quicker && self.gain() > -error {
             true => Coordinated,
             false => Alone,
         }
     }
 
-    /// What coordination gains as far as is known: less waiting of a demand, and not clearly more of them.
+    /// What coordination gains as far as is known: less waiting of a demand, and not clearly more of them, nor
+    /// clearly a slower pace.
     fn gain(&self) -> i64 {
-        let more = -self.demands.mean();
-        match 10 * more > CLEARLY * self.demands.error() {
-            true => self.waiting.mean() - more,
-            false => self.waiting.mean(),
+        let mut gain = self.waiting.mean();
+        if self.demands.is_below(CLEARLY) {
+            gain += self.demands.mean();
+        }
+        match self.pace.is_slower() {
+            true => gain.min(self.pace.gain().mean()),
+            false => gain,
         }
     }
 
-    /// Requests before the next round.
+    /// Demands before the next round if no coordination leads, and requests otherwise.
     fn rest(&self) -> u32 {
         let requests = match self.leader {
             Alone => {
@@ -229,7 +282,8 @@ impl Watch {
                 ((spent - allowed) / BUDGET).clamp(0, LONGEST_ALONE)
             }
             Coordinated => {
-                let errors = self.gain() / self.waiting.error().max(1);
+                let by_waiting = self.gain() / self.waiting.error().max(1);
+                let errors = by_waiting.max(self.pace.gain().errors());
                 let turns = (errors * errors).saturating_mul(SURE);
                 turns.clamp(SHORTEST_REST, LONGEST_REST) * i64::from(self.length)
             }
@@ -240,10 +294,13 @@ impl Watch {
 
 #[cfg(test)]
 mod tests {
+    use block::{Direction, Duration, Instant};
+
     use super::{
-        Alone, Arm, BUDGET, Coordinated, GRANT, Gain, LEAST_ROUNDS, LONGEST_ALONE, Of, Prepared,
-        WHOLE, Watch, tag_of,
+        Alone, Arm, Asked, BUDGET, Coordinated, GRANT, Gain, LEAST_ROUNDS, LONGEST_ALONE, Of,
+        Prepared, Purpose, Turn, WHOLE, Watch, tag_of,
     };
+    use crate::interval::Interval;
 
     /// Dice that are the same on every machine.
     struct Dice(u64);
@@ -275,14 +332,41 @@ mod tests {
         (total as f64 / requests, f64::from(coordinated) / requests)
     }
 
-    fn answer(watch: &mut Watch, wait: impl FnOnce(Arm) -> Option<u64>, total: &mut u64) -> Arm {
-        let turn = watch.turn();
+    const DEMAND: Asked = Asked {
+        client: 0,
+        file: 0,
+        blocks: Interval { first: 0, last: 3 },
+        within: Interval {
+            first: 0,
+            last: 1000,
+        },
+        purpose: Purpose::Demand,
+        direction: Direction::Read,
+    };
+
+    const AHEAD: Asked = Asked {
+        purpose: Purpose::Prefetch,
+        ..DEMAND
+    };
+
+    fn ask(watch: &mut Watch, now: Instant, asked: &Asked) -> (Turn, u32) {
+        watch.asked(now, asked);
+        let turn = watch.turn(asked.purpose);
         let tag = match turn.of {
-            Of::Round => tag_of(turn.arm, Prepared::Unknown),
+            Of::Round => watch.counts(now, asked, turn.arm, Prepared::Unknown),
             Of::Rest => 0,
         };
+        (turn, tag)
+    }
+
+    fn answer(watch: &mut Watch, wait: impl FnOnce(Arm) -> Option<u64>, total: &mut u64) -> Arm {
+        let (turn, tag) = ask(watch, Instant::ZERO, &DEMAND);
         let waited = wait(turn.arm);
-        watch.answered(tag, waited);
+        let asked = match waited {
+            Some(_) => DEMAND,
+            None => AHEAD,
+        };
+        watch.answered(&asked, tag, waited.unwrap_or(0));
         *total += waited.unwrap_or(0);
         turn.arm
     }
@@ -318,7 +402,7 @@ mod tests {
             (0..100).for_each(|_| watch.waiting.add(gain, 1));
             let mut tried = 0;
             for _ in 0..1_000_000 {
-                tried += (watch.turn().arm == Coordinated) as i64;
+                tried += (watch.turn(Purpose::Demand).arm == Coordinated) as i64;
             }
             tried
         };
@@ -339,9 +423,9 @@ mod tests {
     fn something_may_be_lost_at_once_and_no_rest_is_for_ever() {
         let mut watch = Watch::new(64);
         (0..100).for_each(|_| watch.waiting.add(-100_000, 1));
-        (watch.led, watch.tried) = (640, 640);
+        (watch.led, watch.tried) = (320, 320);
         assert_eq!(watch.rest(), 0);
-        (watch.led, watch.tried) = (1280, 1280);
+        (watch.led, watch.tried) = (640, 640);
         assert!(watch.rest() > 0);
         (watch.led, watch.tried) = (1 << 20, 1 << 20);
         assert_eq!(watch.rest(), LONGEST_ALONE as u32);
@@ -403,13 +487,108 @@ mod tests {
         assert!(!leads(4));
     }
 
+    /// One client that asks when it was answered: demands wait as long as they do, and then it goes on after
+    /// a pause.
+    fn closed_loop(watch: &mut Watch, requests: u32, wait: [u64; 2], pause: [u64; 2]) {
+        let mut now = Instant::ZERO;
+        let mut dice = Dice(1);
+        for _ in 0..requests {
+            let (turn, tag) = ask(watch, now, &DEMAND);
+            let arm = turn.arm as usize;
+            let waited = dice.below(2 * wait[arm] + 1);
+            watch.answered(&DEMAND, tag, waited);
+            now += Duration::from_nanos(waited + dice.below(2 * pause[arm] + 1));
+        }
+    }
+
+    #[test]
+    fn where_all_goes_on_more_slowly_demands_that_wait_less_are_no_gain() {
+        let leads = |pause| {
+            let mut watch = Watch::new(64);
+            closed_loop(&mut watch, 100_000, [10_000, 9_000], [5_000, pause]);
+            watch.leader
+        };
+        assert_eq!(leads(5_000), Coordinated);
+        assert_eq!(leads(8_000), Alone);
+    }
+
+    #[test]
+    fn where_all_goes_on_more_quickly_it_coordinates_though_demands_wait_as_long() {
+        let leads = |wait, pause| {
+            let mut watch = Watch::new(64);
+            closed_loop(&mut watch, 100_000, [10_000, wait], [20_000, pause]);
+            watch.leader
+        };
+        assert_eq!(leads(10_000, 17_000), Coordinated);
+        assert_eq!(leads(11_000, 15_000), Alone);
+    }
+
+    #[test]
+    fn a_few_demands_among_many_prefetches_are_put_together_until_they_say_something() {
+        let mut watch = Watch::new(64);
+        let mut rounds = Vec::new();
+        for request in 0..128 * 20 {
+            let asked = match request % 16 {
+                0 => DEMAND,
+                _ => AHEAD,
+            };
+            let (turn, tag) = ask(&mut watch, Instant::ZERO, &asked);
+            watch.answered(&asked, tag, [10_000, 8_000][turn.arm as usize]);
+            rounds.push(watch.waiting.rounds());
+        }
+        // Four demands of each arm in a round.
+        assert_eq!(rounds[128 * 4 - 1], 0);
+        assert_eq!(rounds[128 * 4 + 1], 1);
+        assert!(watch.waiting.mean() > 0);
+    }
+
+    #[test]
+    fn what_nobody_waits_for_neither_earns_nor_costs() {
+        let mut watch = Watch::new(64);
+        (0..1000).for_each(|_| {
+            ask(&mut watch, Instant::ZERO, &AHEAD);
+        });
+        assert_eq!((watch.led, watch.tried), (0, 0));
+        watch.resting = 10;
+        (0..1000).for_each(|_| {
+            ask(&mut watch, Instant::ZERO, &AHEAD);
+        });
+        assert_eq!(watch.resting, 10);
+        (0..10).for_each(|_| {
+            ask(&mut watch, Instant::ZERO, &DEMAND);
+        });
+        assert_eq!((watch.resting, watch.led), (0, 10));
+    }
+
+    #[test]
+    fn nothing_is_tried_in_a_burst_and_nothing_of_it_counts() {
+        for leader in [Alone, Coordinated] {
+            let mut watch = Watch::new(1 << 12);
+            watch.leader = leader;
+            run(&mut watch, 4_000, [10_000, 10_000], 1);
+            let burst: Vec<Turn> = (0..2_000)
+                .map(|_| ask(&mut watch, Instant::ZERO, &DEMAND).0)
+                .collect();
+            // The first ones are no crowd yet.
+            assert!(burst[..15].iter().all(|turn| turn.of == Of::Round));
+            let rest = Turn {
+                arm: leader,
+                of: Of::Rest,
+            };
+            assert!(burst[15..].iter().all(|&turn| turn == rest));
+            (0..2_000).for_each(|_| watch.answered(&DEMAND, 0, 0));
+            let after = ask(&mut watch, Instant::ZERO, &DEMAND).0;
+            assert_eq!(after.of, Of::Round);
+        }
+    }
+
     #[test]
     fn arms_follow_each_other_in_turn_and_turns_become_longer() {
         let mut watch = Watch::new(4);
         let mut lengths = Vec::new();
         let mut last = None;
         for _ in 0..5000 {
-            let arm = watch.turn().arm;
+            let arm = watch.turn(Purpose::Demand).arm;
             match last == Some(arm) {
                 true => *lengths.last_mut().expect("one is there") += 1,
                 false => lengths.push(1),
@@ -458,14 +637,14 @@ mod tests {
     fn answers_that_never_come_or_wait_for_ever_are_survived() {
         let mut watch = Watch::new(4);
         for _ in 0..10_000 {
-            watch.turn();
+            watch.turn(Purpose::Demand);
         }
         for request in 0..10_000u64 {
-            let turn = watch.turn();
+            let turn = watch.turn(Purpose::Demand);
             let tag = tag_of(turn.arm, Prepared::Known);
-            watch.answered(tag, Some(u64::MAX * (request % 2)));
-            watch.answered(u32::MAX, Some(1));
-            watch.answered(tag, None);
+            watch.answered(&DEMAND, tag, u64::MAX * (request % 2));
+            watch.answered(&DEMAND, u32::MAX, 1);
+            watch.answered(&AHEAD, tag, 0);
         }
         assert!(watch.rest() <= LONGEST_ALONE as u32);
     }

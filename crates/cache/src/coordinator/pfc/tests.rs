@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use block::Instant;
 use proptest::prelude::*;
 
 use crate::coordinator::tests::{Lower, asked};
@@ -302,7 +303,7 @@ fn a_queue_of_one_and_a_request_longer_than_the_queue() {
         assert!(plan.bypass >= 1 && plan.bypass <= 50);
     }
     let mut pfc = Pfc::new(&Settings::of(super::PARAMETERS), &Below { frames: 0 });
-    pfc.plan(&asked(0, 9), lower.cache.residency());
+    pfc.plan(Instant::ZERO, &asked(0, 9), lower.cache.residency());
     assert!(
         pfc.queues
             .bypassed
@@ -355,9 +356,12 @@ fn nothing_is_learned_from_what_is_passed() {
         ..asked(4, 7)
     };
     for one in [prefetch, write] {
-        assert_eq!(pfc.plan(&one, lower.cache.residency()), Plan::default());
+        assert_eq!(
+            pfc.plan(Instant::ZERO, &one, lower.cache.residency()),
+            Plan::default()
+        );
     }
     // The first that counts: one block is let past.
-    let plan = pfc.plan(&asked(8, 11), lower.cache.residency());
+    let plan = pfc.plan(Instant::ZERO, &asked(8, 11), lower.cache.residency());
     assert_eq!((plan.bypass, plan.readmore), (1, 0));
 }

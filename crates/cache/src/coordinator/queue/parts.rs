@@ -3,18 +3,79 @@
 use crate::interval::Interval;
 use crate::residency::MAX_BLOCK;
 
-/// Some of a group.
+/// Where the parts of a place's word are.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Part {
-    /// Of the group's number.
-    pub(super) hash: u64,
-    pub(super) marks: u64,
+pub(super) struct Layout {
+    /// Bits of a link to an older place.
+    pub(super) link: u32,
+    /// Bits of a group's hash that a place keeps.
+    pub(super) rest: u32,
+    /// How many buckets there are.
+    pub(super) buckets: u32,
 }
 
-impl Part {
-    /// How many blocks.
-    pub(super) fn count(self) -> usize {
-        counted(self.marks)
+/// Some of a group: two words, which are handed on in registers.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Part {
+    /// Where it is sought.
+    pub(super) bucket: usize,
+    /// What stands in its place, but for the link.
+    pub(super) word: u64,
+}
+
+/// The upper bits of a hash, which choose the bucket.
+const UPPER_BITS: u32 = 32;
+
+impl Layout {
+    /// The bits of a link.
+    #[inline]
+    pub(super) fn links(self) -> u64 {
+        (1 << self.link) - 1
+    }
+
+    /// Some of a group by its number.
+    #[inline]
+    pub(super) fn part(self, group: u64, marks: u64) -> Part {
+        let hash = group.wrapping_mul(GOLDEN) & ((1 << HASH_BITS) - 1);
+        let upper = hash >> (HASH_BITS - UPPER_BITS);
+        let kept = hash & ((1 << self.rest) - 1);
+        Part {
+            bucket: ((upper * u64::from(self.buckets)) >> UPPER_BITS) as usize,
+            word: (kept << GROUP | marks) << self.link,
+        }
+    }
+
+    /// The marks of a place.
+    #[inline]
+    pub(super) fn marks(self, word: u64) -> u64 {
+        word >> self.link & MARKS
+    }
+
+    /// Only these of a part.
+    #[inline]
+    pub(super) fn only(self, part: Part, marks: u64) -> Part {
+        Part {
+            word: part.word & !(MARKS << self.link) | marks << self.link,
+            ..part
+        }
+    }
+
+    /// The blocks that exist, group by group.
+    #[inline]
+    pub(super) fn parts(self, blocks: Interval) -> impl Iterator<Item = Part> {
+        let last = blocks.last.min(MAX_BLOCK);
+        let mut first = blocks.first;
+        std::iter::from_fn(move || {
+            if first > last {
+                return None;
+            }
+            let group = first >> GROUP_BITS;
+            let end = last.min(first | (GROUP - 1));
+            let (from, to) = (first % GROUP, end % GROUP);
+            first = end + 1;
+            let marks = (MARKS >> (GROUP - 1 - to)) & (MARKS << from);
+            Some(self.part(group, marks))
+        })
     }
 }
 
@@ -30,24 +91,6 @@ pub(super) fn counted(marks: u64) -> usize {
         counts
     };
     usize::from(COUNTS[(marks & MARKS) as usize])
-}
-
-/// The blocks that exist, group by group.
-pub(super) fn parts(blocks: Interval) -> impl Iterator<Item = Part> {
-    let last = blocks.last.min(MAX_BLOCK);
-    let mut first = blocks.first;
-    std::iter::from_fn(move || {
-        if first > last {
-            return None;
-        }
-        let group = first >> GROUP_BITS;
-        let end = last.min(first | (GROUP - 1));
-        let (from, to) = (first % GROUP, end % GROUP);
-        first = end + 1;
-        let marks = (MARKS >> (GROUP - 1 - to)) & (MARKS << from);
-        let hash = group.wrapping_mul(GOLDEN) & ((1 << HASH_BITS) - 1);
-        Some(Part { hash, marks })
-    })
 }
 
 /// Neighbours of a group, as a power of two.

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-use super::parts::{GOLDEN, GROUP, HASH_BITS, MARKS, parts};
+use super::parts::{GOLDEN, GROUP, HASH_BITS, MARKS};
 use super::{Keep, OnHit, Queue};
 use crate::interval::Interval;
 use crate::residency::MAX_BLOCK;
@@ -11,9 +11,10 @@ use crate::residency::MAX_BLOCK;
 /// tried.
 fn held(queue: &Queue) -> Vec<u64> {
     let mut places = vec![None; queue.ring.len()];
-    for part in parts(Interval::new(0, 63)).chain(parts(Interval::new(MAX_BLOCK - 63, MAX_BLOCK))) {
+    let last = MAX_BLOCK / GROUP;
+    for number in (0..8).chain(last - 7..=last) {
+        let part = queue.layout.part(number, MARKS);
         let mut noted = queue.clone();
-        let number = part.hash.wrapping_mul(inverse()) & ((1 << HASH_BITS) - 1);
         noted.walk(part, |held, _| *held = u64::MAX);
         for (place, word) in noted.ring.iter().enumerate() {
             if *word == u64::MAX {

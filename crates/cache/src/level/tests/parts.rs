@@ -107,7 +107,7 @@ impl Prefetcher for Advised {
 struct Fixed(Plan, Manners, Log);
 
 impl Coordinator for Fixed {
-    fn plan(&mut self, _: &Asked, _: &Residency) -> Plan {
+    fn plan(&mut self, _: Instant, _: &Asked, _: &Residency) -> Plan {
         self.0
     }
 

@@ -18,7 +18,7 @@ struct Scripted {
 }
 
 impl Coordinator for Scripted {
-    fn plan(&mut self, asked: &Asked, _lower: &Residency) -> Plan {
+    fn plan(&mut self, _now: Instant, asked: &Asked, _lower: &Residency) -> Plan {
         Plan {
             bypass: asked.blocks.first % 2 * (asked.blocks.len() / 2),
             readmore: (asked.blocks.first % 13).min(self.most),

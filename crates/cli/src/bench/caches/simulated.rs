@@ -78,5 +78,6 @@ fn scheduler(arguments: &Arguments, profile: &Profile) -> Result<Scheduler, Fail
             server::cached::Readmore::Ordinary => Readmore::Fetched,
             server::cached::Readmore::Free => Readmore::WishedWhileGranted,
         },
+        outside: None,
     }))
 }

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::caching::{Readmore, Scheduled};
 
-fn exact(readmore: Readmore) -> Scheduler {
+pub(super) fn exact(readmore: Readmore) -> Scheduler {
     Scheduler::Engine(Scheduled::exact(readmore))
 }
 
@@ -18,17 +18,20 @@ fn setup(scheduler: &Scheduler, coordinator: &str) -> Setup {
 
 /// Eight streams far from each other, whose next requests come in pairs, so that the disk has one to do while
 /// it chooses the way to the other.
-fn pairs(scheduler: &Scheduler, coordinator: &str) -> Report {
-    let mut system = System::new(&setup(scheduler, coordinator)).expect("a system");
-    let mut load = (0..3_200u64).map(|number| {
+pub(super) fn streams() -> impl Iterator<Item = Arrival> {
+    (0..3_200u64).map(|number| {
         let (stream, turn) = (number % 8, number / 8);
         let first = 200_000 * stream + 4_000 * (turn / 40) + 4 * (turn % 40);
         Arrival {
             file: stream,
             ..read(number / 2 * 40_000_000, first, first + 3)
         }
-    });
-    run(&mut system, &mut load, Pace::Open).expect("a run")
+    })
+}
+
+pub(super) fn pairs(scheduler: &Scheduler, coordinator: &str) -> Report {
+    let mut system = System::new(&setup(scheduler, coordinator)).expect("a system");
+    run(&mut system, &mut streams(), Pace::Open).expect("a run")
 }
 
 /// One of the streams, whose reader asks as soon as he has the answer.

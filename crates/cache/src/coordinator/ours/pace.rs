@@ -1,0 +1,253 @@
+//! How much sooner all goes on while somebody coordinates.
+//!
+//! ```text
+//!   asked         A ...... A .. C ... C ....... A
+//!   time counts     for A    A    C      C         each time for whom it was prepared, by its blocks
+//! ```
+//!
+//! A client that asks when it was answered shows what it waits for: the time until its next request is all of
+//! it, prefetches that come too late and what both arms share included. Demands' waiting shows less: SARC above
+//! SARC with sixteen such clients looked 8 % better by it, and was 8 % worse.
+//!
+//! A client that asks while its last demand still waits does not wait for answers. Then time says nothing of
+//! arms, and all that was seen is forgotten.
+
+use block::Instant;
+
+use super::gain::{Gain, Prepared, Typical, gain};
+use super::{Arm, Asked, Purpose};
+
+/// Time by blocks.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Pace {
+    last: Option<Last>,
+    /// Who waits for the last demand, and since when.
+    waiter: Option<(u32, Instant)>,
+    /// Of this round, by what its requests go on from, then by arms.
+    times: [[Time; 2]; 2],
+    typical: Typical,
+    gain: Gain,
+}
+
+/// The last request that counts.
+#[derive(Clone, Copy, Debug)]
+struct Last {
+    came: Instant,
+    blocks: u64,
+    arm: Arm,
+    prepared: Prepared,
+}
+
+/// Nanoseconds until the next request, and the blocks that were asked for.
+#[derive(Clone, Copy, Debug, Default)]
+struct Time {
+    nanos: u64,
+    blocks: u64,
+}
+
+/// The time between two requests counts as so many times the mean at most. A choice: what is longer is a
+/// client's pause.
+const PAUSE: i64 = 8;
+
+/// Tenths of a standard error by which it is better or worse, to count. A choice, that of demands' number.
+const CLEARLY: i64 = 25;
+
+/// Fewer rounds say nothing of their spread. A choice.
+const LEAST_ROUNDS: i64 = 6;
+
+impl Pace {
+    /// Before the first request.
+    pub(super) const NEW: Pace = Pace {
+        last: None,
+        waiter: None,
+        times: [[Time {
+            nanos: 0,
+            blocks: 0,
+        }; 2]; 2],
+        typical: Typical::NEW,
+        gain: Gain::PRIOR,
+    };
+
+    /// A request comes.
+    pub(super) fn asked(&mut self, now: Instant, asked: &Asked) {
+        if let Some(last) = self.last.take() {
+            let nanos = now.since(last.came).as_nanos();
+            let time = &mut self.times[last.prepared as usize][last.arm as usize];
+            time.nanos += self.typical.cut(nanos, PAUSE);
+            time.blocks += last.blocks;
+        }
+        if asked.purpose == Purpose::Demand {
+            if self
+                .waiter
+                .is_some_and(|(client, since)| client == asked.client && since < now)
+            {
+                self.times = Pace::NEW.times;
+                self.gain = Gain::PRIOR;
+            }
+            self.waiter = Some((asked.client, now));
+        }
+    }
+
+    /// Time counts for it until the next one.
+    pub(super) fn counts(&mut self, now: Instant, asked: &Asked, arm: Arm, prepared: Prepared) {
+        self.last = Some(Last {
+            came: now,
+            blocks: asked.blocks.len(),
+            arm,
+            prepared,
+        });
+    }
+
+    /// A request was answered.
+    pub(super) fn answered(&mut self, asked: &Asked) {
+        self.waiter = self.waiter.filter(|&(client, _)| client != asked.client);
+    }
+
+    /// A round ends.
+    pub(super) fn end_round(&mut self, weight: i64) {
+        let times = std::mem::replace(&mut self.times, Pace::NEW.times);
+        let times = times.map(|arms| arms.map(|time| (time.nanos, time.blocks)));
+        if let Some(says) = gain(times) {
+            self.gain.add(says, weight);
+        }
+    }
+
+    /// How much less time passes for a block under coordination.
+    pub(super) fn gain(&self) -> Gain {
+        self.gain
+    }
+
+    /// Whether it is clearly quicker under coordination.
+    pub(super) fn is_quicker(&self) -> bool {
+        self.is_known() && self.gain.is_above(CLEARLY)
+    }
+
+    /// Whether it is clearly slower.
+    pub(super) fn is_slower(&self) -> bool {
+        self.is_known() && self.gain.is_below(CLEARLY)
+    }
+
+    fn is_known(&self) -> bool {
+        self.gain.rounds() >= LEAST_ROUNDS
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use block::{Direction, Duration, Instant};
+
+    use super::super::Arm::{self, Alone, Coordinated};
+    use super::super::{Asked, Purpose};
+    use super::{PAUSE, Pace};
+    use crate::coordinator::ours::gain::{Gain, Prepared};
+    use crate::interval::Interval;
+
+    fn of(client: u32, purpose: Purpose) -> Asked {
+        Asked {
+            client,
+            file: 0,
+            blocks: Interval::new(0, 3),
+            within: Interval::new(0, 1000),
+            purpose,
+            direction: Direction::Read,
+        }
+    }
+
+    fn after(now: Instant, nanos: u64) -> Instant {
+        now + Duration::from_nanos(nanos)
+    }
+
+    /// Rounds in which a request of each arm takes so long, and is answered before the next one.
+    fn rounds(pace: &mut Pace, rounds: u32, nanos: [u64; 2]) {
+        let mut now = Instant::ZERO;
+        let asked = of(0, Purpose::Demand);
+        for _ in 0..rounds {
+            for arm in [Alone, Coordinated] {
+                pace.asked(now, &asked);
+                pace.counts(now, &asked, arm, Prepared::Unknown);
+                pace.answered(&asked);
+                now = after(now, nanos[arm as usize]);
+            }
+            pace.asked(now, &asked);
+            pace.answered(&asked);
+            pace.end_round(1);
+        }
+    }
+
+    #[test]
+    fn who_asks_when_answered_shows_what_it_waits_for() {
+        for (coordinated, quicker, slower) in
+            [(80, true, false), (100, false, false), (125, false, true)]
+        {
+            let mut pace = Pace::NEW;
+            rounds(&mut pace, 100, [100, coordinated]);
+            assert_eq!((pace.is_quicker(), pace.is_slower()), (quicker, slower));
+        }
+        let mut pace = Pace::NEW;
+        rounds(&mut pace, 5, [100, 50]);
+        assert!(!pace.is_quicker());
+        rounds(&mut pace, 15, [100, 50]);
+        assert!(pace.is_quicker());
+    }
+
+    #[test]
+    fn time_says_nothing_of_who_asks_while_its_last_demand_waits() {
+        let learnt = |asked: Asked, nanos: u64, is_answered: bool| {
+            let mut pace = Pace::NEW;
+            rounds(&mut pace, 100, [100, 50]);
+            let (first, now) = (of(0, Purpose::Demand), Instant::from_nanos(1 << 30));
+            pace.asked(now, &first);
+            if is_answered {
+                pace.answered(&first);
+            }
+            pace.asked(after(now, nanos), &asked);
+            pace.gain().mean() > 0
+        };
+        let demand = of(0, Purpose::Demand);
+        assert!(!learnt(demand, 10, false));
+        assert!(learnt(demand, 10, true));
+        // Two messages for one request of its own, a prefetch, and another client.
+        assert!(learnt(demand, 0, false));
+        assert!(learnt(of(0, Purpose::Prefetch), 10, false));
+        assert!(learnt(of(1, Purpose::Demand), 10, false));
+    }
+
+    #[test]
+    fn time_counts_by_blocks_and_for_those_that_are_alike() {
+        let mut pace = Pace::NEW;
+        let mut now = Instant::ZERO;
+        let mut request = |pace: &mut Pace, arm: Arm, prepared, blocks: u64, nanos| {
+            let asked = Asked {
+                blocks: Interval::of(0, blocks),
+                ..of(0, Purpose::Demand)
+            };
+            pace.asked(now, &asked);
+            pace.counts(now, &asked, arm, prepared);
+            pace.answered(&asked);
+            now = after(now, nanos);
+        };
+        for _ in 0..20 {
+            request(&mut pace, Alone, Prepared::Unknown, 4, 400);
+            request(&mut pace, Alone, Prepared::Known, 4, 40);
+            request(&mut pace, Coordinated, Prepared::Unknown, 8, 800);
+            request(&mut pace, Coordinated, Prepared::Unknown, 2, 200);
+            request(&mut pace, Coordinated, Prepared::Known, 1, 10);
+            pace.end_round(1);
+        }
+        assert!(pace.gain().mean().abs() < 1_000, "{:?}", pace.gain());
+    }
+
+    #[test]
+    fn a_clients_pause_counts_as_a_few_requests() {
+        let mut pace = Pace::NEW;
+        rounds(&mut pace, 1000, [100, 100]);
+        pace.gain = Gain::PRIOR;
+        rounds(&mut pace, 1, [1_000_000, 100]);
+        // It moves the mean by its 256th.
+        let most = 100 * (1 + 10_000 / 256 + 1) * PAUSE as u64;
+        let mut same = Pace::NEW;
+        rounds(&mut same, 1, [most, 100]);
+        assert!(pace.gain().mean() <= same.gain().mean());
+        assert!(pace.gain().mean() > 0);
+    }
+}

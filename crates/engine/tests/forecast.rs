@@ -1,0 +1,86 @@
+//! Where the head is believed to be after a command, beside where it is, on buses of any speed.
+
+use std::sync::Arc;
+
+use block::{
+    Action, BufferHit, Command, CommandId, Direction, Durability, Duration, Extent, Instant, Lba,
+    Sectors, Switch,
+};
+use drive::firmware::Bus;
+use drive::{Profile, VirtualDrive, catalog};
+use engine::forecast::{Head, Route};
+use proptest::prelude::*;
+
+/// Two at a time, as the engine keeps them: given when the one before the last has ended.
+const AT_DRIVE: usize = 2;
+
+fn profile(mb_s: f64, watermark: u16) -> Profile {
+    let shipped = catalog::find("seagate-cheetah-9lp").expect("a shipped drive");
+    let profile = shipped.profile().expect("a valid profile");
+    let mut profile = profile.switched(Switch::Off, Switch::Off);
+    profile.bus = Bus::at(mb_s, profile.block_bytes);
+    profile.buffer.read_watermark = watermark;
+    profile
+}
+
+/// Reads these blocks one after the other; for each the head as it is believed to be free, and as it is.
+fn heads(profile: Profile, reads: &[Extent]) -> Vec<(Instant, Instant)> {
+    let truth = Arc::new(profile);
+    let mut drive = VirtualDrive::new(Arc::clone(&truth));
+    let (mut now, mut before) = (Instant::ZERO, Instant::ZERO);
+    let mut head = Head::UNKNOWN;
+    let mut given = Vec::new();
+    let mut heads = Vec::new();
+    while heads.len() < reads.len() {
+        while let Some(outcome) = drive.poll(now) {
+            let number = outcome.id.0 as usize;
+            let account = outcome.account.expect("a simulated drive");
+            assert_eq!(account.hit, BufferHit::Miss, "no read is another's");
+            let route = Route::new(&truth, reads[number], Direction::Read).expect("a read");
+            let course = head.course(&truth, given[number], &route);
+            head = course.ended(&truth, &route, (before, now));
+            before = now;
+            let tail = account.bus + truth.overheads.read_completion;
+            heads.push((head.free, outcome.at.saturating_sub(tail)));
+        }
+        while given.len() < reads.len().min(heads.len() + AT_DRIVE) {
+            let action = Action::Read {
+                extent: reads[given.len()],
+                durability: Durability::Volatile,
+            };
+            let command = Command::new(CommandId(given.len() as u64), action);
+            drive.submit(now, command).expect("room");
+            given.push(now);
+        }
+        let settled = drive.next_wakeup().filter(|&then| then > now);
+        now = settled.or(drive.next_wakeup()).unwrap_or(now);
+    }
+    heads
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(128))]
+
+    /// What ends late because of the bus has not lost revolutions.
+    #[test]
+    fn the_head_is_where_it_was_when_the_medium_was_done_however_slow_the_bus_is(
+        mb_s in prop::sample::select(vec![2.5, 5.0, 10.0, 20.0, 40.0, 80.0]),
+        watermark in prop::sample::select(vec![0u16, 250, 500, 1_000]),
+        reads in prop::collection::vec((0u64..4_000, 1u64..600), 2..40),
+    ) {
+        // Each in a place of its own, so that the buffer has none.
+        let places = reads.iter().enumerate().map(|(number, &(jump, length))| {
+            let place = (number as u64 * 7 % 40) * 400_000 + jump * 50;
+            Extent::new(Lba(place), Sectors(length)).expect("blocks")
+        });
+        let places: Vec<Extent> = places.collect();
+        for (number, (believed, is)) in heads(profile(mb_s, watermark), &places).into_iter().enumerate() {
+            let apart = believed.since(is).max(is.since(believed));
+            prop_assert!(
+                apart < Duration::from_micros(100),
+                "read {number}, {:?}: {believed:?} and not {is:?}",
+                places[number]
+            );
+        }
+    }
+}

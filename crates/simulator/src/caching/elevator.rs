@@ -1,0 +1,212 @@
+//! Entries that wait for the disk, upwards by their first blocks; those with the same one by age.
+//!
+//! ```text
+//!   chunks:   | 3 7 9 . |  | 12 15 . . |  | 20 . . . |      none is empty, but the only one; a full one is
+//!   spare:    | . . . . |                                   cut in half, and emptied ones are used again
+//! ```
+//!
+//! Nothing is allocated once as many waited as ever will.
+
+use super::disk::Entry;
+
+/// What waits.
+#[derive(Debug)]
+pub(super) struct Elevator {
+    /// At least one.
+    chunks: Vec<Vec<Waiting>>,
+    spare: Vec<Vec<Waiting>>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Waiting {
+    entry: Entry,
+    /// Grows from entry to entry.
+    age: u64,
+}
+
+/// Where an entry stands, until another one is added or taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Place {
+    chunk: usize,
+    at: usize,
+}
+
+/// Entries of a chunk: about a KiB, which is soon moved. A choice.
+const CHUNK: usize = 32;
+
+impl Elevator {
+    /// Without entries.
+    pub(super) fn new() -> Self {
+        Elevator {
+            chunks: vec![Vec::with_capacity(CHUNK)],
+            spare: Vec::new(),
+        }
+    }
+
+    /// Whether nothing waits.
+    pub(super) fn is_empty(&self) -> bool {
+        self.chunks[0].is_empty()
+    }
+
+    /// The lowest and oldest entry that begins at the block or above it.
+    pub(super) fn from(&self, block: u64) -> Option<Place> {
+        let is_below = |waiting: &Waiting| waiting.entry.blocks.first < block;
+        let chunk = self.chunk_of(is_below);
+        let at = self.chunks[chunk].partition_point(is_below);
+        (at < self.chunks[chunk].len()).then_some(Place { chunk, at })
+    }
+
+    /// The highest and youngest entry that begins at the block or below it.
+    pub(super) fn up_to(&self, block: u64) -> Option<Place> {
+        let is_there = |waiting: &Waiting| waiting.entry.blocks.first <= block;
+        let chunk = self.chunk_of(is_there);
+        let above = self.chunks[chunk].partition_point(is_there);
+        match above.checked_sub(1) {
+            Some(at) => Some(Place { chunk, at }),
+            None => {
+                let chunk = chunk.checked_sub(1)?;
+                let at = self.chunks[chunk].len() - 1;
+                Some(Place { chunk, at })
+            }
+        }
+    }
+
+    /// The lowest entry.
+    pub(super) fn lowest(&self) -> Option<Place> {
+        let lowest = Place { chunk: 0, at: 0 };
+        (!self.is_empty()).then_some(lowest)
+    }
+
+    /// The entry in a place.
+    pub(super) fn get(&self, place: Place) -> &Entry {
+        &self.chunks[place.chunk][place.at].entry
+    }
+
+    /// Takes the entry out of a place.
+    pub(super) fn take(&mut self, place: Place) -> Entry {
+        let chunk = &mut self.chunks[place.chunk];
+        let taken = chunk.remove(place.at);
+        if chunk.is_empty() && self.chunks.len() > 1 {
+            self.spare.push(self.chunks.remove(place.chunk));
+        }
+        taken.entry
+    }
+
+    /// Adds an entry; it is younger than those of a smaller age.
+    pub(super) fn add(&mut self, entry: Entry, age: u64) {
+        let key = (entry.blocks.first, age);
+        let is_before = |waiting: &Waiting| (waiting.entry.blocks.first, waiting.age) < key;
+        let mut chunk = self.chunk_of(is_before);
+        if self.chunks[chunk].len() == CHUNK {
+            let spare = self.spare.pop();
+            let mut upper = spare.unwrap_or_else(|| Vec::with_capacity(CHUNK));
+            upper.extend(self.chunks[chunk].drain(CHUNK / 2..));
+            let is_upper = is_before(&upper[0]);
+            self.chunks.insert(chunk + 1, upper);
+            chunk += usize::from(is_upper);
+        }
+        let chunk = &mut self.chunks[chunk];
+        let at = chunk.partition_point(is_before);
+        chunk.insert(at, Waiting { entry, age });
+    }
+
+    /// The first chunk with an entry that is not like this, or else the last one.
+    fn chunk_of(&self, is_like: impl Fn(&Waiting) -> bool) -> usize {
+        let others = &self.chunks[..self.chunks.len() - 1];
+        others.partition_point(|chunk| chunk.last().is_some_and(&is_like))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use cache::Interval;
+    use proptest::prelude::*;
+
+    use super::{Elevator, Entry, Place};
+
+    /// Adds an entry at a block, or takes one that is found from a block.
+    #[derive(Clone, Copy, Debug)]
+    enum Step {
+        Add(u64),
+        TakeFrom(u64),
+        TakeUpTo(u64),
+        TakeLowest,
+    }
+
+    fn step() -> impl Strategy<Value = Step> {
+        prop_oneof![
+            6 => (0..90_u64).prop_map(Step::Add),
+            1 => (0..90_u64).prop_map(Step::TakeFrom),
+            1 => (0..90_u64).prop_map(Step::TakeUpTo),
+            1 => Just(Step::TakeLowest),
+        ]
+    }
+
+    /// The entry's job: each has another one.
+    fn job(elevator: &Elevator, place: Option<Place>) -> Option<u32> {
+        place.map(|place| elevator.get(place).first)
+    }
+
+    proptest! {
+        /// Several chunks, and several entries that begin at one block.
+        #[test]
+        fn it_finds_what_a_map_finds(steps in prop::collection::vec(step(), 1..600)) {
+            let mut elevator = Elevator::new();
+            let mut map = BTreeMap::new();
+            for (age, step) in steps.into_iter().enumerate() {
+                let age = age as u64;
+                let (key, place) = match step {
+                    Step::Add(block) => {
+                        elevator.add(Entry::of(Interval::of(block, 1), age as u32), age);
+                        map.insert((block, age), age as u32);
+                        continue;
+                    }
+                    Step::TakeFrom(block) => {
+                        (map.range((block, 0)..).next(), elevator.from(block))
+                    }
+                    Step::TakeUpTo(block) => {
+                        (map.range(..=(block, u64::MAX)).next_back(), elevator.up_to(block))
+                    }
+                    Step::TakeLowest => (map.iter().next(), elevator.lowest()),
+                };
+                let key = key.map(|(&key, &job)| (key, job));
+                prop_assert_eq!(job(&elevator, place), key.map(|(_, job)| job));
+                if let (Some(place), Some((key, job))) = (place, key) {
+                    prop_assert_eq!(elevator.take(place).first, job);
+                    map.remove(&key);
+                }
+                prop_assert_eq!(elevator.is_empty(), map.is_empty());
+            }
+            while let Some(place) = elevator.lowest() {
+                let job = elevator.take(place).first;
+                prop_assert_eq!(map.pop_first().map(|(_, job)| job), Some(job));
+            }
+            prop_assert!(map.is_empty());
+        }
+    }
+
+    #[test]
+    fn chunks_are_used_again() {
+        let mut elevator = Elevator::new();
+        let mut most = 0;
+        for round in 0..20 {
+            for block in 0..200 {
+                elevator.add(
+                    Entry::of(Interval::of(block * 7 % 200, 1), 0),
+                    round * 200 + block,
+                );
+            }
+            let chunks = elevator.chunks.len() + elevator.spare.len();
+            assert!(
+                round == 0 || chunks == most,
+                "{chunks} chunks, {most} before"
+            );
+            most = chunks;
+            while let Some(place) = elevator.lowest() {
+                elevator.take(place);
+            }
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//! Whoever asks for what is being fetched ahead waits for that fetch: from then on it is as urgent as he is.
+//!
+//! ```text
+//!   L1   demand ----waits for----> fetch ahead
+//!                                     |  a message, long answered for by L2's fetches
+//!   L2                             fetch ahead    fetch ahead
+//!                                     |              |
+//!   disk                           request        request       both are raised to the class of demands
+//! ```
+//!
+//! The service does the same with the pieces that it fetches (`server::cached`, `hasten`).
+
+use cache::Interval;
+use cache::coordinator::Purpose;
+
+use super::super::jobs::{Asker, JobId, NONE, overlap};
+use super::System;
+
+/// Fetches ahead, where they are less urgent than demands.
+#[derive(Debug, Default)]
+pub(super) struct Ahead {
+    /// Those that are under way.
+    jobs: Vec<JobId>,
+    /// Nodes, and their blocks that somebody waits for. Used again.
+    wanted: Vec<(u32, Interval)>,
+}
+
+impl Ahead {
+    /// A job is under way; it is noted if nobody waits for it.
+    pub(super) fn add(&mut self, job: JobId, purpose: Purpose) {
+        if purpose == Purpose::Prefetch {
+            self.jobs.push(job);
+        }
+    }
+
+    /// A job is over.
+    pub(super) fn end(&mut self, job: JobId) {
+        if let Some(place) = self.jobs.iter().position(|&other| other == job) {
+            self.jobs.swap_remove(place);
+        }
+    }
+}
+
+impl System {
+    /// Somebody waits for these blocks of a node: what fetches them is as urgent as a demand.
+    pub(super) fn hasten(&mut self, node: u32, blocks: Interval) {
+        let Some(ahead) = &mut self.ahead else {
+            return;
+        };
+        ahead.wanted.push((node, blocks));
+        while let Some((node, blocks)) = ahead.wanted.pop() {
+            let mut place = 0;
+            while let Some(&id) = ahead.jobs.get(place) {
+                let job = self.jobs.get_mut(id);
+                let fetched = job.asked.blocks;
+                if !overlap(fetched, blocks)
+                    || !matches!(job.asker, Asker::Node(asker, _) if asker == node)
+                {
+                    place += 1;
+                    continue;
+                }
+                ahead.jobs.swap_remove(place);
+                job.asked.purpose = Purpose::Demand;
+                match job.server {
+                    NONE => self.disk.hasten(self.now, fetched),
+                    server => ahead.wanted.push((server, fetched)),
+                }
+            }
+        }
+    }
+}

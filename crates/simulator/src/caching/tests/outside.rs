@@ -1,0 +1,97 @@
+//! An engine that stands outside its drive: it has a belief, commands and their ends.
+
+use block::Duration;
+use drive::{Imperfections, Spindle};
+
+use super::*;
+use crate::caching::{Outside, Readmore, Scheduled};
+
+/// A belief by which the platter turns so many parts per million slower than it does, of a drive whose
+/// seeks scatter by so much.
+fn outside(slow_ppm: u64, seek_noise: Duration) -> Outside {
+    let mut belief = Profile::clone(&cheetah());
+    let period = belief.spindle.period_ps();
+    belief.spindle = Spindle::from_period_ps(period + period * slow_ppm / 1_000_000);
+    Outside {
+        belief: Arc::new(belief),
+        imperfections: Imperfections {
+            seek_noise,
+            ..Imperfections::default()
+        },
+        seed: 1,
+    }
+}
+
+const NOISE: Duration = Duration::from_micros(60);
+
+fn system(outside: Outside) -> Result<System, BadSetup> {
+    let scheduled = Scheduled::external(Arc::new(outside), Readmore::Wished);
+    System::new(&Setup {
+        scheduler: Scheduler::Engine(scheduled),
+        ..two_levels((600, 1_200), "ra(p=4)", "pfc")
+    })
+}
+
+fn open(outside: Outside, load: impl Iterator<Item = Arrival>) -> Report {
+    let mut system = system(outside).expect("a system");
+    run(&mut system, &mut { load }, Pace::Open).expect("a run")
+}
+
+#[test]
+fn an_engine_outside_follows_its_drive_and_grants_wishes() {
+    // In a minute the platter is a whole revolution further than it was believed to be.
+    let report = open(outside(100, NOISE), wished::streams());
+    let told = report.told.expect("an engine that follows its drive");
+    let apart = told.late + told.elsewhere;
+    assert!(told.as_believed > 20 * apart, "{told:?}");
+    let l2 = report.levels[1];
+    assert!(l2.granted > 500, "{l2:?}");
+    assert!(report.slack.free > 0, "{:?}", report.slack);
+    // Some seek is late, and some a little sooner than on average.
+    assert_ne!(report.slack.lost, 0);
+    assert!(report.slack.lost_percent() < 1.0, "{:?}", report.slack);
+    // Nobody follows a drive that is known.
+    let known = wished::pairs(&wished::exact(Readmore::Wished), "pfc");
+    assert_eq!(known.told, None);
+}
+
+#[test]
+fn what_an_engine_outside_cannot_know_is_in_the_drive() {
+    let took = |outside| {
+        let report = open(outside, wished::streams());
+        report.response.total_nanos()
+    };
+    let noisy = took(outside(0, NOISE));
+    assert_eq!(noisy, took(outside(0, NOISE)));
+    assert_ne!(noisy, took(outside(0, Duration::ZERO)));
+    let other = Outside {
+        seed: 2,
+        ..outside(0, NOISE)
+    };
+    assert_ne!(noisy, took(other));
+}
+
+#[test]
+fn in_a_long_pause_it_looks_where_the_platter_is_and_the_run_ends_nevertheless() {
+    let far_apart = [read(0, 1_000, 1_003), read(600_000_000_000, 5_000, 5_003)];
+    let report = open(outside(0, NOISE), far_apart.into_iter());
+    let told = report.told.expect("an engine that follows its drive");
+    assert!(told.calibrations >= 4, "{told:?}");
+    assert_eq!(report.requests, 2);
+    let last = Duration::from_nanos(report.ended - 600_000_000_000);
+    assert!(last < Duration::from_millis(100), "{last:?}");
+}
+
+#[test]
+fn a_belief_of_another_drive_is_an_error() {
+    let entry = drive::catalog::find("quantum-atlas-10k").expect("a shipped drive");
+    let belief = Arc::new(entry.profile().expect("a profile"));
+    let believed = belief.geometry.sectors().0;
+    let sectors = cheetah().geometry.sectors().0;
+    let of_another = Outside {
+        belief,
+        ..outside(0, NOISE)
+    };
+    let error = system(of_another).err();
+    assert_eq!(error, Some(BadSetup::Belief { believed, sectors }));
+}
