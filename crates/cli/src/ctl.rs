@@ -236,16 +236,23 @@ fn describe_drive(drive: &status::Drive) -> String {
             late.p50_us, late.p99_us, late.max_us
         );
     }
-    let errors = drive.errors;
-    text += &format!(
+    text += &describe_errors(drive.errors);
+    text += &describe_streams(&drive.streams);
+    text += &drive
+        .standing
+        .iter()
+        .map(describe_standing)
+        .collect::<String>();
+    let tasks = drive.tasks.iter();
+    let tasks = tasks.map(|task| format!("  {}\n", describe_task(task)));
+    text + &tasks.collect::<String>()
+}
+
+fn describe_errors(errors: status::Errors) -> String {
+    format!(
         "  errors       {} reads, {} writes, {} flushes\n",
         errors.reads_total, errors.writes_total, errors.flushes_total
-    );
-    text += &describe_streams(&drive.streams);
-    for task in &drive.tasks {
-        text += &format!("  {}\n", describe_task(task));
-    }
-    text
+    )
 }
 
 fn describe_streams(streams: &status::Streams) -> String {
@@ -263,6 +270,22 @@ fn describe_streams(streams: &status::Streams) -> String {
         streams.refused_total,
         streams.late_total,
         streams.lapsed_total
+    )
+}
+
+fn describe_standing(task: &status::Standing) -> String {
+    let failed = match task.failed_bytes_total {
+        0 => String::new(),
+        bytes => format!(", {} could not be read", grouped(bytes)),
+    };
+    format!(
+        "  {:<12} {} bytes wanted, {} read in free time, {} in idle time{failed}; {} satisfied, {} dropped\n",
+        task.name,
+        grouped(task.wanted_bytes),
+        grouped(task.free_bytes_total),
+        grouped(task.idle_bytes_total),
+        grouped(task.satisfied_bytes_total),
+        grouped(task.dropped_bytes_total)
     )
 }
 

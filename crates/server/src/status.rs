@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 mod cache;
 
-pub use cache::Cache;
+pub use cache::{Cache, Standing};
 
 /// The service.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -77,6 +77,9 @@ pub struct Drive {
     pub impact: Impact,
     /// Background tasks, in the order of their beginning.
     pub tasks: Vec<Task>,
+    /// Background tasks that have no end.
+    #[serde(default)]
+    pub standing: Vec<Standing>,
     /// Guaranteed streams.
     #[serde(default)]
     pub streams: Streams,

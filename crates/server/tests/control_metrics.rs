@@ -130,6 +130,14 @@ fn metrics_follow_what_they_are_made_of() {
         |s| s.drives[0].impact.budget_percent = 3.0,
         |s| s.drives[0].tasks[0].done_bytes += 1,
         |s| s.drives[0].tasks[0].failed_bytes += 1,
+        |s| s.drives[0].standing[0].wanted_bytes += 1,
+        |s| s.drives[0].standing[0].free_bytes_total += 1,
+        |s| s.drives[0].standing[0].idle_bytes_total += 1,
+        |s| s.drives[0].standing[0].failed_bytes_total += 1,
+        |s| s.drives[0].standing[0].satisfied_bytes_total += 1,
+        |s| s.drives[0].standing[0].dropped_bytes_total += 1,
+        |s| s.drives[0].caches[0].wished_bytes += 1,
+        |s| s.drives[0].caches[0].joined_bytes_total += 1,
         |s| s.drives[0].lateness = None,
         |s| s.drives[0].errors.writes_total += 1,
     ];
@@ -146,5 +154,79 @@ fn metrics_follow_what_they_are_made_of() {
                 .filter(|key| !before.contains_key(*key))
                 .count();
         assert!(changed > 0, "change {index}");
+    }
+}
+
+/// The table of `docs/metrics.md`: a line for each metric, with the labels that its values have.
+fn table() -> String {
+    let told = metrics::text(&fake::status()).unwrap();
+    let told = samples(&told);
+    let mut table = String::from("| Metric | | Labels | What it says |\n|---|---|---|---|\n");
+    for metric in metrics::ALL {
+        let name = metric.full_name();
+        let mine = told
+            .keys()
+            .filter(|key| key.split('{').next() == Some(&*name));
+        let mut labels: Vec<(String, Vec<String>)> = Vec::new();
+        for sample in mine {
+            let Some((_, rest)) = sample.trim_end_matches('}').split_once('{') else {
+                continue;
+            };
+            for pair in rest.split("\",") {
+                let (label, value) = pair.split_once('=').unwrap();
+                let value = value.trim_matches('"').to_owned();
+                match labels.iter_mut().find(|(name, _)| name == label) {
+                    Some((_, values)) if values.contains(&value) => {}
+                    Some((_, values)) => values.push(value),
+                    None => labels.push((label.to_owned(), vec![value])),
+                }
+            }
+        }
+        let shown = labels.into_iter().map(|(label, values)| match &*label {
+            "kind" | "operation" | "direction" | "quantile" => {
+                format!("`{label}`: {}", values.join(", "))
+            }
+            _ => format!("`{label}`"),
+        });
+        let shown: Vec<String> = shown.collect();
+        let growth = match metric.growth {
+            metrics::Growth::OnlyGrows => "counter",
+            metrics::Growth::UpAndDown => "gauge",
+        };
+        let (labels, help) = (shown.join("; "), metric.help);
+        table += &format!("| `{name}` | {growth} | {labels} | {help} |\n");
+    }
+    table
+}
+
+#[test]
+fn the_documentation_has_all_metrics_and_no_others() {
+    let page = include_str!("../../../docs/metrics.md");
+    let table = table();
+    assert!(page.contains(&table), "docs/metrics.md: expected\n{table}");
+    // Names of functions begin like names of metrics.
+    let header = include_str!("../../client-c/include/headtime.h");
+    let names: Vec<String> = metrics::ALL
+        .iter()
+        .map(metrics::Metric::full_name)
+        .collect();
+    let pages = [
+        page,
+        include_str!("../../../docs/cache.md"),
+        include_str!("../../../docs/scan.md"),
+        include_str!("../../../docs/streams.md"),
+        include_str!("../../../README.md"),
+        include_str!("../../../ARCHITECTURE.md"),
+        include_str!("../src/config/default.toml"),
+    ];
+    for page in pages {
+        let words = page.split(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_');
+        for word in words.filter(|word| word.starts_with("headtime_")) {
+            let is_known = names.iter().any(|name| name == word) || header.contains(word);
+            assert!(
+                is_known,
+                "{word}: expected a metric, or a function of the C library"
+            );
+        }
     }
 }

@@ -3,14 +3,13 @@
 //! Units are Prometheus' own: seconds, bytes, shares from 0 to 1. Counters only grow while the
 //! service runs. [`ALL`] is the reference: what is not in it is not told.
 
-use std::fmt;
-
-use prometheus_client::collector::Collector;
-use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric, MetricEncoder, NoLabelSet};
-use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::{Registry, Unit};
 
 use crate::status::{Drive, Flow, HeadKind, Latency, Status, Streams, Traffic};
+
+mod encoding;
+
+use encoding::Snapshot;
 
 /// How Prometheus knows the format.
 pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -270,15 +269,27 @@ pub const ALL: &[Metric] = &[
     ),
     counter(
         "cache",
-        "What caches did, by kind: asked, hit, late, missed and others",
+        "What caches did, by kind",
         Some(Unit::Bytes),
         |s, to| caches(s, to, &|cache| cache.totals().to_vec()),
     ),
     gauge(
         "cache_held",
-        "What caches hold: their size, what of it is used, and what is not yet written",
+        "What caches hold: their size, what of it is used, what is not yet written, and what is wished of free blocks",
         Some(Unit::Bytes),
         |s, to| caches(s, to, &|cache| cache.held().to_vec()),
+    ),
+    counter(
+        "standing",
+        "What tasks without an end have read, and what became of what was wished of them, by kind",
+        Some(Unit::Bytes),
+        |s, to| standing(s, to, &|task| task.totals().to_vec()),
+    ),
+    gauge(
+        "standing_wanted",
+        "What tasks without an end want to have read now",
+        Some(Unit::Bytes),
+        |s, to| standing(s, to, &|task| vec![("wanted", task.wanted_bytes)]),
     ),
     counter("errors", "Commands that failed", None, |s, to| {
         for drive in &s.drives {
@@ -423,6 +434,25 @@ fn caches(
     }
 }
 
+fn standing(
+    status: &Status,
+    to: &mut Samples,
+    kinds: &dyn Fn(&crate::status::Standing) -> Vec<(&'static str, u64)>,
+) {
+    for drive in &status.drives {
+        for task in &drive.standing {
+            for (kind, bytes) in kinds(task) {
+                let labels = [
+                    ("drive", &*drive.name),
+                    ("name", &*task.name),
+                    ("kind", kind),
+                ];
+                to.add(&labels, bytes as f64);
+            }
+        }
+    }
+}
+
 fn tasks(status: &Status, to: &mut Samples, value: impl Fn(&crate::status::Task) -> f64) {
     for drive in &status.drives {
         for task in &drive.tasks {
@@ -440,51 +470,4 @@ pub fn text(status: &Status) -> Option<String> {
     let mut text = String::new();
     prometheus_client::encoding::text::encode(&mut text, &registry).ok()?;
     Some(text)
-}
-
-#[derive(Debug)]
-struct Snapshot(Status);
-
-impl Collector for Snapshot {
-    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
-        for metric in ALL {
-            let mut samples = Samples::default();
-            (metric.read)(&self.0, &mut samples);
-            let family = Family(metric.growth, samples);
-            let kind = family.metric_type();
-            let described =
-                encoder.encode_descriptor(metric.name, metric.help, metric.unit.as_ref(), kind)?;
-            family.encode(described)?;
-        }
-        Ok(())
-    }
-}
-
-struct Family(Growth, Samples);
-
-impl EncodeMetric for Family {
-    fn encode(&self, mut encoder: MetricEncoder<'_>) -> fmt::Result {
-        let Family(growth, Samples(samples)) = self;
-        for (labels, value) in samples {
-            match (labels.is_empty(), growth) {
-                (true, Growth::OnlyGrows) => {
-                    encoder.encode_counter::<NoLabelSet, _, f64>(value, None)?
-                }
-                (true, Growth::UpAndDown) => encoder.encode_gauge(value)?,
-                (false, Growth::OnlyGrows) => {
-                    let mut one = encoder.encode_family(labels)?;
-                    one.encode_counter::<NoLabelSet, _, f64>(value, None)?;
-                }
-                (false, Growth::UpAndDown) => encoder.encode_family(labels)?.encode_gauge(value)?,
-            }
-        }
-        Ok(())
-    }
-
-    fn metric_type(&self) -> MetricType {
-        match self.0 {
-            Growth::OnlyGrows => MetricType::Counter,
-            Growth::UpAndDown => MetricType::Gauge,
-        }
-    }
 }

@@ -42,6 +42,7 @@ impl EventLoop {
                 measured_percent: self.has_tasks().then(|| self.engine.impact() * 100.0),
                 budget_percent: 0.0,
             },
+            standing: self.standing(),
             streams: self.streams_in_short(),
             caches: self.caches.told(),
             lateness: self.late(),

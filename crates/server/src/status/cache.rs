@@ -1,4 +1,4 @@
-//! What the cache before a volume says of itself.
+//! What the cache before a volume says of itself, and what all of a drive wish for.
 
 use serde::{Deserialize, Serialize};
 
@@ -91,6 +91,40 @@ impl Cache {
             ("used", self.used_bytes),
             ("unwritten", self.unwritten_bytes),
             ("wished", self.wished_bytes),
+        ]
+    }
+}
+
+/// A background task without an end: what caches wish for comes and goes, and is read where that costs nothing.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Standing {
+    /// What it is for: `readmore`.
+    pub name: String,
+    /// 0 is looked for first.
+    pub priority: u8,
+    /// What it wants to have read now.
+    pub wanted_bytes: u64,
+    /// Read for it in free time. Of a page that was wished some may be read in another gap, or too late.
+    pub free_bytes_total: u64,
+    /// Read for it in idle time.
+    pub idle_bytes_total: u64,
+    /// What could not be read.
+    pub failed_bytes_total: u64,
+    /// Wishes that came true: they took a place in a cache.
+    pub satisfied_bytes_total: u64,
+    /// Wishes that did not: asked for, fetched or changed before, or left for newer ones.
+    pub dropped_bytes_total: u64,
+}
+
+impl Standing {
+    /// What only grows, by the names of metrics.
+    pub fn totals(&self) -> [(&'static str, u64); 5] {
+        [
+            ("free", self.free_bytes_total),
+            ("idle", self.idle_bytes_total),
+            ("failed", self.failed_bytes_total),
+            ("satisfied", self.satisfied_bytes_total),
+            ("dropped", self.dropped_bytes_total),
         ]
     }
 }

@@ -6,8 +6,8 @@ use headtime_client::wire;
 use server::control::{Changes, Scan, Service, Steer, Teller};
 use server::status::{
     ByKind, Cache, Class, Connection, Drive, Errors, Flow, Foreground, Head, HeadKind, HeadTime,
-    Impact, Latency, Lateness, Mode, Queue, State, Status, Streams, Task, TaskImpact, TaskState,
-    Traffic,
+    Impact, Latency, Lateness, Mode, Queue, Standing, State, Status, Streams, Task, TaskImpact,
+    TaskState, Traffic,
 };
 use server::why::{self, Query, Slow};
 
@@ -253,6 +253,7 @@ fn drive() -> Drive {
             budget_percent: 2.0,
         },
         tasks: tasks(),
+        standing: vec![standing()],
         streams: Streams {
             now: 2,
             memory_bytes: 5 << 20,
@@ -283,8 +284,23 @@ fn drive() -> Drive {
             hit_bytes_total: 700_000,
             late_bytes_total: 50_000,
             missed_bytes_total: 250_000,
+            readmore: String::from("free"),
+            wished_bytes: 40_960,
             ..Cache::default()
         }],
+    }
+}
+
+fn standing() -> Standing {
+    Standing {
+        name: String::from("readmore"),
+        priority: 0,
+        wanted_bytes: 32_768,
+        free_bytes_total: 5_000_192,
+        idle_bytes_total: 1_000_448,
+        failed_bytes_total: 512,
+        satisfied_bytes_total: 4_001_792,
+        dropped_bytes_total: 802_816,
     }
 }
 

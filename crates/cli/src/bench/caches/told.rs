@@ -288,8 +288,7 @@ fn verdict(told: &Told) -> Option<String> {
     let gain = live.gain.as_ref()?;
     let said = match gain.verdict {
         Verdict::Holds => "holds: it has the simulator's sign, and at least half of its size",
-        Verdict::Misses if gain.percent * simulated < 0.0 => "misses: it has another sign",
-        Verdict::Misses => "misses: it has less than half of the size",
+        Verdict::Misses => "misses: it has less than half of the size, or another sign",
         Verdict::TooWide => "the spread of rounds is too wide to tell",
         Verdict::NothingSimulated => {
             return Some(format!(

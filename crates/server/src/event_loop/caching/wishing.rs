@@ -6,6 +6,7 @@ use scheduler::background::TaskId;
 use crate::arena::Memory;
 use crate::cached::Wanted;
 use crate::event_loop::EventLoop;
+use crate::status::{Cache, Standing};
 
 /// Wishes come before scans of the same priority: they are few, and of use for a short time. A scan without
 /// another priority has this one.
@@ -38,6 +39,29 @@ impl EventLoop {
             self.caches.standing = task.ok();
         }
         self.caches.standing
+    }
+
+    /// How that task stands, once it was begun.
+    pub(in crate::event_loop) fn standing(&self) -> Vec<Standing> {
+        let progress = self.caches.standing.and_then(|task| self.engine.task(task));
+        let Some(progress) = progress else {
+            return Vec::new();
+        };
+        let block = u64::from(self.shape.block_bytes);
+        let told = self.caches.told();
+        let sum = |of: fn(&Cache) -> u64| told.iter().map(of).sum();
+        vec![Standing {
+            name: "readmore".to_owned(),
+            priority: PRIORITY,
+            wanted_bytes: progress.left.0 * block,
+            free_bytes_total: progress.account.free.blocks.0 * block,
+            idle_bytes_total: progress.account.idle.blocks.0 * block,
+            failed_bytes_total: progress.failed.0 * block,
+            satisfied_bytes_total: sum(|cache| cache.granted_bytes_total),
+            dropped_bytes_total: sum(|cache| {
+                cache.withdrawn_bytes_total + cache.expired_bytes_total
+            }),
+        }]
     }
 
     /// A background read of so many bytes is given to the drive.

@@ -1,31 +1,26 @@
 //! Background reads of a volume with a cache.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::mpsc::sync_channel;
+use std::sync::mpsc::{Receiver, sync_channel};
 use std::sync::{Arc, OnceLock};
 
 use block::Durability;
 use server::cached::PAGE;
-use server::event_loop::tasks::{ROOM, Scan, Sink};
+use server::event_loop::tasks::{Portion, ROOM, Scan, Sink};
 
 use super::posted::{Asked, alone, writing_back};
 use crate::random::BLOCKS;
 use crate::station::{BLOCK, Served};
 
-/// The drive has not what was acknowledged: it is written when it is a second old, and the scan takes
-/// some revolutions.
-#[test]
-fn a_scan_has_what_was_acknowledged_and_is_not_written() {
-    let served = Served::swept(writing_back(64), 1.0, BLOCKS * BLOCK);
-    let store = Asked::write(Durability::Volatile, (PAGE, PAGE), 7);
-    alone(&served, store).expect("it is kept");
+/// Begins to read the first bytes in the background; what is read, and how much of it was not dealt with.
+pub fn scan(served: &Served, length: u64) -> (Receiver<Portion>, Arc<AtomicUsize>) {
     let (portions, received) = sync_channel(ROOM);
     let outstanding = Arc::new(AtomicUsize::new(0));
     let scan = Scan {
         number: 1,
         name: "a test".to_owned(),
         offset: 0,
-        length: 4 * PAGE,
+        length,
         priority: 0,
         deadline: None,
         left: None,
@@ -37,6 +32,17 @@ fn a_scan_has_what_was_acknowledged_and_is_not_written() {
     };
     let begun = served.ask(move |event_loop| event_loop.begin_scan(scan));
     begun.expect("there are free blocks");
+    (received, outstanding)
+}
+
+/// The drive has not what was acknowledged: it is written when it is a second old, and the scan takes
+/// some revolutions.
+#[test]
+fn a_scan_has_what_was_acknowledged_and_is_not_written() {
+    let served = Served::swept(writing_back(64), 1.0, BLOCKS * BLOCK);
+    let store = Asked::write(Durability::Volatile, (PAGE, PAGE), 7);
+    alone(&served, store).expect("it is kept");
+    let (received, outstanding) = scan(&served, 4 * PAGE);
     let mut found = vec![1; 4 * PAGE as usize];
     for portion in received {
         let at = portion.offset as usize;
