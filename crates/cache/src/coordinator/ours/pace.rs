@@ -139,7 +139,7 @@ mod tests {
     use super::super::Arm::{self, Alone, Coordinated};
     use super::super::{Asked, Purpose};
     use super::{PAUSE, Pace};
-    use crate::coordinator::ours::gain::{Gain, Prepared};
+    use crate::coordinator::ours::gain::Prepared;
     use crate::interval::Interval;
 
     fn of(client: u32, purpose: Purpose) -> Asked {
@@ -241,13 +241,15 @@ mod tests {
     fn a_clients_pause_counts_as_a_few_requests() {
         let mut pace = Pace::NEW;
         rounds(&mut pace, 1000, [100, 100]);
-        pace.gain = Gain::PRIOR;
-        rounds(&mut pace, 1, [1_000_000, 100]);
-        // It moves the mean by its 256th.
-        let most = 100 * (1 + 10_000 / 256 + 1) * PAUSE as u64;
-        let mut same = Pace::NEW;
-        rounds(&mut same, 1, [most, 100]);
-        assert!(pace.gain().mean() <= same.gain().mean());
-        assert!(pace.gain().mean() > 0);
+        pace.last = None;
+        let now = Instant::from_nanos(1 << 30);
+        let asked = of(0, Purpose::Demand);
+        pace.asked(now, &asked);
+        pace.counts(now, &asked, Alone, Prepared::Unknown);
+        pace.answered(&asked);
+        pace.asked(after(now, 10_000), &asked);
+        // It moves the mean of 100 by a 256th of itself.
+        let counted = pace.times[Prepared::Unknown as usize][Alone as usize].nanos;
+        assert!((100..140 * PAUSE as u64).contains(&counted), "{counted}");
     }
 }
