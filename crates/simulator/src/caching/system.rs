@@ -226,6 +226,8 @@ impl System {
             0,
             "a run that ends with something pending"
         );
+        let is_none_ahead = self.ahead.as_ref().is_none_or(Ahead::is_empty);
+        assert!(is_none_ahead, "jobs that are over are noted as under way");
         let mut levels = vec![LevelReport::default()];
         for (at, node) in self.nodes.iter().enumerate() {
             let counts = node.report();

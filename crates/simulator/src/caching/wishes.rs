@@ -96,5 +96,8 @@ mod tests {
         wishes.want(Interval::new(5, 6));
         wishes.read(extent(40, 56));
         assert_eq!((wishes.poll(), wishes.poll()), (Some(5), Some(6)));
+        // Once.
+        wishes.read(extent(40, 56));
+        assert_eq!(wishes.poll(), None);
     }
 }

@@ -33,6 +33,11 @@ impl Ahead {
         }
     }
 
+    /// Whether none is under way.
+    pub(super) fn is_empty(&self) -> bool {
+        self.jobs.is_empty()
+    }
+
     /// A job is over.
     pub(super) fn end(&mut self, job: JobId) {
         if let Some(place) = self.jobs.iter().position(|&other| other == job) {
@@ -51,7 +56,7 @@ impl System {
         while let Some((node, blocks)) = ahead.wanted.pop() {
             let mut place = 0;
             while let Some(&id) = ahead.jobs.get(place) {
-                let job = self.jobs.get_mut(id);
+                let job = self.jobs.get(id);
                 let fetched = job.asked.blocks;
                 if !overlap(fetched, blocks)
                     || !matches!(job.asker, Asker::Node(asker, _) if asker == node)
@@ -60,7 +65,6 @@ impl System {
                     continue;
                 }
                 ahead.jobs.swap_remove(place);
-                job.asked.purpose = Purpose::Demand;
                 match job.server {
                     NONE => self.disk.hasten(self.now, fetched),
                     server => ahead.wanted.push((server, fetched)),

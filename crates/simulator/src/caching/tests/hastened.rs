@@ -1,6 +1,7 @@
 //! Fetches ahead that are less urgent than demands, and whoever waits for one of them.
 
 use block::Class;
+use cache::State;
 
 use super::*;
 use crate::caching::Scheduled;
@@ -72,7 +73,11 @@ fn asked_for_too_soon(l1: &str, l2: &str, first: u64) -> u64 {
         system.step();
     }
     ask(&mut system, 0, 8, 1);
-    before(&mut system, 100, first)
+    let answered = before(&mut system, 100, first);
+    drain(&mut system);
+    let report = system.report();
+    assert_eq!(report.requests, first + 3 + answered.min(100));
+    answered
 }
 
 #[test]
@@ -82,6 +87,33 @@ fn a_demand_for_what_is_fetched_ahead_is_not_passed_by_later_ones() {
         let answered = asked_for_too_soon(l1, l2, 20);
         assert!((10..40).contains(&answered), "{answered}: {l1}, {l2}");
     }
+}
+
+#[test]
+fn what_is_fetched_ahead_for_another_fetch_ahead_stays_the_last() {
+    let mut system = system("ra(p=4)", "ra(p=8)");
+    ask(&mut system, 0, 0, 4);
+    drain(&mut system);
+    // The upper level fetches 8 to 11 ahead, and the lower one 16 to 19; then the upper one asks for these.
+    jumps(&mut system, 20, 0);
+    let mut answered = 0;
+    for first in [4, 8, 12] {
+        ask(&mut system, 0, first, 4);
+        while system.answered() != Some(0) {
+            system.step();
+        }
+    }
+    while answered < 60 {
+        match system.answered() {
+            Some(_) => {
+                answered += 1;
+                jumps(&mut system, 1, 20 + answered);
+            }
+            None => system.step(),
+        }
+    }
+    let residency = system.level(2).residency();
+    assert_eq!(residency.state(16), State::InFlight);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! An engine that stands outside its drive: it has a belief, commands and their ends.
 
 use block::Duration;
-use drive::{Imperfections, Spindle};
+use drive::{Angle, Imperfections, Spindle};
 
 use super::*;
 use crate::caching::{Outside, Readmore, Scheduled};
@@ -69,6 +69,21 @@ fn what_an_engine_outside_cannot_know_is_in_the_drive() {
         ..outside(0, NOISE)
     };
     assert_ne!(noisy, took(other));
+}
+
+#[test]
+fn it_begins_with_what_it_believes() {
+    let told = |turned: f64| {
+        let mut outside = outside(0, Duration::ZERO);
+        let belief = Arc::make_mut(&mut outside.belief);
+        let phase = Angle::from_revolutions(turned).expect("a part of one");
+        belief.spindle = belief.spindle.with_phase(phase);
+        let report = open(outside, wished::streams().take(100));
+        report.told.expect("an engine that follows its drive")
+    };
+    // Half a revolution off the first ends are elsewhere.
+    let (right, wrong) = (told(0.0), told(0.5));
+    assert!(wrong.elsewhere > right.elsewhere, "{wrong:?}, {right:?}");
 }
 
 #[test]

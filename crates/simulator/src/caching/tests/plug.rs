@@ -136,6 +136,22 @@ fn what_was_plugged_first_goes_first_and_the_disk_is_busy_until_the_last_has_end
 }
 
 #[test]
+fn whatever_has_ended_is_told_before_the_disk_is_done() {
+    let mut scene = Scene::by_arrival(Class::default());
+    scene.demand(500_000, 500_000);
+    scene.demand(100, 100);
+    assert!(!scene.disk.is_over(), "plugged");
+    scene.disk.dispatch(0);
+    // Both have ended long ago; one is told at a time.
+    let late = 1_000_000_000;
+    assert!(scene.disk.ended(late).is_some());
+    assert_eq!(scene.disk.next_event(), Some(late));
+    assert!(!scene.disk.is_over(), "one is still to be told");
+    assert!(scene.disk.ended(late).is_some());
+    assert!(scene.disk.is_over());
+}
+
+#[test]
 fn only_what_is_asked_for_is_hastened() {
     // Asked for at once, before the engine is, and after.
     for is_plugged in [true, false] {
@@ -158,19 +174,19 @@ fn only_what_is_asked_for_is_hastened() {
             scene.ended
         );
         assert_eq!(place(500_000), Some(4), "{is_plugged}");
-        // A job's number is used again, and says nothing of what it was.
+        // Its number is used again, and says nothing of what it was.
         scene.ended.clear();
-        scene.demand(300_000, 300_000);
-        scene.demand(400_000, 400_000);
-        scene.demand(600_000, 600_000);
+        scene.add(650_000, 650_000, Purpose::Prefetch);
+        for place in [300_000, 400_000, 600_000] {
+            scene.demand(place, place);
+        }
         scene.disk.dispatch(scene.now);
-        scene.add(500_000, 500_000, Purpose::Prefetch);
         scene
             .disk
-            .hasten(scene.now, Interval::new(700_000, 700_003));
+            .hasten(scene.now, Interval::new(500_000, 500_000));
         scene.demand(800_000, 800_000);
         scene.run();
-        assert_eq!(scene.ended.last(), Some(&500_000));
+        assert_eq!(scene.ended.last(), Some(&650_000));
     }
 }
 
@@ -194,6 +210,7 @@ fn what_is_no_longer_wished_is_not_read_and_not_told() {
         let at = scene.disk.next_event().expect("it is read in idle time");
         scene.step(at);
     }
+    assert!(!scene.disk.is_over(), "it is being read");
     scene
         .disk
         .wish(scene.now, Wish::Unwant(Interval::new(5_000, 5_000)));
