@@ -25,7 +25,8 @@ use block::{Duration, Instant};
 
 use super::pfc::{Queues, Readings, Rule};
 use super::{
-    Asked, Below, Coordinator, Footprint, LONGEST_REQUEST, Manners, Plan, Purpose, SilentUse, Tag,
+    Asked, Below, Coordinator, Footprint, LONGEST_REQUEST, Manners, Plan, Purpose, ReadmoreAs,
+    SilentUse, Tag,
 };
 use crate::cache::Evicted;
 use crate::lru_map::LruMap;
@@ -211,9 +212,12 @@ impl Coordinator for Ours {
         }
     }
 
+    /// The prefetcher learns of what was used past it, and not of what is read more as if somebody had asked
+    /// for it: it would fetch ahead of that, too, which is felt in the longest responses.
     fn manners(&self) -> Manners {
         Manners {
             silent_use: SilentUse::Told,
+            readmore: ReadmoreAs::Prefetch,
             ..Manners::default()
         }
     }
