@@ -17,7 +17,7 @@
 //! the changes that were asked for after it, which are still under way then. What does not go through
 //! the engine (trims, zeroes without bytes) is kept apart from writes to the same blocks, and makes what
 //! is being fetched of them void. What is read in the background is not ordered with anything: no block is
-//! taken of it that changed meanwhile ([`wishing`]), and whoever waits for it ([`joining`]) asks the engine then.
+//! taken of it that changed meanwhile (`wishing`), and whoever waits for it (`joining`) asks the engine then.
 //!
 //! Nobody else may change the volume: not another client of a server behind, not another drive's volume
 //! of the same file.
