@@ -17,33 +17,6 @@ mod passing;
 use passing::{data, lag, lost_in_parts};
 pub use passing::{pass, passing_within, worst_cost};
 
-/// What a track's data take over the bus after the last of them passed the head, besides what is late for
-/// each block: where a track is taken up at any sector its first block may be the last to come, and the
-/// data leave in their order.
-fn still_to_send(belief: &Profile, blocks: u64, late: Duration, direction: Direction) -> Duration {
-    match (direction, belief.buffer.zero_latency_read) {
-        (Direction::Read, true) => (belief.bus.read_block * blocks).saturating_sub(late * blocks),
-        _ => Duration::ZERO,
-    }
-}
-
-/// What a round's last track is sent after its head time. Before it each track's data leave while the head
-/// is on its way to the next ones, if the drive has their commands.
-fn last_sent(belief: &Profile) -> Duration {
-    let zones = belief.geometry.zones().into_iter();
-    let tracks = zones.filter_map(|zone| belief.geometry.track_of(zone.first));
-    let largest = tracks.map(|track| track.last.0 + 1 - track.first.0).max();
-    match belief.queue.depth {
-        0 | 1 => Duration::ZERO,
-        _ => still_to_send(
-            belief,
-            largest.unwrap_or(0),
-            Duration::ZERO,
-            Direction::Read,
-        ),
-    }
-}
-
 /// The longest command of others that cannot be stopped: 128 KiB, the specification's.
 pub const FOREGROUND_BYTES: u64 = 128 * 1024;
 
@@ -379,6 +352,39 @@ fn change<const N: usize>(
     directions.map(way).into_iter().max().unwrap_or_default()
 }
 
+/// What a track's data take over the bus after the last of them passed the head, besides what is late for
+/// each block: where a track is taken up at any sector its first block may be the last to come, and the
+/// data leave in their order.
+fn still_to_send(belief: &Profile, blocks: u64, late: Duration, direction: Direction) -> Duration {
+    match (direction, belief.buffer.zero_latency_read) {
+        (Direction::Read, true) => (belief.bus.read_block * blocks).saturating_sub(late * blocks),
+        _ => Duration::ZERO,
+    }
+}
+
+/// What a round's last track is sent after its head time. Before it each track's data leave while the head
+/// is on its way to the next ones, if the drive has their commands.
+fn last_sent(belief: &Profile) -> Duration {
+    let zones = belief.geometry.zones().into_iter();
+    let tracks = zones.filter_map(|zone| belief.geometry.track_of(zone.first));
+    let largest = tracks.map(|track| track.last.0 + 1 - track.first.0).max();
+    match has_one_command(belief) {
+        true => Duration::ZERO,
+        false => still_to_send(
+            belief,
+            largest.unwrap_or(0),
+            Duration::ZERO,
+            Direction::Read,
+        ),
+    }
+}
+
+/// Whether the drive seeks to nothing while it sends data: it has one command at a time. Of others the engine
+/// lets it have two (`Limits::suited_to`).
+fn has_one_command(belief: &Profile) -> bool {
+    belief.queue.depth <= 1
+}
+
 /// The zone of a block; none past the end of the drive.
 fn zone_at(belief: &Profile, lba: Lba, beyond: Beyond, direction: Direction) -> Option<Zone> {
     let geometry = &belief.geometry;
@@ -420,11 +426,10 @@ fn zone_at(belief: &Profile, lba: Lba, beyond: Beyond, direction: Direction) -> 
         false => lag(belief, width, direction),
     };
     passed += late * blocks;
-    // Taken up at any sector: up to one of them passes first. A drive that has one command at a time
-    // seeks to none while it sends the last one's data.
-    let sent = match belief.queue.depth {
-        0 | 1 => still_to_send(belief, largest, late, direction),
-        _ => Duration::ZERO,
+    // Taken up at any sector: up to one of them passes first.
+    let sent = match has_one_command(belief) {
+        true => still_to_send(belief, largest, late, direction),
+        false => Duration::ZERO,
     };
     let whole = period + width + longest + late * largest + sent;
     let bytes = largest * block;
