@@ -1,49 +1,62 @@
-//! PROMISES.md keeps its promises: every row names tests that exist.
+//! The pages of promises keep them: every row names tests that exist.
 
 use std::collections::BTreeSet;
 
 use super::{Check, Violation};
-use crate::repository::Repository;
+use crate::repository::{File, Repository};
 
 /// The check.
 pub const CHECK: Check = Check {
     rule: "promises",
-    about: "every row of PROMISES.md names a test that exists",
+    about: "every row of docs/reference/promises names a test that exists",
     run,
 };
 
-const FILE: &str = "PROMISES.md";
+/// The folder of the pages, one per crate.
+const PAGES: &str = "docs/reference/promises/";
 
 fn run(repository: &Repository) -> Vec<Violation> {
-    let Some(file) = repository.file(FILE) else {
-        return vec![Violation::at(
-            FILE,
-            1,
-            "missing (use a table of promises and their tests)",
-        )];
-    };
+    let pages = repository
+        .files
+        .iter()
+        .filter(|file| file.path.starts_with(PAGES) && file.extension() == "md");
     let tests = tests(repository);
+    let mut rows = 0;
     let mut found = Vec::new();
-    for (index, line) in file.text().unwrap_or_default().lines().enumerate() {
+    for page in pages {
+        rows += check_page(page, &tests, &mut found);
+    }
+    if rows == 0 {
+        let message = "no promises (use a page per crate, a table of promises and their tests)";
+        found.push(Violation::at(PAGES, 1, message));
+    }
+    found
+}
+
+/// Checks each row of a page and returns the number of rows.
+fn check_page(page: &File, tests: &BTreeSet<String>, found: &mut Vec<Violation>) -> usize {
+    let mut rows = 0;
+    for (index, line) in page.text().unwrap_or_default().lines().enumerate() {
         let Some(cell) = last_cell(line) else {
             continue;
         };
+        rows += 1;
         // Between backticks: every second piece.
         let named: Vec<&str> = cell.split('`').skip(1).step_by(2).collect();
         if named.is_empty() {
             let message = "a promise without a test (use `crate::module::test` or `path/to/file.rs::test` in the last column)";
-            found.push(Violation::at(FILE, index + 1, message));
+            found.push(Violation::at(&page.path, index + 1, message));
         }
         for name in named {
             if !tests.contains(name) {
                 let message = format!(
                     "there is no test `{name}` (use the name of one that shows it, or write it)"
                 );
-                found.push(Violation::at(FILE, index + 1, message));
+                found.push(Violation::at(&page.path, index + 1, message));
             }
         }
     }
-    found
+    rows
 }
 
 /// The last cell of a row; nothing for other lines, for the ruler, and for the head above it.
@@ -97,7 +110,7 @@ mod tests {
         places(
             &CHECK,
             &[
-                ("PROMISES.md", &promises),
+                ("docs/reference/promises/drive.md", &promises),
                 ("crates/drive/src/angle/wrap.rs", SOURCE),
             ],
         )
@@ -122,12 +135,16 @@ mod tests {
             "| It holds. | `drive::angle::wrap::no_test` |",
             "| It holds. | `drive::angle::wrap::holds`, `drive::angle::gone` |",
         ] {
-            assert_eq!(places_for(&format!("{row}\n")), ["PROMISES.md:5"], "{row}");
+            assert_eq!(
+                places_for(&format!("{row}\n")),
+                ["docs/reference/promises/drive.md:5"],
+                "{row}"
+            );
         }
     }
 
     #[test]
-    fn a_missing_list_is_reported() {
-        assert_eq!(places(&CHECK, &[]), ["PROMISES.md:1"]);
+    fn a_missing_table_is_reported() {
+        assert_eq!(places(&CHECK, &[]), ["docs/reference/promises/:1"]);
     }
 }
