@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use simulator::claims::Paper;
+use lab::claims::Paper;
 
 fuzz_target!(|text: &str| {
     match Paper::parse("fuzz.toml", text) {

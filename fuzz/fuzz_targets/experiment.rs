@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use simulator::experiment::{Experiment, MOST_RUNS};
+use lab::experiment::{Experiment, MOST_RUNS};
 
 fuzz_target!(|text: &str| {
     match Experiment::parse("fuzz.toml", text) {

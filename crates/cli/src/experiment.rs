@@ -17,9 +17,9 @@ use std::path::PathBuf;
 
 use clap::Args;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use lab::experiment::{Experiment, SETTINGS};
+use lab::plot;
 use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
-use simulator::experiment::{Experiment, SETTINGS};
-use simulator::plot;
 use simulator::run::{Progress, Watch};
 
 use crate::output::{Failure, NewFile, print, read_file};

@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use drive::Profile;
 use indicatif::ProgressBar;
-use simulator::fit::{self, Fit, document};
+use lab::fit::{self, Fit, document};
+use lab::validate::Sample;
+use lab::validate::judgement::{Figures, judge};
 use simulator::trace::OnBad;
-use simulator::validate::Sample;
-use simulator::validate::judgement::{Figures, judge};
 
 use crate::output::{Failure, print, read_file, write_file};
 use crate::{drives, shared};

@@ -34,8 +34,8 @@ use std::path::PathBuf;
 
 use clap::Args;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use simulator::claims::{self, Paper};
-use simulator::plot::{self, Panel};
+use lab::claims::{self, Paper};
+use lab::plot::{self, Panel};
 
 use crate::output::{Failure, NewFile, print, unknown};
 use finding::{Finding, Judged};

@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 
 use block::Duration;
 use drive::Profile;
+use lab::validate::Sample;
+use lab::validate::measurement::{self, Measurements};
 use simulator::trace::{Format, OnBad, Reader};
-use simulator::validate::Sample;
-use simulator::validate::measurement::{self, Measurements};
 
 use crate::output::Failure;
 

@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 use block::Duration;
 use clap::Args;
 use drive::Profile;
-use simulator::plot::{self, Series};
+use lab::plot::{self, Series};
+use lab::validate::judgement::{Figures, Judged, Judgement, judge};
+use lab::validate::measurement::Measurements;
 use simulator::trace::OnBad;
-use simulator::validate::judgement::{Figures, Judged, Judgement, judge};
-use simulator::validate::measurement::Measurements;
 
 use crate::output::{Failure, print, write_file};
 use crate::{drives, shared};

@@ -28,7 +28,7 @@ pub mod generator;
 pub mod mixture;
 mod parse;
 pub mod placement;
-pub(crate) mod section;
+pub mod section;
 pub mod size;
 pub mod small_files;
 pub mod synthetic;

@@ -2,11 +2,13 @@
 //! ARCHITECTURE.md, and on nothing else of the workspace, not even in its tests.
 //!
 //! ```text
-//!                  cli        bindings/python
-//!                 /   \          |
-//!           server     simulator-'
-//!               \      /
-//!                engine -------------.
+//!                  cli     bindings/python
+//!                    \       /
+//!                     lab --'
+//!                    /   \
+//!              server     simulator
+//!                  \      /
+//!                   engine ----------.
 //!            /     |     \            \
 //!        cache  stream  scheduler   profiler
 //!            \     |     /    \      /
@@ -42,6 +44,7 @@ const DRAWING: &[(&str, &[&str])] = &[
     ("headtime-client-c", &["headtime-client"]),
     ("server", BELOW_THE_SERVER),
     ("simulator", BELOW_THE_WORLDS),
+    ("lab", BELOW_LAB),
     ("headtime", BELOW_CLI),
     ("headtime-python", BELOW_PYTHON),
     // Beside the drawing: a kernel to test in.
@@ -71,7 +74,20 @@ const BELOW_THE_SERVER: &[&str] = &[
     "guest",
     "headtime-client",
 ];
+const BELOW_LAB: &[&str] = &[
+    "headtime-client",
+    "server",
+    "simulator",
+    "engine",
+    "cache",
+    "stream",
+    "scheduler",
+    "profiler",
+    "drive",
+    "block",
+];
 const BELOW_PYTHON: &[&str] = &[
+    "lab",
     "simulator",
     "engine",
     "cache",
@@ -85,6 +101,7 @@ const BELOW_CLI: &[&str] = &[
     "guest",
     "headtime-client",
     "headtime-client-c",
+    "lab",
     "server",
     "simulator",
     "engine",

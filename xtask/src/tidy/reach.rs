@@ -1,4 +1,4 @@
-//! What a crate may reach for. Below `server` and `cli` nothing has a clock, threads, sockets or
+//! What a crate may reach for. Below `server` and `lab` nothing has a clock, threads, sockets or
 //! `unsafe`, and nothing depends on the order of a hash: the same inputs at the same moments give
 //! the same outputs on every machine.
 
@@ -9,7 +9,7 @@ use crate::source::Place;
 /// The check.
 pub const CHECK: Check = Check {
     rule: "reach",
-    about: "no clock, thread, socket, unsafe, hash order below server and cli; files only where listed",
+    about: "no clock, thread, socket, unsafe, hash order below server and lab; files only where listed",
     run,
 };
 
@@ -60,13 +60,13 @@ const BANS: &[Ban] = &[
         path: "std::thread",
         crates: &[CORE, SIMULATOR],
         extent: Extent::TestsToo,
-        instead: "a state machine that its owner drives; threads belong to server and cli",
+        instead: "a state machine that its owner drives; threads belong to server, lab and cli",
     },
     Ban {
         path: "rayon",
         crates: &[CORE, SIMULATOR],
         extent: Extent::TestsToo,
-        instead: "independent runs that the cli spreads over the cores",
+        instead: "independent runs that the lab spreads over the cores",
     },
     Ban {
         path: "std::net",

@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
+use lab::plot::{self, Curve, Panel, Series};
 use serde::Serialize;
 use server::control::Service as _;
 use server::status::{Lateness, Task};
-use simulator::plot::{self, Curve, Panel, Series};
 use simulator::workload::Workload;
 
 use super::load::Stretch;

@@ -7,8 +7,8 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use lab::plot;
 use scheduler::ordering::Phases;
-use simulator::plot;
 use simulator::replay::{Devices, Fit, Pace, Plan};
 use simulator::run::PastEnd;
 use simulator::trace::OnBad;

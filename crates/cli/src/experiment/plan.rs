@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use drive::Profile;
-use simulator::experiment::{Experiment, SETTINGS, Setting, Value};
+use lab::experiment::{Experiment, SETTINGS, Setting, Value};
 use simulator::workload::SpecError;
 
 use super::measure::MEASURES;
@@ -307,7 +307,7 @@ fn at(experiment: &Experiment, otherwise: &str, failure: Failure) -> Failure {
 
 #[cfg(test)]
 mod tests {
-    use simulator::experiment::Kind;
+    use lab::experiment::Kind;
 
     use super::*;
 

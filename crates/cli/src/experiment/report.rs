@@ -5,9 +5,9 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
+use lab::experiment::Value;
+use lab::plot::{Curve, Panel};
 use serde::Serialize;
-use simulator::experiment::Value;
-use simulator::plot::{Curve, Panel};
 
 use super::measure::{MEASURES, Mean, Point};
 use super::plan::Plan;

@@ -1,8 +1,8 @@
 //! Throughput over the number of pending requests (section 5.2, Figure 8): a scheduler outside,
 //! which has two commands at the drive, beside the drive's own queue, which has all.
 
+use lab::plot::{Curve, Panel};
 use rayon::prelude::*;
-use simulator::plot::{Curve, Panel};
 use simulator::workload::Overrides;
 
 use super::finding::{Finding, Mode, Shape};

@@ -1,6 +1,6 @@
 //! What we measured beside what a paper claims, and whether the two agree.
 
-use simulator::claims::{Claim, Theirs};
+use lab::claims::{Claim, Theirs};
 
 use crate::output::Failure;
 
@@ -175,7 +175,7 @@ pub fn written(theirs: Theirs) -> String {
 
 #[cfg(test)]
 mod tests {
-    use simulator::claims::Paper;
+    use lab::claims::Paper;
 
     use super::*;
 

@@ -14,8 +14,8 @@
 
 use block::{BufferHit, Duration};
 use drive::imperfection::Chance;
+use lab::plot::{Bar, Curve, Ink, Panel, Part, Series};
 use rayon::prelude::*;
-use simulator::plot::{Bar, Curve, Ink, Panel, Part, Series};
 use simulator::workload::{Overrides, Workload};
 
 use super::finding::{Finding, Mode};

@@ -2,9 +2,9 @@
 
 use std::fmt::Write as _;
 
+use lab::claims::{Claim, Paper, Theirs};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
-use simulator::claims::{Claim, Paper, Theirs};
 
 use super::Extent;
 use super::finding::{Judged, Measured, rounded, written};

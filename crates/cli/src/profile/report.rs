@@ -2,10 +2,10 @@
 
 use std::fmt::Write as _;
 
+use lab::plot::{self, Curve};
 use profiler::map::Piece;
 use profiler::{Findings, belief};
 use serde::Serialize;
-use simulator::plot::{self, Curve};
 
 use super::found::{Ended, Found};
 use super::progress::known;

@@ -2,6 +2,7 @@
 
 use block::{Direction, Duration};
 use engine::{Limits, Tallies};
+use lab::plot::{Bar, Curve, Ink, Panel, Part};
 use profiler::tracker::Mode as TrackingMode;
 use scheduler::NamedPolicy;
 use scheduler::ordering::Phases;
@@ -9,7 +10,6 @@ use scheduler::policy::Depth;
 use serde::Serialize;
 use server::why::Slow;
 use simulator::ledger::{Ledger, Report};
-use simulator::plot::{Bar, Curve, Ink, Panel, Part};
 use simulator::replay::{Devices, Fit, Pace};
 use simulator::run::Ran;
 use simulator::workload::{Mixture, Workload};

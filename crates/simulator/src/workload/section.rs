@@ -19,14 +19,15 @@ pub struct SpecError {
 
 /// Where the values of a load came from: a file's lines, and flags that replaced some of them.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Origin {
+pub struct Origin {
     file: String,
     lines: BTreeMap<String, usize>,
     flags: BTreeMap<&'static str, &'static str>,
 }
 
 impl Origin {
-    pub(crate) fn new(file: &str) -> Self {
+    /// Of a file, of which no key has been read yet.
+    pub fn new(file: &str) -> Self {
         Origin {
             file: file.to_owned(),
             ..Origin::default()
@@ -34,12 +35,12 @@ impl Origin {
     }
 
     /// From now on complaints about `section` (or one key of it) name this flag.
-    pub(crate) fn replaced_by_flag(&mut self, section: &'static str, flag: &'static str) {
+    pub fn replaced_by_flag(&mut self, section: &'static str, flag: &'static str) {
         self.flags.insert(section, flag);
     }
 
     /// A complaint about a key such as `size.kib`.
-    pub(crate) fn complain(&self, key: &str, problem: impl Into<String>) -> SpecError {
+    pub fn complain(&self, key: &str, problem: impl Into<String>) -> SpecError {
         let section = key.split('.').next().unwrap_or(key);
         let flag = self.flags.get(key).or_else(|| self.flags.get(section));
         let (place, key) = match flag {
@@ -67,7 +68,8 @@ impl Origin {
         }
     }
 
-    pub(crate) fn at(&self, line: Option<usize>) -> String {
+    /// The file, with the line if that is known.
+    pub fn at(&self, line: Option<usize>) -> String {
         match line {
             Some(line) => format!("{}:{line}", self.file),
             None => self.file.clone(),
@@ -76,7 +78,7 @@ impl Origin {
 }
 
 /// The text as TOML.
-pub(crate) fn parse<'t>(origin: &Origin, text: &'t str) -> Result<Document<&'t str>, SpecError> {
+pub fn parse<'t>(origin: &Origin, text: &'t str) -> Result<Document<&'t str>, SpecError> {
     Document::parse(text).map_err(|error| SpecError {
         place: origin.at(error.span().map(|span| line_of(text, span.start))),
         key: "not TOML".to_owned(),
@@ -89,7 +91,7 @@ pub(crate) fn parse<'t>(origin: &Origin, text: &'t str) -> Result<Document<&'t s
 }
 
 /// One table; `finish` complains about keys that nobody asked for.
-pub(crate) struct Section<'a> {
+pub struct Section<'a> {
     text: &'a str,
     path: String,
     table: &'a dyn TableLike,
@@ -99,7 +101,8 @@ pub(crate) struct Section<'a> {
 }
 
 impl<'a> Section<'a> {
-    pub(crate) fn root(text: &'a str, table: &'a dyn TableLike) -> Self {
+    /// The whole document.
+    pub fn root(text: &'a str, table: &'a dyn TableLike) -> Self {
         Section {
             text,
             path: String::new(),
@@ -110,7 +113,7 @@ impl<'a> Section<'a> {
     }
 
     /// The table under `key`, which has to be there.
-    pub(crate) fn section(
+    pub fn section(
         &mut self,
         origin: &mut Origin,
         key: &'static str,
@@ -133,7 +136,7 @@ impl<'a> Section<'a> {
     }
 
     /// The table under `key`, if it is there.
-    pub(crate) fn optional_section(
+    pub fn optional_section(
         &mut self,
         origin: &mut Origin,
         key: &'static str,
@@ -148,7 +151,7 @@ impl<'a> Section<'a> {
     }
 
     /// The inline tables of the list under `key`.
-    pub(crate) fn list(
+    pub fn list(
         &mut self,
         origin: &mut Origin,
         key: &'static str,
@@ -183,7 +186,7 @@ impl<'a> Section<'a> {
     }
 
     /// The tables `[[key]]`, of which there is at least one.
-    pub(crate) fn tables(
+    pub fn tables(
         &mut self,
         origin: &mut Origin,
         key: &'static str,
@@ -207,7 +210,7 @@ impl<'a> Section<'a> {
     }
 
     /// From now on complaints are about this table, not about those of its list before it.
-    pub(crate) fn begin(&self, origin: &mut Origin) {
+    pub fn begin(&self, origin: &mut Origin) {
         let inside = format!("{}.", self.path);
         origin.lines.retain(|key, _| !key.starts_with(&inside));
         if let Some(line) = self.line {
@@ -216,7 +219,7 @@ impl<'a> Section<'a> {
     }
 
     /// The table as if it were the whole file: complaints name its keys alone, and their lines.
-    pub(crate) fn alone(self, origin: &mut Origin) -> Self {
+    pub fn alone(self, origin: &mut Origin) -> Self {
         if let Some(line) = self.line {
             origin.lines.insert(WHOLE.to_owned(), line);
         }
@@ -227,12 +230,12 @@ impl<'a> Section<'a> {
     }
 
     /// Whether there is such a key.
-    pub(crate) fn has(&self, key: &str) -> bool {
+    pub fn has(&self, key: &str) -> bool {
         self.table.contains_key(key)
     }
 
     /// A number, whole or not; `default` if the key is not there, a complaint if there is none.
-    pub(crate) fn number(
+    pub fn number(
         &mut self,
         origin: &mut Origin,
         key: &'static str,
@@ -246,7 +249,7 @@ impl<'a> Section<'a> {
     }
 
     /// A whole number that is not negative.
-    pub(crate) fn whole(
+    pub fn whole(
         &mut self,
         origin: &mut Origin,
         key: &'static str,
@@ -260,7 +263,7 @@ impl<'a> Section<'a> {
     }
 
     /// A text.
-    pub(crate) fn text(
+    pub fn text(
         &mut self,
         origin: &mut Origin,
         key: &'static str,
@@ -273,7 +276,7 @@ impl<'a> Section<'a> {
     }
 
     /// Complains about the first key that nobody asked for.
-    pub(crate) fn finish(self, origin: &Origin) -> Result<(), SpecError> {
+    pub fn finish(self, origin: &Origin) -> Result<(), SpecError> {
         for (key, _) in self.table.iter() {
             if !self.asked.contains(&key) {
                 let line = self.table.key(key).and_then(|k| k.span());
@@ -325,7 +328,7 @@ impl<'a> Section<'a> {
     }
 
     /// What stands under `key`, if anything does.
-    pub(crate) fn item(&mut self, origin: &mut Origin, key: &'static str) -> Option<&'a Item> {
+    pub fn item(&mut self, origin: &mut Origin, key: &'static str) -> Option<&'a Item> {
         self.asked.push(key);
         let (name, item) = self.table.get_key_value(key)?;
         if let Some(span) = name.span() {
@@ -344,7 +347,7 @@ impl<'a> Section<'a> {
 }
 
 /// The number of the line in which the byte at `offset` stands, from 1.
-pub(crate) fn line_of(text: &str, offset: usize) -> usize {
+pub fn line_of(text: &str, offset: usize) -> usize {
     let before = &text.as_bytes()[..offset.min(text.len())];
     1 + before.iter().filter(|&&byte| byte == b'\n').count()
 }
@@ -365,7 +368,7 @@ const WHOLE: &str = "";
 const SIMILAR: f64 = 0.6;
 
 /// A value as it stands in the file, in one line and not too long.
-pub(crate) fn shown(item: &Item) -> String {
+pub fn shown(item: &Item) -> String {
     if item.is_table() || item.is_array_of_tables() {
         return "a table".to_owned();
     }

@@ -1,8 +1,8 @@
 //! Figure 18 and Table 1 as plots.
 
-use simulator::claims::{self, Theirs};
+use lab::claims::{self, Theirs};
+use lab::plot::{Curve, Panel};
 use simulator::playing::Report;
-use simulator::plot::{Curve, Panel};
 
 use super::run::Machine;
 use super::{BACKGROUND, FIGURE_18, PAGES, Paper, ROWS, Row, STREAMS, cell, ours};

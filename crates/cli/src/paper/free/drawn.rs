@@ -1,6 +1,6 @@
 //! Figures 9 to 11: what a guard costs, how far outside is from inside, and how a scan goes on.
 
-use simulator::plot::{Curve, Panel};
+use lab::plot::{Curve, Panel};
 
 use super::{ATLAS, GUARD, GUARDS, NOISE, POLICIES, SW60, WHOLE, micros, no_track, outside};
 use crate::output::Failure;

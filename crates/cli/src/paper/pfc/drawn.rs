@@ -1,7 +1,7 @@
 //! Figures 4 to 7: response times, the two aspects of the best case, hit ratios, the two actions apart.
 
+use lab::plot::{Curve, Panel};
 use simulator::caching::cases::{ALGORITHMS, Case, L2_PERCENT, Upper};
-use simulator::plot::{Curve, Panel};
 
 use super::Paper;
 use super::loads::{NAMES, Which};

@@ -2,8 +2,8 @@
 
 use std::fmt::Write as _;
 
+use lab::claims::{self, Theirs};
 use simulator::caching::cases::Upper;
-use simulator::claims::{self, Theirs};
 
 use super::loads::{self, NAMES, Which};
 use super::served::Run;

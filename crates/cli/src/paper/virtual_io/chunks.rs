@@ -6,8 +6,8 @@ use block::{
     Status,
 };
 use drive::VirtualDrive;
+use lab::plot::{Curve, Panel};
 use rayon::prelude::*;
-use simulator::plot::{Curve, Panel};
 
 use crate::output::Failure;
 use crate::paper::finding::{Finding, Measured, Shape};

@@ -1,7 +1,7 @@
 //! Figures 9 to 15: over the size of requests, over the lengths of commands, over the rate of urgent ones.
 
 use block::Direction;
-use simulator::plot::{Curve, Panel};
+use lab::plot::{Curve, Panel};
 
 use super::{COMPONENT_WAYS, Paper, RATES, READ, SIZES, TABLE_SIZES, alone, at_rate};
 use crate::output::Failure;

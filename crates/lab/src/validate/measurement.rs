@@ -8,7 +8,7 @@ use block::{Direction, Duration, Extent};
 use drive::Profile;
 
 use super::Sample;
-use crate::trace::{OnBad, Reader, Skipped, TraceError};
+use simulator::trace::{OnBad, Reader, Skipped, TraceError};
 
 /// Why measured times could not be read. Each names the file and the line.
 #[derive(Debug, thiserror::Error)]
@@ -209,7 +209,7 @@ fn disksim_time(line: &str, sample: &Sample) -> Result<Duration, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::trace::Format;
+    use simulator::trace::Format;
 
     const TRACE: &str = "R Hit 100 8 18228.5 20935.44\nW Miss 2050852 8 9000 0\nR Hit 7 1 1 1\n";
 

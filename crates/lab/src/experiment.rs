@@ -32,8 +32,8 @@ use std::fmt;
 
 use serde::Serialize;
 
-use crate::workload::SpecError;
-use crate::workload::section::Origin;
+use simulator::workload::SpecError;
+use simulator::workload::section::Origin;
 
 pub use settings::{Kind, SETTINGS, Setting};
 

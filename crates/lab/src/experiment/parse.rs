@@ -3,8 +3,8 @@
 use toml_edit::Value as Toml;
 
 use super::{Axis, Experiment, Figure, Kind, MOST_RUNS, SETTINGS, Setting, Value};
-use crate::workload::SpecError;
-use crate::workload::section::{Origin, Section, parse, shown};
+use simulator::workload::SpecError;
+use simulator::workload::section::{Origin, Section, parse, shown};
 
 impl Experiment {
     /// The experiment that `text` describes; `file` is its name in complaints.

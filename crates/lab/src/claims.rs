@@ -17,7 +17,7 @@
 
 mod parse;
 
-pub use crate::workload::SpecError;
+pub use simulator::workload::SpecError;
 
 /// A paper and what it claims.
 #[derive(Clone, Debug, PartialEq)]

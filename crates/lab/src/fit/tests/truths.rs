@@ -9,7 +9,7 @@ use block::{
 use drive::{Profile, VirtualDrive};
 
 use crate::validate::Sample;
-use crate::workload::dice::Dice;
+use simulator::workload::dice::Dice;
 
 /// What the clock of a trace is worth.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 use block::{Account, Direction, Duration, Extent, Lba, Sectors};
 
 use super::*;
-use crate::workload::dice::Dice;
+use simulator::workload::dice::Dice;
 
 /// 6 ms a revolution.
 fn spindle() -> Spindle {

@@ -155,7 +155,7 @@ pub const SETTINGS: &[Setting] = &[
 ];
 
 /// As for the tasks of a load.
-const COUNT: Kind = Kind::Whole(1, crate::workload::LARGEST_COUNT as u64);
+const COUNT: Kind = Kind::Whole(1, simulator::workload::LARGEST_COUNT as u64);
 
 const fn top(name: &'static str, kind: Kind, what: &'static str) -> Setting {
     within("", name, kind, what)

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use super::{Claim, Figure, Paper, Theirs};
-use crate::workload::SpecError;
-use crate::workload::section::{self, Origin, Section};
+use simulator::workload::SpecError;
+use simulator::workload::section::{self, Origin, Section};
 
 impl Paper {
     /// The paper that `text` describes; `file` is its name in complaints.
