@@ -12,6 +12,7 @@ mod check;
 mod import_drives;
 mod repository;
 mod source;
+mod structure;
 mod tidy;
 
 use std::process::ExitCode;
@@ -45,6 +46,11 @@ const ALL: &[Task] = &[
         name: "tidy",
         about: "the rules of STYLE that a program can check; with a path, only files below it",
         run: tidy::run,
+    },
+    Task {
+        name: "structure",
+        about: "lines, largest types, circles, shared names, single-use functions of every crate, or of one",
+        run: structure::run,
     },
     Task {
         name: "import-drives",

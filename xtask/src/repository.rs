@@ -99,6 +99,14 @@ impl Repository {
         }
     }
 
+    /// The syntax of the Rust source at `path`; nothing if it is none.
+    pub fn syntax(&self, path: &str) -> Option<syn::File> {
+        let file = self
+            .files
+            .binary_search_by(|file| file.path.as_str().cmp(path));
+        syn::parse_file(self.files[file.ok()?].text()?).ok()
+    }
+
     /// The sources that are Rust, by path.
     pub fn rust(&self) -> impl Iterator<Item = (&str, &Source)> {
         self.sources
