@@ -7,7 +7,8 @@
 //! | request | what a client asks for |
 //! | command | what the drive is told to do |
 //! | head time | the time for which one command holds the head |
-//! | extent | a non-empty run of logical blocks |
+//! | extent, [`Extent`] | a non-empty run of logical blocks of the drive |
+//! | interval, [`Interval`] | the blocks `first..=last` of a cache, or none; a cache numbers its own blocks of 4 KiB |
 //! | LBN, [`Lba`] | the number of a logical block of the drive |
 //! | class | real-time, best-effort 0..6, background |
 //! | outcome | how a command ended |
@@ -16,6 +17,7 @@
 pub mod account;
 pub mod address;
 pub mod command;
+pub mod interval;
 pub mod request;
 pub mod time;
 
@@ -24,5 +26,6 @@ pub use address::{Extent, ExtentError, Lba, Sectors};
 pub use command::{
     Action, BufferHit, Command, CommandId, Durability, Outcome, Status, Switch, Urgency,
 };
+pub use interval::Interval;
 pub use request::{Class, Direction, Finished, Refused, Request, RequestId};
 pub use time::{Duration, Instant};

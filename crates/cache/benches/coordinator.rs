@@ -3,10 +3,11 @@
 //! `cargo bench -p cache --bench coordinator`. Requests of four blocks, seven of eight continue one of
 //! eight streams; the lower cache is full, and has the blocks of the last requests.
 
+use block::Interval;
 use block::{Direction, Duration, Instant};
 use cache::coordinator::{self, Asked, Below, Purpose};
 use cache::prefetch::{self, Advice, Found, Seen, Site};
-use cache::{Cache, FirstTouch, Interval, Origin, Pattern, Verdict};
+use cache::{Cache, FirstTouch, Origin, Pattern, Verdict};
 use divan::counter::ItemsCount;
 use divan::{Bencher, black_box};
 

@@ -4,10 +4,11 @@
 //! Two thirds of the requests go on where one of 32 sequential readers was, one third is random;
 //! four blocks each, of a million. L1 has 50,000 blocks, L2 as many.
 
+use block::Interval;
 use block::{Direction, Instant, RequestId};
 use cache::coordinator::{Asked, Purpose};
 use cache::level::{Composition, Ending};
-use cache::{Interval, Level, Stack};
+use cache::{Level, Stack};
 use divan::Bencher;
 use divan::counter::ItemsCount;
 

@@ -5,9 +5,9 @@
 
 use std::hint::black_box;
 
-use crate::interval::Interval;
 use crate::replacement::{self, BadReplacement, Memory, Pattern, Replacement, Touch};
 use crate::residency::{FrameId, MAX_BLOCK, Origin, Residency, State};
+use block::Interval;
 
 /// What the prefetcher says of a block that is to go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -16,9 +16,9 @@
 use block::{Direction, Duration, Instant};
 
 use crate::cache::Evicted;
-use crate::interval::Interval;
 use crate::residency::Residency;
 use crate::settings::{BadSettings, Named, Parameter, Settings};
+use block::Interval;
 
 pub mod du;
 mod footprint;

@@ -29,11 +29,11 @@ use block::{Duration, Instant, RequestId, Switch};
 
 use crate::cache::{Cache, Evicted, Verdict};
 use crate::coordinator::{self, Asked, Below, Coordinator, Manners, Plan, Purpose, Sent};
-use crate::interval::Interval;
 use crate::prefetch::{self, Advice, Prefetcher, Site, Waiting};
 use crate::replacement::{BadReplacement, Pattern};
 use crate::residency::{FrameId, MAX_BLOCK, Origin, Residency, State};
 use crate::settings::BadSettings;
+use block::Interval;
 
 mod owner;
 mod serve;

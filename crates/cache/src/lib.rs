@@ -24,7 +24,6 @@
 
 pub mod cache;
 pub mod coordinator;
-pub mod interval;
 pub mod level;
 mod lru_map;
 pub mod prefetch;
@@ -34,7 +33,6 @@ pub mod settings;
 pub mod write_back;
 
 pub use cache::{Cache, Evicted, FirstTouch, Refusal, Verdict};
-pub use interval::Interval;
 pub use level::{Composition, Level, Stack};
 pub use replacement::{Pattern, Replacement};
 pub use residency::{FrameId, MAX_BLOCK, Origin, Residency, State};

@@ -16,9 +16,9 @@
 //! past the end: [`absent_runs`] takes those out.
 
 use crate::cache::{FirstTouch, Verdict};
-use crate::interval::Interval;
 use crate::residency::Residency;
 use crate::settings::{Parameter, Settings};
+use block::Interval;
 
 pub mod amp;
 pub mod context;

@@ -17,7 +17,7 @@ mod list;
 
 pub use list::List;
 
-use crate::interval::Interval;
+use block::Interval;
 use index::Index;
 
 /// The highest number of a block: 2^52 blocks of 4 KiB are all bytes that a u64 can address.

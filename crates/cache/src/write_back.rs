@@ -23,7 +23,7 @@
 
 use block::{Duration, Instant};
 
-use crate::interval::Interval;
+use block::Interval;
 
 /// Where the owner has the bytes of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

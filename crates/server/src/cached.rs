@@ -25,11 +25,12 @@
 use std::collections::VecDeque;
 use std::io;
 
+use block::Interval;
 use block::{Class, Direction, Duration, Instant, RequestId};
 use cache::coordinator::{Asked, Purpose};
 use cache::level::{Ending, Refused};
 use cache::write_back::Unwritten;
-use cache::{Composition, Interval, Level};
+use cache::{Composition, Level};
 use slab::Slab;
 
 use crate::arena::{Arena, Memory};

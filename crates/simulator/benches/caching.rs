@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use block::Direction;
-use cache::Interval;
+use block::Interval;
 use divan::Bencher;
 use divan::counter::ItemsCount;
 use simulator::caching::{Arrival, Level, Link, Lower, Pace, Scheduler, Setup, System, run};

@@ -5,7 +5,8 @@ use std::fmt::Write;
 use std::sync::Arc;
 
 use block::Direction;
-use cache::{Interval, coordinator, prefetch, replacement};
+use block::Interval;
+use cache::{coordinator, prefetch, replacement};
 use drive::Profile;
 use simulator::caching::{
     Arrival, BadSetup, Level, Link, Load, Lower, Pace, Report, Scheduler, Setup, System, run,

@@ -26,8 +26,8 @@
 mod parts;
 
 use crate::coordinator::Footprint;
-use crate::interval::Interval;
 use crate::residency::MAX_BLOCK;
+use block::Interval;
 use parts::{GROUP, GROUP_BITS, HASH_BITS, Layout, MARKS, Part, counted};
 
 /// Block numbers in the order of their use.

@@ -5,10 +5,10 @@ use proptest::prelude::*;
 
 use super::{ALL, Asked, Below, Coordinator, Plan, Purpose, make};
 use crate::cache::{Cache, Evicted, FirstTouch, Verdict};
-use crate::interval::Interval;
 use crate::replacement::Pattern;
 use crate::residency::{MAX_BLOCK, Origin, Residency};
 use crate::settings::Values;
+use block::Interval;
 
 /// A lower level of the simplest kind: no prefetching of its own, reads are complete at once.
 pub(super) struct Lower {

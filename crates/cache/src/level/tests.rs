@@ -12,8 +12,8 @@ use proptest::prelude::*;
 use super::{Answered, BadLevel, Composition, Counts, Ending, Fetch, Level, Refused, Stack};
 use crate::cache::{Cache, FirstTouch};
 use crate::coordinator::{self, Asked, Purpose};
-use crate::interval::Interval;
 use crate::{prefetch, replacement};
+use block::Interval;
 
 const DEVICE: Interval = Interval::new(0, 9_999);
 

@@ -13,10 +13,10 @@
 
 use super::{Advice, Ahead, Mode, Prefetcher, Seen, Site, Waiting, common, following};
 use crate::cache::{FirstTouch, Verdict};
-use crate::interval::Interval;
 use crate::lru_map::LruMap;
 use crate::residency::Residency;
 use crate::settings::{Parameter, Settings, Values};
+use block::Interval;
 
 /// What is known of the pages in the cache.
 #[derive(Clone, Debug)]

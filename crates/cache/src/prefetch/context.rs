@@ -5,9 +5,9 @@
 //! specification says, or the prefetcher is set to tell streams apart by their blocks.
 
 use super::Seen;
-use crate::interval::Interval;
 use crate::lru_map::LruMap;
 use crate::settings::{Parameter, Settings, Values};
+use block::Interval;
 
 /// Whose requests share a context.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -12,9 +12,9 @@
 
 use super::context::{CONTEXT, Contexts, State};
 use super::{Advice, Mode, Prefetcher, Seen, following};
-use crate::interval::Interval;
 use crate::residency::Residency;
 use crate::settings::{Parameter, Settings, Values};
+use block::Interval;
 
 /// Groups of each file.
 #[derive(Clone, Debug)]

@@ -10,9 +10,9 @@
 
 use super::context::{CONTEXT, Contexts, State};
 use super::{Advice, Mode, Prefetcher, Seen};
-use crate::interval::Interval;
 use crate::residency::Residency;
 use crate::settings::{Parameter, Settings, Values};
+use block::Interval;
 
 /// Windows of each file.
 #[derive(Clone, Debug)]

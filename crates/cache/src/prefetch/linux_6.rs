@@ -13,10 +13,10 @@
 use super::context::{CONTEXT, Contexts, State};
 use super::{Advice, Ahead, LONGEST_WALK, Mode, Prefetcher, Seen, Site};
 use crate::cache::Verdict;
-use crate::interval::Interval;
 use crate::lru_map::LruMap;
 use crate::residency::Residency;
 use crate::settings::{Parameter, Settings, Values};
+use block::Interval;
 
 /// Windows of each file, and the markers of pages.
 #[derive(Clone, Debug)]

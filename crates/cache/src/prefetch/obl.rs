@@ -5,10 +5,10 @@
 
 use super::{Advice, Found, Prefetcher, Seen, Site, following};
 use crate::cache::Verdict;
-use crate::interval::Interval;
 use crate::lru_map::LruMap;
 use crate::residency::Residency;
 use crate::settings::{Parameter, Settings, Values};
+use block::Interval;
 
 /// Fetches one block.
 #[derive(Clone, Debug)]

@@ -10,10 +10,10 @@
 
 use super::{Advice, Ahead, Mode, Note, Prefetcher, Seen, Site, following};
 use crate::cache::Verdict;
-use crate::interval::Interval;
 use crate::lru_map::LruMap;
 use crate::residency::Residency;
 use crate::settings::{Parameter, Settings, Values};
+use block::Interval;
 
 /// What is known of the tracks in the cache.
 #[derive(Clone, Debug)]

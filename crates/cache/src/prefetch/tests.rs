@@ -5,10 +5,10 @@ use proptest::prelude::*;
 use super::{ALL, Advice, Ahead, Found, Mode, Note, Prefetcher, Seen, Site, Waiting};
 use super::{absent_runs, make};
 use crate::cache::{Cache, Verdict};
-use crate::interval::Interval;
 use crate::replacement::Pattern;
 use crate::residency::{MAX_BLOCK, Origin, State};
 use crate::settings::Values;
+use block::Interval;
 
 /// A cache with a prefetcher whose reads are complete at once.
 pub(super) struct Level {

@@ -1,7 +1,7 @@
 //! What happens to pages when the volume changes.
 
+use block::Interval;
 use block::RequestId;
-use cache::Interval;
 use cache::residency::State;
 
 use super::fetching::{Fate, Work, overlap};

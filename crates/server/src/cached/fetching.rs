@@ -9,8 +9,8 @@
 //! When a piece has ended its bytes get the changes that are still under way, then they go to pages and
 //! to whoever reads them. When all pieces have ended the level learns of it.
 
+use block::Interval;
 use block::{Class, Direction, Durability, Extent, Instant, Lba, Request, RequestId, Sectors};
-use cache::Interval;
 use cache::coordinator::Purpose;
 use cache::level::{Ending, FetchId};
 

@@ -11,8 +11,8 @@
 //! or goes the way of all pieces: when the read fails, and at once when something changes its blocks, because
 //! background reads are not ordered with changes. It cannot wait for longer than the command is at the drive.
 
+use block::Interval;
 use block::{Class, Instant};
-use cache::Interval;
 
 use super::fetching::{common, overlap};
 use super::wishing::Read;

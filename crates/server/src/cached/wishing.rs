@@ -17,8 +17,8 @@
 //!   what may be taken       | 8  9 |  | 11 |
 //! ```
 
+use block::Interval;
 use block::{CommandId, Extent, Instant};
-use cache::Interval;
 use cache::level::Wish;
 
 use super::fetching::overlap;

@@ -6,8 +6,8 @@
 
 use std::sync::Arc;
 
+use block::Interval;
 use block::{Action, Command, CommandId, Durability, Extent, Instant, Lba, Sectors};
-use cache::Interval;
 use drive::{Profile, VirtualDrive};
 
 use super::elevator::Elevator;

@@ -121,7 +121,7 @@ impl Elevator {
 mod tests {
     use std::collections::BTreeMap;
 
-    use cache::Interval;
+    use block::Interval;
     use proptest::prelude::*;
 
     use super::{Elevator, Entry, Place};

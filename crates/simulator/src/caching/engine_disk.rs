@@ -14,10 +14,10 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use block::Interval;
 use block::{
     Class, Direction, Durability, Extent, Instant, Lba, Request, RequestId, Sectors, Status,
 };
-use cache::Interval;
 use cache::coordinator::Purpose;
 use cache::level::Wish;
 use drive::{Profile, VirtualDrive};

@@ -169,7 +169,7 @@ impl Figures {
 #[cfg(test)]
 mod tests {
     use block::Direction;
-    use cache::Interval;
+    use block::Interval;
 
     use super::Figures;
     use crate::caching::Arrival;

@@ -7,7 +7,7 @@
 //! A job is served by one node, for a fetch of another one; the levels know who waits for which fetch. Jobs are
 //! kept in a slab: nothing is allocated once as many were under way as ever will be.
 
-use cache::Interval;
+use block::Interval;
 use cache::coordinator::Asked;
 use cache::level::FetchId;
 

@@ -1,7 +1,7 @@
 //! Where requests come from, and when: at their own times, or as soon as the last one is answered.
 
 use block::Direction;
-use cache::Interval;
+use block::Interval;
 
 use super::report::Report;
 use super::setup::BadSetup;

@@ -1,6 +1,6 @@
 //! What the lowest level reads from: a disk behind an elevator, or behind our engine.
 
-use cache::Interval;
+use block::Interval;
 use cache::level::Wish;
 use engine::Tallies;
 

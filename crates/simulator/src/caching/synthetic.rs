@@ -13,7 +13,7 @@
 //! from is a file of `workloads/levels`; [`super::figures`] says what it came to.
 
 use block::Direction;
-use cache::Interval;
+use block::Interval;
 
 use super::load::Arrival;
 use crate::workload::SpecError;

@@ -3,8 +3,8 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
+use block::Interval;
 use block::{Instant, RequestId, Switch};
-use cache::Interval;
 use cache::coordinator::{Asked, LONGEST_REQUEST, Purpose};
 use cache::level::Ending;
 

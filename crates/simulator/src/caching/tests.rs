@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
+use block::Interval;
 use block::{Action, Command, CommandId, Direction, Durability, Extent, Instant, Lba, Sectors};
-use cache::{Interval, coordinator, prefetch};
+use cache::{coordinator, prefetch};
 use drive::{Profile, VirtualDrive};
 use proptest::prelude::*;
 

@@ -10,7 +10,7 @@
 
 use std::collections::BTreeMap;
 
-use cache::Interval;
+use block::Interval;
 
 use super::load::Arrival;
 use super::setup::BadSetup;

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use block::Extent;
-use cache::Interval;
+use block::Interval;
 use scheduler::background::TaskId;
 
 /// What is wished of a disk.

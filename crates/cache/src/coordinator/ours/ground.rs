@@ -11,7 +11,7 @@
 //! pays for what coordination did: SARC above SARC that way looks 7 % better than none, and is 9 % worse.
 
 use super::Arm;
-use crate::interval::Interval;
+use block::Interval;
 
 /// Regions and arms.
 #[derive(Clone, Debug)]
@@ -97,7 +97,7 @@ impl Ground {
 mod tests {
     use super::super::Arm::{Alone, Coordinated};
     use super::{Ground, LEAST};
-    use crate::interval::Interval;
+    use block::Interval;
 
     #[test]
     fn the_last_arm_that_asked_for_what_lies_before_prepared_it() {

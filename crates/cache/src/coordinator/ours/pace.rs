@@ -140,7 +140,7 @@ mod tests {
     use super::super::{Asked, Purpose};
     use super::{PAUSE, Pace};
     use crate::coordinator::ours::gain::Prepared;
-    use crate::interval::Interval;
+    use block::Interval;
 
     fn of(client: u32, purpose: Purpose) -> Asked {
         Asked {

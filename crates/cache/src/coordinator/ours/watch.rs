@@ -300,7 +300,7 @@ mod tests {
         Alone, Arm, Asked, BUDGET, Coordinated, GRANT, Gain, LEAST_ROUNDS, LONGEST_ALONE, Of,
         Prepared, Purpose, Turn, WHOLE, Watch, tag_of,
     };
-    use crate::interval::Interval;
+    use block::Interval;
 
     /// Dice that are the same on every machine.
     struct Dice(u64);

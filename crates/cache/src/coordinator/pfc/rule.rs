@@ -8,9 +8,9 @@ use super::readings::{
 };
 use crate::coordinator::queue::{Keep, OnHit, Queue};
 use crate::coordinator::{Asked, Plan};
-use crate::interval::Interval;
 use crate::prefetch::{common, following};
 use crate::residency::{Residency, State};
+use block::Interval;
 
 /// What the rule knows: of all requests, or of those of one context.
 #[derive(Clone, Copy, Debug)]

@@ -7,9 +7,9 @@ use proptest::prelude::*;
 
 use crate::coordinator::tests::{Lower, asked};
 use crate::coordinator::{ALL, Asked, Below, Coordinator, Manners, Plan, Purpose, make};
-use crate::interval::Interval;
 use crate::residency::Origin;
 use crate::settings::{Settings, Values};
+use block::Interval;
 
 use super::{Pfc, Queues, Readings, Rule};
 

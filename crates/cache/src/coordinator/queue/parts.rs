@@ -1,7 +1,7 @@
 //! Runs of blocks cut into groups of neighbours: what stands in one place of the queue.
 
-use crate::interval::Interval;
 use crate::residency::MAX_BLOCK;
+use block::Interval;
 
 /// Where the parts of a place's word are.
 #[derive(Clone, Copy, Debug)]

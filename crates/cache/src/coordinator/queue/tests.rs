@@ -4,8 +4,8 @@ use proptest::prelude::*;
 
 use super::parts::{GOLDEN, GROUP, HASH_BITS, MARKS};
 use super::{Keep, OnHit, Queue};
-use crate::interval::Interval;
 use crate::residency::MAX_BLOCK;
+use block::Interval;
 
 /// The numbers, oldest first. Where a place's group is said by its bucket, all that a test uses are
 /// tried.

@@ -9,12 +9,12 @@ use crate::cache::{Cache, Evicted, FirstTouch, Verdict};
 use crate::coordinator::{
     Asked, Coordinator, Manners, Plan, Purpose, ReadmoreAs, Sent, SilentHits, SilentUse,
 };
-use crate::interval::Interval;
 use crate::level::{Ending, Level, Stored};
 use crate::prefetch::{Advice, Ahead, Mode, Note, Prefetcher, Seen, Waiting};
 use crate::replacement::lru::Lru;
 use crate::replacement::{Memory, Pattern, Replacement, Touch};
 use crate::residency::{FrameId, Needs, Residency};
+use block::Interval;
 
 /// What the parts were told.
 #[derive(Clone, Default)]

@@ -6,11 +6,11 @@ use proptest::prelude::*;
 use super::{asked, composed, fetched};
 use crate::cache::{Cache, FirstTouch};
 use crate::coordinator::{Asked, Coordinator, Plan, Purpose};
-use crate::interval::Interval;
 use crate::level::{Counts, Ending, FetchId, Level, Stored, Wish};
 use crate::prefetch;
 use crate::residency::{Residency, State};
 use crate::settings::Settings;
+use block::Interval;
 
 /// Lets half of what is asked past, and reads as much more as the first block's number says.
 struct Scripted {

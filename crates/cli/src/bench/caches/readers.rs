@@ -1,7 +1,7 @@
 //! Who reads: one reader straight on, the other one at random places and on from there.
 
 use block::Direction;
-use cache::Interval;
+use block::Interval;
 use indicatif::ProgressBar;
 use simulator::caching::{Arrival, BadSetup, Load};
 

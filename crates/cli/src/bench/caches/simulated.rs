@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use block::Class;
-use cache::Interval;
+use block::Interval;
 use drive::Profile;
 use indicatif::ProgressBar;
 use scheduler::policy::{self, Depth};

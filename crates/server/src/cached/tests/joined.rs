@@ -1,7 +1,7 @@
 //! Demands for what is just being read in the background: one rule at a time.
 
 use block::Class;
-use cache::Interval;
+use block::Interval;
 
 use super::wished::{end_all, pages, pass, passed, with_wishes};
 use super::{SECTOR, Step, World};

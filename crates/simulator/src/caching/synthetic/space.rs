@@ -1,7 +1,7 @@
 //! Where runs stand on the disk: files one after the other with gaps between them, and which blocks have
 //! been read.
 
-use cache::Interval;
+use block::Interval;
 
 use super::{Files, Synthetic, log_even};
 use crate::workload::dice::{Chance, Dice, Outcome};

@@ -10,7 +10,7 @@
 //!
 //! The service does the same with the pieces that it fetches (`server::cached`, `hasten`).
 
-use cache::Interval;
+use block::Interval;
 use cache::coordinator::Purpose;
 
 use super::super::jobs::{Asker, JobId, NONE, overlap};

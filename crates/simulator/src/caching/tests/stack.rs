@@ -2,10 +2,11 @@
 //! nothing goes for want of room and every read is complete before the next request, all counts are
 //! equal, and so is what is kept.
 
+use block::Interval;
 use block::{Direction, Instant, RequestId};
 use cache::coordinator::{self, Asked, Purpose};
 use cache::level::{Composition, Ending};
-use cache::{Interval, Stack, prefetch};
+use cache::{Stack, prefetch};
 use proptest::prelude::*;
 
 use super::{ALL, read, two_levels};

@@ -1,8 +1,9 @@
 //! Every reading of PFC's ambiguities, and every one of its actions, changes what some system does.
 
 use block::Direction;
+use block::Interval;
+use cache::coordinator;
 use cache::settings::Values;
-use cache::{Interval, coordinator};
 
 use super::{ALL, Arrival, Pace, Report, System, run};
 

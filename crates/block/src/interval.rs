@@ -1,4 +1,7 @@
-//! A run of blocks, both ends included, or none at all.
+//! A run of cache blocks with both ends included, or an empty one.
+//!
+//! [`Extent`](crate::Extent) counts logical blocks of a drive and is never empty. An [`Interval`] counts
+//! the blocks of a cache, and prefetchers and coordinators answer with empty ones.
 
 use std::fmt;
 
@@ -12,7 +15,7 @@ pub struct Interval {
 }
 
 impl Interval {
-    /// No blocks.
+    /// The empty interval.
     pub const EMPTY: Self = Self { first: 1, last: 0 };
 
     /// The blocks `first..=last`.
@@ -20,7 +23,7 @@ impl Interval {
         Self { first, last }
     }
 
-    /// `count` blocks from `first` on; what lies beyond `u64` is cut off.
+    /// `count` blocks from `first` on. The interval ends at `u64::MAX` at the latest.
     pub const fn of(first: u64, count: u64) -> Self {
         match count.checked_sub(1) {
             Some(more) => Self::new(first, first.saturating_add(more)),
@@ -28,7 +31,7 @@ impl Interval {
         }
     }
 
-    /// Whether there is no block in it.
+    /// Whether it has no block.
     pub const fn is_empty(self) -> bool {
         self.last < self.first
     }
@@ -47,7 +50,7 @@ impl Interval {
         self.first <= block && block <= self.last
     }
 
-    /// What lies before `end`, the first block that does not exist.
+    /// The part before `end`, the first block that does not exist.
     pub fn before(self, end: u64) -> Self {
         match end.checked_sub(1) {
             Some(last) if !self.is_empty() => Self::new(self.first, self.last.min(last)),
@@ -55,8 +58,8 @@ impl Interval {
         }
     }
 
-    /// The blocks, upwards. They are counted: a range with its last number inside has to be asked at each
-    /// step whether that was given out.
+    /// The blocks in ascending order. The iterator counts: `first..=last` would test an exhaustion flag at
+    /// each step.
     #[inline]
     pub fn blocks(self) -> impl DoubleEndedIterator<Item = u64> + use<> {
         (0..self.len()).map(move |at| self.first + at)
