@@ -56,7 +56,7 @@ fn lower(frames: u64, requests: &[Interval]) -> Cache {
     cache
 }
 
-#[divan::bench(args = [("none", 6_750), ("pfc", 6_750), ("ours", 6_750), ("pfc", 262_144), ("ours", 262_144)])]
+#[divan::bench(args = [("none", 6_750), ("pfc", 6_750), ("adaptive", 6_750), ("pfc", 262_144), ("adaptive", 262_144)])]
 fn plan(bencher: Bencher, (name, frames): (&str, u64)) {
     let requests = requests();
     let cache = lower(frames, &requests);

@@ -91,12 +91,12 @@ fn measure(bencher: Bencher, prefetch: &str, coordinator: &str) {
         .bench_local(|| serve(&mut stack, divan::black_box(&starts)));
 }
 
-#[divan::bench(args = ["none", "pfc", "ours"], sample_count = 20, sample_size = 1)]
+#[divan::bench(args = ["none", "pfc", "adaptive"], sample_count = 20, sample_size = 1)]
 fn ra(bencher: Bencher, coordinator: &str) {
     measure(bencher, "ra", coordinator);
 }
 
-#[divan::bench(args = ["none", "pfc", "ours"], sample_count = 20, sample_size = 1)]
+#[divan::bench(args = ["none", "pfc", "adaptive"], sample_count = 20, sample_size = 1)]
 fn linux_6(bencher: Bencher, coordinator: &str) {
     measure(bencher, "linux-6", coordinator);
 }

@@ -20,10 +20,10 @@ use crate::residency::Residency;
 use crate::settings::{BadSettings, Named, Parameter, Settings};
 use block::Interval;
 
+pub mod adaptive;
 pub mod du;
 mod footprint;
 pub mod none;
-pub mod ours;
 pub mod pfc;
 mod queue;
 mod table;

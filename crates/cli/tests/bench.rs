@@ -88,7 +88,7 @@ fn simulated(scene: &Scene, more: &str) -> Vec<serde_json::Value> {
 fn caches_are_simulated_over_the_engine_or_the_elevator_with_readmore_either_way() {
     let scene = Scene::with(&[]);
     let ordinary = simulated(&scene, "");
-    assert_eq!(ordinary.len(), 3, "none, pfc, ours");
+    assert_eq!(ordinary.len(), 3, "none, pfc, adaptive");
     let mb = |figures: &serde_json::Value, key: &str| figures[key].as_f64().expect("MB");
     for figures in &ordinary {
         assert_eq!(mb(figures, "lower_wished_mb"), 0.0, "{figures}");

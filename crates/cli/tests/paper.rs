@@ -420,7 +420,7 @@ fn beyond_pfc_every_kind_of_caches_is_judged() {
     for (id, mode) in [("", "in-firmware"), ("-external", "external")] {
         let free = of(&format!("pfc-beyond.free-blocks{id}"));
         assert_eq!(free["mode"], mode);
-        for figure in ["pfc_worse", "ours_worse", "loss_percent"] {
+        for figure in ["pfc_worse", "adaptive_worse", "loss_percent"] {
             assert!(free["ours"][figure].is_number(), "{figure}: {free}");
         }
     }

@@ -95,7 +95,7 @@ const SHOWN: &[(&str, &str, &str)] = &[
         "</dl>",
         "back end emulated, quantum-atlas-10k time scale × 4 capacity 9.2 GB policy sptf-sw60 \
              queue 14 waiting, 1 at the drive late p50 12 µs, p99 74 µs, at most 312 µs errors 24 \
-             cache of db 50.3 MB of 67.1 MB · 70.0 % hits of 1.0 MB · arc, linux-6, ours",
+             cache of db 50.3 MB of 67.1 MB · 70.0 % hits of 1.0 MB · arc, linux-6, adaptive",
     ),
     (
         "data-field=\"head\"",

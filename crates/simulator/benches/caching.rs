@@ -129,7 +129,7 @@ fn mixed_pfc(bencher: Bencher, prefetcher: &str) {
     serve(bencher, &mixed(), prefetcher, "pfc");
 }
 
-#[divan::bench(args = ["none", "pfc", "ours"], sample_count = 5, sample_size = 1)]
+#[divan::bench(args = ["none", "pfc", "adaptive"], sample_count = 5, sample_size = 1)]
 fn mixed_linux_2_4(bencher: Bencher, coordinator: &str) {
     serve(bencher, &mixed(), "linux-2.4", coordinator);
 }

@@ -1,6 +1,6 @@
 //! All coordinators: helps, experiments and the conformance tests are made from this table.
 
-use super::{Make, du, none, ours, pfc};
+use super::{Make, adaptive, du, none, pfc};
 use crate::settings::Parameter;
 
 /// One line of the table.
@@ -42,10 +42,10 @@ pub const ALL: &[CoordinatorEntry] = &[
         make: |settings, below| Box::new(pfc::Pfc::new(settings, below)),
     },
     CoordinatorEntry {
-        name: "ours",
-        about: "PFC's actions for each file of each client, as long as waiting gets shorter by them.",
+        name: "adaptive",
+        about: "PFC's actions for each file of each client, as long as they shorten the waiting.",
         source: "docs/results, and Zhang et al.",
-        parameters: ours::PARAMETERS,
-        make: |settings, below| Box::new(ours::Ours::new(settings, below)),
+        parameters: adaptive::PARAMETERS,
+        make: |settings, below| Box::new(adaptive::Adaptive::new(settings, below)),
     },
 ];

@@ -102,7 +102,7 @@ fn names_differ_and_an_unknown_one_is_an_error() {
     }
     let below = Below { frames: 10 };
     let error = make("pfcc", &below).err().expect("no such coordinator");
-    let expected = "coordinator \"pfcc\": expected one of none, du, pfc, ours";
+    let expected = "coordinator \"pfcc\": expected one of none, du, pfc, adaptive";
     assert_eq!(error.to_string(), expected);
     let error = make("pfc(queue=101)", &below)
         .err()
@@ -160,7 +160,7 @@ fn hostile_requests_are_survived() {
 
 #[test]
 fn memory_is_at_most_half_a_thousandth_of_the_cache() {
-    for (text, percent) in [("pfc", 10), ("ours", 4)] {
+    for (text, percent) in [("pfc", 10), ("adaptive", 4)] {
         for frames in [1 << 14, 1 << 17, 1_000_000, 1 << 24] {
             let footprint = Lower::new(text, frames).coordinator.footprint();
             let cache = frames as usize * 4096;

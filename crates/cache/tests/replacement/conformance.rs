@@ -1,10 +1,9 @@
 //! What holds for every line of the table.
 
+use block::Interval;
 use cache::replacement::{ALL, BadReplacement};
 use cache::residency::{MAX_CAPACITY, Residency};
-use cache::{
-    Cache, Evicted, FirstTouch, Interval, MAX_BLOCK, Origin, Pattern, Refusal, State, Verdict,
-};
+use cache::{Cache, Evicted, FirstTouch, MAX_BLOCK, Origin, Pattern, Refusal, State, Verdict};
 use proptest::prelude::*;
 
 fn make(policy: &str, capacity: u64) -> Cache {

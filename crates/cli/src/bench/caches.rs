@@ -37,7 +37,7 @@ pub struct Arguments {
         long,
         value_name = "NAME;...",
         value_delimiter = ';',
-        default_value = "pfc;ours"
+        default_value = "pfc;adaptive"
     )]
     coordinator: Vec<String>,
     /// The prefetcher of both levels
@@ -91,7 +91,7 @@ pub struct Arguments {
 
 const EXAMPLES: &str = "Examples:
   headtime bench caches
-  headtime bench caches --prefetch linux-2.4 --coordinator 'pfc;ours' --rounds 5
+  headtime bench caches --prefetch linux-2.4 --coordinator 'pfc;adaptive' --rounds 5
   headtime bench caches --readmore free --rounds 5
   headtime bench caches --only-simulated --simulated-disk elevator --lower 82
 

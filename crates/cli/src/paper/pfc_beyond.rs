@@ -1,7 +1,7 @@
-//! Ours beyond PFC: never worse than no coordination, whatever stands where, and better than DU and PFC in most
-//! cases.
+//! The coordinator `adaptive` beyond PFC: never worse than no coordination in any arrangement, and better
+//! than DU and PFC in most cases.
 //!
-//! Ours was made with seed 1 of the calibrated loads and the genuine prefixes; what is judged here is seed 2.
+//! `adaptive` was made with seed 1 of the calibrated loads and the genuine prefixes; seed 2 is judged here.
 
 use std::fmt::Write as _;
 
@@ -31,7 +31,7 @@ const BEATS: &str = "pfc-beyond.beats";
 const TAILS: &str = "pfc-beyond.tails";
 
 const PFC: &str = "pfc";
-const OURS: &str = "ours";
+const ADAPTIVE: &str = "adaptive";
 
 /// Worse by so many percent is worse. The goal's.
 const WORSE: f64 = 1.0;
@@ -109,14 +109,14 @@ impl Groups {
                 runs.extend(coordinators.iter().map(|name| Run::new(load, case, name)));
             }
         };
-        add(&self.homogeneous, &["none", "du", PFC, OURS]);
+        add(&self.homogeneous, &["none", "du", PFC, ADAPTIVE]);
         for others in [
             &self.heterogeneous,
             &self.clients,
             &self.levels,
             &self.genuine,
         ] {
-            add(others, &["none", PFC, OURS]);
+            add(others, &["none", PFC, ADAPTIVE]);
         }
         runs
     }
@@ -146,15 +146,15 @@ impl Beyond {
     }
 
     fn worse(&self, cases: &Cases) -> Result<f64, Failure> {
-        let gains = self.gains(cases, OURS)?;
+        let gains = self.gains(cases, ADAPTIVE)?;
         Ok(gains.iter().filter(|&&gain| gain < -WORSE).count() as f64)
     }
 
-    /// The case in which ours gains least.
+    /// The case in which `adaptive` gains least.
     fn worst(&self, cases: &Cases) -> Result<String, Failure> {
         let mut worst = (f64::MAX, String::new());
         for &(load, case) in cases {
-            let gain = self.runs.gain(&Run::new(load, case, OURS))?;
+            let gain = self.runs.gain(&Run::new(load, case, ADAPTIVE))?;
             if gain < worst.0 {
                 worst = (gain, named((load, case)));
             }
@@ -188,10 +188,10 @@ impl Beyond {
         let not_improved = gains.iter().filter(|&&gain| gain <= 0.0).count() as f64;
         let ours = [
             ("pfc_not_improved", not_improved),
-            ("ours_worse", self.worse(&self.groups.genuine)?),
+            ("adaptive_worse", self.worse(&self.groups.genuine)?),
         ];
         let note = format!(
-            "genuine traces, {} runs; ours is worst in {}",
+            "genuine traces, {} runs; adaptive is worst in {}",
             gains.len(),
             self.worst(&self.groups.genuine)?
         );
@@ -224,21 +224,21 @@ impl Beyond {
     }
 
     fn gain(&self) -> Result<Finding, Failure> {
-        let gains = self.gains(&self.groups.homogeneous, OURS)?;
+        let gains = self.gains(&self.groups.homogeneous, ADAPTIVE)?;
         let best = gains.iter().copied().fold(f64::MIN, f64::max);
         let ours = [("mean_percent", mean(&gains)), ("best_percent", best)];
         let mut parts = Vec::new();
         for (at, name) in NAMES.into_iter().enumerate() {
             let of_load = |case: &&(Which, Case)| case.0 == Which::Calibrated(at, 1);
             let some = self.groups.homogeneous.iter().filter(of_load).copied();
-            let gains = self.gains(&some.collect(), OURS)?;
+            let gains = self.gains(&some.collect(), ADAPTIVE)?;
             parts.push(format!("{name} {:.1} %", mean(&gains)));
         }
         Ok(Self::finding(GAIN, &ours, &parts.join(", ")))
     }
 
     fn beats(&self) -> Result<Finding, Failure> {
-        let own = self.gains(&self.groups.homogeneous, OURS)?;
+        let own = self.gains(&self.groups.homogeneous, ADAPTIVE)?;
         let share = |others: Vec<f64>| {
             let pairs = own.iter().zip(&others);
             100.0 * pairs.filter(|(own, other)| own > other).count() as f64 / own.len() as f64
@@ -253,7 +253,7 @@ impl Beyond {
         let mut worse = [0.0; 2];
         let mut sums = [(0u64, 0u64, 0.0); 2];
         for &(load, case) in &self.groups.homogeneous {
-            let own = self.runs.get(&Run::new(load, case, OURS))?;
+            let own = self.runs.get(&Run::new(load, case, ADAPTIVE))?;
             let alone = self.runs.get(&Run::new(load, case, "none"))?;
             for (at, worse) in worse.iter_mut().enumerate() {
                 let (own, alone) = (own.percentiles_ms[at + 1], alone.percentiles_ms[at + 1]);
@@ -266,7 +266,7 @@ impl Beyond {
             }
         }
         let note = format!(
-            "without coordination and with ours, sums: {} and {} blocks fetched ahead and not used, {} and {} \
+            "without coordination and with adaptive, sums: {} and {} blocks fetched ahead and not used, {} and {} \
              in both caches at the end, disk busy {:.0} and {:.0} s",
             sums[0].0, sums[1].0, sums[0].1, sums[1].1, sums[0].2, sums[1].2
         );
@@ -277,13 +277,13 @@ impl Beyond {
     /// The 96 cases, one a line.
     fn homogeneous(&self) -> Result<String, Failure> {
         let mut text = String::from(
-            "The 96 cases: gains in %, then what ours does to L2 (without / with)\n\n\
-             | case | ms | DU | pfc | ours | p99 ms | p99.9 ms | unused | in both caches | disk busy s |\n\
+            "The 96 cases: gains in %, then what adaptive does to L2 (without / with)\n\n\
+             | case | ms | DU | pfc | adaptive | p99 ms | p99.9 ms | unused | in both caches | disk busy s |\n\
              |---|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n",
         );
         for &(load, case) in &self.groups.homogeneous {
             let run = |coordinator| Run::new(load, case, coordinator);
-            let (alone, own) = (self.runs.get(&run("none"))?, self.runs.get(&run(OURS))?);
+            let (alone, own) = (self.runs.get(&run("none"))?, self.runs.get(&run(ADAPTIVE))?);
             let both = |figure: &dyn Fn(&Served) -> f64, digits: usize| {
                 format!("{:.digits$} / {:.digits$}", figure(alone), figure(own))
             };
@@ -294,7 +294,7 @@ impl Beyond {
                 alone.mean_ms,
                 self.runs.gain(&run("du"))?,
                 self.runs.gain(&run(PFC))?,
-                self.runs.gain(&run(OURS))?,
+                self.runs.gain(&run(ADAPTIVE))?,
                 both(&|served| served.percentiles_ms[1], 1),
                 both(&|served| served.percentiles_ms[2], 1),
                 both(&|served| served.unused as f64, 0),
@@ -309,7 +309,7 @@ impl Beyond {
     fn others(&self) -> Result<String, Failure> {
         let mut text = String::from(
             "Other caches, several clients, three levels, genuine traces: gains in %\n\n\
-             | case | ms | pfc | ours |\n|---|--:|--:|--:|\n",
+             | case | ms | pfc | adaptive |\n|---|--:|--:|--:|\n",
         );
         let groups = &self.groups;
         let others = [
@@ -326,7 +326,7 @@ impl Beyond {
                 named((load, case)),
                 self.runs.get(&run("none"))?.mean_ms,
                 self.runs.gain(&run(PFC))?,
-                self.runs.gain(&run(OURS))?,
+                self.runs.gain(&run(ADAPTIVE))?,
             );
         }
         Ok(text)

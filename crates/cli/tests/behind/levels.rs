@@ -57,7 +57,7 @@ fn fio_reads_what_it_wrote_through_two_levels() {
     for caches in [
         [
             "{ size = \"2 MiB\", replacement = \"lru\" }",
-            "{ size = \"4 MiB\", coordinator = \"ours\" }",
+            "{ size = \"4 MiB\", coordinator = \"adaptive\" }",
         ],
         [
             "{ size = \"4 MiB\", prefetch = \"amp\", write = \"back\" }",

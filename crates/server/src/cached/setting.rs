@@ -15,7 +15,7 @@ pub struct Setting {
     pub replacement: String,
     /// As `linux-6`, or `ra(p=8)`.
     pub prefetch: String,
-    /// As `ours`; what stands between the caches of clients and this one.
+    /// As `adaptive`; what stands between the caches of clients and this one.
     pub coordinator: String,
     /// What becomes of what the coordinator reads more.
     pub readmore: Readmore,
@@ -80,7 +80,7 @@ pub enum BadCache {
     )]
     Unmarked(String),
     /// `readmore`: there is nobody who reads more.
-    #[error("readmore free with coordinator {0}: expected one that reads more, pfc or ours")]
+    #[error("readmore free with coordinator {0}: expected one that reads more, pfc or adaptive")]
     NothingMore(&'static str),
 }
 

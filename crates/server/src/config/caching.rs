@@ -37,7 +37,11 @@ pub(super) fn cache(volume: &Table<'_>) -> Result<Option<Setting>, ConfigError> 
         bytes: size(&size_field)?,
         replacement: text("replacement", REPLACEMENT, "a replacement such as \"arc\"")?,
         prefetch: text("prefetch", PREFETCH, "a prefetcher such as \"linux-6\"")?,
-        coordinator: text("coordinator", COORDINATOR, "a coordinator such as \"ours\"")?,
+        coordinator: text(
+            "coordinator",
+            COORDINATOR,
+            "a coordinator such as \"adaptive\"",
+        )?,
         readmore: readmore.transpose()?.unwrap_or_default(),
         writes: writes.transpose()?.unwrap_or(Writes::Through),
         ahead: ahead.transpose()?.unwrap_or(AHEAD).of_requests(),

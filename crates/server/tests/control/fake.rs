@@ -279,7 +279,7 @@ fn drive() -> Drive {
             used_bytes: 48 << 20,
             replacement: String::from("arc"),
             prefetch: String::from("linux-6"),
-            coordinator: String::from("ours"),
+            coordinator: String::from("adaptive"),
             asked_bytes_total: 1_000_000,
             hit_bytes_total: 700_000,
             late_bytes_total: 50_000,

@@ -211,7 +211,7 @@ fn a_system_that_cannot_be_is_an_error() {
     let expected = "level 1: a cache of 0 blocks: expected 1 to 536870912";
     expect(&setup, expected);
     let setup = two_levels((10, 10), "ra", "pfd");
-    let expected = "level 2: coordinator \"pfd\": expected one of none, du, pfc, ours";
+    let expected = "level 2: coordinator \"pfd\": expected one of none, du, pfc, adaptive";
     expect(&setup, expected);
     let mut setup = two_levels((10, 10), "ra", "du");
     setup.lower[0].level.replacement = "sarc".to_owned();

@@ -18,7 +18,7 @@ use super::super::pfc::named;
 use super::super::pfc::served::{Run, Runs, Served};
 use super::super::scene::{Model, Noise, Scene};
 use super::super::{Bench, Found, Measurement};
-use super::{OURS, PFC, WORSE, mean};
+use super::{ADAPTIVE, PFC, WORSE, mean};
 use crate::output::Failure;
 
 /// In-firmware.
@@ -58,7 +58,7 @@ const PART: u64 = 3;
 /// L2 in percent of L1, which is the paper's H: the same size, and a tenth of it.
 const PERCENT: [u64; 2] = [100, 10];
 
-const COORDINATORS: [&str; 2] = [PFC, OURS];
+const COORDINATORS: [&str; 2] = [PFC, ADAPTIVE];
 
 /// What becomes of what is read more, as the table has it.
 const WAYS: [Readmore; 3] = [

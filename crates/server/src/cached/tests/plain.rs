@@ -280,6 +280,6 @@ fn sizes_and_names_that_cannot_be_are_refused() {
     let nothing = said(|setting| setting.readmore = Readmore::Free);
     assert_eq!(
         nothing,
-        "readmore free with coordinator none: expected one that reads more, pfc or ours"
+        "readmore free with coordinator none: expected one that reads more, pfc or adaptive"
     );
 }

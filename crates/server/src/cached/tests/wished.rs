@@ -22,7 +22,7 @@ proptest! {
     #[test]
     fn pages_have_what_the_volume_will_have_where_more_is_wished(
         setting in setting(),
-        coordinator in prop_oneof![Just("pfc"), Just("ours(watch=off)")],
+        coordinator in prop_oneof![Just("pfc"), Just("adaptive(watch=off)")],
         steps in prop::collection::vec(step(), 1..300),
     ) {
         let coordinator = coordinator.to_owned();

@@ -13,7 +13,7 @@ use crate::station::{BLOCK, FASTEST, Medium, Served};
 
 /// A cache of at most so many pages that wishes.
 fn wishing(most: u64) -> impl Strategy<Value = Setting> {
-    let coordinator = prop_oneof![Just("pfc"), Just("ours(watch=off)")];
+    let coordinator = prop_oneof![Just("pfc"), Just("adaptive(watch=off)")];
     (setting(most), coordinator).prop_map(|(setting, coordinator)| Setting {
         coordinator: coordinator.to_owned(),
         readmore: Readmore::Free,

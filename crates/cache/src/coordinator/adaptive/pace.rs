@@ -139,7 +139,7 @@ mod tests {
     use super::super::Arm::{self, Alone, Coordinated};
     use super::super::{Asked, Purpose};
     use super::{PAUSE, Pace};
-    use crate::coordinator::ours::gain::Prepared;
+    use crate::coordinator::adaptive::gain::Prepared;
     use block::Interval;
 
     fn of(client: u32, purpose: Purpose) -> Asked {

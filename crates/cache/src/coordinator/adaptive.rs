@@ -1,4 +1,4 @@
-//! Ours: PFC's two actions with a state for each file of each client, told to the prefetcher, and only as
+//! Adaptive: PFC's two actions with a state for each file of each client, told to the prefetcher, and only as
 //! long as those who wait have something from it.
 //!
 //! ```text
@@ -123,7 +123,7 @@ const MOST: u32 = 4096;
 
 /// The coordinator.
 #[derive(Clone, Debug)]
-pub struct Ours {
+pub struct Adaptive {
     context_of: ContextOf,
     readings: Readings,
     contexts: LruMap<(u32, u64), Rule>,
@@ -138,11 +138,11 @@ pub struct Ours {
     was_full: bool,
 }
 
-impl Ours {
+impl Adaptive {
     /// As set.
     pub fn new(settings: &Settings, below: &Below) -> Self {
         let contexts = (below.frames / FRAMES).clamp(LEAST, MOST);
-        Ours {
+        Adaptive {
             context_of: ContextOf::of(settings, "context"),
             readings: Readings::of(&Settings::of(super::pfc::PARAMETERS)),
             contexts: LruMap::new(contexts as usize),
@@ -159,7 +159,7 @@ impl Ours {
     }
 }
 
-impl Coordinator for Ours {
+impl Coordinator for Adaptive {
     fn plan(&mut self, now: Instant, asked: &Asked, lower: &Residency) -> Plan {
         if asked.blocks.len() > LONGEST_REQUEST {
             return Plan::default();
@@ -254,7 +254,7 @@ mod tests {
     use block::{Duration, Instant};
 
     use super::watch::tag_of;
-    use super::{Arm, Ours, PARAMETERS, Prepared};
+    use super::{Adaptive, Arm, PARAMETERS, Prepared};
     use crate::cache::Evicted;
     use crate::coordinator::tests::{Lower, asked};
     use crate::coordinator::{Asked, Below, Coordinator, Purpose};
@@ -278,17 +278,17 @@ mod tests {
     fn each_file_has_a_rule_of_its_own_that_begins_with_the_last_one() {
         // Each request lets one more block past than the last one of its file.
         assert_eq!(
-            bypasses("ours(watch=off)", 4)[..8],
+            bypasses("adaptive(watch=off)", 4)[..8],
             [1, 2, 3, 4, 2, 3, 4, 4]
         );
-        let of_all = bypasses("ours(watch=off,context=all)", 4);
+        let of_all = bypasses("adaptive(watch=off,context=all)", 4);
         assert_eq!(of_all[..8], [1, 2, 3, 4, 4, 4, 4, 4]);
     }
 
     #[test]
     fn nothing_is_on_trial_before_the_lower_cache_is_full() {
         let bypassed = |frames| {
-            let mut lower = Lower::new("ours(slice=4)", frames);
+            let mut lower = Lower::new("adaptive(slice=4)", frames);
             let requests = (0..1000).map(|step| asked(4 * step, 4 * step + 3));
             let bypasses = requests.map(|asked| lower.serve(&asked).0.bypass);
             bypasses.sum::<u64>()
@@ -299,7 +299,7 @@ mod tests {
 
     #[test]
     fn waiting_counts_for_the_arm_that_prepared_the_ground() {
-        let mut lower = Lower::new("ours(slice=64)", 64);
+        let mut lower = Lower::new("adaptive(slice=64)", 64);
         lower.serve(&asked(0, 63));
         // Far from everything: it counts for the arm whose turn it is.
         let mut far = 1 << 20;
@@ -326,9 +326,9 @@ mod tests {
     fn nobody_waits_for_prefetches() {
         // Coordination is quick for demands, and slow for prefetches, or the other way round.
         let coordinates = |demand: u64, prefetch: u64| {
-            let mut ours = Ours::new(&Settings::of(PARAMETERS), &Below { frames: 1 });
+            let mut adaptive = Adaptive::new(&Settings::of(PARAMETERS), &Below { frames: 1 });
             let lower = Lower::new("none", 1);
-            ours.was_full = true;
+            adaptive.was_full = true;
             let mut bypassed = 0;
             for step in 0..20_000 {
                 let purpose = match step % 2 {
@@ -339,14 +339,14 @@ mod tests {
                     purpose,
                     ..asked(100 * step, 100 * step)
                 };
-                let plan = ours.plan(Instant::ZERO, &asked, lower.cache.residency());
+                let plan = adaptive.plan(Instant::ZERO, &asked, lower.cache.residency());
                 bypassed += plan.bypass;
                 let waited = match (plan.bypass, purpose) {
                     (0, _) => 1000 + step % 100,
                     (_, Purpose::Demand) => demand,
                     (_, Purpose::Prefetch) => prefetch,
                 };
-                ours.on_answered(&asked, plan, Duration::from_nanos(waited));
+                adaptive.on_answered(&asked, plan, Duration::from_nanos(waited));
             }
             bypassed > 10_000
         };
@@ -357,7 +357,7 @@ mod tests {
     #[test]
     fn what_was_read_more_in_vain_is_read_more_no_longer() {
         let readmore = |evictions: &[bool]| {
-            let mut lower = Lower::new("ours(watch=off)", 1000);
+            let mut lower = Lower::new("adaptive(watch=off)", 1000);
             for &was_used in evictions {
                 for block in 0..64 {
                     lower.coordinator.on_evicted(&Evicted {
@@ -377,7 +377,7 @@ mod tests {
 
     #[test]
     fn who_watches_begins_without_coordination() {
-        let first_turn = bypasses("ours", 4);
+        let first_turn = bypasses("adaptive", 4);
         assert!(first_turn.iter().all(|&bypass| bypass == 0));
     }
 }
