@@ -15,8 +15,9 @@ use drive::{Position, Profile, Target, VirtualDrive, catalog};
 use engine::{Engine, Limits};
 use scheduler::policy::find;
 use scheduler::{Choice, Pending, Ticket, View};
+use simulator::driver::{Driver, SimulatedDrive};
 use simulator::ledger::{Ledger, Report};
-use simulator::run::{Device, Options, run};
+use simulator::run::{Options, run};
 use simulator::workload::{BuiltIn, Synthetic};
 
 /// Requests in one iteration: long enough that beginning and end do not count.
@@ -41,21 +42,25 @@ fn load(profile: &Profile) -> Synthetic {
     Synthetic::new(&random, profile.block_bytes, blocks).expect("it fits on the drive")
 }
 
-fn serve<D: Device>(profile: &Arc<Profile>, policy: &str, commands: usize, mut drive: D) -> Report {
+fn serve<D: SimulatedDrive>(
+    profile: &Arc<Profile>,
+    policy: &str,
+    commands: usize,
+    drive: D,
+) -> Report {
     let policy = find(policy).expect("a policy of the table");
     let limits = Limits {
         commands_at_drive: commands,
         ..Limits::default()
     };
-    let mut engine = Engine::new(Arc::clone(profile), &|| policy.make(), limits);
+    let engine = Engine::new(Arc::clone(profile), &|| policy.make(), limits);
     let mut ledger = Ledger::new(profile.block_bytes, profile.actuators);
     let options = Options {
         requests: Some(REQUESTS),
         ..Options::default()
     };
     let ran = run(
-        &mut engine,
-        &mut drive,
+        &mut Driver::new(engine, drive),
         &mut load(profile),
         &options,
         &mut ledger,
@@ -92,7 +97,7 @@ struct Clock {
     last: Instant,
 }
 
-impl Device for Clock {
+impl SimulatedDrive for Clock {
     fn submit(&mut self, now: Instant, command: Command) -> Result<(), Refused> {
         self.last = self.last.max(now) + Duration::from_millis(1);
         self.held.push_back(Outcome {

@@ -1,6 +1,7 @@
 //! Runs engines in virtual time: traces, workloads, caches in levels, reports.
 
 pub mod caching;
+pub mod driver;
 pub mod ledger;
 pub mod playing;
 pub mod replay;

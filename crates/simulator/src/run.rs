@@ -1,4 +1,4 @@
-//! Runs an engine and a virtual drive in virtual time.
+//! Serves a load on an engine and a simulated drive, and records every end.
 //!
 //! ```text
 //!   load --arrival--> [held back while the engine is full] --request--> engine --command--> drive
@@ -6,15 +6,15 @@
 //!    '------------- on_finished ---- ledger, watch <---- finished --------'  '--- outcome ----'
 //! ```
 //!
-//! Nothing happens between two events, so that time jumps from one to the next. At one instant
-//! commands end first, then clients ask, then the policy chooses: it sees what an end gave rise to.
+//! The load is a [`Host`] of the [`Driver`], which says in which order things happen at one instant.
 
 use std::io;
 
-use block::{Class, Duration, Finished, Instant, Refused, Request, RequestId};
+use block::{Class, Command, Duration, Finished, Instant, Outcome, Refused, Request, RequestId};
 use engine::Engine;
 use engine::explanation::{Explanation, Slowest};
 
+use crate::driver::{Activity, Driver, Host, SimulatedDrive, earlier};
 use crate::ledger::Ledger;
 use crate::run::arrivals::Arrivals;
 use crate::run::heads::Heads;
@@ -22,14 +22,12 @@ use crate::run::scan::Watched;
 
 mod arrivals;
 pub mod audience;
-pub mod device;
 mod heads;
 pub mod load;
 pub mod scan;
 pub mod shared;
 
 pub use audience::Audience;
-pub use device::Device;
 pub use load::{Arrival, Demand, Load, LoadError, Part};
 pub use scan::{AfterLoad, Point, Scan};
 pub use shared::{Known, Shared, Turns};
@@ -134,6 +132,12 @@ const NANOS: u64 = 1_000_000_000;
 /// Nobody watches.
 impl Watch for () {}
 
+impl From<Refused> for RunError {
+    fn from(refused: Refused) -> Self {
+        RunError::Drive(refused)
+    }
+}
+
 /// Why a run stopped early.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
@@ -213,15 +217,14 @@ impl Default for Options {
 /// # Panics
 /// If the engine or the drive breaks its contract: a wakeup that is not in the future, or a
 /// request that never ends.
-pub fn run<D: Device, L: Load + ?Sized, W: Watch + ?Sized>(
-    engine: &mut Engine,
-    drive: &mut D,
+pub fn run<D: SimulatedDrive, L: Load + ?Sized, W: Watch + ?Sized>(
+    driver: &mut Driver<D>,
     load: &mut L,
     options: &Options,
     ledger: &mut Ledger,
     watch: &mut W,
 ) -> Result<Ran, RunError> {
-    run_beside(engine, drive, load, options, ledger, watch, &mut ())
+    run_beside(driver, load, options, ledger, watch, &mut ())
 }
 
 /// The same beside an audience, which stays until it has left by itself.
@@ -231,19 +234,20 @@ pub fn run<D: Device, L: Load + ?Sized, W: Watch + ?Sized>(
 ///
 /// # Panics
 /// As [`run`].
-pub fn run_beside<D: Device, L: Load + ?Sized, W: Watch + ?Sized, A: Audience>(
-    engine: &mut Engine,
-    drive: &mut D,
+pub fn run_beside<D: SimulatedDrive, L: Load + ?Sized, W: Watch + ?Sized, A: Audience>(
+    driver: &mut Driver<D>,
     load: &mut L,
     options: &Options,
     ledger: &mut Ledger,
     watch: &mut W,
     audience: &mut A,
 ) -> Result<Ran, RunError> {
-    let capacity = engine.belief().geometry.sectors();
-    let mut course = Course {
+    let capacity = driver.engine().belief().geometry.sectors();
+    let mut host = LoadHost {
         arrivals: Arrivals::new(load, options, capacity)?,
-        now: Instant::ZERO,
+        ledger,
+        watch,
+        audience,
         outside: Outside::default(),
         heads: Heads::default(),
         last_end: Instant::ZERO,
@@ -253,30 +257,24 @@ pub fn run_beside<D: Device, L: Load + ?Sized, W: Watch + ?Sized, A: Audience>(
         scan: options.scan.map(Watched::new),
         slowest: Slowest::of(options.slowest),
     };
-    loop {
-        course.instant(engine, drive, ledger, watch, audience)?;
-        if course.look(engine, watch, audience) {
-            break;
-        }
-        match course.next_event(engine, drive, audience) {
-            Some(then) => course.now = then,
-            None => break,
-        }
-    }
+    driver.run(&mut host)?;
+    let engine = driver.engine();
     assert_eq!(engine.held(), 0, "the run ended, and requests did not");
-    for (number, explanation) in course.slowest.iter() {
-        watch.slow(*number, explanation);
+    for (number, explanation) in host.slowest.iter() {
+        host.watch.slow(*number, explanation);
     }
-    course.ran.over = course.now;
-    course.ran.skipped = course.arrivals.skipped();
-    course.ran.overruled = engine.overruled();
-    Ok(course.ran)
+    host.ran.over = driver.now();
+    host.ran.skipped = host.arrivals.skipped();
+    host.ran.overruled = engine.overruled();
+    Ok(host.ran)
 }
 
-/// A run under way.
-struct Course<'a, L: ?Sized> {
+/// The host of a run: submits the arrivals of a load, and records their ends.
+struct LoadHost<'a, L: ?Sized, W: ?Sized, A> {
     arrivals: Arrivals<'a, L>,
-    now: Instant,
+    ledger: &'a mut Ledger,
+    watch: &'a mut W,
+    audience: &'a mut A,
     outside: Outside,
     heads: Heads,
     /// The latest end so far, as the drive reports it.
@@ -305,54 +303,26 @@ struct Arrived {
     part: Part,
 }
 
-impl<L: Load + ?Sized> Course<'_, L> {
-    /// All that happens now.
-    fn instant<D: Device, W: Watch + ?Sized, A: Audience>(
-        &mut self,
-        engine: &mut Engine,
-        drive: &mut D,
-        ledger: &mut Ledger,
-        watch: &mut W,
-        audience: &mut A,
-    ) -> Result<(), RunError> {
-        loop {
-            while let Some(outcome) = drive.poll(self.now) {
-                let began = self.heads.end(&outcome);
-                ledger.record_command(began, outcome.at);
-                if let Some(transfer) = engine.stream_of(outcome.id) {
-                    audience.moved(transfer, began, outcome.at);
-                }
-                engine.complete(self.now, outcome.id, outcome);
-            }
-            while let Some(finished) = engine.poll_finished() {
-                let end = finished.at;
-                self.finish(engine, finished, ledger, watch)?;
-                self.last_end = self.last_end.max(end);
-                self.is_idle = engine.held() == 0;
-            }
-            self.submit(engine)?;
-            audience.act(self.now, engine);
-            while let Some(command) = engine.poll(self.now) {
-                drive.submit(self.now, command).map_err(RunError::Drive)?;
-                self.heads.begin(self.now, command.id);
-            }
-            while let Some(event) = engine.poll_stream() {
-                audience.hear(self.now, event);
-            }
-            if drive.next_wakeup().is_none_or(|then| then > self.now) {
-                return Ok(());
-            }
+impl<L: Load + ?Sized, W: Watch + ?Sized, A: Audience> Host for LoadHost<'_, L, W, A> {
+    type Error = RunError;
+
+    fn command_ended(&mut self, _: Instant, engine: &Engine, outcome: &Outcome) {
+        let began = self.heads.end(outcome);
+        self.ledger.record_command(began, outcome.at);
+        if let Some(transfer) = engine.stream_of(outcome.id) {
+            self.audience.moved(transfer, began, outcome.at);
         }
     }
 
-    fn finish<W: Watch + ?Sized>(
+    fn request_ended(
         &mut self,
-        engine: &Engine,
+        now: Instant,
+        engine: &mut Engine,
         mut finished: Finished,
-        ledger: &mut Ledger,
-        watch: &mut W,
     ) -> Result<(), RunError> {
-        let Arrived { number, at, part } = self.outside.leave(finished.request.id);
+        self.last_end = self.last_end.max(finished.at);
+        self.is_idle = engine.held() == 0;
+        let Arrived { number, at, part } = self.outside.remove(finished.request.id);
         if self.slowest.is_one(finished.at.since(at))
             && let Some(explanation) = engine.explain(&finished, at)
         {
@@ -361,31 +331,76 @@ impl<L: Load + ?Sized> Course<'_, L> {
         finished.request.id = RequestId(number);
         finished.waited += finished.submitted.since(at);
         finished.submitted = at;
-        ledger.record(part, &finished);
-        watch.finished(&finished)?;
+        self.ledger.record(part, &finished);
+        self.watch.finished(&finished)?;
         self.ran.requests += 1;
-        self.ran.end = self.now;
+        self.ran.end = now;
         if self.ran.requests.is_multiple_of(self.progress_every) {
-            watch.progress(Progress {
+            self.watch.progress(Progress {
                 finished: self.ran.requests,
-                now: self.now,
+                now,
                 scanned: self.scan.as_ref().map(Watched::share),
             });
         }
-        self.arrivals.on_finished(self.now, part, &finished)
+        self.arrivals.on_finished(now, part, &finished)
     }
 
+    fn act(&mut self, now: Instant, engine: &mut Engine) -> Result<Activity, RunError> {
+        self.submit(now, engine)?;
+        self.audience.act(now, engine);
+        Ok(Activity::Waits)
+    }
+
+    fn dispatched(&mut self, now: Instant, command: &Command) {
+        self.heads.begin(now, command.id);
+    }
+
+    fn round_ended(&mut self, now: Instant, engine: &mut Engine) {
+        while let Some(event) = engine.poll_stream() {
+            self.audience.hear(now, event);
+        }
+    }
+
+    fn is_over(&mut self, now: Instant, engine: &mut Engine) -> bool {
+        let Some(scan) = &mut self.scan else {
+            return false;
+        };
+        let requests = self.ran.requests;
+        if scan.look(engine, now, requests, |point| self.watch.scanned(point)) {
+            self.arrivals.close();
+        }
+        let is_served = self.arrivals.due().is_none() && engine.held() == 0;
+        is_served && self.audience.is_over() && scan.is_done(engine, now)
+    }
+
+    fn next_event(&self, now: Instant, engine: &Engine) -> Option<Instant> {
+        // What is due already is held back, and will be asked for when something ends.
+        let arrival = self.arrivals.due().filter(|&due| due > now);
+        earlier(arrival, self.audience.next(engine))
+    }
+
+    fn waits_for_engine(&self, engine: &Engine) -> bool {
+        self.scan.is_some()
+            || self.arrivals.due().is_some()
+            || engine.held() > 0
+            || !self.audience.is_over()
+    }
+}
+
+impl<L: Load + ?Sized, W, A> LoadHost<'_, L, W, A>
+where
+    W: ?Sized,
+{
     /// Gives the engine what is due, until it is full.
-    fn submit(&mut self, engine: &mut Engine) -> Result<(), RunError> {
-        while engine.has_room(Class::default())
-            && self.arrivals.due().is_some_and(|due| due <= self.now)
+    fn submit(&mut self, now: Instant, engine: &mut Engine) -> Result<(), RunError> {
+        while engine.has_room(Class::default()) && self.arrivals.due().is_some_and(|due| due <= now)
         {
             let Some((number, arrival)) = self.arrivals.take()? else {
                 return Ok(());
             };
-            self.ran.held_back += u64::from(arrival.at < self.now);
+            self.ran.held_back += u64::from(arrival.at < now);
             if self.is_idle {
-                self.ran.idle += self.now.since(self.last_end);
+                self.ran.idle += now.since(self.last_end);
                 self.is_idle = false;
             }
             let Demand {
@@ -396,66 +411,22 @@ impl<L: Load + ?Sized> Course<'_, L> {
             } = arrival.demand;
             let at = arrival.at;
             let request = Request {
-                id: self.outside.enter(Arrived { number, at, part }),
+                id: self.outside.insert(Arrived { number, at, part }),
                 direction,
                 extent,
                 class,
                 durability: block::Durability::Volatile,
             };
             engine
-                .submit(self.now, request)
+                .submit(now, request)
                 .expect("the engine has room, and the blocks are on the drive");
         }
         Ok(())
     }
-
-    /// Looks how far the scan has come; whether the run is over although the scan is not.
-    fn look<W: Watch + ?Sized, A: Audience>(
-        &mut self,
-        engine: &mut Engine,
-        watch: &mut W,
-        audience: &A,
-    ) -> bool {
-        let Some(scan) = &mut self.scan else {
-            return false;
-        };
-        let requests = self.ran.requests;
-        if scan.look(engine, self.now, requests, |point| watch.scanned(point)) {
-            self.arrivals.close();
-        }
-        let is_over = self.arrivals.due().is_none() && engine.held() == 0 && audience.is_over();
-        is_over && scan.is_done(engine, self.now)
-    }
-
-    /// When something happens next; `None` if nothing ever will.
-    fn next_event<D: Device, A: Audience>(
-        &self,
-        engine: &Engine,
-        drive: &D,
-        audience: &A,
-    ) -> Option<Instant> {
-        // What is due already is held back, and will be asked for when something ends.
-        let arrival = self.arrivals.due().filter(|&due| due > self.now);
-        // Behind the last request an engine may go on looking where the platter is.
-        let is_over = self.arrivals.due().is_none() && engine.held() == 0 && self.scan.is_none();
-        let is_over = is_over && audience.is_over();
-        let acts = audience.next(engine);
-        let engine = engine.next_wakeup().filter(|_| !is_over);
-        let next = [drive.next_wakeup(), engine, arrival, acts]
-            .into_iter()
-            .flatten()
-            .min()?;
-        assert!(
-            next > self.now,
-            "a wakeup at {next:?} is not after {:?}",
-            self.now
-        );
-        Some(next)
-    }
 }
 
 impl Outside {
-    fn enter(&mut self, arrived: Arrived) -> RequestId {
+    fn insert(&mut self, arrived: Arrived) -> RequestId {
         let slot = match self.free.pop() {
             Some(slot) => {
                 self.known[slot as usize] = arrived;
@@ -469,7 +440,7 @@ impl Outside {
         RequestId(u64::from(slot))
     }
 
-    fn leave(&mut self, id: RequestId) -> Arrived {
+    fn remove(&mut self, id: RequestId) -> Arrived {
         self.free.push(id.0 as u32);
         self.known[id.0 as usize]
     }

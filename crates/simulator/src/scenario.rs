@@ -16,6 +16,7 @@ use scheduler::background::{Order, Progress, TaskRefused};
 use scheduler::freeblock::Wanted;
 use scheduler::policy::NamedPolicy;
 
+use crate::driver::Driver;
 use crate::ledger::Ledger;
 use crate::run::{self, AfterLoad, Audience, Load, Options, Point, Ran, RunError, Scan, Watch};
 
@@ -165,7 +166,7 @@ impl Scenario {
         audience: &mut A,
     ) -> Result<Played, ScenarioError> {
         let truth = Arc::clone(&self.truth);
-        let mut drive = VirtualDrive::imperfect(truth, self.imperfections.clone(), self.seed);
+        let drive = VirtualDrive::imperfect(truth, self.imperfections.clone(), self.seed);
         let mut ledger =
             Ledger::new(self.truth.block_bytes, self.truth.actuators).with_parts(load.parts());
         let mut options = *options;
@@ -185,15 +186,16 @@ impl Scenario {
             watch,
             points: Vec::new(),
         };
+        let mut driver = Driver::new(engine, drive);
         let ran = run::run_beside(
-            &mut engine,
-            &mut drive,
+            &mut driver,
             load,
             &options,
             &mut ledger,
             &mut watch,
             audience,
         )?;
+        let engine = driver.engine();
         let scan = options.scan.and_then(|scan| {
             Some(Scanned {
                 points: watch.points,

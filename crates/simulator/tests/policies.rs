@@ -7,6 +7,7 @@ use std::sync::Arc;
 use drive::{Profile, VirtualDrive, catalog};
 use engine::{Engine, Limits};
 use scheduler::policy::{ALL, NamedPolicy};
+use simulator::driver::Driver;
 use simulator::ledger::{Ledger, Report};
 use simulator::run::{Options, run};
 use simulator::workload::{BuiltIn, Overrides, Synthetic};
@@ -37,16 +38,15 @@ fn report(policy: NamedPolicy, load: &str, tasks: Option<u32>, profile: &Arc<Pro
         .and_then(|load| Synthetic::new(&load, profile.block_bytes, blocks))
         .expect("it fits on the drive");
     let limits = Limits::suited_to(policy, profile);
-    let mut engine = Engine::new(Arc::clone(profile), &|| policy.make(), limits);
-    let mut drive = VirtualDrive::new(Arc::clone(profile));
+    let engine = Engine::new(Arc::clone(profile), &|| policy.make(), limits);
+    let drive = VirtualDrive::new(Arc::clone(profile));
     let mut ledger = Ledger::new(profile.block_bytes, profile.actuators);
     let options = Options {
         requests: Some(REQUESTS),
         ..Options::default()
     };
     let ran = run(
-        &mut engine,
-        &mut drive,
+        &mut Driver::new(engine, drive),
         &mut load,
         &options,
         &mut ledger,

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use block::{
-    Class, Command, Direction, Durability, Duration, Extent, Instant, Lba, Request, RequestId,
-    Sectors, Switch,
+    Class, Command, CommandId, Direction, Durability, Duration, Extent, Finished, Instant, Lba,
+    Outcome, Refused, Request, RequestId, Sectors, Switch,
 };
 use drive::{Imperfections, Profile, VirtualDrive, catalog};
 use engine::{Engine, Limits, Preempted, Rules};
@@ -12,6 +12,7 @@ use scheduler::Preemption;
 use scheduler::background::Order;
 use scheduler::freeblock::Wanted;
 use scheduler::preemption::{Aside, Landing, LastChunk, When};
+use simulator::driver::{Activity, Driver, Host};
 
 /// A greedy client, and one that asks for 8 blocks now and then.
 struct Load {
@@ -51,10 +52,8 @@ fn throw(dice: &mut u64, sides: u64) -> u64 {
     (*dice >> 33) % sides
 }
 
-/// The engine, its drive, and what both did.
+/// The clients, and what came of their requests.
 struct Trial<'a> {
-    engine: Engine,
-    drive: VirtualDrive,
     load: &'a Load,
     capacity: u64,
     dice: [u64; 2],
@@ -62,15 +61,23 @@ struct Trial<'a> {
     greedy: u64,
     moved: u64,
     responses: Vec<f64>,
-    given: Vec<(Command, Instant)>,
+    given: Vec<(CommandId, Instant)>,
     squares: f64,
     turned: u64,
     most_of_a_turn: Duration,
     last_end: Instant,
+    /// When the clients leave.
+    end: Instant,
+    next_urgent: Option<Instant>,
 }
 
 impl Trial<'_> {
-    fn submit(&mut self, now: Instant, direction: Direction, priority: u8, length: u64) {
+    fn submit(
+        &mut self,
+        now: Instant,
+        engine: &mut Engine,
+        (direction, priority, length): (Direction, u8, u64),
+    ) -> Result<(), Refused> {
         let dice = &mut self.dice[usize::from(priority == 0)];
         let start = throw(dice, (self.capacity - length) / 8) * 8;
         let request = Request {
@@ -81,45 +88,74 @@ impl Trial<'_> {
             durability: Durability::Volatile,
         };
         self.number += 1;
-        self.engine.submit(now, request).expect("room");
+        engine.submit(now, request)
     }
+}
 
-    fn end(&mut self, now: Instant) {
-        while let Some(outcome) = self.drive.poll(now) {
-            let mut given = self.given.iter();
-            let place = given.position(|(command, _)| command.id == outcome.id);
-            let (_, at) = self.given.swap_remove(place.expect("it was given"));
-            let held = outcome.at.since(at.max(self.last_end)).as_secs_f64() * 1e3;
-            self.squares += held * held;
-            self.last_end = outcome.at;
-            if let Some(account) = outcome.account {
-                let turned = account.rotation + account.transfer;
-                self.turned += u64::from(turned > self.most_of_a_turn);
-            }
-            self.engine.complete(now, outcome.id, outcome);
-        }
-        while let Some(finished) = self.engine.poll_finished() {
-            if finished.request.class == Class::BestEffort(0) {
-                self.responses.push(finished.response().as_secs_f64() * 1e3);
-            } else {
-                self.greedy -= 1;
-                self.moved += finished.request.extent.length().0;
-            }
+impl Host for Trial<'_> {
+    type Error = Refused;
+
+    fn command_ended(&mut self, _: Instant, _: &Engine, outcome: &Outcome) {
+        let mut given = self.given.iter();
+        let place = given.position(|(id, _)| *id == outcome.id);
+        let (_, at) = self.given.swap_remove(place.expect("it was given"));
+        let held = outcome.at.since(at.max(self.last_end)).as_secs_f64() * 1e3;
+        self.squares += held * held;
+        self.last_end = outcome.at;
+        if let Some(account) = outcome.account {
+            let turned = account.rotation + account.transfer;
+            self.turned += u64::from(turned > self.most_of_a_turn);
         }
     }
 
-    fn ask(&mut self, now: Instant) {
-        while self.greedy < self.load.depth {
+    fn request_ended(
+        &mut self,
+        _: Instant,
+        _: &mut Engine,
+        finished: Finished,
+    ) -> Result<(), Refused> {
+        if finished.request.class == Class::BestEffort(0) {
+            self.responses.push(finished.response().as_secs_f64() * 1e3);
+        } else {
+            self.greedy -= 1;
+            self.moved += finished.request.extent.length().0;
+        }
+        Ok(())
+    }
+
+    fn act(&mut self, now: Instant, engine: &mut Engine) -> Result<Activity, Refused> {
+        while now < self.end && self.greedy < self.load.depth {
             self.greedy += 1;
-            self.submit(now, self.load.direction, 3, self.load.blocks);
+            self.submit(now, engine, (self.load.direction, 3, self.load.blocks))?;
         }
+        if let Some(then) = self.next_urgent
+            && then <= now
+        {
+            self.next_urgent = self.load.gap().map(|gap| then + gap);
+            self.next_urgent = self.next_urgent.filter(|&then| then < self.end);
+            self.submit(now, engine, (Direction::Read, 0, 8))?;
+        }
+        Ok(Activity::Waits)
     }
 
-    fn give(&mut self, now: Instant) {
-        while let Some(command) = self.engine.poll(now) {
-            self.given.push((command, now));
-            self.drive.submit(now, command).expect("room at the drive");
-        }
+    fn dispatched(&mut self, now: Instant, command: &Command) {
+        self.given.push((command.id, now));
+    }
+
+    fn is_over(&mut self, now: Instant, engine: &mut Engine) -> bool {
+        // A scan would go on.
+        now >= self.end && engine.held() == 0
+    }
+
+    fn next_event(&self, _: Instant, _: &Engine) -> Option<Instant> {
+        self.next_urgent
+    }
+}
+
+impl Load {
+    /// The time between two urgent requests.
+    fn gap(&self) -> Option<Duration> {
+        (self.rate > 0.0).then(|| Duration::from_nanos((1e9 / self.rate) as u64))
     }
 }
 
@@ -173,8 +209,6 @@ fn serve(truth: &Arc<Profile>, rules: Option<Preemption>, load: &Load, scan: Sca
     }
     engine = scanning(engine, truth, scan);
     let mut trial = Trial {
-        engine,
-        drive: VirtualDrive::imperfect(Arc::clone(truth), noise(load), 7),
         load,
         capacity: truth.geometry.sectors().0,
         dice: [1, 2],
@@ -187,37 +221,13 @@ fn serve(truth: &Arc<Profile>, rules: Option<Preemption>, load: &Load, scan: Sca
         turned: 0,
         most_of_a_turn: most_of_a_turn(truth),
         last_end: Instant::ZERO,
+        end: Instant::ZERO + Duration::from_secs(load.seconds),
+        next_urgent: load.gap().map(|gap| Instant::ZERO + gap),
     };
-    let end = Instant::ZERO + Duration::from_secs(load.seconds);
-    let gap = (load.rate > 0.0).then(|| Duration::from_nanos((1e9 / load.rate) as u64));
-    let mut next_urgent = gap.map(|gap| Instant::ZERO + gap);
-    let mut now = Instant::ZERO;
-    loop {
-        trial.end(now);
-        if now < end {
-            trial.ask(now);
-        }
-        if let (Some(then), Some(gap)) = (next_urgent, gap)
-            && then <= now
-        {
-            next_urgent = Some(then + gap).filter(|&then| then < end);
-            trial.submit(now, Direction::Read, 0, 8);
-        }
-        if now >= end && trial.engine.held() == 0 {
-            // A scan would go on.
-            break;
-        }
-        trial.give(now);
-        let next = [
-            trial.drive.next_wakeup(),
-            trial.engine.next_wakeup(),
-            next_urgent,
-        ];
-        match next.into_iter().flatten().min() {
-            Some(then) => now = then,
-            None => break,
-        }
-    }
+    let drive = VirtualDrive::imperfect(Arc::clone(truth), noise(load), 7);
+    let mut driver = Driver::new(engine, drive);
+    driver.run(&mut trial).expect("room for all requests");
+    let engine = driver.engine();
     let elapsed = trial.last_end.as_secs_f64();
     let responses = &trial.responses;
     Came {
@@ -225,9 +235,9 @@ fn serve(truth: &Arc<Profile>, rules: Option<Preemption>, load: &Load, scan: Sca
         mean: responses.iter().sum::<f64>() / responses.len().max(1) as f64,
         most: responses.iter().copied().fold(0.0, f64::max),
         expected_wait: trial.squares / 2.0 / (elapsed * 1e3),
-        preempted: trial.engine.preempted(),
+        preempted: engine.preempted(),
         turned: trial.turned,
-        free: trial.engine.background_account().free.blocks,
+        free: engine.background_account().free.blocks,
     }
 }
 

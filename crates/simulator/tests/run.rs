@@ -11,10 +11,10 @@ use engine::{Engine, Limits};
 use proptest::prelude::*;
 use scheduler::policy::{ALL, find};
 use scheduler::{Choice, Pending, Policy, Sight, View};
+use simulator::driver::{Driver, SimulatedDrive};
 use simulator::ledger::{Format, Ledger, Report, RequestsFile};
 use simulator::run::{
-    Arrival, Demand, Device, Load, LoadError, Options, Part, PastEnd, Progress, Ran, RunError,
-    Watch, run,
+    Arrival, Demand, Load, LoadError, Options, Part, PastEnd, Progress, Ran, RunError, Watch, run,
 };
 
 #[path = "../../scheduler/tests/drives/invented.rs"]
@@ -24,7 +24,7 @@ mod simple;
 
 use simple::SimpleDrive;
 
-impl Device for SimpleDrive {
+impl SimulatedDrive for SimpleDrive {
     fn submit(&mut self, now: Instant, command: Command) -> Result<(), Refused> {
         SimpleDrive::submit(self, now, command)
     }
@@ -165,12 +165,11 @@ fn serve<L: Load>(
     limits: Limits,
     options: &Options,
 ) -> (Result<Ran, RunError>, Record, Report) {
-    let mut engine = engine("fcfs", limits);
-    let mut drive = SimpleDrive::new(invented::profile());
+    let engine = engine("fcfs", limits);
+    let drive = SimpleDrive::new(invented::profile());
     let (mut ledger, mut record) = (ledger(), Record::default());
     let ran = run(
-        &mut engine,
-        &mut drive,
+        &mut Driver::new(engine, drive),
         load,
         options,
         &mut ledger,
@@ -420,13 +419,12 @@ impl Policy for Dawdler {
 #[test]
 fn a_policy_that_waits_is_woken_in_time() {
     let belief = Arc::new(invented::profile());
-    let mut engine = Engine::new(belief, &|| Box::new(Dawdler::default()), limits(9, 1));
-    let mut drive = SimpleDrive::new(invented::profile());
+    let engine = Engine::new(belief, &|| Box::new(Dawdler::default()), limits(9, 1));
+    let drive = SimpleDrive::new(invented::profile());
     let mut record = Record::default();
     let mut load = Listed::new(vec![arrival(0, 0, 8), arrival(90_000_000, 8, 8)]);
     let ran = run(
-        &mut engine,
-        &mut drive,
+        &mut Driver::new(engine, drive),
         &mut load,
         &Options::default(),
         &mut ledger(),
@@ -450,14 +448,13 @@ fn virtually(policy: &str, depth: usize) -> (Report, Vec<u8>) {
     let profile = Arc::new(profile);
     let entry = find(policy).expect("a policy of the table");
     let limits = limits(64, depth);
-    let mut engine = Engine::new(Arc::clone(&profile), &|| entry.make(), limits);
-    let mut drive = VirtualDrive::new(profile);
+    let engine = Engine::new(Arc::clone(&profile), &|| entry.make(), limits);
+    let drive = VirtualDrive::new(profile);
     let mut file = RequestsFile::new(Vec::new(), Format::JsonLines).expect("memory suffices");
     let mut ledger = ledger();
     let mut load = Closed::new(10, Duration::ZERO);
     let ran = run(
-        &mut engine,
-        &mut drive,
+        &mut Driver::new(engine, drive),
         &mut load,
         &first(2000),
         &mut ledger,

@@ -15,6 +15,7 @@ use engine::{Engine, Limits, Rules};
 use rustix::time::{ClockId, clock_gettime};
 use scheduler::freeblock::{ANYTIME_TRACKS, Wanted};
 use serde::Serialize;
+use simulator::driver::Driver;
 use simulator::ledger::Ledger;
 use simulator::run::{self, AfterLoad, Options};
 use simulator::scenario::{Background, Scenario};
@@ -181,17 +182,15 @@ fn cpu_time_of(case: &Case, requests: u64) -> Result<Duration, Failure> {
         ..Limits::default()
     };
     let begin = cpu_time();
-    let mut engine = Engine::new(Arc::clone(&profile), &|| policy.make(), limits);
-    let mut drive =
-        VirtualDrive::new(Arc::clone(&profile)).with_queue(OUTSTANDING as u32, case.order);
+    let engine = Engine::new(Arc::clone(&profile), &|| policy.make(), limits);
+    let drive = VirtualDrive::new(Arc::clone(&profile)).with_queue(OUTSTANDING as u32, case.order);
     let mut ledger = Ledger::new(profile.block_bytes, profile.actuators);
     let options = Options {
         requests: Some(requests),
         ..Options::default()
     };
     let ran = run::run(
-        &mut engine,
-        &mut drive,
+        &mut Driver::new(engine, drive),
         &mut load,
         &options,
         &mut ledger,

@@ -9,6 +9,7 @@ use engine::{Engine, Limits};
 use profiler::{Device, Findings, Offers, Profiler, Writes, procedure};
 use scheduler::policy::find;
 use serde::Serialize;
+use simulator::driver::{Driver, SimulatedDrive};
 use simulator::ledger::{Ledger, Report};
 use simulator::run::{self, Known, Options, Shared, Turns};
 
@@ -123,16 +124,16 @@ impl Plan {
     }
 
     /// Serves the load on a device until the end; answers the requests' figures.
-    fn serve<D: run::Device>(
+    fn serve<D: SimulatedDrive>(
         &self,
         truth: &Arc<Profile>,
-        device: &mut D,
+        drive: D,
     ) -> Result<(Report, Instant), Failure> {
         // Of a drive that is being profiled nothing is known: the order of the blocks is all that is
         // used of it.
         let policy = find("c-look").map_err(Failure::failed)?;
         let limits = Limits::suited_to(policy, truth);
-        let mut engine = Engine::new(Arc::clone(truth), &|| policy.make(), limits);
+        let engine = Engine::new(Arc::clone(truth), &|| policy.make(), limits);
         let mut ledger = Ledger::new(truth.block_bytes, truth.actuators);
         let capacity = truth.geometry.sectors().0;
         let mut load = self.source.begin(truth.block_bytes, capacity)?;
@@ -141,8 +142,7 @@ impl Plan {
             ..Options::default()
         };
         let ran = run::run(
-            &mut engine,
-            device,
+            &mut Driver::new(engine, drive),
             &mut load,
             &options,
             &mut ledger,
@@ -167,7 +167,7 @@ pub fn profile(
         let imperfections = noise.imperfections();
         VirtualDrive::imperfect(Arc::clone(truth), imperfections, noise.seed)
     };
-    let (alone, _) = plan.serve(truth, &mut drive())?;
+    let (alone, _) = plan.serve(truth, drive())?;
     let drive = drive();
     let device = Device::of(&drive, Offers::CacheControl, Writes::Forbidden);
     fits(resumed, &device, &truth.name)?;

@@ -1,8 +1,12 @@
-//! From event to event: what ends, what is due, what is copied, what the drive is given next.
+//! The applications as the host of a driver: what ends for them, what they ask for when it is due, what is
+//! copied.
 
 use std::sync::Arc;
 
-use block::{Class, Direction, Durability, Duration, Extent, Instant, Request, RequestId, Status};
+use block::{
+    Class, Direction, Durability, Duration, Extent, Finished, Instant, Outcome, Request, RequestId,
+    Status,
+};
 use drive::VirtualDrive;
 use engine::{Engine, Limits};
 
@@ -15,6 +19,7 @@ use super::served::Served;
 use super::setup::{Beside, NotPlayed, Service, Setup};
 use super::tasks::Tasks;
 use super::{COMMAND, File};
+use crate::driver::{Activity, Driver, Host};
 
 /// Plays.
 ///
@@ -25,25 +30,26 @@ use super::{COMMAND, File};
 /// If the engine or the drive breaks its contract, or a command fails although nothing on the drive is
 /// broken.
 pub fn play(setup: &Setup) -> Result<Report, NotPlayed> {
-    let mut system = System::new(setup)?;
-    loop {
-        system.instant()?;
-        if system.is_over && system.engine.held() == 0 {
-            return Ok(system.report());
-        }
-        match system.next_event() {
-            Some(then) => system.now = then,
-            None => return Ok(system.report()),
-        }
+    let limits = Limits {
+        phases: setup.phases,
+        ..Limits::suited_to(setup.policy, &setup.belief)
+    };
+    let policy = setup.policy;
+    let mut engine = Engine::new(Arc::clone(&setup.belief), &|| policy.make(), limits);
+    if let Service::Guaranteed(guarantee) = setup.players.service {
+        engine = promising(engine, &setup.players, guarantee)?;
     }
+    let truth = Arc::clone(&setup.truth);
+    let drive = VirtualDrive::imperfect(truth, setup.imperfections.clone(), setup.seed);
+    let mut playback = Playback::new(setup, &mut engine)?;
+    let mut driver = Driver::new(engine, drive);
+    driver.run(&mut playback)?;
+    Ok(playback.report(driver.engine()))
 }
 
-/// Everything of a run.
-struct System<'a> {
+/// The host of a run: the applications, their buffers and the processor that copies for them.
+struct Playback<'a> {
     setup: &'a Setup,
-    engine: Engine,
-    drive: VirtualDrive,
-    now: Instant,
     players: Vec<Player>,
     served: Served,
     reader: Option<Reader>,
@@ -77,19 +83,8 @@ struct Asked {
     free: Vec<usize>,
 }
 
-impl<'a> System<'a> {
-    fn new(setup: &'a Setup) -> Result<System<'a>, NotPlayed> {
-        let limits = Limits {
-            phases: setup.phases,
-            ..Limits::suited_to(setup.policy, &setup.belief)
-        };
-        let policy = setup.policy;
-        let mut engine = Engine::new(Arc::clone(&setup.belief), &|| policy.make(), limits);
-        if let Service::Guaranteed(guarantee) = setup.players.service {
-            engine = promising(engine, &setup.players, guarantee)?;
-        }
-        let truth = Arc::clone(&setup.truth);
-        let drive = VirtualDrive::imperfect(truth, setup.imperfections.clone(), setup.seed);
+impl<'a> Playback<'a> {
+    fn new(setup: &'a Setup, engine: &mut Engine) -> Result<Playback<'a>, NotPlayed> {
         let paced = &setup.players;
         let count = paced.files.len() as u64;
         let players = paced.files.iter().zip(0..).map(|(&file, number)| {
@@ -103,12 +98,9 @@ impl<'a> System<'a> {
             Beside::Reader { file, read_ahead } => (Some(Reader::new(file, read_ahead)), None),
             Beside::Tasks(greed) => (None, Some(Tasks::new(greed, size))),
         };
-        let served = Served::new(&mut engine, paced, block)?;
-        let mut system = System {
+        let served = Served::new(engine, paced, block)?;
+        let mut playback = Playback {
             setup,
-            engine,
-            drive,
-            now: Instant::ZERO,
             players: players.collect(),
             served,
             reader,
@@ -119,61 +111,29 @@ impl<'a> System<'a> {
             is_over: false,
             report: Report::default(),
         };
-        system.fill()?;
-        Ok(system)
-    }
-
-    /// Buffers are filled before anybody plays.
-    fn fill(&mut self) -> Result<(), NotPlayed> {
-        let fills = self.served.fills();
-        for (player, from, to) in fills {
-            let file = self.players[player].file;
-            self.refill(player, file, (from, to), Class::default())?;
+        // Buffers are filled before anybody plays.
+        let now = Instant::ZERO;
+        for (player, from, to) in playback.served.fills() {
+            let file = playback.players[player].file;
+            playback.refill(now, engine, (player, file), (from, to), Class::default())?;
         }
-        Ok(())
-    }
-
-    /// All that happens now.
-    fn instant(&mut self) -> Result<(), NotPlayed> {
-        loop {
-            while let Some(outcome) = self.drive.poll(self.now) {
-                assert_eq!(
-                    outcome.status,
-                    Status::Good,
-                    "nothing on the drive is broken"
-                );
-                self.engine.complete(self.now, outcome.id, outcome);
-            }
-            while let Some(finished) = self.engine.poll_finished() {
-                let whose = self.asked.leave(finished.request.id);
-                self.ended(whose, finished.response())?;
-            }
-            self.begin()?;
-            if !self.is_over {
-                self.act()?;
-            }
-            let read = self.setup.players.read;
-            for player in self.served.answers(&mut self.engine, &self.players, read) {
-                self.came(player);
-            }
-            let copied = self.copy();
-            while let Some(command) = self.engine.poll(self.now) {
-                self.drive.submit(self.now, command)?;
-            }
-            if copied == 0 && self.next_event().is_none_or(|then| then > self.now) {
-                return Ok(());
-            }
-        }
+        Ok(playback)
     }
 
     /// Somebody's request has ended.
-    fn ended(&mut self, whose: Whose, took: Duration) -> Result<(), NotPlayed> {
+    fn ended(
+        &mut self,
+        now: Instant,
+        engine: &mut Engine,
+        whose: Whose,
+        took: Duration,
+    ) -> Result<(), NotPlayed> {
         match whose {
             Whose::Player(player) => {
                 if let State::Waiting { requests, .. } = &mut self.players[player].state {
                     *requests -= 1;
                     if *requests == 0 {
-                        self.came(player);
+                        self.came(now, player);
                     }
                 }
             }
@@ -186,7 +146,7 @@ impl<'a> System<'a> {
             Whose::Task => {
                 self.report.tasks.push(took);
                 if !self.is_over {
-                    self.task()?;
+                    self.task(now, engine)?;
                 }
             }
         }
@@ -194,43 +154,43 @@ impl<'a> System<'a> {
     }
 
     /// Once all buffers are full, everybody plays.
-    fn begin(&mut self) -> Result<(), NotPlayed> {
-        if self.began.is_some() || !self.served.is_filled(&self.engine) {
+    fn begin(&mut self, now: Instant, engine: &mut Engine) -> Result<(), NotPlayed> {
+        if self.began.is_some() || !self.served.is_filled(engine) {
             return Ok(());
         }
-        self.began = Some(self.now);
+        self.began = Some(now);
         let tasks = self.tasks.as_ref().map_or(0, Tasks::count);
         for _ in 0..tasks {
-            self.task()?;
+            self.task(now, engine)?;
         }
         Ok(())
     }
 
     /// Pages that are copied, and those that can be copied next. Says how many were.
-    fn copy(&mut self) -> u64 {
+    fn copy(&mut self, now: Instant) -> u64 {
         let mut pages = 0;
         loop {
-            if let Some(whose) = self.copier.copied(self.now) {
-                self.copied(whose);
+            if let Some(whose) = self.copier.copied(now) {
+                self.copied(now, whose);
                 pages += 1;
             }
             let ready = match (&self.reader, self.began) {
                 (Some(reader), Some(_)) if !self.is_over => reader.ready(),
                 _ => Ready::Nothing,
             };
-            let has_begun = self.copier.begin(self.now, ready);
-            if !has_begun || self.copier.next_event() != Some(self.now) {
+            let has_begun = self.copier.begin(now, ready);
+            if !has_begun || self.copier.next_event() != Some(now) {
                 return pages;
             }
         }
     }
 
-    fn copied(&mut self, whose: For) {
+    fn copied(&mut self, now: Instant, whose: For) {
         match (whose, self.began) {
             (For::Player(player), Some(began)) => {
                 if self.copier.is_whole() {
                     let paced = &self.setup.players;
-                    self.players[player].read(self.now, (began, paced.rate), paced.read);
+                    self.players[player].read(now, (began, paced.rate), paced.read);
                 }
             }
             (For::Reader, _) => {
@@ -243,60 +203,72 @@ impl<'a> System<'a> {
     }
 
     /// What everybody does now of their own accord.
-    fn act(&mut self) -> Result<(), NotPlayed> {
+    fn play(&mut self, now: Instant, engine: &mut Engine) -> Result<(), NotPlayed> {
         let Some(began) = self.began else {
             return Ok(());
         };
         let is_read = self.reader.as_ref().is_some_and(Reader::is_over);
         let mut players = self.players.iter();
         let is_played = players.any(|player| player.state == State::Over);
-        if is_read || is_played || self.now.since(began) >= self.setup.lasts {
+        if is_read || is_played || now.since(began) >= self.setup.lasts {
             self.is_over = true;
-            self.report.span = self.now.since(began);
+            self.report.span = now.since(began);
             self.report.background = self.reader.as_ref().map_or(0, |reader| reader.copied);
-            self.report.batch = self.served.batch(&self.engine);
+            self.report.batch = self.served.batch(engine);
             return Ok(());
         }
         for player in 0..self.players.len() {
             let paced = &self.setup.players;
             let one = &self.players[player];
-            if one.state == State::Pausing && one.due(began, paced.rate) <= self.now {
-                self.call(player)?;
+            if one.state == State::Pausing && one.due(began, paced.rate) <= now {
+                self.call(now, engine, player)?;
             }
         }
         let points = || {
             let paced = &self.setup.players;
-            let point = |one: &Player| one.point(self.now, began, paced.rate, paced.read);
+            let point = |one: &Player| one.point(now, began, paced.rate, paced.read);
             self.players.iter().map(point).collect()
         };
-        self.served.tell(self.now, &mut self.engine, points);
-        for (player, from, to) in self.served.due(self.now) {
+        self.served.tell(now, engine, points);
+        for (player, from, to) in self.served.due(now) {
             let file = self.players[player].file;
-            let deadline = self.now + self.setup.players.rate.at_least(to - from);
-            self.refill(player, file, (from, to), Class::RealTime { deadline })?;
+            let deadline = now + self.setup.players.rate.at_least(to - from);
+            self.refill(
+                now,
+                engine,
+                (player, file),
+                (from, to),
+                Class::RealTime { deadline },
+            )?;
         }
         while let Some((file, (from, to))) = self.reader.as_mut().and_then(Reader::ask) {
-            self.submit(Whose::Reader(from), file, (from, to), Class::default())?;
+            self.submit(
+                now,
+                engine,
+                (Whose::Reader(from), file),
+                (from, to),
+                Class::default(),
+            )?;
         }
         Ok(())
     }
 
     /// A player calls for its next bytes.
-    fn call(&mut self, player: usize) -> Result<(), NotPlayed> {
+    fn call(&mut self, now: Instant, engine: &mut Engine, player: usize) -> Result<(), NotPlayed> {
         self.players[player].state = State::Waiting {
-            called: self.now,
+            called: now,
             requests: 0,
         };
         if self.served.is_plain() {
-            return self.read(player);
+            return self.read(now, engine, player);
         }
         let bytes = self.players[player].next(self.setup.players.read);
-        self.served.call(self.now, &mut self.engine, player, bytes);
+        self.served.call(now, engine, player, bytes);
         Ok(())
     }
 
     /// What a player has called for is read like everybody's.
-    fn read(&mut self, player: usize) -> Result<(), NotPlayed> {
+    fn read(&mut self, now: Instant, engine: &mut Engine, player: usize) -> Result<(), NotPlayed> {
         let one = &mut self.players[player];
         let (from, to) = one.next(self.setup.players.read);
         let file = one.file;
@@ -304,71 +276,93 @@ impl<'a> System<'a> {
             *requests = parts(from, to).count();
         }
         for part in parts(from, to) {
-            self.submit(Whose::Player(player), file, part, Class::default())?;
+            self.submit(
+                now,
+                engine,
+                (Whose::Player(player), file),
+                part,
+                Class::default(),
+            )?;
         }
         Ok(())
     }
 
     /// All that a player waits for is in memory.
-    fn came(&mut self, player: usize) {
+    fn came(&mut self, now: Instant, player: usize) {
         let one = &mut self.players[player];
         let (from, to) = one.next(self.setup.players.read);
-        one.came(self.now);
+        one.came(now);
         self.copier.read(player, to - from);
     }
 
     /// A part of a player's buffer is read, in commands.
     fn refill(
         &mut self,
-        player: usize,
-        file: File,
+        now: Instant,
+        engine: &mut Engine,
+        (player, file): (usize, File),
         (from, to): (u64, u64),
         class: Class,
     ) -> Result<(), NotPlayed> {
         for part in parts(from, to) {
             self.served.asked(player, part.0);
-            self.submit(Whose::Buffer(player, part.0), file, part, class)?;
+            self.submit(
+                now,
+                engine,
+                (Whose::Buffer(player, part.0), file),
+                part,
+                class,
+            )?;
         }
         Ok(())
     }
 
     /// The next request of a greedy task.
-    fn task(&mut self) -> Result<(), NotPlayed> {
+    fn task(&mut self, now: Instant, engine: &mut Engine) -> Result<(), NotPlayed> {
         let Some((direction, extent)) = self.tasks.as_mut().and_then(Tasks::next) else {
             return Ok(());
         };
-        self.request(Whose::Task, (direction, extent), Class::default())
+        self.request(
+            now,
+            engine,
+            Whose::Task,
+            (direction, extent),
+            Class::default(),
+        )
     }
 
     fn submit(
         &mut self,
-        whose: Whose,
-        file: File,
+        now: Instant,
+        engine: &mut Engine,
+        (whose, file): (Whose, File),
         (from, to): (u64, u64),
         class: Class,
     ) -> Result<(), NotPlayed> {
         let extent = file.blocks(from, to).expect("bytes of the file");
-        self.request(whose, (Direction::Read, extent), class)
+        self.request(now, engine, whose, (Direction::Read, extent), class)
     }
 
     fn request(
         &mut self,
+        now: Instant,
+        engine: &mut Engine,
         whose: Whose,
         (direction, extent): (Direction, Extent),
         class: Class,
     ) -> Result<(), NotPlayed> {
         let request = Request {
-            id: self.asked.enter(whose),
+            id: self.asked.insert(whose),
             direction,
             extent,
             class,
             durability: Durability::Volatile,
         };
-        Ok(self.engine.submit(self.now, request)?)
+        Ok(engine.submit(now, request)?)
     }
 
-    /// When something happens next.
-    fn next_event(&self) -> Option<Instant> {
+    /// When an application or the copier does something next.
+    fn next_act(&self) -> Option<Instant> {
         let paced = &self.setup.players;
         let playing = self.began.filter(|_| !self.is_over);
         let due = playing.and_then(|began| {
@@ -378,27 +372,64 @@ impl<'a> System<'a> {
         });
         let batch = playing.and_then(|_| self.served.next_event());
         let over = playing.map(|began| began + self.setup.lasts);
-        let all = [
-            self.drive.next_wakeup(),
-            self.engine.next_wakeup(),
-            self.copier.next_event(),
-            due,
-            batch,
-            over,
-        ];
+        let all = [self.copier.next_event(), due, batch, over];
         all.into_iter().flatten().min()
     }
 
-    fn report(mut self) -> Report {
+    fn report(mut self, engine: &Engine) -> Report {
         self.report.tasks.sort_unstable();
         self.report.players = self.players.into_iter().map(|one| one.reads).collect();
-        self.report.late = self.engine.late();
+        self.report.late = engine.late();
         self.report
     }
 }
 
+impl Host for Playback<'_> {
+    type Error = NotPlayed;
+
+    fn command_ended(&mut self, _: Instant, _: &Engine, outcome: &Outcome) {
+        let status = outcome.status;
+        assert_eq!(status, Status::Good, "nothing on the drive is broken");
+    }
+
+    fn request_ended(
+        &mut self,
+        now: Instant,
+        engine: &mut Engine,
+        finished: Finished,
+    ) -> Result<(), NotPlayed> {
+        let whose = self.asked.remove(finished.request.id);
+        self.ended(now, engine, whose, finished.response())
+    }
+
+    fn act(&mut self, now: Instant, engine: &mut Engine) -> Result<Activity, NotPlayed> {
+        self.begin(now, engine)?;
+        if !self.is_over {
+            self.play(now, engine)?;
+        }
+        let read = self.setup.players.read;
+        for player in self.served.answers(engine, &self.players, read) {
+            self.came(now, player);
+        }
+        let copied = self.copy(now);
+        let is_due = self.next_act().is_some_and(|then| then <= now);
+        Ok(match copied > 0 || is_due {
+            true => Activity::Continues,
+            false => Activity::Waits,
+        })
+    }
+
+    fn is_over(&mut self, _: Instant, engine: &mut Engine) -> bool {
+        self.is_over && engine.held() == 0
+    }
+
+    fn next_event(&self, _: Instant, _: &Engine) -> Option<Instant> {
+        self.next_act()
+    }
+}
+
 impl Asked {
-    fn enter(&mut self, whose: Whose) -> RequestId {
+    fn insert(&mut self, whose: Whose) -> RequestId {
         let place = match self.free.pop() {
             Some(place) => {
                 self.all[place] = whose;
@@ -412,7 +443,7 @@ impl Asked {
         RequestId(place as u64)
     }
 
-    fn leave(&mut self, id: RequestId) -> Whose {
+    fn remove(&mut self, id: RequestId) -> Whose {
         let place = id.0 as usize;
         self.free.push(place);
         self.all[place]

@@ -16,7 +16,7 @@ use block::{Command, CommandId, Duration, Instant, Outcome, Refused};
 use drive::VirtualDrive;
 use profiler::{Findings, Next, Profiler};
 
-use super::Device;
+use crate::driver::SimulatedDrive;
 
 /// When probes may go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -211,7 +211,7 @@ impl Shared {
     }
 }
 
-impl Device for Shared {
+impl SimulatedDrive for Shared {
     fn submit(&mut self, now: Instant, command: Command) -> Result<(), Refused> {
         if !self.backlog.is_empty() {
             self.backlog.push_back(command);

@@ -5,8 +5,9 @@ use std::sync::Arc;
 use block::{Command, Duration, Instant, Outcome, Refused, Sectors, Urgency};
 use drive::VirtualDrive;
 use engine::Engine;
+use simulator::driver::{Driver, SimulatedDrive};
 use simulator::ledger::Ledger;
-use simulator::run::{self, Device, Load as _};
+use simulator::run::{self, Load as _};
 
 use crate::output::Failure;
 use crate::paper::Extent;
@@ -43,7 +44,7 @@ struct Hinted {
     told: Told,
 }
 
-impl Device for Hinted {
+impl SimulatedDrive for Hinted {
     fn submit(&mut self, now: Instant, mut command: Command) -> Result<(), Refused> {
         let extent = command.action.extent();
         let is_urgent = extent.is_some_and(|extent| extent.length() == Sectors(1));
@@ -80,8 +81,8 @@ pub(super) fn by_the_drive(
     let scenario = scene.scenario("drive")?;
     let policy = scenario.policy;
     let belief = Arc::clone(&scenario.belief);
-    let mut engine = Engine::new(belief, &|| policy.make(), scenario.limits).with_tracking(policy);
-    let mut drive = Hinted {
+    let engine = Engine::new(belief, &|| policy.make(), scenario.limits).with_tracking(policy);
+    let drive = Hinted {
         drive: scene.drive(),
         told,
     };
@@ -90,8 +91,7 @@ pub(super) fn by_the_drive(
     let mut ledger = Ledger::new(bytes, scenario.belief.actuators).with_parts(load.parts());
     let options = serving.options(extent);
     let ran = run::run(
-        &mut engine,
-        &mut drive,
+        &mut Driver::new(engine, drive),
         &mut load,
         &options,
         &mut ledger,

@@ -1,0 +1,267 @@
+//! The virtual-time driver: the one place where an engine meets a simulated drive.
+//!
+//! ```text
+//!             request_ended                  complete
+//!   host  <----------------- [ engine ] <------------------ [ drive ]
+//!     |                       ^    |     command_ended        ^
+//!     '------ act: submit ----'    '-------- poll ------------'
+//! ```
+//!
+//! Nothing happens between two events, so time jumps from one event to the next. One instant is one
+//! or more rounds, and each round is:
+//!
+//! 1. the drive's commands that have ended are reported to the host, then to the engine;
+//! 2. the requests that have ended go to the host;
+//! 3. the host acts: it submits what arrives now;
+//! 4. the engine gives its commands to the drive.
+//!
+//! The policy thus sees the arrivals that an end gave rise to. The instant is over when neither the
+//! drive nor the host has more to do before the next event.
+
+use block::{Command, Finished, Instant, Outcome, Refused};
+use drive::VirtualDrive;
+use engine::Engine;
+
+/// A drive in virtual time: it takes commands and reports when each of them has ended.
+pub trait SimulatedDrive {
+    /// Gives the drive a command.
+    ///
+    /// # Errors
+    /// If the drive holds as many commands as it can, or the extent is not on it.
+    fn submit(&mut self, now: Instant, command: Command) -> Result<(), Refused>;
+
+    /// The next command that has ended at `now` or before, in the order of their ends.
+    fn poll(&mut self, now: Instant) -> Option<Outcome>;
+
+    /// When `poll` must be called next.
+    fn next_wakeup(&self) -> Option<Instant>;
+}
+
+/// The clients of an engine in virtual time: a host submits requests and takes their ends.
+///
+/// The driver calls the methods in the order of the rounds above. The same calls must give the same
+/// answers on every machine.
+pub trait Host {
+    /// Why the host stops the run. A command that the drive refuses stops the run too.
+    type Error: From<Refused>;
+
+    /// A command has ended. The engine does not know it yet, so that it can still say what the
+    /// command was for.
+    fn command_ended(&mut self, now: Instant, engine: &Engine, outcome: &Outcome) {
+        let _ = (now, engine, outcome);
+    }
+
+    /// A request has ended.
+    ///
+    /// # Errors
+    /// If the run cannot go on.
+    fn request_ended(
+        &mut self,
+        now: Instant,
+        engine: &mut Engine,
+        finished: Finished,
+    ) -> Result<(), Self::Error>;
+
+    /// Submits what arrives at `now`.
+    ///
+    /// # Errors
+    /// If the run cannot go on.
+    fn act(&mut self, now: Instant, engine: &mut Engine) -> Result<Activity, Self::Error>;
+
+    /// The drive has taken a command.
+    fn dispatched(&mut self, now: Instant, command: &Command) {
+        let _ = (now, command);
+    }
+
+    /// The engine has no more commands to give in this round.
+    fn round_ended(&mut self, now: Instant, engine: &mut Engine) {
+        let _ = (now, engine);
+    }
+
+    /// Whether the run ends here; asked once all of an instant has happened.
+    fn is_over(&mut self, now: Instant, engine: &mut Engine) -> bool {
+        let _ = (now, engine);
+        false
+    }
+
+    /// When the host acts next by itself; later than `now`.
+    fn next_event(&self, now: Instant, engine: &Engine) -> Option<Instant>;
+
+    /// Whether the engine's wakeups keep the run alive. Behind the last request an engine may
+    /// calibrate for ever.
+    fn waits_for_engine(&self, engine: &Engine) -> bool {
+        let _ = engine;
+        true
+    }
+}
+
+/// Whether a host has more to do at the same instant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Activity {
+    /// The host waits for an end or for its next event.
+    Waits,
+    /// The host acts again at this instant.
+    Continues,
+}
+
+/// Owner of the clock, an engine and its drive.
+pub struct Driver<D = VirtualDrive> {
+    now: Instant,
+    engine: Engine,
+    drive: D,
+}
+
+impl<D: SimulatedDrive> Driver<D> {
+    /// Couples an engine and a drive at the beginning of virtual time.
+    pub fn new(engine: Engine, drive: D) -> Self {
+        Driver {
+            now: Instant::ZERO,
+            engine,
+            drive,
+        }
+    }
+
+    /// The virtual time.
+    pub fn now(&self) -> Instant {
+        self.now
+    }
+
+    /// The engine.
+    pub fn engine(&self) -> &Engine {
+        &self.engine
+    }
+
+    /// The engine, for what its clients change beside requests.
+    pub fn engine_mut(&mut self) -> &mut Engine {
+        &mut self.engine
+    }
+
+    /// Goes from event to event until the host ends the run or nothing can happen any more.
+    ///
+    /// # Errors
+    /// Those of the host, and commands that the drive refuses.
+    ///
+    /// # Panics
+    /// If the engine, the drive or the host breaks its contract: a wakeup that is not in the future,
+    /// or requests that are still held when nothing can happen any more.
+    pub fn run<H: Host>(&mut self, host: &mut H) -> Result<(), H::Error> {
+        loop {
+            let drive = self.settle(host)?;
+            if host.is_over(self.now, &mut self.engine) {
+                return Ok(());
+            }
+            let Some(then) = self.next_event(host, drive) else {
+                let held = self.engine.held();
+                assert_eq!(held, 0, "the run ended, and requests did not");
+                return Ok(());
+            };
+            assert!(
+                then > self.now,
+                "a wakeup at {then:?} is not after {:?}",
+                self.now
+            );
+            self.now = then;
+        }
+    }
+
+    /// Moves the clock, for a host that has events beside this drive's.
+    ///
+    /// # Panics
+    /// If time would go back.
+    pub fn advance(&mut self, now: Instant) {
+        assert!(
+            now >= self.now,
+            "time goes back from {:?} to {now:?}",
+            self.now
+        );
+        self.now = now;
+    }
+
+    /// All that happens at the present instant; answers when the drive must be polled next.
+    ///
+    /// # Errors
+    /// Those of the host, and commands that the drive refuses.
+    pub fn settle<H: Host>(&mut self, host: &mut H) -> Result<Option<Instant>, H::Error> {
+        let now = self.now;
+        loop {
+            self.collect(host)?;
+            let activity = host.act(now, &mut self.engine)?;
+            while let Some(command) = self.engine.poll(now) {
+                self.drive.submit(now, command)?;
+                host.dispatched(now, &command);
+            }
+            host.round_ended(now, &mut self.engine);
+            let drive = self.drive.next_wakeup();
+            if activity == Activity::Waits && drive.is_none_or(|then| then > now) {
+                return Ok(drive);
+            }
+        }
+    }
+
+    /// Takes the commands and requests that have ended by now, and gives the drive nothing.
+    ///
+    /// # Errors
+    /// Those of the host.
+    pub fn collect<H: Host>(&mut self, host: &mut H) -> Result<(), H::Error> {
+        let now = self.now;
+        while let Some(outcome) = self.drive.poll(now) {
+            host.command_ended(now, &self.engine, &outcome);
+            self.engine.complete(now, outcome.id, outcome);
+        }
+        while let Some(finished) = self.engine.poll_finished() {
+            host.request_ended(now, &mut self.engine, finished)?;
+        }
+        Ok(())
+    }
+
+    /// When the drive or the engine must be asked next.
+    pub fn next_wakeup(&self) -> Option<Instant> {
+        earlier(self.drive.next_wakeup(), self.engine.next_wakeup())
+    }
+
+    /// When something happens next, if the drive must be polled at `drive`; `None` if nothing ever
+    /// will.
+    fn next_event<H: Host>(&self, host: &H, drive: Option<Instant>) -> Option<Instant> {
+        let next = earlier(drive, host.next_event(self.now, &self.engine));
+        match host.waits_for_engine(&self.engine) {
+            true => earlier(next, self.engine.next_wakeup()),
+            false => next,
+        }
+    }
+}
+
+impl SimulatedDrive for VirtualDrive {
+    fn submit(&mut self, now: Instant, command: Command) -> Result<(), Refused> {
+        VirtualDrive::submit(self, now, command)
+    }
+
+    fn poll(&mut self, now: Instant) -> Option<Outcome> {
+        VirtualDrive::poll(self, now)
+    }
+
+    fn next_wakeup(&self) -> Option<Instant> {
+        VirtualDrive::next_wakeup(self)
+    }
+}
+
+impl<D: SimulatedDrive> SimulatedDrive for &mut D {
+    fn submit(&mut self, now: Instant, command: Command) -> Result<(), Refused> {
+        (**self).submit(now, command)
+    }
+
+    fn poll(&mut self, now: Instant) -> Option<Outcome> {
+        (**self).poll(now)
+    }
+
+    fn next_wakeup(&self) -> Option<Instant> {
+        (**self).next_wakeup()
+    }
+}
+
+/// The earlier of two moments.
+pub(crate) fn earlier(one: Option<Instant>, other: Option<Instant>) -> Option<Instant> {
+    match (one, other) {
+        (Some(one), Some(other)) => Some(one.min(other)),
+        (one, other) => one.or(other),
+    }
+}
