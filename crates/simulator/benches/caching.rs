@@ -5,8 +5,7 @@
 
 use std::sync::Arc;
 
-use block::Direction;
-use block::Interval;
+use block::{Direction, Instant, Interval};
 use divan::Bencher;
 use divan::counter::ItemsCount;
 use simulator::caching::{Arrival, Level, Link, Lower, Pace, Scheduler, Setup, System, run};
@@ -39,7 +38,7 @@ impl Dice {
 
 fn read(file: u64, blocks: Interval) -> Arrival {
     Arrival {
-        at: 0,
+        at: Instant::ZERO,
         client: 0,
         file,
         blocks,

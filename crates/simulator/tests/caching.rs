@@ -4,8 +4,7 @@
 use std::fmt::Write;
 use std::sync::Arc;
 
-use block::Direction;
-use block::Interval;
+use block::{Direction, Instant, Interval};
 use cache::{coordinator, prefetch, replacement};
 use drive::Profile;
 use simulator::caching::{
@@ -60,7 +59,7 @@ impl Dice {
         self.streams[stream] = first + count;
         self.at += self.roll(20_000_000);
         Some(Arrival {
-            at: self.at,
+            at: Instant::from_nanos(self.at),
             client,
             file: stream as u64,
             blocks: Interval::of(first, count),
@@ -134,10 +133,10 @@ impl Composition {
             self.levels,
             self.clients,
             report.response.total_nanos(),
-            report.ended,
+            report.ended.as_nanos(),
             report.disk.commands,
             report.disk.blocks,
-            report.disk.busy,
+            report.disk.busy.as_nanos(),
             report.duplicated,
         );
         for level in &report.levels {

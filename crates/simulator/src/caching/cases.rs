@@ -175,8 +175,8 @@ pub fn stretch(
     let none = algorithm("none", "none", "lru");
     let case = Case::homogeneous(none, Upper::High, 100);
     let setup = case.setup(footprint, "none", drive);
-    let busy = serve(&setup, arrivals, Pace::Closed)?.disk.busy;
-    let span = arrivals.last().map_or(0, |last| last.at).max(1);
+    let busy = serve(&setup, arrivals, Pace::Closed)?.disk.busy.as_nanos();
+    let span = arrivals.last().map_or(0, |last| last.at.as_nanos()).max(1);
     Ok((busy * 100).div_ceil(span * BUSY).max(1))
 }
 

@@ -6,8 +6,9 @@
 
 use std::sync::Arc;
 
-use block::Interval;
-use block::{Action, Command, CommandId, Durability, Extent, Instant, Lba, Sectors};
+use block::{
+    Action, Command, CommandId, Durability, Duration, Extent, Instant, Interval, Lba, Sectors,
+};
 use drive::{Profile, VirtualDrive};
 
 use super::elevator::Elevator;
@@ -30,9 +31,9 @@ pub(super) struct Disk {
     /// What waits.
     elevator: Elevator,
     /// What the drive is doing, and since when.
-    active: Option<(Entry, u64)>,
+    active: Option<(Entry, Instant)>,
     /// When it has something to tell of that.
-    wakes: Option<u64>,
+    wakes: Option<Instant>,
     /// Where the elevator is.
     position: u64,
     order: u64,
@@ -46,8 +47,8 @@ pub struct DiskCounts {
     pub commands: u64,
     /// Blocks of all commands.
     pub blocks: u64,
-    /// Nanoseconds in which it had a command.
-    pub busy: u64,
+    /// For how long it had a command.
+    pub busy: Duration,
 }
 
 /// Jobs that are read by one command, as a list.
@@ -100,7 +101,7 @@ impl Disk {
     }
 
     /// Gives the drive the next command if it has none.
-    pub(super) fn dispatch(&mut self, now: u64) {
+    pub(super) fn dispatch(&mut self, now: Instant) {
         if self.active.is_some() || self.elevator.is_empty() {
             return;
         }
@@ -118,7 +119,7 @@ impl Disk {
             durability: Durability::Volatile,
         };
         let command = Command::new(CommandId(self.order), action);
-        let submitted = self.drive.submit(Instant::from_nanos(now), command);
+        let submitted = self.drive.submit(now, command);
         submitted.expect("one command at a time, on the disk");
         self.active = Some((entry, now));
         self.counts.commands += 1;
@@ -133,28 +134,28 @@ impl Disk {
     }
 
     /// When something happens.
-    pub(super) fn next_event(&self) -> Option<u64> {
+    pub(super) fn next_event(&self) -> Option<Instant> {
         self.wakes
     }
 
     /// The first of the jobs of the command that has ended by now.
-    pub(super) fn ended(&mut self, now: u64) -> Option<JobId> {
+    pub(super) fn ended(&mut self, now: Instant) -> Option<JobId> {
         self.wakes.filter(|wakes| *wakes <= now)?;
-        if self.drive.poll(Instant::from_nanos(now)).is_none() {
-            self.wakes = self.drive.next_wakeup().map(Instant::as_nanos);
+        if self.drive.poll(now).is_none() {
+            self.wakes = self.drive.next_wakeup();
             return None;
         }
         self.wakes = None;
         let (entry, since) = self.active.take()?;
-        self.counts.busy += now - since;
+        self.counts.busy += now.since(since);
         Some(entry.first)
     }
 
     /// Lets the drive take up its command: commands take time, so that none ends at once.
-    fn settle(&mut self, now: u64) {
-        let ended = self.drive.poll(Instant::from_nanos(now));
+    fn settle(&mut self, now: Instant) {
+        let ended = self.drive.poll(now);
         assert!(ended.is_none(), "a command that takes no time");
-        self.wakes = self.drive.next_wakeup().map(Instant::as_nanos);
+        self.wakes = self.drive.next_wakeup();
     }
 }
 

@@ -16,7 +16,8 @@ use std::sync::Arc;
 
 use block::Interval;
 use block::{
-    Class, Direction, Durability, Extent, Instant, Lba, Request, RequestId, Sectors, Status,
+    Class, Command, Direction, Durability, Duration, Extent, Finished, Instant, Lba, Outcome,
+    Refused, Request, RequestId, Sectors, Status,
 };
 use cache::coordinator::Purpose;
 use cache::level::Wish;
@@ -30,14 +31,19 @@ use super::jobs::{JobId, Jobs, overlap};
 use super::report::Slack;
 use super::setup::{BadSetup, Outside, Readmore, Scheduled};
 use super::wishes::Wishes;
+use crate::driver::{Activity, Driver, Host};
 
-/// A drive, an engine, and what is to be read.
+/// A drive behind an engine, and the queue before both.
 pub(super) struct EngineDisk {
-    engine: Engine,
-    drive: VirtualDrive,
+    driver: Driver,
+    queue: Plug,
+    blocks: u64,
+}
+
+/// The host of the driver: what is to be read, merged before the engine gets it.
+struct Plug {
     /// Sectors of a block.
     sectors: u64,
-    blocks: u64,
     /// The class of prefetches that come by themselves.
     prefetches: Class,
     /// Demands, and what is less urgent, each in the order in which they came.
@@ -46,13 +52,12 @@ pub(super) struct EngineDisk {
     ahead: Vec<(JobId, Interval)>,
     /// First jobs of requests that have ended.
     ended: VecDeque<JobId>,
-    now: u64,
     /// Since when the drive has commands.
-    busy_since: Option<u64>,
+    busy_since: Option<Instant>,
     /// If the level above may wish.
     wishes: Option<Wishes>,
-    /// In nanoseconds.
-    busy: u64,
+    /// For how long the drive had commands.
+    busy: Duration,
     commands: u64,
     /// Sectors of all commands.
     read: u64,
@@ -93,20 +98,20 @@ impl EngineDisk {
             }
         };
         Ok(EngineDisk {
-            engine,
-            drive,
-            sectors,
+            driver: Driver::new(engine, drive),
+            queue: Plug {
+                sectors,
+                prefetches: scheduled.prefetches,
+                plugged: Default::default(),
+                ahead: Vec::new(),
+                ended: VecDeque::new(),
+                busy_since: None,
+                wishes,
+                busy: Duration::ZERO,
+                commands: 0,
+                read: 0,
+            },
             blocks: truth.geometry.sectors().0 / sectors,
-            prefetches: scheduled.prefetches,
-            plugged: Default::default(),
-            ahead: Vec::new(),
-            ended: VecDeque::new(),
-            now: 0,
-            busy_since: None,
-            wishes,
-            busy: 0,
-            commands: 0,
-            read: 0,
         })
     }
 
@@ -118,16 +123,16 @@ impl EngineDisk {
     /// What it did.
     pub(super) fn counts(&self) -> DiskCounts {
         DiskCounts {
-            commands: self.commands,
-            blocks: self.read.div_ceil(self.sectors),
-            busy: self.busy,
+            commands: self.queue.commands,
+            blocks: self.queue.read.div_ceil(self.queue.sectors),
+            busy: self.queue.busy,
         }
     }
 
     /// What it read in the background.
     pub(super) fn slack(&self) -> Slack {
-        let account = self.engine.background_account();
-        let losses = self.engine.losses();
+        let account = self.driver.engine().background_account();
+        let losses = self.driver.engine().losses();
         Slack {
             free: account.free.blocks.0,
             idle: account.idle.blocks.0,
@@ -137,19 +142,17 @@ impl EngineDisk {
     }
 
     /// What is wished changes.
-    pub(super) fn wish(&mut self, now: u64, wish: Wish) {
-        let wishes = self.wishes.as_mut().expect("a level with wishes");
-        let now = Instant::from_nanos(now);
+    pub(super) fn wish(&mut self, now: Instant, wish: Wish) {
+        let wishes = self.queue.wishes.as_mut().expect("a level with wishes");
+        let engine = self.driver.engine_mut();
         let changed = match wish {
             Wish::Want(blocks) => {
                 wishes.want(blocks);
-                let extent = extent(blocks, self.sectors);
-                self.engine.want(now, wishes.task, extent)
+                engine.want(now, wishes.task, extent(blocks, self.queue.sectors))
             }
             Wish::Unwant(blocks) => {
                 wishes.unwant(blocks);
-                let extent = extent(blocks, self.sectors);
-                self.engine.unwant(now, wishes.task, extent)
+                engine.unwant(now, wishes.task, extent(blocks, self.queue.sectors))
             }
         };
         changed.expect("blocks of the disk, and a task that stands");
@@ -157,11 +160,69 @@ impl EngineDisk {
 
     /// The next block that was read for wishes.
     pub(super) fn poll_read(&mut self) -> Option<u64> {
-        self.wishes.as_mut()?.poll()
+        self.queue.wishes.as_mut()?.poll()
     }
 
     /// A job is to be read.
     pub(super) fn add(&mut self, blocks: Interval, job: JobId, jobs: &mut Jobs) {
+        self.queue.add(blocks, job, jobs);
+    }
+
+    /// Whether what is fetched ahead waits for all that is demanded.
+    pub(super) fn puts_prefetches_last(&self) -> bool {
+        is_less_urgent(self.queue.prefetches)
+    }
+
+    /// A demand waits for these blocks: what reads them is as urgent as a demand.
+    pub(super) fn hasten(&mut self, now: Instant, blocks: Interval) {
+        self.queue.hasten(now, self.driver.engine_mut(), blocks);
+    }
+
+    /// Gives the engine what is plugged, and the drive what the engine chooses.
+    pub(super) fn dispatch(&mut self, now: Instant) {
+        self.driver.advance(now);
+        let settled = self.driver.settle(&mut self.queue);
+        settled.expect("a command that the drive has room for, on the disk");
+    }
+
+    /// When something happens.
+    pub(super) fn next_event(&self) -> Option<Instant> {
+        match self.queue.ended.is_empty() {
+            false => Some(self.driver.now()),
+            true => self.driver.next_wakeup(),
+        }
+    }
+
+    /// Whether nothing is left to do. In the firmware what is still wished is read first; outside the engine
+    /// looks where the platter is for ever.
+    pub(super) fn is_over(&self) -> bool {
+        let engine = self.driver.engine();
+        let wakes = match engine.told() {
+            None => engine.next_wakeup(),
+            Some(_) => None,
+        };
+        let is_idle = engine.at_drive() == 0 && engine.held() == 0;
+        let is_any_plugged = self.queue.plugged.iter().any(|queue| !queue.is_empty());
+        is_idle && !is_any_plugged && self.queue.ended.is_empty() && wakes.is_none()
+    }
+
+    /// What the ends of commands said of the belief, if that is not the truth.
+    pub(super) fn told(&self) -> Option<Tallies> {
+        self.driver.engine().told()
+    }
+
+    /// The first of the jobs of a request that has ended by now.
+    pub(super) fn ended(&mut self, now: Instant) -> Option<JobId> {
+        self.driver.advance(now);
+        let collected = self.driver.collect(&mut self.queue);
+        collected.expect("the ends of requests refuse nothing");
+        self.queue.ended.pop_front()
+    }
+}
+
+impl Plug {
+    /// A job is to be read; it joins a plugged neighbour of its class.
+    fn add(&mut self, blocks: Interval, job: JobId, jobs: &mut Jobs) {
         let class = match jobs.get(job).asked.purpose {
             Purpose::Demand => Class::default(),
             Purpose::Prefetch => self.prefetches,
@@ -179,13 +240,8 @@ impl EngineDisk {
         queue.push_back((class, entry));
     }
 
-    /// Whether what is fetched ahead waits for all that is demanded.
-    pub(super) fn puts_prefetches_last(&self) -> bool {
-        is_less_urgent(self.prefetches)
-    }
-
-    /// Somebody waits for these blocks: what reads them is as urgent as a demand.
-    pub(super) fn hasten(&mut self, now: u64, blocks: Interval) {
+    /// What reads these blocks becomes as urgent as a demand.
+    fn hasten(&mut self, now: Instant, engine: &mut Engine, blocks: Interval) {
         let [demanded, ahead] = &mut self.plugged;
         ahead.retain(|(_, entry)| {
             let is_wanted = overlap(entry.blocks, blocks);
@@ -194,119 +250,83 @@ impl EngineDisk {
             }
             !is_wanted
         });
-        let (engine, sectors) = (&mut self.engine, self.sectors);
+        let sectors = self.sectors;
         self.ahead.retain(|&(first, read)| {
             let is_wanted = overlap(read, blocks);
             if is_wanted {
                 let (id, extent) = (RequestId(u64::from(first)), extent(read, sectors));
                 // What is at the drive already is as fast as can be.
-                let _ = engine.upgrade(Instant::from_nanos(now), id, extent, Class::default());
+                let _ = engine.upgrade(now, id, extent, Class::default());
             }
             !is_wanted
         });
     }
 
-    /// Gives the engine what is plugged, and the drive what the engine chooses.
-    pub(super) fn dispatch(&mut self, now: u64) {
-        loop {
-            self.collect(now);
-            while let Some((class, entry)) = self.unplug() {
-                self.submit(now, class, &entry);
-            }
-            while let Some(command) = self.engine.poll(Instant::from_nanos(now)) {
-                self.busy_since.get_or_insert(now);
-                self.commands += 1;
-                let extent = command.action.extent();
-                self.read += extent.map_or(0, |extent| extent.length().0);
-                let submitted = self.drive.submit(Instant::from_nanos(now), command);
-                submitted.expect("a command that the drive has room for, on the disk");
-            }
-            let is_settled = |then: Instant| then.as_nanos() > now;
-            if self.drive.next_wakeup().is_none_or(is_settled) {
-                return;
-            }
-        }
-    }
-
-    /// When something happens.
-    pub(super) fn next_event(&self) -> Option<u64> {
-        if !self.ended.is_empty() {
-            return Some(self.now);
-        }
-        let next = [self.drive.next_wakeup(), self.engine.next_wakeup()];
-        next.into_iter().flatten().min().map(Instant::as_nanos)
-    }
-
-    /// Whether nothing is left to do. In the firmware what is still wished is read first; outside the engine
-    /// looks where the platter is for ever.
-    pub(super) fn is_over(&self) -> bool {
-        let wakes = match self.engine.told() {
-            None => self.engine.next_wakeup(),
-            Some(_) => None,
-        };
-        let is_idle = self.engine.at_drive() == 0 && self.engine.held() == 0;
-        let is_any_plugged = self.plugged.iter().any(|queue| !queue.is_empty());
-        is_idle && !is_any_plugged && self.ended.is_empty() && wakes.is_none()
-    }
-
-    /// What the ends of commands said of the belief, if that is not the truth.
-    pub(super) fn told(&self) -> Option<Tallies> {
-        self.engine.told()
-    }
-
-    /// The first of the jobs of a request that has ended by now.
-    pub(super) fn ended(&mut self, now: u64) -> Option<JobId> {
-        self.collect(now);
-        self.ended.pop_front()
-    }
-
-    /// Tells the engine which commands have ended, and hears which requests have.
-    fn collect(&mut self, now: u64) {
-        self.now = now;
-        let now = Instant::from_nanos(now);
-        while let Some(outcome) = self.drive.poll(now) {
-            let read = self.engine.background_of(outcome.id);
-            if let (Some(wishes), Some(extent)) = (&mut self.wishes, read) {
-                wishes.read(extent);
-            }
-            self.engine.complete(now, outcome.id, outcome);
-            if self.engine.at_drive() == 0
-                && let Some(since) = self.busy_since.take()
-            {
-                self.busy += self.now - since;
-            }
-        }
-        while let Some(finished) = self.engine.poll_finished() {
-            assert_eq!(finished.status, Status::Good, "a drive without faults");
-            let first = finished.request.id.0 as JobId;
-            self.ahead.retain(|&(other, _)| other != first);
-            self.ended.push_back(first);
-        }
-    }
-
     /// What the engine is to be asked next, if it has room.
-    fn unplug(&mut self) -> Option<(Class, Entry)> {
+    fn unplug(&mut self, engine: &Engine) -> Option<(Class, Entry)> {
         let queue = self.plugged.iter_mut().find(|queue| !queue.is_empty())?;
         let (class, _) = queue.front()?;
-        match self.engine.has_room(*class) {
+        match engine.has_room(*class) {
             true => queue.pop_front(),
             false => None,
         }
     }
+}
 
-    fn submit(&mut self, now: u64, class: Class, entry: &Entry) {
-        let request = Request {
-            id: RequestId(u64::from(entry.first)),
-            direction: Direction::Read,
-            extent: extent(entry.blocks, self.sectors),
-            class,
-            durability: Durability::Volatile,
-        };
-        let submitted = self.engine.submit(Instant::from_nanos(now), request);
-        submitted.expect("the engine has room, and the blocks are on the disk");
-        if is_less_urgent(class) {
-            self.ahead.push((entry.first, entry.blocks));
+impl Host for Plug {
+    type Error = Refused;
+
+    fn command_ended(&mut self, now: Instant, engine: &Engine, outcome: &Outcome) {
+        let read = engine.background_of(outcome.id);
+        if let (Some(wishes), Some(extent)) = (&mut self.wishes, read) {
+            wishes.read(extent);
         }
+        if engine.at_drive() == 1
+            && let Some(since) = self.busy_since.take()
+        {
+            self.busy += now.since(since);
+        }
+    }
+
+    fn request_ended(
+        &mut self,
+        _: Instant,
+        _: &mut Engine,
+        finished: Finished,
+    ) -> Result<(), Refused> {
+        assert_eq!(finished.status, Status::Good, "a drive without faults");
+        let first = finished.request.id.0 as JobId;
+        self.ahead.retain(|&(other, _)| other != first);
+        self.ended.push_back(first);
+        Ok(())
+    }
+
+    fn act(&mut self, now: Instant, engine: &mut Engine) -> Result<Activity, Refused> {
+        while let Some((class, entry)) = self.unplug(engine) {
+            let request = Request {
+                id: RequestId(u64::from(entry.first)),
+                direction: Direction::Read,
+                extent: extent(entry.blocks, self.sectors),
+                class,
+                durability: Durability::Volatile,
+            };
+            engine.submit(now, request)?;
+            if is_less_urgent(class) {
+                self.ahead.push((entry.first, entry.blocks));
+            }
+        }
+        Ok(Activity::Waits)
+    }
+
+    fn dispatched(&mut self, now: Instant, command: &Command) {
+        self.busy_since.get_or_insert(now);
+        self.commands += 1;
+        let extent = command.action.extent();
+        self.read += extent.map_or(0, |extent| extent.length().0);
+    }
+
+    fn next_event(&self, _: Instant, _: &Engine) -> Option<Instant> {
+        None
     }
 }
 

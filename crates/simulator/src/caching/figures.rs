@@ -148,7 +148,7 @@ impl Figures {
     fn count_gaps(&mut self, arrivals: &[Arrival]) {
         let gaps = || {
             let pairs = arrivals.windows(2);
-            pairs.map(|pair| pair[1].at.saturating_sub(pair[0].at) as f64 / 1e6)
+            pairs.map(|pair| pair[1].at.since(pair[0].at).as_nanos() as f64 / 1e6)
         };
         let count = arrivals.len().saturating_sub(1).max(1) as f64;
         let mean = gaps().sum::<f64>() / count;
@@ -168,15 +168,14 @@ impl Figures {
 
 #[cfg(test)]
 mod tests {
-    use block::Direction;
-    use block::Interval;
+    use block::{Direction, Instant, Interval};
 
     use super::Figures;
     use crate::caching::Arrival;
 
     fn read(file: u64, first: u64, blocks: u64, at_ms: u64) -> Arrival {
         Arrival {
-            at: at_ms * 1_000_000,
+            at: Instant::from_nanos(at_ms * 1_000_000),
             client: 0,
             file,
             blocks: Interval::of(first, blocks),

@@ -7,7 +7,7 @@
 //! A job is served by one node, for a fetch of another one; the levels know who waits for which fetch. Jobs are
 //! kept in a slab: nothing is allocated once as many were under way as ever will be.
 
-use block::Interval;
+use block::{Instant, Interval};
 use cache::coordinator::Asked;
 use cache::level::FetchId;
 
@@ -25,7 +25,7 @@ pub(super) struct Job {
     /// Whose it is.
     pub(super) asker: Asker,
     /// When it was asked.
-    pub(super) at: u64,
+    pub(super) at: Instant,
     /// The next job of the same disk command; of a free job: the next free one.
     pub(super) next: JobId,
 }
@@ -69,7 +69,7 @@ impl Jobs {
         }
     }
 
-    pub(super) fn add(&mut self, asked: Asked, server: u32, asker: Asker, at: u64) -> JobId {
+    pub(super) fn add(&mut self, asked: Asked, server: u32, asker: Asker, at: Instant) -> JobId {
         let job = Job {
             asked,
             server,

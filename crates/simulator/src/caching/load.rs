@@ -1,7 +1,6 @@
 //! Where requests come from, and when: at their own times, or as soon as the last one is answered.
 
-use block::Direction;
-use block::Interval;
+use block::{Direction, Instant, Interval};
 
 use super::report::Report;
 use super::setup::BadSetup;
@@ -10,8 +9,8 @@ use super::system::System;
 /// A request of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Arrival {
-    /// When, in nanoseconds; not looked at in a closed loop.
-    pub at: u64,
+    /// When; not looked at in a closed loop.
+    pub at: Instant,
     /// Who.
     pub client: u32,
     /// Which file, or which volume where there are no files.

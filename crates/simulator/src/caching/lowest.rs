@@ -1,6 +1,6 @@
 //! What the lowest level reads from: a disk behind an elevator, or behind our engine.
 
-use block::Interval;
+use block::{Instant, Interval};
 use cache::level::Wish;
 use engine::Tallies;
 
@@ -53,7 +53,7 @@ impl Lowest {
     }
 
     /// What is wished changes.
-    pub(super) fn wish(&mut self, now: u64, wish: Wish) {
+    pub(super) fn wish(&mut self, now: Instant, wish: Wish) {
         match self {
             Lowest::Elevator(_) => unreachable!("no level above an elevator has wishes"),
             Lowest::Engine(disk) => disk.wish(now, wish),
@@ -85,7 +85,7 @@ impl Lowest {
     }
 
     /// Somebody waits for these blocks, which were to be fetched ahead.
-    pub(super) fn hasten(&mut self, now: u64, blocks: Interval) {
+    pub(super) fn hasten(&mut self, now: Instant, blocks: Interval) {
         match self {
             Lowest::Elevator(_) => {}
             Lowest::Engine(disk) => disk.hasten(now, blocks),
@@ -93,7 +93,7 @@ impl Lowest {
     }
 
     /// Gives the drive what it should have now.
-    pub(super) fn dispatch(&mut self, now: u64) {
+    pub(super) fn dispatch(&mut self, now: Instant) {
         match self {
             Lowest::Elevator(disk) => disk.dispatch(now),
             Lowest::Engine(disk) => disk.dispatch(now),
@@ -101,7 +101,7 @@ impl Lowest {
     }
 
     /// When something happens.
-    pub(super) fn next_event(&self) -> Option<u64> {
+    pub(super) fn next_event(&self) -> Option<Instant> {
         match self {
             Lowest::Elevator(disk) => disk.next_event(),
             Lowest::Engine(disk) => disk.next_event(),
@@ -125,7 +125,7 @@ impl Lowest {
     }
 
     /// The first of the jobs of something that has ended by now.
-    pub(super) fn ended(&mut self, now: u64) -> Option<JobId> {
+    pub(super) fn ended(&mut self, now: Instant) -> Option<JobId> {
         match self {
             Lowest::Elevator(disk) => disk.ended(now),
             Lowest::Engine(disk) => disk.ended(now),

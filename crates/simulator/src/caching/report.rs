@@ -1,5 +1,6 @@
 //! What a run came to: the metrics of `shared/specs/cache-and-pfc.md`, 9.
 
+use block::{Duration, Instant};
 use engine::Tallies;
 use hdrhistogram::Histogram;
 
@@ -10,7 +11,7 @@ use super::disk::DiskCounts;
 pub struct Report {
     /// Requests of clients.
     pub requests: u64,
-    /// Nanoseconds from a request until all its blocks are in L1, over all requests.
+    /// The times from a request until all its blocks are in L1.
     pub response: Responses,
     /// The clients' caches together, then each lower level.
     pub levels: Vec<LevelReport>,
@@ -22,8 +23,8 @@ pub struct Report {
     pub told: Option<Tallies>,
     /// Blocks that stand both in a client's cache and in the level below at the end.
     pub duplicated: u64,
-    /// When the last request was answered, in nanoseconds.
-    pub ended: u64,
+    /// When the last event happened.
+    pub ended: Instant,
 }
 
 /// What was read for wishes, and what it cost. Of what was read a part comes too late.
@@ -127,7 +128,8 @@ impl Responses {
         }
     }
 
-    pub(super) fn add(&mut self, nanos: u64) {
+    pub(super) fn add(&mut self, response: Duration) {
+        let nanos = response.as_nanos();
         self.count += 1;
         self.total += u128::from(nanos);
         self.times.saturating_record(nanos);

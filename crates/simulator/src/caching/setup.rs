@@ -35,10 +35,10 @@ pub struct Lower {
 /// What a reply costs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Link {
-    /// Nanoseconds for each reply.
-    pub start: u64,
-    /// Nanoseconds for each page of it.
-    pub page: u64,
+    /// For each reply.
+    pub start: Duration,
+    /// For each page of it.
+    pub page: Duration,
 }
 
 /// A whole system.
@@ -200,12 +200,12 @@ pub enum BadSetup {
 impl Link {
     /// Zhang et al., 4.1: 6 ms and 0.03 ms for each page.
     pub const LAN: Link = Link {
-        start: 6_000_000,
-        page: 30_000,
+        start: Duration::from_millis(6),
+        page: Duration::from_micros(30),
     };
 
     /// How long a reply of so many pages takes.
-    pub fn reply(&self, pages: u64) -> u64 {
+    pub fn reply(&self, pages: u64) -> Duration {
         self.start + self.page * pages
     }
 }

@@ -12,8 +12,7 @@
 //! whose logarithm is about evenly spread, as the reuse distances of the genuine prefixes are. What a load is made
 //! from is a file of `workloads/levels`; [`super::figures`] says what it came to.
 
-use block::Direction;
-use block::Interval;
+use block::{Direction, Instant, Interval};
 
 use super::load::Arrival;
 use crate::workload::SpecError;
@@ -414,7 +413,7 @@ impl Iterator for Walk<'_> {
         let blocks = Interval::of(first, size & !OVERLAPS);
         reader.at = blocks.last + 1;
         let arrival = Arrival {
-            at: (self.now * NANOS_PER_MS) as u64,
+            at: Instant::from_nanos((self.now * NANOS_PER_MS) as u64),
             client: number as u32 % self.clients,
             file: reader.place.file,
             blocks,

@@ -32,9 +32,9 @@ pub struct System {
     /// Where fetches ahead are less urgent than demands.
     ahead: Option<Ahead>,
     /// Replies that travel: when they arrive, in which order they were sent, whose they are.
-    replies: BinaryHeap<Reverse<(u64, u64, JobId)>>,
+    replies: BinaryHeap<Reverse<(Instant, u64, JobId)>>,
     sent: u64,
-    now: u64,
+    now: Instant,
     /// Jobs to be served, in the order in which they were made.
     to_serve: Vec<JobId>,
     /// Clients whose requests were answered, in this order.
@@ -88,7 +88,7 @@ impl System {
             jobs: Jobs::new(),
             replies: BinaryHeap::new(),
             sent: 0,
-            now: 0,
+            now: Instant::ZERO,
             to_serve: Vec::new(),
             answered: VecDeque::new(),
             response: Responses::new(),
@@ -101,15 +101,15 @@ impl System {
     }
 
     /// The time of the last event.
-    pub fn now(&self) -> u64 {
+    pub fn now(&self) -> Instant {
         self.now
     }
 
-    /// A client asks, at `at` nanoseconds: not before the last event.
+    /// A client asks at `at`, not before the last event.
     ///
     /// # Errors
     /// If there is no such client, or there are no such blocks.
-    pub fn request(&mut self, at: u64, arrival: &Arrival) -> Result<(), BadSetup> {
+    pub fn request(&mut self, at: Instant, arrival: &Arrival) -> Result<(), BadSetup> {
         let (blocks, end) = (arrival.blocks, self.disk.blocks());
         if arrival.client as usize >= self.clients {
             return Err(BadSetup::NoSuchClient(arrival.client, self.clients));
@@ -143,7 +143,7 @@ impl System {
 
     /// A client's request is served; if it need not wait and nothing is fetched for it, it becomes no job.
     fn serve_client(&mut self, asked: Asked) {
-        let (now, client) = (Instant::from_nanos(self.now), asked.client);
+        let (now, client) = (self.now, asked.client);
         let node = &mut self.nodes[client as usize];
         node.requests += 1;
         // The job that it becomes if it is not over at once.
@@ -175,7 +175,7 @@ impl System {
     }
 
     /// When something happens next, if anything is under way.
-    pub fn next_event(&self) -> Option<u64> {
+    pub fn next_event(&self) -> Option<Instant> {
         let reply = self.replies.peek().map(|Reverse((at, _, _))| *at);
         match (reply, self.disk.next_event()) {
             (Some(reply), Some(disk)) => Some(reply.min(disk)),
@@ -279,8 +279,7 @@ impl System {
                 continue;
             };
             node.requests += 1;
-            let now = Instant::from_nanos(self.now);
-            let served = node.level.serve(now, RequestId(u64::from(id)), asked);
+            let served = node.level.serve(self.now, RequestId(u64::from(id)), asked);
             let ending = served.expect(SERVED);
             if asked.purpose == Purpose::Demand {
                 self.hasten(server, asked.blocks);
@@ -351,8 +350,8 @@ impl System {
     }
 
     /// A client's request of that time has its answer.
-    fn answer_client(&mut self, client: u32, at: u64) {
-        self.response.add(self.now - at);
+    fn answer_client(&mut self, client: u32, at: Instant) {
+        self.response.add(self.now.since(at));
         self.answered.push_back(client);
     }
 
@@ -365,9 +364,8 @@ impl System {
         if let Some(ahead) = &mut self.ahead {
             ahead.end(id);
         }
-        let now = Instant::from_nanos(self.now);
         let level = &mut self.nodes[asker as usize].level;
-        level.complete(now, fetch, Ending::Done);
+        level.complete(self.now, fetch, Ending::Done);
         self.answer_all(asker);
     }
 }

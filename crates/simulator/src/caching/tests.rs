@@ -47,7 +47,7 @@ fn two_levels(frames: (u64, u64), prefetcher: &str, coordinator: &str) -> Setup 
 
 fn read(at: u64, first: u64, last: u64) -> Arrival {
     Arrival {
-        at,
+        at: Instant::from_nanos(at),
         client: 0,
         file: 0,
         blocks: Interval::new(first, last),
@@ -69,7 +69,7 @@ fn waits(setup: &Setup, requests: &[(u64, u64)]) -> Vec<u64> {
             }
             system.step();
         }
-        let waited = system.now() - begun;
+        let waited = system.now().since(begun).as_nanos();
         // What is fetched ahead comes too, before the next one.
         while system.next_event().is_some() {
             system.step();
@@ -161,7 +161,9 @@ fn the_elevator_goes_upwards_and_begins_again() {
     // 500000 is under way; then come one below, two above.
     for (at, block) in [(0, 500_000), (1, 100), (2, 900_000), (3, 600_000)] {
         let request = read(at, block, block);
-        system.request(at, &request).expect("a block of the disk");
+        system
+            .request(request.at, &request)
+            .expect("a block of the disk");
     }
     let mut order = vec![system.disk_position().expect("a command")];
     while system.next_event().is_some() {
@@ -218,15 +220,15 @@ fn a_system_that_cannot_be_is_an_error() {
     let expected = "level 2: coordinator du with replacement sarc: expected replacement du";
     expect(&setup, expected);
     let mut system = System::new(&good).expect("a system");
-    let error = system.request(0, &read(0, 5_000_000, 5_000_000));
+    let error = system.request(Instant::ZERO, &read(0, 5_000_000, 5_000_000));
     assert!(matches!(error, Err(BadSetup::PastEnd { .. })));
-    let error = system.request(0, &read(0, 0, 1 << 20));
+    let error = system.request(Instant::ZERO, &read(0, 0, 1 << 20));
     assert!(matches!(error, Err(BadSetup::Length(1_048_577))));
     let of_another = Arrival {
         client: 1,
         ..read(0, 0, 0)
     };
-    let error = system.request(0, &of_another);
+    let error = system.request(Instant::ZERO, &of_another);
     assert_eq!(error, Err(BadSetup::NoSuchClient(1, 1)));
 }
 

@@ -10,7 +10,7 @@
 
 use std::collections::BTreeMap;
 
-use block::Interval;
+use block::{Instant, Interval};
 
 use super::load::Arrival;
 use super::setup::BadSetup;
@@ -45,7 +45,7 @@ pub fn arrivals(records: &[Record], disk: u64, stretch: u64) -> Result<Vec<Arriv
             let first = place * unit + blocks.first % unit;
             let blocks = Interval::of(first, blocks.len());
             Arrival {
-                at: record.at.as_nanos().saturating_mul(stretch),
+                at: Instant::ZERO + record.at.since(Instant::ZERO) * stretch,
                 client: 0,
                 file: device,
                 blocks,

@@ -1,7 +1,6 @@
 //! Who reads: one reader straight on, the other one at random places and on from there.
 
-use block::Direction;
-use block::Interval;
+use block::{Direction, Instant, Interval};
 use indicatif::ProgressBar;
 use simulator::caching::{Arrival, BadSetup, Load};
 
@@ -95,7 +94,7 @@ impl Load for Both<'_> {
         let reader = &mut self.readers[client as usize];
         let (client, within) = (reader.client, self.within);
         Ok(reader.next().map(|blocks| Arrival {
-            at: 0,
+            at: Instant::ZERO,
             client,
             file: 0,
             blocks,

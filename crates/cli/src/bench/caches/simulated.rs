@@ -2,8 +2,7 @@
 
 use std::sync::Arc;
 
-use block::Class;
-use block::Interval;
+use block::{Class, Duration, Interval};
 use drive::Profile;
 use indicatif::ProgressBar;
 use scheduler::policy::{self, Depth};
@@ -38,7 +37,10 @@ pub(super) fn simulated(
         lower: vec![Lower {
             level: level(lower),
             coordinator: coordinator.to_owned(),
-            link: Link { start: 0, page: 0 },
+            link: Link {
+                start: Duration::ZERO,
+                page: Duration::ZERO,
+            },
         }],
         drive: Arc::new(profile),
         scheduler,

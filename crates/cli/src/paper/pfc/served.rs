@@ -182,7 +182,7 @@ impl Served {
             ahead: lower.fetched_ahead(),
             unused: lower.unused,
             duplicated: report.duplicated,
-            busy_s: report.disk.busy as f64 / 1e9,
+            busy_s: report.disk.busy.as_nanos() as f64 / 1e9,
             wishes: Wishes {
                 wished: lower.wished,
                 granted: lower.granted,

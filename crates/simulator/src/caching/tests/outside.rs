@@ -1,6 +1,6 @@
 //! An engine that stands outside its drive: it has a belief, commands and their ends.
 
-use block::Duration;
+use block::{Duration, Instant};
 use drive::{Angle, Imperfections, Spindle};
 
 use super::*;
@@ -93,7 +93,7 @@ fn in_a_long_pause_it_looks_where_the_platter_is_and_the_run_ends_nevertheless()
     let told = report.told.expect("an engine that follows its drive");
     assert!(told.calibrations >= 4, "{told:?}");
     assert_eq!(report.requests, 2);
-    let last = Duration::from_nanos(report.ended - 600_000_000_000);
+    let last = report.ended.since(Instant::from_nanos(600_000_000_000));
     assert!(last < Duration::from_millis(100), "{last:?}");
 }
 

@@ -1,6 +1,6 @@
 //! The disk behind the engine by itself: what is merged, in which order it goes, and what is read for wishes.
 
-use block::Class;
+use block::{Class, Instant};
 use cache::coordinator::{Asked, Purpose};
 use cache::level::Wish;
 
@@ -14,7 +14,7 @@ use crate::caching::{Readmore, Scheduled};
 struct Scene {
     disk: EngineDisk,
     jobs: Jobs,
-    now: u64,
+    now: Instant,
     /// First blocks, in the order in which they were there.
     ended: Vec<u64>,
 }
@@ -24,7 +24,7 @@ impl Scene {
         Scene {
             disk: EngineDisk::new(&cheetah(), scheduled).expect("a disk"),
             jobs: Jobs::new(),
-            now: 0,
+            now: Instant::ZERO,
             ended: Vec::new(),
         }
     }
@@ -63,7 +63,7 @@ impl Scene {
         self.disk.counts().commands
     }
 
-    fn step(&mut self, at: u64) {
+    fn step(&mut self, at: Instant) {
         self.now = at;
         while let Some(first) = self.disk.ended(self.now) {
             let mut next = Some(first);
@@ -132,7 +132,7 @@ fn what_was_plugged_first_goes_first_and_the_disk_is_busy_until_the_last_has_end
     }
     scene.run();
     assert_eq!(scene.ended, places);
-    assert_eq!(scene.disk.counts().busy, scene.now);
+    assert_eq!(scene.disk.counts().busy, scene.now.since(Instant::ZERO));
 }
 
 #[test]
@@ -141,9 +141,9 @@ fn whatever_has_ended_is_told_before_the_disk_is_done() {
     scene.demand(500_000, 500_000);
     scene.demand(100, 100);
     assert!(!scene.disk.is_over(), "plugged");
-    scene.disk.dispatch(0);
+    scene.disk.dispatch(Instant::ZERO);
     // Both have ended long ago; one is told at a time.
-    let late = 1_000_000_000;
+    let late = Instant::from_nanos(1_000_000_000);
     assert!(scene.disk.ended(late).is_some());
     assert_eq!(scene.disk.next_event(), Some(late));
     assert!(!scene.disk.is_over(), "one is still to be told");
@@ -163,9 +163,11 @@ fn only_what_is_asked_for_is_hastened() {
         scene.demand(100, 100);
         scene.demand(900_000, 900_000);
         if !is_plugged {
-            scene.disk.dispatch(0);
+            scene.disk.dispatch(Instant::ZERO);
         }
-        scene.disk.hasten(0, Interval::new(700_002, 700_009));
+        scene
+            .disk
+            .hasten(Instant::ZERO, Interval::new(700_002, 700_009));
         scene.run();
         let place = |block| scene.ended.iter().position(|&ended| ended == block);
         assert!(
@@ -193,10 +195,12 @@ fn only_what_is_asked_for_is_hastened() {
 #[test]
 fn what_is_no_longer_wished_is_not_read_and_not_told() {
     let mut scene = Scene::new(&Scheduled::exact(Readmore::Wished));
-    scene.disk.wish(0, Wish::Want(Interval::new(1_000, 1_007)));
     scene
         .disk
-        .wish(0, Wish::Unwant(Interval::new(1_000, 1_003)));
+        .wish(Instant::ZERO, Wish::Want(Interval::new(1_000, 1_007)));
+    scene
+        .disk
+        .wish(Instant::ZERO, Wish::Unwant(Interval::new(1_000, 1_003)));
     scene.run();
     assert_eq!(scene.read(), [1_004, 1_005, 1_006, 1_007]);
     assert_eq!(scene.disk.counts().blocks, 4);

@@ -1,7 +1,6 @@
 //! Every reading of PFC's ambiguities, and every one of its actions, changes what some system does.
 
-use block::Direction;
-use block::Interval;
+use block::{Direction, Instant, Interval};
 use cache::coordinator;
 use cache::settings::Values;
 
@@ -50,7 +49,7 @@ fn arrivals(seed: u64, requests: u64, jumps: Jumps) -> impl Iterator<Item = Arri
         let blocks = Interval::of(streams[stream], count);
         streams[stream] = blocks.last + 1;
         Arrival {
-            at: at * 4_000_000,
+            at: Instant::from_nanos(at * 4_000_000),
             client: 0,
             file: stream as u64,
             blocks,
@@ -87,7 +86,7 @@ fn all_counts(coordinator: &str) -> Vec<String> {
 }
 
 fn counts(report: &Report) -> String {
-    format!("{:?} {:?} {}", report.levels, report.disk, report.ended)
+    format!("{:?} {:?} {:?}", report.levels, report.disk, report.ended)
 }
 
 fn three_levels(frames: (u64, u64), prefetch: &str, coordinator: &str) -> System {

@@ -22,7 +22,7 @@ fn volumes_stand_one_after_the_other_and_times_are_stretched() {
     assert_eq!(found[1].blocks.len(), 2);
     assert_eq!(found[1].file, 1);
     assert_eq!(found[0].within.last, (2 << 16) - 1);
-    assert_eq!(found[1].at, 1_500_000_000);
+    assert_eq!(found[1].at, Instant::from_nanos(1_500_000_000));
 }
 
 #[test]
