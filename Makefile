@@ -26,6 +26,8 @@ DENY := $(TOOLS)/bin/cargo-deny
 DENY_VERSION := 0.20.2
 FUZZ := $(TOOLS)/bin/cargo-fuzz
 FUZZ_VERSION := 0.13.2
+MDBOOK := $(TOOLS)/bin/mdbook
+MDBOOK_VERSION := 0.5.4
 FSX := $(TOOLS)/bin/fsx
 FSX_VERSION := 0.3.2
 
@@ -37,7 +39,7 @@ FSX_OPERATIONS ?= 50000
 SECONDS_PER_TARGET ?= 60
 
 .PHONY: help setup tools guest-setup suites-setup demo test guest suites suites-long suites-of xfstests tidy \
-	bench bench-service fuzz
+	bench bench-service book fuzz
 
 help: ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -106,6 +108,14 @@ bench-service: setup ## The service beside nbdkit and QEMU, our order beside the
 	cargo build --release --locked --package headtime
 	target/release/headtime bench serve --rounds 9
 	target/release/headtime bench schedulers --seconds 15 --rounds 3
+
+book: setup $(MDBOOK) ## Render the book in docs/ into target/book
+	$(MDBOOK) build docs
+
+$(MDBOOK):
+	cargo install mdbook --version $(MDBOOK_VERSION) --locked --no-default-features --features search --root $(TOOLS) \
+	  --target-dir $(TOOLS)/build
+	rm -rf $(TOOLS)/build
 
 fuzz: setup $(FUZZ) ## Look for inputs that break a parser, SECONDS_PER_TARGET each
 	@rustup toolchain list | grep -q ^nightly || rustup toolchain install nightly --profile minimal

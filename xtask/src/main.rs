@@ -8,8 +8,11 @@
 )]
 
 mod bless;
+mod book;
 mod check;
 mod import_drives;
+mod markdown;
+mod prose;
 mod repository;
 mod source;
 mod structure;
@@ -62,6 +65,16 @@ const ALL: &[Task] = &[
             }
             Err(problem) => Err(Failure::Found(problem)),
         },
+    },
+    Task {
+        name: "book",
+        about: "rewrite the generated pages of the book from the program's tables",
+        run: book::run,
+    },
+    Task {
+        name: "prose",
+        about: "words a sentence in README, ARCHITECTURE and docs, or in the files named",
+        run: prose::run,
     },
     Task {
         name: "bless",

@@ -9,6 +9,7 @@ mod direction;
 mod fuzz_targets;
 mod leftovers;
 mod lent;
+mod links;
 mod manifests;
 mod milliseconds;
 mod names;
@@ -56,6 +57,7 @@ const ALL: &[Check] = &[
     text::CHECK,
     origins::CHECK,
     promises::CHECK,
+    links::CHECK,
     fuzz_targets::CHECK,
     lent::CHECK,
 ];

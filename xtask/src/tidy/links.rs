@@ -1,0 +1,175 @@
+//! Links in the documentation lead somewhere, and the book is whole.
+//!
+//! A relative link names a file of the repository, and its anchor names a heading of that file. The
+//! pages of `docs/` are a book: they are rendered without the rest of the repository, so that their
+//! links stay in `docs/`, and `docs/SUMMARY.md` lists each of them.
+
+use std::collections::BTreeSet;
+
+use super::{Check, Violation};
+use crate::markdown;
+use crate::repository::{File, Repository};
+
+/// The check.
+pub const CHECK: Check = Check {
+    rule: "links",
+    about: "relative links and anchors in Markdown exist; docs/SUMMARY.md lists every page of docs",
+    run,
+};
+
+/// The folder of the book.
+const BOOK: &str = "docs/";
+
+/// The table of contents of the book.
+const SUMMARY: &str = "docs/SUMMARY.md";
+
+fn run(repository: &Repository) -> Vec<Violation> {
+    let pages = || {
+        repository
+            .files
+            .iter()
+            .filter(|file| file.extension() == "md")
+    };
+    let mut found = Vec::new();
+    let mut listed = BTreeSet::new();
+    for page in pages() {
+        for (line, target) in links(page) {
+            match problem(repository, page, &target) {
+                Some(message) => found.push(Violation::at(&page.path, line, message)),
+                None if page.path == SUMMARY => {
+                    listed.extend(resolve(&page.path, target.split('#').next().unwrap_or("")));
+                }
+                None => {}
+            }
+        }
+    }
+    if repository.file(SUMMARY).is_none() {
+        return found;
+    }
+    for page in pages().filter(|page| page.path.starts_with(BOOK) && page.path != SUMMARY) {
+        if !listed.contains(&page.path) {
+            let message = format!("not in the book (use a line in {SUMMARY})");
+            found.push(Violation::at(&page.path, 1, message));
+        }
+    }
+    found
+}
+
+/// The relative links of a page, with their lines.
+fn links(page: &File) -> Vec<(usize, String)> {
+    let text = page.text().unwrap_or_default();
+    markdown::lines(text)
+        .flat_map(|(line, words)| {
+            let targets = markdown::link_targets(&markdown::without_code(words, ""));
+            targets.into_iter().map(move |target| (line, target))
+        })
+        .filter(|(_, target)| !target.contains("://") && !target.starts_with("mailto:"))
+        .collect()
+}
+
+/// What is wrong with a link of this page.
+fn problem(repository: &Repository, page: &File, target: &str) -> Option<String> {
+    let (path, anchor) = target.split_once('#').unwrap_or((target, ""));
+    let resolved = if path.is_empty() {
+        Some(page.path.clone())
+    } else {
+        resolve(&page.path, path)
+    };
+    let Some(resolved) = resolved else {
+        return Some(format!(
+            "`{target}` leaves the repository (use a path inside of it)"
+        ));
+    };
+    if page.path.starts_with(BOOK) && !resolved.starts_with(BOOK) {
+        return Some(format!(
+            "`{target}` leaves the book (use the path as code, or a page of {BOOK})"
+        ));
+    }
+    let folder = format!("{}/", resolved.trim_end_matches('/'));
+    let Some(file) = repository.file(&resolved) else {
+        let is_folder = repository
+            .files
+            .iter()
+            .any(|file| file.path.starts_with(&folder));
+        return (!is_folder || page.path.starts_with(BOOK))
+            .then(|| format!("there is no `{target}` (use the path of a file)"));
+    };
+    let text = file.text().unwrap_or_default();
+    let is_missing = !anchor.is_empty()
+        && file.extension() == "md"
+        && !markdown::anchors(text).iter().any(|known| known == anchor);
+    is_missing.then(|| format!("`{resolved}` has no heading `#{anchor}` (use one that it has)"))
+}
+
+/// The path from the root of a relative link in the file at `from`; nothing above the root.
+fn resolve(from: &str, target: &str) -> Option<String> {
+    let mut parts: Vec<&str> = from.split('/').collect();
+    parts.pop();
+    for part in target.split('/') {
+        match part {
+            "" | "." => {}
+            ".." => {
+                parts.pop()?;
+            }
+            _ => parts.push(part),
+        }
+    }
+    Some(parts.join("/"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::CHECK;
+    use crate::tidy::tests::places;
+
+    const SUMMARY: (&str, &str) = ("docs/SUMMARY.md", "- [A](a.md)\n- [B](folder/b.md)\n");
+    const B: (&str, &str) = ("docs/folder/b.md", "# B\n");
+
+    fn places_in(page: &str) -> Vec<String> {
+        let files = [
+            SUMMARY,
+            B,
+            ("docs/a.md", page),
+            ("README.md", "# One\n[docs](docs) [a](docs/a.md)\n"),
+        ];
+        places(&CHECK, &files)
+    }
+
+    #[test]
+    fn links_that_lead_somewhere_are_fine() {
+        for link in [
+            "[b](folder/b.md)",
+            "[b](folder/b.md#b)",
+            "[here](#a-title)",
+            "[web](https://example.org/gone.md)",
+            "`[code](gone.md)`",
+        ] {
+            assert_eq!(
+                places_in(&format!("# A title\n{link}\n")),
+                [""; 0],
+                "{link}"
+            );
+        }
+    }
+
+    #[test]
+    fn links_that_lead_nowhere_are_reported() {
+        for link in [
+            "[gone](gone.md)",
+            "![gone](gone.svg)",
+            "[b](folder/b.md#c)",
+            "[here](#gone)",
+            "[outside](../README.md)",
+            "[above](../../README.md)",
+        ] {
+            let page = format!("# A title\n{link}\n");
+            assert_eq!(places_in(&page), ["docs/a.md:2"], "{link}");
+        }
+    }
+
+    #[test]
+    fn a_page_that_the_summary_leaves_out_is_reported() {
+        let files = [SUMMARY, B, ("docs/a.md", ""), ("docs/c.md", "# C\n")];
+        assert_eq!(places(&CHECK, &files), ["docs/c.md:1"]);
+    }
+}
