@@ -11,8 +11,9 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
+use document::DocumentError;
+use drive::Profile;
 use drive::catalog::{self, UnknownDrive};
-use drive::{Profile, ProfileError};
 
 use summary::Summary;
 
@@ -60,7 +61,7 @@ pub enum DrivesError {
     Unknown(#[from] UnknownDrive),
     /// The file is not a profile.
     #[error(transparent)]
-    Profile(#[from] ProfileError),
+    Profile(#[from] DocumentError),
     /// A file could not be read or written.
     #[error("{path}: {error}")]
     File {

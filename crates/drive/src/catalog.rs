@@ -1,6 +1,8 @@
 //! The drives that are shipped: every file of `drives/`, built in.
 
-use crate::profile::{Profile, ProfileError, nearest};
+use document::{DocumentError, most_similar};
+
+use crate::profile::Profile;
 
 /// A shipped drive.
 #[derive(Clone, Copy, Debug)]
@@ -16,7 +18,7 @@ impl Entry {
     ///
     /// # Errors
     /// If the file is not a profile, which the tests rule out.
-    pub fn profile(&self) -> Result<Profile, ProfileError> {
+    pub fn profile(&self) -> Result<Profile, DocumentError> {
         Profile::parse(self.text, &format!("drives/{}.toml", self.name))
     }
 }
@@ -47,7 +49,7 @@ pub fn find(name: &str) -> Result<&'static Entry, UnknownDrive> {
                 .iter()
                 .map(|entry| entry.name)
                 .find(|known| name.len() >= 3 && known.contains(name))
-                .or_else(|| nearest(name, ALL.iter().map(|entry| entry.name))),
+                .or_else(|| most_similar(name, ALL.iter().map(|entry| entry.name))),
         })
 }
 

@@ -18,6 +18,6 @@ pub use geometry::Geometry;
 pub use imperfection::Imperfections;
 pub use mechanics::{Position, Positioning, Target};
 pub use profile::confidence::{Confidence, Part};
-pub use profile::{Profile, ProfileError, Provenance};
+pub use profile::{Profile, Provenance};
 pub use seek::{SeekCurve, SeekTable};
 pub use virtual_drive::{Lost, VirtualDrive};

@@ -17,7 +17,6 @@
 mod arm;
 mod chunks;
 pub mod confidence;
-mod document;
 mod electronics;
 mod fitted;
 mod layout;
@@ -25,6 +24,7 @@ mod layout;
 use std::sync::Arc;
 
 use block::{Duration, Sectors, Switch};
+use document::{Document, DocumentError, Field, Section};
 
 use crate::angle::Spindle;
 use crate::firmware::{BufferRules, Bus, LookAhead, Overheads, QueueRules, WriteBack};
@@ -32,9 +32,6 @@ use crate::geometry::Geometry;
 use crate::seek::{SeekCurve, SeekTable};
 pub use chunks::Chunks;
 use confidence::Confidence;
-pub use document::ProfileError;
-pub(crate) use document::nearest;
-use document::{Field, Section, Source};
 
 /// How the numbers of a profile came about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -140,10 +137,9 @@ impl Profile {
     ///
     /// # Errors
     /// The first thing that is wrong, with its line and key.
-    pub fn parse(text: &str, file: &str) -> Result<Self, ProfileError> {
-        let source = Source { file, text };
-        let document = source.parse()?;
-        let root = Section::root(source, &document);
+    pub fn parse(text: &str, file: &str) -> Result<Self, DocumentError> {
+        let document = Document::parse(file, text)?;
+        let root = document.root();
         root.only(&TOP)?;
         let published = read_published(&root)?;
         match root.get("fitted") {
@@ -232,39 +228,33 @@ const TABLES: [&str; 10] = [
 ];
 
 /// The profile without its fitted table.
-fn read_published(root: &Section) -> Result<Profile, ProfileError> {
-    let mut origins = vec![Origin {
-        table: String::new(),
-        text: root.need("origin")?.text()?.to_owned(),
-    }];
-    for table in TABLES {
-        if let Some(field) = root.get(table) {
-            origins.push(Origin {
-                table: table.to_owned(),
-                text: origin_of(&field)?,
-            });
-        }
-    }
-    let name = read_name(&root.need("name")?)?;
-    let block_bytes = read_block_bytes(&root.need("block_bytes")?)?;
-    let field = root.need("physical_block_bytes")?;
+fn read_published(root: &Section) -> Result<Profile, DocumentError> {
+    let mut origins = read_origins(root)?;
+    let name = read_name(&root.need("name", "the name of the drive")?)?;
+    let block_bytes = read_block_bytes(&root.need("block_bytes", "512 or 4096")?)?;
+    let field = root.need("physical_block_bytes", "512 or 4096")?;
     let physical_block_bytes = read_block_bytes(&field)?;
     if physical_block_bytes < block_bytes {
         return Err(field.error(format!(
             "sectors of {physical_block_bytes} bytes for blocks of {block_bytes}: expected not less"
         )));
     }
-    let spindle = read_spindle(&root.need("spindle")?)?;
+    let spindle = read_spindle(&root.need("spindle", "a table [spindle]")?)?;
     let geometry = layout::read(root)?;
-    let arm = arm::read(&root.need("seek")?, geometry.cylinders())?;
+    let arm = arm::read(&root.need("seek", "a table [seek]")?, geometry.cylinders())?;
     origins.extend(arm.formula);
     let electronics = electronics::read(root)?;
-    let provenance = root.need("provenance")?.choice(&Provenance::NAMES)?;
+    let provenance = root
+        .need("provenance", "how the numbers came about")?
+        .choice(&Provenance::NAMES)?;
     let confidence = root.get("confidence");
     let Sectors(blocks) = geometry.sectors();
     Ok(Profile {
         name,
-        model: root.need("model")?.text()?.to_owned(),
+        model: root
+            .need("model", "vendor and model")?
+            .text(TEXT)?
+            .to_owned(),
         // The first disk drive, the IBM 350, was of 1956.
         year: match root.get("year") {
             Some(field) => Some(field.integer(1956..=2100)? as u16),
@@ -273,12 +263,12 @@ fn read_published(root: &Section) -> Result<Profile, ProfileError> {
         provenance,
         origins,
         source: match root.get("source") {
-            Some(field) => Some(field.text()?.to_owned()),
+            Some(field) => Some(field.text(TEXT)?.to_owned()),
             None => None,
         },
         block_bytes,
         physical_block_bytes,
-        actuators: root.need("actuators")?.integer(1..=2)? as u8,
+        actuators: root.need("actuators", "1 or 2")?.integer(1..=2)? as u8,
         spindle,
         seek: arm.seek,
         seek_deviation: arm.deviation,
@@ -288,7 +278,7 @@ fn read_published(root: &Section) -> Result<Profile, ProfileError> {
         overheads: electronics.overheads,
         buffer: electronics.buffer,
         bus: electronics.bus,
-        queue: electronics::read_queue(&root.need("queue")?)?,
+        queue: electronics::read_queue(&root.need("queue", "a table [queue]")?)?,
         seek_command: electronics::read_commands(root, provenance)?,
         chunks: chunks::read(root, blocks)?,
         confidence: match confidence {
@@ -299,15 +289,38 @@ fn read_published(root: &Section) -> Result<Profile, ProfileError> {
     })
 }
 
+/// The origins of all tables, before the rest of them is read.
+fn read_origins(root: &Section) -> Result<Vec<Origin>, DocumentError> {
+    let mut origins = vec![Origin {
+        table: String::new(),
+        text: root
+            .need("origin", "the source of the numbers")?
+            .text(TEXT)?
+            .to_owned(),
+    }];
+    for table in TABLES {
+        if let Some(field) = root.get(table) {
+            origins.push(Origin {
+                table: table.to_owned(),
+                text: origin_of(&field)?,
+            });
+        }
+    }
+    Ok(origins)
+}
+
 /// A table's origin, before the rest of it is looked at.
-fn origin_of(field: &Field) -> Result<String, ProfileError> {
-    let section = field.table()?;
-    Ok(section.need("origin")?.text()?.to_owned())
+fn origin_of(field: &Field) -> Result<String, DocumentError> {
+    let section = field.table("a table")?;
+    Ok(section
+        .need("origin", "the source of the numbers")?
+        .text(TEXT)?
+        .to_owned())
 }
 
 /// A name that can be a file's and needs no quotes.
-fn read_name(field: &Field) -> Result<String, ProfileError> {
-    let name = field.text()?;
+fn read_name(field: &Field) -> Result<String, DocumentError> {
+    let name = field.text(TEXT)?;
     let kebab = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
     if !name.chars().all(kebab) {
         return Err(field.error(format!(
@@ -317,7 +330,7 @@ fn read_name(field: &Field) -> Result<String, ProfileError> {
     Ok(name.to_owned())
 }
 
-fn read_block_bytes(field: &Field) -> Result<u32, ProfileError> {
+fn read_block_bytes(field: &Field) -> Result<u32, DocumentError> {
     match field.u32(1)? {
         bytes @ (512 | 4096) => Ok(bytes),
         bytes => Err(field.error(format!("{bytes} bytes: expected 512 or 4096"))),
@@ -328,18 +341,23 @@ fn read_block_bytes(field: &Field) -> Result<u32, ProfileError> {
 /// sold at 15,000; twice that is absurd.
 const RPM: std::ops::RangeInclusive<f64> = 1_000.0..=30_000.0;
 
-fn read_spindle(field: &Field) -> Result<Spindle, ProfileError> {
+fn read_spindle(field: &Field) -> Result<Spindle, DocumentError> {
     let section = field.section(&["origin", "rpm"])?;
-    let rpm = section.need("rpm")?.number(RPM)?;
+    let rpm = section
+        .need("rpm", "revolutions per minute")?
+        .number_within(RPM)?;
     Ok(Spindle::from_period_ps((60e12 / rpm).round() as u64))
 }
+
+/// The texts of a profile.
+const TEXT: &str = "a string that is not empty";
 
 /// The longest time that a number in milliseconds may mean: no phase of a command takes as long.
 const LONGEST_MS: f64 = 10_000.0;
 
 /// A time in milliseconds.
-fn millis(field: &Field) -> Result<Duration, ProfileError> {
-    let millis = field.number(0.0..=LONGEST_MS)?;
+fn millis(field: &Field) -> Result<Duration, DocumentError> {
+    let millis = field.number_within(0.0..=LONGEST_MS)?;
     Duration::from_millis_f64(millis)
         .ok_or_else(|| field.error(format!("{millis} ms: expected a time")))
 }

@@ -19,7 +19,8 @@ mod tracks;
 use std::sync::Arc;
 
 use block::{Action, Command, CommandId, Durability, Duration, Extent, Instant, Lba};
-use drive::{Profile, ProfileError, VirtualDrive};
+use document::DocumentError;
+use drive::{Profile, VirtualDrive};
 
 use crate::clock::Clock;
 use crate::device::Device;
@@ -33,7 +34,7 @@ pub use text::{shares, text};
 /// # Errors
 /// If `name` is not made of lower-case letters, digits and hyphens, or the findings contradict each
 /// other.
-pub fn profile(findings: &Findings, device: &Device, name: &str) -> Result<Profile, ProfileError> {
+pub fn profile(findings: &Findings, device: &Device, name: &str) -> Result<Profile, DocumentError> {
     Profile::parse(&text(findings, device, name), &format!("{name}.toml"))
 }
 

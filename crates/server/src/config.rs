@@ -19,8 +19,8 @@ mod foreseen;
 mod front;
 mod places;
 pub mod preemption;
-mod reader;
 mod remote;
+mod size;
 mod storage;
 pub mod streams;
 
@@ -28,17 +28,16 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use block::Switch;
+use document::{Document, DocumentError};
 use scheduler::policy::NamedPolicy;
 
 pub use foreseen::{IMPACT_PPM, background};
 pub use places::Places;
 pub use preemption::Preemption;
-pub use reader::ConfigError;
 pub use remote::{Address, Remote, RemoteTls};
 pub use streams::{StreamRule, Streams};
 
 use crate::cached;
-use reader::{Source, Table};
 
 /// The file that is used if none is named: an emulated drive, NBD on a unix socket, a status page.
 pub const DEFAULT: &str = include_str!("config/default.toml");
@@ -356,10 +355,9 @@ impl Config {
     ///
     /// # Errors
     /// The first thing that is wrong, with its line and key.
-    pub fn parse(file: &str, text: &str, places: &Places) -> Result<Config, ConfigError> {
-        let source = Source { file, text };
-        let document = source.parse()?;
-        let root = Table::root(source, &document);
+    pub fn parse(file: &str, text: &str, places: &Places) -> Result<Config, DocumentError> {
+        let document = Document::parse(file, text)?;
+        let root = document.root();
         root.only(&["drive", "nbd", "fuse", "ublk", "control", "log", "limits"])?;
         let drives = storage::drives(&root, places)?;
         let ublk = front::ublk(&root, &drives)?;

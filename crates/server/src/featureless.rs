@@ -3,14 +3,14 @@
 //! Only policies that go by order or by block number make sense with it: see
 //! [`Sight`](scheduler::Sight).
 
+use document::DocumentError;
 use drive::Profile;
-use drive::profile::ProfileError;
 
 /// A profile of a device of at least `blocks` blocks.
 ///
 /// # Errors
 /// If there can be no such device: too large, or blocks that are neither 512 nor 4096 bytes.
-pub fn profile(name: &str, blocks: u64, block_bytes: u32) -> Result<Profile, ProfileError> {
+pub fn profile(name: &str, blocks: u64, block_bytes: u32) -> Result<Profile, DocumentError> {
     Profile::parse(&text(name, blocks, block_bytes), "the featureless profile")
 }
 

@@ -12,10 +12,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock, mpsc};
 use std::time::{Duration, Instant};
 
+use document::DocumentError;
 use headtime_client::wire;
 use tracing::info;
 
-use crate::config::{self, Access, Config, ConfigError, Places};
+use crate::config::{self, Access, Config, Places};
 use crate::control::notify::Activated;
 use crate::control::{self, Changes, Steer};
 use crate::event_loop::EventLoop;
@@ -44,7 +45,7 @@ use drives::Drive;
 pub enum ServeError {
     /// The configuration.
     #[error(transparent)]
-    Config(#[from] ConfigError),
+    Config(#[from] DocumentError),
     /// A drive.
     #[error("drive {name}: {problem}")]
     Drive {

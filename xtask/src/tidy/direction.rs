@@ -33,8 +33,10 @@ pub const CHECK: Check = Check {
 /// What stands below each package. `headtime` is the package in `crates/cli`.
 const DRAWING: &[(&str, &[&str])] = &[
     ("block", &[]),
-    ("drive", &["block"]),
-    ("profiler", &["drive", "block"]),
+    // Beside the drawing: the reader of all TOML files.
+    ("document", &[]),
+    ("drive", &["document", "block"]),
+    ("profiler", &["drive", "document", "block"]),
     ("scheduler", &["drive", "block"]),
     ("cache", &["block"]),
     ("stream", &["block"]),
@@ -61,6 +63,7 @@ const BELOW_THE_WORLDS: &[&str] = &[
     "scheduler",
     "profiler",
     "drive",
+    "document",
     "block",
 ];
 const BELOW_THE_SERVER: &[&str] = &[
@@ -70,6 +73,7 @@ const BELOW_THE_SERVER: &[&str] = &[
     "scheduler",
     "profiler",
     "drive",
+    "document",
     "block",
     "guest",
     "headtime-client",
@@ -84,6 +88,7 @@ const BELOW_LAB: &[&str] = &[
     "scheduler",
     "profiler",
     "drive",
+    "document",
     "block",
 ];
 const BELOW_PYTHON: &[&str] = &[
@@ -95,6 +100,7 @@ const BELOW_PYTHON: &[&str] = &[
     "scheduler",
     "profiler",
     "drive",
+    "document",
     "block",
 ];
 const BELOW_CLI: &[&str] = &[
@@ -110,6 +116,7 @@ const BELOW_CLI: &[&str] = &[
     "scheduler",
     "profiler",
     "drive",
+    "document",
     "block",
 ];
 

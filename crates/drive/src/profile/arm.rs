@@ -2,8 +2,9 @@
 
 use block::Duration;
 
-use super::document::{Field, Section};
-use super::{Origin, ProfileError, millis};
+use document::{DocumentError, Field, Section};
+
+use super::{Origin, millis};
 use crate::seek::{SeekCurve, SeekError, SeekTable};
 
 /// What the table says.
@@ -21,7 +22,7 @@ pub(super) struct Arm {
 const SETTLE_MS: std::ops::RangeInclusive<f64> = -20.0..=20.0;
 
 /// Reads the table, for a drive of so many cylinders.
-pub(super) fn read(field: &Field, cylinders: u32) -> Result<Arm, ProfileError> {
+pub(super) fn read(field: &Field, cylinders: u32) -> Result<Arm, DocumentError> {
     let section = field.section(&[
         "origin",
         "head_switch_ms",
@@ -42,42 +43,44 @@ pub(super) fn read(field: &Field, cylinders: u32) -> Result<Arm, ProfileError> {
             read_formula(&formula, cylinders)?
         }
         (None, None) => {
-            return Err(section.error("missing key: expected read_points or formula".into()));
+            return Err(section.error("missing key: expected read_points or formula"));
         }
         (Some(_), Some(formula)) => {
-            return Err(formula.error("a formula besides read_points: expected one of them".into()));
+            return Err(formula.error("a formula besides read_points: expected one of them"));
         }
     };
     let write = match section.get("write_points") {
         Some(points) => read_points(&points, cylinders)?,
         None => read.clone(),
     };
-    let settle = section.need("write_settle_ms")?.number(SETTLE_MS)?;
+    let settle = section
+        .need("write_settle_ms", "milliseconds")?
+        .number_within(SETTLE_MS)?;
     Ok(Arm {
         seek: SeekCurve::new(read, write),
         deviation: match section.get("deviation_points") {
             Some(points) => Some(read_points(&points, cylinders)?),
             None => None,
         },
-        head_switch: millis(&section.need("head_switch_ms")?)?,
+        head_switch: millis(&section.need("head_switch_ms", "milliseconds")?)?,
         write_settle_nanos: (settle * 1e6).round() as i64,
         formula: origin,
     })
 }
 
 /// `[[distance, milliseconds], ...]`
-fn read_points(field: &Field, cylinders: u32) -> Result<SeekTable, ProfileError> {
-    let points = field.list(|point| {
-        point.exactly(2, "[cylinders, milliseconds]")?;
-        Ok((point.at(0)?.u32(1)?, millis(&point.at(1)?)?))
+fn read_points(field: &Field, cylinders: u32) -> Result<SeekTable, DocumentError> {
+    let points = field.list_of(|point| {
+        let [cylinders, time] = point.array("[cylinders, milliseconds]")?;
+        Ok((cylinders.u32(1)?, millis(&time)?))
     })?;
     let unordered = points.windows(2).position(|pair| pair[0].0 >= pair[1].0);
-    SeekTable::new(points, cylinders).map_err(|error| match (&error, unordered) {
-        (SeekError::NotAscending(..), Some(before)) => match field.at(before + 1) {
-            Ok(point) => point.error(error.to_string()),
-            Err(missing) => missing,
-        },
-        _ => field.error(error.to_string()),
+    SeekTable::new(points, cylinders).map_err(|error| {
+        let wrong = match (&error, unordered) {
+            (SeekError::NotAscending(..), Some(before)) => field.at(before + 1),
+            _ => None,
+        };
+        wrong.unwrap_or(*field).error(error.to_string())
     })
 }
 
@@ -89,7 +92,7 @@ fn read_points(field: &Field, cylinders: u32) -> Result<SeekTable, ProfileError>
 ///             below far          near_ms + near_root_ms * sqrt(distance)
 ///             from far on        far_ms + far_cylinder_ms * distance
 /// ```
-fn read_formula(field: &Field, cylinders: u32) -> Result<SeekTable, ProfileError> {
+fn read_formula(field: &Field, cylinders: u32) -> Result<SeekTable, DocumentError> {
     let section = field.section(&[
         "origin",
         "first_ms",
@@ -99,9 +102,17 @@ fn read_formula(field: &Field, cylinders: u32) -> Result<SeekTable, ProfileError
         "far_ms",
         "far_cylinder_ms",
     ])?;
-    let first = section.need("first_ms")?.list(|time| millis(&time))?;
-    let far = section.need("far_cylinders")?.u32(1)?;
-    let number = |section: &Section, key| section.need(key)?.number(0.0..=1_000.0);
+    let first = section
+        .need("first_ms", "a list of milliseconds")?
+        .list_of(|time| millis(&time))?;
+    let far = section
+        .need("far_cylinders", "a number of cylinders")?
+        .u32(1)?;
+    let number = |section: &Section, key| {
+        section
+            .need(key, "milliseconds")?
+            .number_within(0.0..=1_000.0)
+    };
     let (near_ms, near_root_ms) = (
         number(&section, "near_ms")?,
         number(&section, "near_root_ms")?,

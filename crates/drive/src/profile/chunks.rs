@@ -2,8 +2,7 @@
 
 use block::Sectors;
 
-use super::ProfileError;
-use super::document::Section;
+use document::{DocumentError, Section};
 
 /// The sizes of commands, each given when the one before has ended, at which sequential reads keep the
 /// full rate: points a and b of Figure 3 of Virtual IO (Dimitrijevic et al. 2002).
@@ -16,13 +15,15 @@ pub struct Chunks {
 }
 
 /// Reads the table, if it is there. Only timings tell: shipped profiles of data sheets have none.
-pub(super) fn read(root: &Section, blocks: u64) -> Result<Option<Chunks>, ProfileError> {
+pub(super) fn read(root: &Section, blocks: u64) -> Result<Option<Chunks>, DocumentError> {
     let Some(field) = root.get("chunks") else {
         return Ok(None);
     };
     let section = field.section(&["origin", "least_blocks", "most_blocks"])?;
     let blocks = i64::try_from(blocks).unwrap_or(i64::MAX);
-    let least = section.need("least_blocks")?.integer(1..=blocks)?;
+    let least = section
+        .need("least_blocks", "a number of blocks")?
+        .integer(1..=blocks)?;
     let most = match section.get("most_blocks") {
         Some(field) => Some(Sectors(field.integer(least..=blocks)? as u64)),
         None => None,

@@ -2,8 +2,7 @@
 
 use block::{Extent, Lba, Sectors};
 
-use super::ProfileError;
-use super::document::{Field, Section};
+use document::{DocumentError, Field, Section};
 
 /// A part of a profile that can be right while others are wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -84,14 +83,14 @@ impl Confidence {
 }
 
 /// Reads the table, for a drive of so many blocks.
-pub(super) fn read(field: &Field, blocks: u64) -> Result<Confidence, ProfileError> {
+pub(super) fn read(field: &Field, blocks: u64) -> Result<Confidence, DocumentError> {
     let mut keys = vec!["origin", "known"];
     keys.extend(Part::ALL.map(|(key, _)| key));
     let section = field.section(&keys)?;
     let mut confidence = Confidence::default();
     for (key, part) in Part::ALL {
         if let Some(field) = section.get(key) {
-            confidence.parts[part as usize] = Some(field.number(0.0..=1.0)?);
+            confidence.parts[part as usize] = Some(field.number_within(0.0..=1.0)?);
         }
     }
     confidence.known = read_known(&section, blocks)?.into();
@@ -99,14 +98,14 @@ pub(super) fn read(field: &Field, blocks: u64) -> Result<Confidence, ProfileErro
 }
 
 /// `[[first, blocks], ...]`
-fn read_known(section: &Section, blocks: u64) -> Result<Vec<Extent>, ProfileError> {
+fn read_known(section: &Section, blocks: u64) -> Result<Vec<Extent>, DocumentError> {
     let Some(field) = section.get("known") else {
         return Ok(Vec::new());
     };
     let mut end = 0;
-    field.list(|extent| {
-        extent.exactly(2, "[first, blocks]")?;
-        let (first, length) = (extent.at(0)?.u64()?, extent.at(1)?.u64()?);
+    field.list_of(|extent| {
+        let [first, length] = extent.array("[first, blocks]")?;
+        let (first, length) = (first.u64()?, length.u64()?);
         let known = Extent::new(Lba(first), Sectors(length));
         match known {
             Ok(known) if first >= end && known.end().0 <= blocks => {

@@ -2,8 +2,9 @@
 
 use block::{Duration, Switch};
 
-use super::document::{Field, Section};
-use super::{ProfileError, Provenance, millis};
+use document::{DocumentError, Field, Section};
+
+use super::{Provenance, millis};
 use crate::firmware::{BufferRules, Bus, LookAhead, Overheads, QueueOrder, QueueRules, WriteBack};
 
 /// The words for [`LookAhead`].
@@ -77,7 +78,7 @@ pub(super) const BUS: [(&str, Time); 2] = [
 ];
 
 /// How a key of `[buffer]` is read.
-type Rule = fn(&Field, &mut BufferRules) -> Result<(), ProfileError>;
+type Rule = fn(&Field, &mut BufferRules) -> Result<(), DocumentError>;
 
 /// The keys of `[buffer]`, in the order in which they are read.
 pub(super) const BUFFER: [(&str, Rule); 13] = [
@@ -171,10 +172,10 @@ const MAX_SEGMENTS: u32 = 1 << 20;
 const MAX_BUFFER_BLOCKS: u64 = 1 << 24;
 
 /// Reads `[overhead]`, `[bus]` and `[buffer]`, in which every key is needed but the rare ones.
-pub(super) fn read(root: &Section) -> Result<Electronics, ProfileError> {
+pub(super) fn read(root: &Section) -> Result<Electronics, DocumentError> {
     let mut electronics = Electronics::default();
     for (table, times) in [("overhead", &OVERHEADS[..]), ("bus", &BUS[..])] {
-        let field = root.need(table)?;
+        let field = root.need(table, &format!("a table [{table}]"))?;
         let keys: Vec<&str> = times
             .iter()
             .map(|(key, _)| *key)
@@ -182,10 +183,10 @@ pub(super) fn read(root: &Section) -> Result<Electronics, ProfileError> {
             .collect();
         let section = field.section(&keys)?;
         for (key, place) in times {
-            *place(&mut electronics) = millis(&section.need(key)?)?;
+            *place(&mut electronics) = millis(&section.need(key, "milliseconds")?)?;
         }
     }
-    let field = root.need("buffer")?;
+    let field = root.need("buffer", "a table [buffer]")?;
     let keys: Vec<&str> = BUFFER
         .iter()
         .chain(&RARE)
@@ -194,7 +195,10 @@ pub(super) fn read(root: &Section) -> Result<Electronics, ProfileError> {
         .collect();
     let section = field.section(&keys)?;
     for (key, rule) in BUFFER {
-        rule(&section.need(key)?, &mut electronics.buffer)?;
+        rule(
+            &section.need(key, "a rule of the buffer")?,
+            &mut electronics.buffer,
+        )?;
     }
     for (key, rule) in RARE {
         if let Some(field) = section.get(key) {
@@ -205,7 +209,7 @@ pub(super) fn read(root: &Section) -> Result<Electronics, ProfileError> {
 }
 
 /// Overrides what a `[fitted]` table has of the same keys.
-pub(super) fn fit(section: &Section, electronics: &mut Electronics) -> Result<(), ProfileError> {
+pub(super) fn fit(section: &Section, electronics: &mut Electronics) -> Result<(), DocumentError> {
     for (key, place) in OVERHEADS.iter().chain(&BUS) {
         if let Some(field) = section.get(key) {
             *place(electronics) = millis(&field)?;
@@ -223,11 +227,15 @@ pub(super) fn fit(section: &Section, electronics: &mut Electronics) -> Result<()
 const MAX_DEPTH: i64 = 65_536;
 
 /// Reads `[queue]`.
-pub(super) fn read_queue(field: &Field) -> Result<QueueRules, ProfileError> {
+pub(super) fn read_queue(field: &Field) -> Result<QueueRules, DocumentError> {
     let section = field.section(&["origin", "depth", "order"])?;
     Ok(QueueRules {
-        depth: section.need("depth")?.integer(1..=MAX_DEPTH)? as u32,
-        order: section.need("order")?.choice(&QUEUE_ORDERS)?,
+        depth: section
+            .need("depth", "a number of commands")?
+            .integer(1..=MAX_DEPTH)? as u32,
+        order: section
+            .need("order", "the order of the queue")?
+            .choice(&QUEUE_ORDERS)?,
     })
 }
 
@@ -236,7 +244,7 @@ pub(super) fn read_queue(field: &Field) -> Result<QueueRules, ProfileError> {
 pub(super) fn read_commands(
     root: &Section,
     provenance: Provenance,
-) -> Result<Switch, ProfileError> {
+) -> Result<Switch, DocumentError> {
     let Some(field) = root.get("commands") else {
         return Ok(match provenance {
             Provenance::Profiled => Switch::Off,
@@ -244,7 +252,7 @@ pub(super) fn read_commands(
         });
     };
     let section = field.section(&["origin", "seek"])?;
-    Ok(match section.need("seek")?.boolean()? {
+    Ok(match section.need("seek", "true or false")?.boolean()? {
         true => Switch::On,
         false => Switch::Off,
     })

@@ -2,15 +2,16 @@
 
 use std::sync::Arc;
 
-use super::document::Field;
+use document::{DocumentError, Field};
+
 use super::electronics::{self, Electronics};
 use super::layout::revolutions;
-use super::{Origin, Profile, ProfileError};
+use super::{Origin, Profile, TEXT};
 use crate::angle::Spindle;
 use crate::geometry::Turn;
 
 /// Reads the table; the result remembers the profile as it was published.
-pub(super) fn read(field: &Field, published: Profile) -> Result<Profile, ProfileError> {
+pub(super) fn read(field: &Field, published: Profile) -> Result<Profile, DocumentError> {
     let mut keys = vec!["origin", "revolution_ms", "turns"];
     keys.extend(electronics::OVERHEADS.map(|(key, _)| key));
     keys.extend(electronics::BUS.map(|(key, _)| key));
@@ -20,10 +21,13 @@ pub(super) fn read(field: &Field, published: Profile) -> Result<Profile, Profile
     let mut profile = published.clone();
     profile.origins.push(Origin {
         table: "fitted".to_owned(),
-        text: section.need("origin")?.text()?.to_owned(),
+        text: section
+            .need("origin", "the source of the numbers")?
+            .text(TEXT)?
+            .to_owned(),
     });
     if let Some(field) = section.get("revolution_ms") {
-        let revolution = field.number(REVOLUTION_MS)?;
+        let revolution = field.number_within(REVOLUTION_MS)?;
         profile.spindle = Spindle::from_period_ps((revolution * 1e9).round() as u64);
     }
     let mut electronics = Electronics {
@@ -38,13 +42,14 @@ pub(super) fn read(field: &Field, published: Profile) -> Result<Profile, Profile
         buffer: profile.buffer,
     } = electronics;
     if let Some(field) = section.get("turns") {
-        let turns = field.list(|turn| {
-            turn.exactly(4, "[group, run, start, step] with angles in revolutions")?;
+        let turns = field.list_of(|turn| {
+            let [group, run, start, step] =
+                turn.array("[group, run, start, step] with angles in revolutions")?;
             Ok(Turn {
-                group: turn.at(0)?.u32(0)?,
-                run: turn.at(1)?.u32(0)?,
-                start: revolutions(&turn.at(2)?)?,
-                step: revolutions(&turn.at(3)?)?,
+                group: group.u32(0)?,
+                run: run.u32(0)?,
+                start: revolutions(&start)?,
+                step: revolutions(&step)?,
             })
         })?;
         let key = |turn: &Turn| (turn.group, turn.run);
@@ -54,7 +59,7 @@ pub(super) fn read(field: &Field, published: Profile) -> Result<Profile, Profile
         {
             let message = "a turn that does not follow the one before: expected ascending groups \
                            and runs";
-            return Err(field.at(index + 1)?.error(message.into()));
+            return Err(field.at(index + 1).unwrap_or(field).error(message));
         }
         profile.geometry = Arc::new(published.geometry.turned(&turns));
     }

@@ -1,7 +1,7 @@
 //! The `[layout]` table: zones, or nested patterns of tracks.
 
-use super::ProfileError;
-use super::document::{Field, Section};
+use document::{DocumentError, Field, Section};
+
 use crate::angle::Angle;
 use crate::geometry::indexed::{self, GroupDescription, GroupRun, TrackRun};
 use crate::geometry::remap::Remap;
@@ -44,12 +44,12 @@ enum Kind {
 }
 
 /// Reads the layout of a document, and its number of blocks.
-pub(super) fn read(root: &Section) -> Result<Geometry, ProfileError> {
-    let blocks = root.need("blocks")?.u64()?;
-    let field = root.need("layout")?;
+pub(super) fn read(root: &Section) -> Result<Geometry, DocumentError> {
+    let blocks = root.need("blocks", "the capacity in blocks")?.u64()?;
+    let field = root.need("layout", "a table [layout]")?;
     let kind = field
-        .table()?
-        .need("kind")?
+        .table("a table")?
+        .need("kind", "\"zoned\" or \"indexed\"")?
         .choice(&[("zoned", Kind::Zoned), ("indexed", Kind::Indexed)])?;
     let geometry = match kind {
         Kind::Zoned => Geometry::zoned(&read_zoned(&field, blocks)?),
@@ -60,45 +60,36 @@ pub(super) fn read(root: &Section) -> Result<Geometry, ProfileError> {
             Kind::Zoned => "zone",
             Kind::Indexed => "group",
         };
-        place(root, &field, list, error).unwrap_or_else(|missing| missing)
+        locate(root, &field, list, &error).error(error.reason)
     })
 }
 
-/// The error at the place that it is about.
-fn place(
-    root: &Section,
-    field: &Field,
+/// The value that a layout's error is about.
+fn locate<'d>(
+    root: &Section<'d>,
+    layout: &Field<'d>,
     list: &str,
-    error: LayoutError,
-) -> Result<ProfileError, ProfileError> {
+    error: &LayoutError,
+) -> Field<'d> {
     if error.key == "blocks" {
-        return Ok(root.need("blocks")?.error(error.reason));
+        return root.get("blocks").unwrap_or(*layout);
     }
-    let section = field.table()?;
-    let items;
-    let item;
-    let holder = match error.item {
-        None => section,
-        Some(index) => {
-            items = section.need(list)?;
-            item = items.at(index)?;
-            item.table()?
-        }
-    };
-    let Some(value) = holder.get(error.key) else {
-        return Ok(holder.error(error.reason));
-    };
-    let at = match error.entry {
-        Some(entry) => value
-            .at(entry)
-            .map(|value| value.error(error.reason.clone())),
-        None => return Ok(value.error(error.reason)),
-    };
-    Ok(at.unwrap_or_else(|_| value.error(error.reason)))
+    let table = |field: Field<'d>| field.table("a table").ok();
+    let item = error.item.and_then(|index| {
+        let items = table(*layout)?.get(list)?;
+        items.at(index)
+    });
+    let holder = item.unwrap_or(*layout);
+    let value = table(holder).and_then(|table| table.get(error.key));
+    let value = value.unwrap_or(holder);
+    error
+        .entry
+        .and_then(|entry| value.at(entry))
+        .unwrap_or(value)
 }
 
 /// Zones.
-fn read_zoned(field: &Field, blocks: u64) -> Result<zoned::Description, ProfileError> {
+fn read_zoned(field: &Field, blocks: u64) -> Result<zoned::Description, DocumentError> {
     let section = field.section(&[
         "origin",
         "kind",
@@ -109,23 +100,33 @@ fn read_zoned(field: &Field, blocks: u64) -> Result<zoned::Description, ProfileE
         "range_cylinders",
         "zone",
     ])?;
-    let sparing = section.need("sparing")?.choice(&SPARINGS)?;
+    let sparing = section
+        .need("sparing", "the place of the spare sectors")?
+        .choice(&SPARINGS)?;
     Ok(zoned::Description {
-        surfaces: section.need("surfaces")?.u32(1)?,
-        cylinders: section.need("cylinders")?.u32(1)?,
+        surfaces: section.need("surfaces", "the number of surfaces")?.u32(1)?,
+        cylinders: section
+            .need("cylinders", "the number of cylinders")?
+            .u32(1)?,
         blocks,
-        head_order: section.need("head_order")?.choice(&HEAD_ORDERS)?,
+        head_order: section
+            .need("head_order", "the order of the heads")?
+            .choice(&HEAD_ORDERS)?,
         sparing,
         range_cylinders: match sparing {
-            Sparing::RangeEnd => section.need("range_cylinders")?.u32(1)?,
+            Sparing::RangeEnd => section
+                .need("range_cylinders", "the cylinders of a range")?
+                .u32(1)?,
             _ => 0,
         },
-        zones: section.need("zone")?.list(|zone| read_zone(&zone))?,
+        zones: section
+            .need("zone", "tables [[layout.zone]]")?
+            .list_of(|zone| read_zone(&zone))?,
     })
 }
 
 /// One zone.
-fn read_zone(field: &Field) -> Result<ZoneDescription, ProfileError> {
+fn read_zone(field: &Field) -> Result<ZoneDescription, DocumentError> {
     let section = field.section(&[
         "first_cylinder",
         "last_cylinder",
@@ -138,16 +139,18 @@ fn read_zone(field: &Field) -> Result<ZoneDescription, ProfileError> {
         "slips",
         "remaps",
     ])?;
-    let sectors = section.need("sectors_per_track")?;
+    let sectors = section.need("sectors_per_track", "a number of sectors")?;
     let sectors_per_track = sectors.u32(1)?;
     let angle = |key| {
-        let sectors = section.need(key)?.number(-1e6..=1e6)?;
+        let sectors = section
+            .need(key, "a number of sectors")?
+            .number_within(-1e6..=1e6)?;
         Ok(sectors_to_angle(sectors, sectors_per_track))
     };
     let optional = |key| section.get(key).map_or(Ok(0), |field| field.u32(0));
     Ok(ZoneDescription {
-        first_cylinder: section.need("first_cylinder")?.u32(0)?,
-        last_cylinder: section.need("last_cylinder")?.u32(0)?,
+        first_cylinder: section.need("first_cylinder", "a cylinder")?.u32(0)?,
+        last_cylinder: section.need("last_cylinder", "a cylinder")?.u32(0)?,
         sectors_per_track,
         start: angle("start_sectors")?,
         unmapped: optional("unmapped_sectors")?,
@@ -155,13 +158,13 @@ fn read_zone(field: &Field) -> Result<ZoneDescription, ProfileError> {
         cylinder_skew: angle("cylinder_skew_sectors")?,
         spares: optional("spares")?,
         slips: match section.get("slips") {
-            Some(slips) => slips.list(|slip| slip.u32(0))?,
+            Some(slips) => slips.list_of(|slip| slip.u32(0))?,
             None => Vec::new(),
         },
         remaps: match section.get("remaps") {
-            Some(remaps) => remaps.list(|pair| {
-                pair.exactly(2, "[from, to]")?;
-                Ok((pair.at(0)?.u32(0)?, pair.at(1)?.u32(0)?))
+            Some(remaps) => remaps.list_of(|pair| {
+                let [from, to] = pair.array("[from, to]")?;
+                Ok((from.u32(0)?, to.u32(0)?))
             })?,
             None => Vec::new(),
         },
@@ -178,7 +181,7 @@ fn sectors_to_angle(sectors: f64, per_track: u32) -> Angle {
 }
 
 /// Nested patterns.
-fn read_indexed(field: &Field, blocks: u64) -> Result<indexed::Description, ProfileError> {
+fn read_indexed(field: &Field, blocks: u64) -> Result<indexed::Description, DocumentError> {
     let section = field.section(&[
         "origin",
         "kind",
@@ -189,102 +192,113 @@ fn read_indexed(field: &Field, blocks: u64) -> Result<indexed::Description, Prof
         "group",
     ])?;
     Ok(indexed::Description {
-        surfaces: section.need("surfaces")?.u32(1)?,
-        cylinders: section.need("cylinders")?.u32(1)?,
+        surfaces: section.need("surfaces", "the number of surfaces")?.u32(1)?,
+        cylinders: section
+            .need("cylinders", "the number of cylinders")?
+            .u32(1)?,
         blocks,
-        groups: section.need("group")?.list(|group| read_group(&group))?,
+        groups: section
+            .need("group", "tables [[layout.group]]")?
+            .list_of(|group| read_group(&group))?,
         slips: match section.get("slips") {
-            Some(slips) => slips.list(|slip| {
-                slip.exactly(2, "[place, count]")?;
-                Ok((slip.at(0)?.u64()?, slip.at(1)?.u32(1)?))
+            Some(slips) => slips.list_of(|slip| {
+                let [sector, count] = slip.array("[sector, count]")?;
+                Ok((sector.u64()?, count.u32(1)?))
             })?,
             None => Vec::new(),
         },
         remaps: match section.get("remaps") {
-            Some(remaps) => remaps.list(|remap| read_remap(&remap))?,
+            Some(remaps) => remaps.list_of(|remap| read_remap(&remap))?,
             None => Vec::new(),
         },
     })
 }
 
 /// `[block, count, cylinder, head, sector]`
-fn read_remap(field: &Field) -> Result<Remap, ProfileError> {
-    field.exactly(5, "[block, count, cylinder, head, sector]")?;
+fn read_remap(field: &Field) -> Result<Remap, DocumentError> {
+    let [first, blocks, cylinder, head, sector] =
+        field.array("[block, count, cylinder, head, sector]")?;
     Ok(Remap {
-        first: field.at(0)?.u64()?,
-        blocks: field.at(1)?.u32(1)?,
-        cylinder: field.at(2)?.u32(0)?,
-        head: field.at(3)?.u32(0)?,
-        sector: field.at(4)?.u32(0)?,
+        first: first.u64()?,
+        blocks: blocks.u32(1)?,
+        cylinder: cylinder.u32(0)?,
+        head: head.u32(0)?,
+        sector: sector.u32(0)?,
     })
 }
 
 /// Either `tracks` or `groups`.
-fn read_group(field: &Field) -> Result<GroupDescription, ProfileError> {
+fn read_group(field: &Field) -> Result<GroupDescription, DocumentError> {
     let section = field.section(&["tracks", "groups"])?;
     match (section.get("tracks"), section.get("groups")) {
         (Some(tracks), None) => Ok(GroupDescription::Tracks(
-            tracks.list(|run| read_tracks(&run))?,
+            tracks.list_of(|run| read_tracks(&run))?,
         )),
         (None, Some(groups)) => Ok(GroupDescription::Groups(
-            groups.list(|run| read_groups(&run))?,
+            groups.list_of(|run| read_groups(&run))?,
         )),
-        _ => Err(section.error("expected either tracks or groups".into())),
+        _ => Err(section.error("expected either tracks or groups")),
     }
 }
 
 /// `[cylinder, head, sectors, start]`, and `tracks, step` if there is more than one, and `blocks`
 /// if not all sectors hold some.
-fn read_tracks(field: &Field) -> Result<TrackRun, ProfileError> {
-    let length = field.len()?;
-    if !matches!(length, 4 | 6 | 7) {
-        return Err(field.error(format!(
-            "{length} numbers: expected [cylinder, head, sectors, start_revolutions], or these \
-             and tracks, step_revolutions, or all these and blocks"
-        )));
-    }
-    let sectors = field.at(2)?.u32(1)?;
+fn read_tracks(field: &Field) -> Result<TrackRun, DocumentError> {
+    let expected = "[cylinder, head, sectors, start_revolutions], or these and tracks, \
+                    step_revolutions, or all these and blocks";
+    let numbers = field.list(expected)?;
+    let (cylinder, head, sectors, start, more, blocks) = match numbers[..] {
+        [cylinder, head, sectors, start] => (cylinder, head, sectors, start, None, None),
+        [cylinder, head, sectors, start, tracks, step] => {
+            (cylinder, head, sectors, start, Some((tracks, step)), None)
+        }
+        [cylinder, head, sectors, start, tracks, step, blocks] => (
+            cylinder,
+            head,
+            sectors,
+            start,
+            Some((tracks, step)),
+            Some(blocks),
+        ),
+        _ => {
+            let length = numbers.len();
+            return Err(field.error(format!("{length} numbers: expected {expected}")));
+        }
+    };
+    let sectors = sectors.u32(1)?;
+    let most = i64::from(i32::MAX);
+    let (tracks, step) = match more {
+        None => (1, Angle::ZERO),
+        Some((tracks, step)) => (tracks.integer(-most..=most)? as i32, revolutions(&step)?),
+    };
     Ok(TrackRun {
-        cylinder: field.at(0)?.u32(0)?,
-        head: field.at(1)?.u32(0)?,
+        cylinder: cylinder.u32(0)?,
+        head: head.u32(0)?,
         sectors,
-        start: revolutions(&field.at(3)?)?,
-        tracks: match length {
-            4 => 1,
-            _ => field
-                .at(4)?
-                .integer(i64::from(-i32::MAX)..=i64::from(i32::MAX))? as i32,
-        },
-        step: match length {
-            4 => Angle::ZERO,
-            _ => revolutions(&field.at(5)?)?,
-        },
-        blocks: match length {
-            7 => field.at(6)?.u32(1)?,
-            _ => sectors,
-        },
+        start: revolutions(&start)?,
+        tracks,
+        step,
+        blocks: blocks.map_or(Ok(sectors), |blocks| blocks.u32(1))?,
     })
 }
 
 /// `[group, cylinder, start, repeats, cylinders, step]`
-fn read_groups(field: &Field) -> Result<GroupRun, ProfileError> {
-    field.exactly(
-        6,
-        "[group, cylinder, start_revolutions, repeats, cylinders, step_revolutions]",
-    )?;
+fn read_groups(field: &Field) -> Result<GroupRun, DocumentError> {
+    let [group, cylinder, start, repeats, cylinders, step] = field
+        .array("[group, cylinder, start_revolutions, repeats, cylinders, step_revolutions]")?;
     Ok(GroupRun {
-        group: field.at(0)?.u32(0)?,
-        cylinder: field.at(1)?.u32(0)?,
-        start: revolutions(&field.at(2)?)?,
-        repeats: field.at(3)?.u32(1)?,
-        cylinders: field.at(4)?.u32(0)?,
-        step: revolutions(&field.at(5)?)?,
+        group: group.u32(0)?,
+        cylinder: cylinder.u32(0)?,
+        start: revolutions(&start)?,
+        repeats: repeats.u32(1)?,
+        cylinders: cylinders.u32(0)?,
+        step: revolutions(&step)?,
     })
 }
 
 /// An angle in revolutions.
-pub(super) fn revolutions(field: &Field) -> Result<Angle, ProfileError> {
-    let revolutions = field.number(-1e6..=1e6)?;
+pub(super) fn revolutions(field: &Field) -> Result<Angle, DocumentError> {
+    let revolutions = field.number_within(-1e6..=1e6)?;
     Angle::from_revolutions(revolutions).ok_or_else(|| {
         field.error(format!(
             "{revolutions} revolutions: expected a finite number"

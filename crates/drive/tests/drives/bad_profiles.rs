@@ -155,14 +155,14 @@ fn refused(text: &str, part: &str, by: &str, key: &str, words: &str) {
     let error = Profile::parse(&bad, "bad.toml").expect_err(by);
     assert_eq!(error.key, key, "{error}");
     assert!(
-        error.message.contains(words),
+        error.problem.contains(words),
         "{error}: expected to read {words}"
     );
     assert_eq!(error.file, "bad.toml");
-    assert_eq!(error.line, line, "{error}");
+    assert_eq!(error.line, Some(line), "{error}");
     let text = error.to_string();
     assert!(
-        text.starts_with(&format!("bad.toml:{}: {key}: ", error.line)),
+        text.starts_with(&format!("bad.toml:{line}: {key}: ")),
         "{text}"
     );
 }
@@ -199,7 +199,7 @@ fn sectors_are_not_smaller_than_blocks() {
     let error = Profile::parse(&text, "bad.toml").expect_err("sectors smaller than blocks");
     assert_eq!(
         (error.line, error.key.as_str()),
-        (7, "physical_block_bytes")
+        (Some(7), "physical_block_bytes")
     );
 }
 
@@ -227,8 +227,8 @@ fn what_is_missing_is_named_at_its_table() {
         let text = ZONED.replacen(part, "", 1);
         let error = Profile::parse(&text, "bad.toml").expect_err(key);
         assert_eq!(error.key, key, "{error}");
-        assert!(error.message.contains("missing"), "{error}");
-        assert_eq!(error.line, line_of(&text, table), "{error}");
+        assert!(error.problem.contains("missing"), "{error}");
+        assert_eq!(error.line, Some(line_of(&text, table)), "{error}");
     }
 }
 
@@ -240,11 +240,15 @@ fn text_that_is_not_toml_is_refused_with_its_line() {
         ("\n\n[spindle\n", 3),
     ] {
         let error = Profile::parse(text, "bad.toml").expect_err("not TOML");
-        assert_eq!(error.line, line, "{error}");
-        assert!(!error.message.is_empty());
+        assert_eq!(error.line, Some(line), "{error}");
+        assert!(!error.problem.is_empty());
     }
     let error = Profile::parse("", "empty.toml").expect_err("nothing there");
-    assert_eq!((error.line, error.key.as_str()), (1, "origin"), "{error}");
+    assert_eq!(
+        (error.line, error.key.as_str()),
+        (Some(1), "origin"),
+        "{error}"
+    );
 }
 
 /// `ZONED` with a formula instead of points.
@@ -338,7 +342,7 @@ fn only_a_profiled_drive_that_says_nothing_of_it_has_no_seek_command() {
 }
 
 /// `ZONED` with a table of chunks.
-fn with_chunks(keys: &str) -> Result<Profile, drive::ProfileError> {
+fn with_chunks(keys: &str) -> Result<Profile, document::DocumentError> {
     let table = format!("[chunks]\norigin = \"made up\"\n{keys}\n[commands]");
     Profile::parse(&ZONED.replacen("[commands]", &table, 1), "tiny.toml")
 }

@@ -1,9 +1,9 @@
 //! `cache = {}` of a volume: what of it is kept in memory, and what is fetched ahead.
 
+use document::{DocumentError, Field, Section};
 use scheduler::policy::NamedPolicy;
 
 use super::foreseen::is_foreseen;
-use super::reader::{ConfigError, Table, Value};
 use super::storage::{class_of, size};
 use super::{Belief, Class};
 use crate::cached::{BadCache, Readmore, Setting, Writes};
@@ -19,8 +19,8 @@ const KEYS: [&str; 7] = [
 ];
 
 /// The cache of a volume, if it has one.
-pub(super) fn cache(volume: &Table<'_>) -> Result<Option<Setting>, ConfigError> {
-    let Some(table) = volume.table("cache", &KEYS)? else {
+pub(super) fn cache(volume: &Section<'_>) -> Result<Option<Setting>, DocumentError> {
+    let Some(table) = volume.section("cache", &KEYS)? else {
         return Ok(None);
     };
     let text = |key: &str, default: &str, expected: &str| match table.get(key) {
@@ -55,7 +55,10 @@ pub(super) fn cache(volume: &Table<'_>) -> Result<Option<Setting>, ConfigError> 
 /// Whether streams can be on some volume of a drive that promises something to them. A cache and the
 /// buffers of streams would be two places in memory for one block, and each would have to hear of every
 /// change: so they are on different volumes.
-pub(super) fn beside_streams(drive: &Table<'_>, volumes: &[Table<'_>]) -> Result<(), ConfigError> {
+pub(super) fn beside_streams(
+    drive: &Section<'_>,
+    volumes: &[Section<'_>],
+) -> Result<(), DocumentError> {
     if drive.get("streams").is_none() {
         return Ok(());
     }
@@ -74,16 +77,16 @@ pub(super) fn beside_streams(drive: &Table<'_>, volumes: &[Table<'_>]) -> Result
 /// Whether what is to come from free blocks can: they are found by whoever knows the drive and orders its
 /// commands.
 pub(super) fn on_free_blocks(
-    volumes: &[Table<'_>],
+    volumes: &[Section<'_>],
     belief: &Belief,
     policy: NamedPolicy,
-) -> Result<(), ConfigError> {
+) -> Result<(), DocumentError> {
     for volume in volumes {
         let Some(setting) = cache(volume)? else {
             continue;
         };
         if setting.readmore == Readmore::Free
-            && let Some(table) = volume.table("cache", &KEYS)?
+            && let Some(table) = volume.section("cache", &KEYS)?
         {
             is_foreseen(&table, belief, policy, "which blocks are free")?;
         }
@@ -92,7 +95,7 @@ pub(super) fn on_free_blocks(
 }
 
 /// What is wrong, at the key that says so.
-fn complaint(table: &Table<'_>, size: &Value<'_>, bad: &BadCache) -> ConfigError {
+fn complaint(table: &Section<'_>, size: &Field<'_>, bad: &BadCache) -> DocumentError {
     let key = match bad {
         BadCache::Size(..) => return size.error(bad.to_string()),
         BadCache::Replacement(_) => "replacement",

@@ -1,20 +1,20 @@
 //! What tables need that promise something of a drive's future: a belief, and the order in our hands.
 
+use document::{DocumentError, Section};
 use engine::Rules;
 use scheduler::freeblock::{Caution, Ranges, SameTrack};
 use scheduler::policy::{Depth, NamedPolicy};
 
 use super::Belief;
-use super::reader::{ConfigError, Table};
 
 /// Whether a table may stand that needs somebody who knows the drive and orders its commands; without a
 /// belief nobody knows `what`.
 pub(super) fn is_foreseen(
-    table: &Table<'_>,
+    table: &Section<'_>,
     belief: &Belief,
     policy: NamedPolicy,
     what: &str,
-) -> Result<(), ConfigError> {
+) -> Result<(), DocumentError> {
     if *belief == Belief::Nothing {
         return Err(table.error(format!(
             "nothing is believed of the drive: expected a belief, without which nobody knows {what}"

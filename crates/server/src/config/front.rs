@@ -2,16 +2,18 @@
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
-use super::reader::{ConfigError, Table, Value, nearest};
+use document::{DocumentError, Field, Section, most_similar};
+
+use super::size::bytes;
 use super::storage::path;
 use super::{
     Actions, Control, Drive, Fuse, Limits, Listen, Log, LogFormat, Nbd, Places, Tls, TlsNeed, Ublk,
 };
 
 /// Where NBD clients come in.
-pub(super) fn nbd(root: &Table<'_>, places: &Places) -> Result<Vec<Nbd>, ConfigError> {
+pub(super) fn nbd(root: &Section<'_>, places: &Places) -> Result<Vec<Nbd>, DocumentError> {
     let mut listeners: Vec<Nbd> = Vec::new();
-    for table in root.tables("nbd")? {
+    for table in root.sections("nbd")? {
         table.only(&["unix", "tcp", "activated", "tls"])?;
         let listen = listen(&table, places)?;
         if listeners.iter().any(|other| other.listen == listen) {
@@ -26,7 +28,7 @@ pub(super) fn nbd(root: &Table<'_>, places: &Places) -> Result<Vec<Nbd>, ConfigE
     Ok(listeners)
 }
 
-fn listen(table: &Table<'_>, places: &Places) -> Result<Listen, ConfigError> {
+fn listen(table: &Section<'_>, places: &Places) -> Result<Listen, DocumentError> {
     match (table.get("unix"), table.get("tcp"), table.get("activated")) {
         (Some(value), None, None) => socket(&value, places).map(Listen::Unix),
         (None, Some(value), None) => address(&value, NBD_PORT).map(Listen::Tcp),
@@ -42,7 +44,7 @@ fn listen(table: &Table<'_>, places: &Places) -> Result<Listen, ConfigError> {
 }
 
 /// A unix socket, whose path the kernel can take.
-fn socket(value: &Value<'_>, places: &Places) -> Result<std::path::PathBuf, ConfigError> {
+fn socket(value: &Field<'_>, places: &Places) -> Result<std::path::PathBuf, DocumentError> {
     let path = path(value, places)?;
     let bytes = path.as_os_str().len();
     match bytes <= SOCKET_PATH_BYTES {
@@ -61,7 +63,7 @@ pub(super) const SOCKET_PATH_BYTES: usize = 107;
 pub(super) const NBD_PORT: u16 = 10809;
 
 /// A port, an address, or both. Without an address it is this machine's own.
-fn address(value: &Value<'_>, port: u16) -> Result<SocketAddr, ConfigError> {
+fn address(value: &Field<'_>, port: u16) -> Result<SocketAddr, DocumentError> {
     let expected = "\"PORT\", \"ADDRESS\" or \"ADDRESS:PORT\", such as \"127.0.0.1:10809\"";
     let text = value.text(expected)?;
     let local = IpAddr::V4(Ipv4Addr::LOCALHOST);
@@ -78,9 +80,9 @@ fn address(value: &Value<'_>, port: u16) -> Result<SocketAddr, ConfigError> {
     }
 }
 
-fn tls(table: &Table<'_>, places: &Places) -> Result<Option<Tls>, ConfigError> {
+fn tls(table: &Section<'_>, places: &Places) -> Result<Option<Tls>, DocumentError> {
     let known = ["certificate", "key", "client_ca", "required"];
-    let Some(table) = table.table("tls", &known)? else {
+    let Some(table) = table.section("tls", &known)? else {
         return Ok(None);
     };
     let file = "the path of a PEM file";
@@ -93,7 +95,7 @@ fn tls(table: &Table<'_>, places: &Places) -> Result<Option<Tls>, ConfigError> {
     let client_ca = client_ca.transpose()?;
     if need == TlsNeed::Optional && client_ca.is_some() {
         let problem = "false with client_ca: expected true, or clients go around the certificates";
-        return Err(table.missing("required", problem.to_owned()));
+        return Err(table.missing("required", problem));
     }
     Ok(Some(Tls {
         certificate: path(&table.need("certificate", file)?, places)?,
@@ -104,8 +106,8 @@ fn tls(table: &Table<'_>, places: &Places) -> Result<Option<Tls>, ConfigError> {
 }
 
 /// Volumes as files.
-pub(super) fn fuse(root: &Table<'_>, places: &Places) -> Result<Option<Fuse>, ConfigError> {
-    let Some(table) = root.table("fuse", &["mount"])? else {
+pub(super) fn fuse(root: &Section<'_>, places: &Places) -> Result<Option<Fuse>, DocumentError> {
+    let Some(table) = root.section("fuse", &["mount"])? else {
         return Ok(None);
     };
     let mount = path(&table.need("mount", "the path of a folder")?, places)?;
@@ -113,13 +115,13 @@ pub(super) fn fuse(root: &Table<'_>, places: &Places) -> Result<Option<Fuse>, Co
 }
 
 /// Exports as block devices.
-pub(super) fn ublk(root: &Table<'_>, drives: &[Drive]) -> Result<Option<Ublk>, ConfigError> {
-    let Some(table) = root.table("ublk", &["exports"])? else {
+pub(super) fn ublk(root: &Section<'_>, drives: &[Drive]) -> Result<Option<Ublk>, DocumentError> {
+    let Some(table) = root.section("ublk", &["exports"])? else {
         return Ok(None);
     };
     let expected = "a list of exports, such as [\"db\"]";
     let mut exports: Vec<String> = Vec::new();
-    for value in table.need("exports", expected)?.elements(expected)? {
+    for value in table.need("exports", expected)?.list(expected)? {
         let name = value.text("the name of an export")?;
         let mut known = drives.iter().flat_map(|drive| &drive.exports);
         if exports.iter().any(|other| other == name) {
@@ -128,7 +130,7 @@ pub(super) fn ublk(root: &Table<'_>, drives: &[Drive]) -> Result<Option<Ublk>, C
         if !known.any(|export| export.name == name) {
             let all = drives.iter().flat_map(|drive| &drive.exports);
             let all: Vec<&str> = all.map(|export| export.name.as_str()).collect();
-            let near = nearest(name, all.iter().copied());
+            let near = most_similar(name, all.iter().copied());
             let near = near.map_or_else(String::new, |near| format!("; did you mean \"{near}\"?"));
             return Err(value.mismatch(&format!("one of the exports {}{near}", all.join(", "))));
         }
@@ -138,9 +140,9 @@ pub(super) fn ublk(root: &Table<'_>, drives: &[Drive]) -> Result<Option<Ublk>, C
 }
 
 /// The control plane.
-pub(super) fn control(root: &Table<'_>, places: &Places) -> Result<Control, ConfigError> {
+pub(super) fn control(root: &Section<'_>, places: &Places) -> Result<Control, DocumentError> {
     let known = ["socket", "http", "http_actions"];
-    let table = root.table("control", &known)?;
+    let table = root.section("control", &known)?;
     let table = table.as_ref();
     let place = table.and_then(|table| table.get("socket"));
     let socket = match place {
@@ -164,8 +166,8 @@ pub(super) fn control(root: &Table<'_>, places: &Places) -> Result<Control, Conf
 const HTTP_PORT: u16 = 8384;
 
 /// The log.
-pub(super) fn log(root: &Table<'_>) -> Result<Log, ConfigError> {
-    let table = root.table("log", &["level", "format"])?;
+pub(super) fn log(root: &Section<'_>) -> Result<Log, DocumentError> {
+    let table = root.section("log", &["level", "format"])?;
     let table = table.as_ref();
     let level = table.and_then(|table| table.get("level")).map(|value| {
         value.choice(&[
@@ -186,22 +188,22 @@ pub(super) fn log(root: &Table<'_>) -> Result<Log, ConfigError> {
 }
 
 /// What clients may take up.
-pub(super) fn limits(root: &Table<'_>) -> Result<Limits, ConfigError> {
-    let table = root.table("limits", &LIMITS)?;
+pub(super) fn limits(root: &Section<'_>) -> Result<Limits, DocumentError> {
+    let table = root.section("limits", &LIMITS)?;
     let table = table.as_ref();
     let whole = |key: &str, least: u64, most: u64, default: u64| {
         let expected = format!("a whole number from {least} to {most}");
         let value = table.and_then(|table| table.get(key));
         let value = value.map(|value| value.whole(least..=most, &expected));
-        Ok::<u64, ConfigError>(value.transpose()?.unwrap_or(default))
+        Ok::<u64, DocumentError>(value.transpose()?.unwrap_or(default))
     };
     let bytes = |key: &str, least: u64, most: u64, default: u64| {
         let value = table.and_then(|table| table.get(key));
-        let checked = |value: Value<'_>| match value.bytes(4096)? {
+        let checked = |value: Field<'_>| match bytes(&value, 4096)? {
             bytes if (least..=most).contains(&bytes) => Ok(bytes),
             _ => Err(value.mismatch(&format!("from {} to {} MiB", least >> 20, most >> 20))),
         };
-        Ok::<u64, ConfigError>(value.map(checked).transpose()?.unwrap_or(default))
+        Ok::<u64, DocumentError>(value.map(checked).transpose()?.unwrap_or(default))
     };
     Ok(Limits {
         connections: whole("connections", 1, 1024, 64)? as u32,

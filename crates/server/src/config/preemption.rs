@@ -1,12 +1,13 @@
 //! `[drive.preemption]`: how larger requests of a drive step aside for more urgent ones.
 
 use block::{Duration, Sectors, Switch};
+use document::{DocumentError, Field, Section};
 use drive::Profile;
 use scheduler::policy::NamedPolicy;
 use scheduler::preemption::{self, Aside, Landing, LastChunk, Split, SplitCost, When};
 
 use super::foreseen::is_foreseen;
-use super::reader::{ConfigError, Table, Value};
+use super::size::bytes;
 use super::storage::switch;
 use super::{ALIGN_BYTES, Belief};
 
@@ -103,12 +104,12 @@ const WHEN: &str = "when";
 
 /// The table of a drive, if it has one.
 pub(super) fn preemption(
-    drive: &Table<'_>,
+    drive: &Section<'_>,
     belief: &Belief,
     policy: NamedPolicy,
-) -> Result<Option<Preemption>, ConfigError> {
+) -> Result<Option<Preemption>, DocumentError> {
     let known: Vec<&str> = KEYS.into_iter().chain([WHEN]).collect();
-    let Some(table) = drive.table("preemption", &known)? else {
+    let Some(table) = drive.section("preemption", &known)? else {
         return Ok(None);
     };
     is_foreseen(&table, belief, policy, "where the head is")?;
@@ -131,13 +132,13 @@ pub(super) fn preemption(
     }))
 }
 
-fn chunk(value: &Value<'_>) -> Result<Chunk, ConfigError> {
+fn chunk(value: &Field<'_>) -> Result<Chunk, DocumentError> {
     match value.text(CHUNK) {
         Ok("auto") => return Ok(Chunk::Believed),
         Ok("whole") => return Ok(Chunk::Whole),
         _ => (),
     }
-    match value.bytes(ALIGN_BYTES) {
+    match bytes(value, ALIGN_BYTES) {
         Ok(bytes @ 1..) => Ok(Chunk::Bytes(bytes)),
         _ => Err(value.mismatch(CHUNK)),
     }
@@ -146,14 +147,14 @@ fn chunk(value: &Value<'_>) -> Result<Chunk, ConfigError> {
 const CHUNK: &str = "\"auto\", \"whole\", or a size such as \"64 KiB\", a multiple of 4096 bytes";
 
 /// A key that says how something is done that is off is an error: it would be passed over.
-fn off(table: &Table<'_>, key: &str, switch: &str) -> Result<(), ConfigError> {
+fn off(table: &Section<'_>, key: &str, switch: &str) -> Result<(), DocumentError> {
     match table.get(key) {
         None => Ok(()),
         Some(value) => Err(value.error(format!("{switch} is off: expected no such key"))),
     }
 }
 
-fn just_in_time(table: &Table<'_>) -> Result<Option<Landing>, ConfigError> {
+fn just_in_time(table: &Section<'_>) -> Result<Option<Landing>, DocumentError> {
     if switch(table, "just_in_time", Switch::On)? == Switch::Off {
         off(table, "landing_us", "just_in_time")?;
         return Ok(None);
@@ -168,7 +169,7 @@ fn just_in_time(table: &Table<'_>) -> Result<Option<Landing>, ConfigError> {
     Ok(Some(landing.transpose()?.unwrap_or(Landing::Learned)))
 }
 
-fn split(table: &Table<'_>) -> Result<Option<SplitCost>, ConfigError> {
+fn split(table: &Section<'_>) -> Result<Option<SplitCost>, DocumentError> {
     let choices = [
         ("off", None),
         ("hidden", Some(SplitCost::Hidden)),
@@ -178,7 +179,7 @@ fn split(table: &Table<'_>) -> Result<Option<SplitCost>, ConfigError> {
     Ok(chosen.transpose()?.unwrap_or(Some(SplitCost::Hidden)))
 }
 
-fn split_cylinders(table: &Table<'_>) -> Result<Option<u32>, ConfigError> {
+fn split_cylinders(table: &Section<'_>) -> Result<Option<u32>, DocumentError> {
     if split(table)?.is_none() {
         off(table, "split_cylinders", "split")?;
     }
@@ -189,7 +190,7 @@ fn split_cylinders(table: &Table<'_>) -> Result<Option<u32>, ConfigError> {
     Ok(cylinders.transpose()?.map(|cylinders| cylinders as u32))
 }
 
-fn last_chunk(value: &Value<'_>) -> Result<LastChunk, ConfigError> {
+fn last_chunk(value: &Field<'_>) -> Result<LastChunk, DocumentError> {
     match value.text(LAST_CHUNK) {
         Ok("buffered") => Ok(LastChunk::Buffered),
         Ok("forced") => Ok(LastChunk::Forced),
@@ -203,7 +204,7 @@ fn last_chunk(value: &Value<'_>) -> Result<LastChunk, ConfigError> {
 
 const LAST_CHUNK: &str = "\"buffered\", \"forced\", or a whole number from 1: every so many chunks";
 
-fn aside(table: &Table<'_>) -> Result<Option<Aside>, ConfigError> {
+fn aside(table: &Section<'_>) -> Result<Option<Aside>, DocumentError> {
     if switch(table, "aside", Switch::On)? == Switch::Off {
         off(table, "fill", "aside")?;
         off(table, "most_back_percent", "aside")?;
@@ -228,7 +229,7 @@ mod tests {
     use super::*;
 
     /// A drive with these lines in its table, or without a table.
-    fn parse(belief: &str, policy: &str, lines: Option<&str>) -> Result<Config, ConfigError> {
+    fn parse(belief: &str, policy: &str, lines: Option<&str>) -> Result<Config, DocumentError> {
         let table = lines.map_or_else(String::new, |lines| format!("[drive.preemption]\n{lines}"));
         let text = format!(
             "[[drive]]\nname = \"d\"\nbelief = \"{belief}\"\npolicy = \"{policy}\"\n\

@@ -9,9 +9,10 @@
 
 use std::path::PathBuf;
 
+use document::{DocumentError, Section};
+
 use super::Places;
 use super::front::{NBD_PORT, SOCKET_PATH_BYTES};
-use super::reader::{ConfigError, Table};
 use super::storage::path;
 
 /// An export of another NBD server.
@@ -61,7 +62,7 @@ const DEFAULT_PATIENCE_S: u64 = 30;
 const EXPECTED: &str = "\"nbd://HOST[:PORT]/NAME\" or \"nbd+unix:///NAME?socket=PATH\"";
 
 /// The back end of `table`.
-pub(super) fn remote(table: &Table<'_>, places: &Places) -> Result<Remote, ConfigError> {
+pub(super) fn remote(table: &Section<'_>, places: &Places) -> Result<Remote, DocumentError> {
     let field = table.need("uri", EXPECTED)?;
     let uri = field.text(EXPECTED)?;
     let Some((address, export, is_secure)) = parts(uri) else {
@@ -88,10 +89,10 @@ pub(super) fn remote(table: &Table<'_>, places: &Places) -> Result<Remote, Confi
 }
 
 fn tls(
-    table: &Table<'_>,
+    table: &Section<'_>,
     is_secure: Secure,
     places: &Places,
-) -> Result<Option<RemoteTls>, ConfigError> {
+) -> Result<Option<RemoteTls>, DocumentError> {
     if is_secure == Secure::No {
         let key = ["ca", "certificate", "key"]
             .into_iter()

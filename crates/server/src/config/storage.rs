@@ -3,9 +3,10 @@
 use std::path::PathBuf;
 
 use block::Switch;
+use document::{DocumentError, Field, Section, most_similar};
 use scheduler::policy::{self, NamedPolicy};
 
-use super::reader::{ConfigError, Table, Value, nearest};
+use super::size::bytes;
 use super::{
     ALIGN_BYTES, Access, BackEnd, Belief, Class, Device, Drive, DriveModel, Emulated, Export,
     Places, Volume, Way,
@@ -13,10 +14,10 @@ use super::{
 use super::{caching, foreseen, preemption, remote, streams};
 
 /// All drives of the file.
-pub(super) fn drives(root: &Table<'_>, places: &Places) -> Result<Vec<Drive>, ConfigError> {
-    let tables = root.tables("drive")?;
+pub(super) fn drives(root: &Section<'_>, places: &Places) -> Result<Vec<Drive>, DocumentError> {
+    let tables = root.sections("drive")?;
     if tables.is_empty() {
-        let problem = "missing: expected at least one table [[drive]]".to_owned();
+        let problem = "missing: expected at least one table [[drive]]";
         return Err(root.missing("drive", problem));
     }
     let mut drives: Vec<Drive> = Vec::new();
@@ -27,7 +28,7 @@ pub(super) fn drives(root: &Table<'_>, places: &Places) -> Result<Vec<Drive>, Co
     Ok(drives)
 }
 
-fn drive(table: &Table<'_>, before: &[Drive], places: &Places) -> Result<Drive, ConfigError> {
+fn drive(table: &Section<'_>, before: &[Drive], places: &Places) -> Result<Drive, DocumentError> {
     table.only(&[
         "name",
         "back_end",
@@ -68,7 +69,11 @@ fn drive(table: &Table<'_>, before: &[Drive], places: &Places) -> Result<Drive, 
     })
 }
 
-fn back_end(drive: &Table<'_>, field: &Value<'_>, places: &Places) -> Result<BackEnd, ConfigError> {
+fn back_end(
+    drive: &Section<'_>,
+    field: &Field<'_>,
+    places: &Places,
+) -> Result<BackEnd, DocumentError> {
     // An inline table and a table of its own are the same here.
     let keys: Vec<&str> = Kind::ALL
         .iter()
@@ -77,7 +82,7 @@ fn back_end(drive: &Table<'_>, field: &Value<'_>, places: &Places) -> Result<Bac
         .collect();
     // A mistyped key is found before the kind is known.
     let table = drive
-        .table("back_end", &keys)?
+        .section("back_end", &keys)?
         .ok_or_else(|| field.mismatch(BACK_END))?;
     let kind = table.need("kind", KINDS)?.choice(&Kind::ALL)?;
     table.only(kind.keys())?;
@@ -148,7 +153,7 @@ const PATH: &str = "a path";
 const MODEL: &str = "the name of a drive that `headtime drives` lists, or the path of a profile \
                      that ends with .toml";
 
-fn emulated(table: &Table<'_>, places: &Places) -> Result<Emulated, ConfigError> {
+fn emulated(table: &Section<'_>, places: &Places) -> Result<Emulated, DocumentError> {
     let scale = table.get("time_scale").map(|value| {
         // Choice: a thousandth is faster than any machine, and a thousand slower than patience.
         value.number(0.001..=1000.0, "a number from 0.001 to 1000")
@@ -175,7 +180,7 @@ fn emulated(table: &Table<'_>, places: &Places) -> Result<Emulated, ConfigError>
 }
 
 /// A device, named twice: everything on it may be overwritten.
-fn device(table: &Table<'_>) -> Result<Device, ConfigError> {
+fn device(table: &Section<'_>) -> Result<Device, DocumentError> {
     let field = table.need("path", "the path of a block device")?;
     let path = field.text("the path of a block device")?;
     if !path.starts_with('/') {
@@ -198,7 +203,11 @@ fn device(table: &Table<'_>) -> Result<Device, ConfigError> {
     })
 }
 
-fn belief(table: &Table<'_>, back_end: &BackEnd, places: &Places) -> Result<Belief, ConfigError> {
+fn belief(
+    table: &Section<'_>,
+    back_end: &BackEnd,
+    places: &Places,
+) -> Result<Belief, DocumentError> {
     let emulated = matches!(back_end, BackEnd::Emulated(_));
     let Some(field) = table.get("belief") else {
         return Ok(match emulated {
@@ -218,7 +227,7 @@ const BELIEF: &str = "\"nothing\", \"emulated\", the name of a drive, or the pat
                       that ends with .toml";
 
 /// A policy that needs to know where the head is needs a belief.
-fn policy(table: &Table<'_>, belief: &Belief) -> Result<NamedPolicy, ConfigError> {
+fn policy(table: &Section<'_>, belief: &Belief) -> Result<NamedPolicy, DocumentError> {
     let name = match belief {
         Belief::Nothing => "c-look",
         _ => "sptf-sw",
@@ -230,7 +239,7 @@ fn policy(table: &Table<'_>, belief: &Belief) -> Result<NamedPolicy, ConfigError
     let name = field.text(&expected)?;
     policy::find(name).map_err(|error| {
         let names = policy::ALL.iter().map(|entry| entry.name);
-        match nearest(name, names) {
+        match most_similar(name, names) {
             Some(near) => field.error(format!("{error}; did you mean \"{near}\"?")),
             None => field.error(error.to_string()),
         }
@@ -238,20 +247,20 @@ fn policy(table: &Table<'_>, belief: &Belief) -> Result<NamedPolicy, ConfigError
 }
 
 fn volumes(
-    drive: &Table<'_>,
+    drive: &Section<'_>,
     back_end: &BackEnd,
     (belief, policy): (&Belief, NamedPolicy),
-) -> Result<Vec<Volume>, ConfigError> {
-    let tables = drive.tables("volume")?;
+) -> Result<Vec<Volume>, DocumentError> {
+    let tables = drive.sections("volume")?;
     if tables.is_empty() {
-        let problem = "missing: expected at least one table [[drive.volume]]".to_owned();
+        let problem = "missing: expected at least one table [[drive.volume]]";
         return Err(drive.missing("volume", problem));
     }
     let mut volumes: Vec<Volume> = Vec::new();
     for table in &tables {
         table.only(&["name", "offset", "size", "read_only", "cache"])?;
         let names = volumes.iter().map(|volume| volume.name.as_str());
-        let offset = table.get("offset").map(|value| value.bytes(ALIGN_BYTES));
+        let offset = table.get("offset").map(|value| bytes(&value, ALIGN_BYTES));
         let volume = Volume {
             name: name(&table.need("name", NAME)?, names)?,
             offset: offset.transpose()?.unwrap_or(0),
@@ -283,7 +292,7 @@ fn overlap(a: &Volume, b: &Volume) -> bool {
 }
 
 /// Whether the volume is within the drive, as far as the file says how large that is.
-fn fits(table: &Table<'_>, volume: &Volume, back_end: &BackEnd) -> Result<(), ConfigError> {
+fn fits(table: &Section<'_>, volume: &Volume, back_end: &BackEnd) -> Result<(), DocumentError> {
     let capacity = match back_end {
         BackEnd::Memory { size } => Some(*size),
         BackEnd::File { size, .. } => *size,
@@ -310,13 +319,13 @@ fn fits(table: &Table<'_>, volume: &Volume, back_end: &BackEnd) -> Result<(), Co
 }
 
 fn exports(
-    drive: &Table<'_>,
+    drive: &Section<'_>,
     volumes: &[Volume],
     taken: &[&str],
-) -> Result<Vec<Export>, ConfigError> {
-    let tables = drive.tables("export")?;
+) -> Result<Vec<Export>, DocumentError> {
+    let tables = drive.sections("export")?;
     if tables.is_empty() {
-        let problem = "missing: expected at least one table [[drive.export]]".to_owned();
+        let problem = "missing: expected at least one table [[drive.export]]";
         return Err(drive.missing("export", problem));
     }
     let mut exports: Vec<Export> = Vec::new();
@@ -368,14 +377,14 @@ const MOST_CONNECTIONS: u64 = 1024;
 const MOST_DESCRIPTION: usize = 1024;
 const DESCRIPTION: &str = "a text of at most 1024 bytes";
 
-fn volume_of<'v>(table: &Table<'_>, volumes: &'v [Volume]) -> Result<&'v Volume, ConfigError> {
+fn volume_of<'v>(table: &Section<'_>, volumes: &'v [Volume]) -> Result<&'v Volume, DocumentError> {
     let field = table.need("volume", "the name of a volume of this drive")?;
     let name = field.text("the name of a volume of this drive")?;
     if let Some(volume) = volumes.iter().find(|volume| volume.name == name) {
         return Ok(volume);
     }
     let names: Vec<&str> = volumes.iter().map(|volume| volume.name.as_str()).collect();
-    let near = nearest(name, names.iter().copied());
+    let near = most_similar(name, names.iter().copied());
     let near = near.map_or_else(String::new, |near| format!("; did you mean \"{near}\"?"));
     let all = names.join(", ");
     Err(field.error(format!(
@@ -383,14 +392,14 @@ fn volume_of<'v>(table: &Table<'_>, volumes: &'v [Volume]) -> Result<&'v Volume,
     )))
 }
 
-fn class(table: &Table<'_>) -> Result<Class, ConfigError> {
+fn class(table: &Section<'_>) -> Result<Class, DocumentError> {
     match table.get("class") {
         Some(field) => class_of(&field),
         None => Ok(Class::Foreground),
     }
 }
 
-pub(super) fn class_of(field: &Value<'_>) -> Result<Class, ConfigError> {
+pub(super) fn class_of(field: &Field<'_>) -> Result<Class, DocumentError> {
     let mut choices = vec![("foreground", Class::Foreground)];
     for (index, name) in BEST_EFFORT.iter().enumerate() {
         choices.push((name, Class::BestEffort(index as u8 + 1)));
@@ -408,7 +417,7 @@ const BEST_EFFORT: [&str; 6] = [
     "best-effort-6",
 ];
 
-fn access(table: &Table<'_>) -> Result<Access, ConfigError> {
+fn access(table: &Section<'_>) -> Result<Access, DocumentError> {
     match table
         .get("read_only")
         .map(|value| value.boolean())
@@ -419,7 +428,11 @@ fn access(table: &Table<'_>) -> Result<Access, ConfigError> {
     }
 }
 
-pub(super) fn switch(table: &Table<'_>, key: &str, default: Switch) -> Result<Switch, ConfigError> {
+pub(super) fn switch(
+    table: &Section<'_>,
+    key: &str,
+    default: Switch,
+) -> Result<Switch, DocumentError> {
     match table.get(key).map(|value| value.boolean()).transpose()? {
         Some(true) => Ok(Switch::On),
         Some(false) => Ok(Switch::Off),
@@ -428,21 +441,21 @@ pub(super) fn switch(table: &Table<'_>, key: &str, default: Switch) -> Result<Sw
 }
 
 /// A size, which is at least one aligned block.
-pub(super) fn size(value: &Value<'_>) -> Result<u64, ConfigError> {
-    match value.bytes(ALIGN_BYTES)? {
+pub(super) fn size(value: &Field<'_>) -> Result<u64, DocumentError> {
+    match bytes(value, ALIGN_BYTES)? {
         0 => Err(value.mismatch("at least 4096 bytes")),
         bytes => Ok(bytes),
     }
 }
 
-pub(super) fn path(value: &Value<'_>, places: &Places) -> Result<PathBuf, ConfigError> {
+pub(super) fn path(value: &Field<'_>, places: &Places) -> Result<PathBuf, DocumentError> {
     places
         .path(value.text(PATH)?)
         .map_err(|expected| value.mismatch(expected))
 }
 
 /// A name with a dot is a file's.
-fn model(value: &Value<'_>, places: &Places) -> Result<DriveModel, ConfigError> {
+fn model(value: &Field<'_>, places: &Places) -> Result<DriveModel, DocumentError> {
     let text = value.text(MODEL)?;
     if text.ends_with(".toml") {
         return path(value, places).map(DriveModel::File);
@@ -455,9 +468,9 @@ fn model(value: &Value<'_>, places: &Places) -> Result<DriveModel, ConfigError> 
 
 /// A name that needs no quotes in a shell, a URI or a metric, and is no other's.
 fn name<'n>(
-    value: &Value<'_>,
+    value: &Field<'_>,
     mut taken: impl Iterator<Item = &'n str>,
-) -> Result<String, ConfigError> {
+) -> Result<String, DocumentError> {
     let name = value.text(NAME)?;
     let letter = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
     if name.len() > MOST_NAME || name.starts_with(['.', '-']) || !name.chars().all(letter) {

@@ -2,10 +2,12 @@
 
 use std::time::Duration;
 
+use document::{DocumentError, Section};
+use scheduler::policy::NamedPolicy;
+
 use super::Belief;
 use super::foreseen::is_foreseen;
-use super::reader::{ConfigError, Table};
-use scheduler::policy::NamedPolicy;
+use super::size::bytes;
 
 /// What a drive promises.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -79,11 +81,11 @@ const KEYS: [&str; 9] = [
 
 /// The table of a drive, if it has one.
 pub(super) fn streams(
-    drive: &Table<'_>,
+    drive: &Section<'_>,
     belief: &Belief,
     policy: NamedPolicy,
-) -> Result<Option<Streams>, ConfigError> {
-    let Some(table) = drive.table("streams", &KEYS)? else {
+) -> Result<Option<Streams>, DocumentError> {
+    let Some(table) = drive.section("streams", &KEYS)? else {
         return Ok(None);
     };
     is_foreseen(&table, belief, policy, "what it can promise")?;
@@ -99,7 +101,7 @@ pub(super) fn streams(
     let streams = table
         .get("streams")
         .map(|value| value.whole(1..=MOST, STREAMS));
-    let memory = table.get("memory").map(|value| match value.bytes(1)? {
+    let memory = table.get("memory").map(|value| match bytes(&value, 1)? {
         0 => Err(value.mismatch("more than 0 bytes: without memory no stream is granted")),
         bytes => Ok(bytes),
     });
@@ -124,11 +126,11 @@ const STREAMS: &str = "a whole number of streams, from 1 to 1048576";
 
 /// A length of time that is a number of some unit, which has so many seconds.
 fn time(
-    table: &Table<'_>,
+    table: &Section<'_>,
     key: &str,
     unit: f64,
     default: Duration,
-) -> Result<Duration, ConfigError> {
+) -> Result<Duration, DocumentError> {
     let Some(value) = table.get(key) else {
         return Ok(default);
     };
@@ -137,12 +139,12 @@ fn time(
     Ok(Duration::from_secs_f64(number * unit))
 }
 
-fn rules(table: &Table<'_>) -> Result<Vec<StreamRule>, ConfigError> {
-    let tables = table.tables("rule")?;
+fn rules(table: &Section<'_>) -> Result<Vec<StreamRule>, DocumentError> {
+    let tables = table.sections("rule")?;
     tables.iter().map(rule).collect()
 }
 
-fn rule(table: &Table<'_>) -> Result<StreamRule, ConfigError> {
+fn rule(table: &Section<'_>) -> Result<StreamRule, DocumentError> {
     table.only(&["user", "name", "streams", "rate", "head_percent"])?;
     let user = table.get("user").map(|value| {
         let user = value.whole(0..=u64::from(u32::MAX), "a user's number")?;
@@ -155,7 +157,7 @@ fn rule(table: &Table<'_>) -> Result<StreamRule, ConfigError> {
     let streams = table
         .get("streams")
         .map(|value| value.whole(0..=MOST, STREAMS));
-    let rate = table.get("rate").map(|value| value.bytes(1));
+    let rate = table.get("rate").map(|value| bytes(&value, 1));
     let head = table.get("head_percent").map(|value| {
         let percent = value.number(0.0..=100.0, "a number of percent from 0 to 100")?;
         Ok((percent * 10.0).round() as u64)
@@ -174,7 +176,7 @@ mod tests {
     use super::super::{Config, Places};
     use super::*;
 
-    fn parse(belief: &str, policy: &str, lines: &str) -> Result<Config, ConfigError> {
+    fn parse(belief: &str, policy: &str, lines: &str) -> Result<Config, DocumentError> {
         let text = format!(
             "[[drive]]\nname = \"d\"\nbelief = \"{belief}\"\npolicy = \"{policy}\"\n\
              back_end = {{ kind = \"memory\", size = \"1 GiB\" }}\n\
