@@ -4,7 +4,7 @@
 
 use clap::{Args, Subcommand};
 
-use crate::output::Failure;
+use crate::output::Exit;
 
 mod caches;
 mod loop_device;
@@ -46,7 +46,7 @@ enum What {
 ///
 /// # Errors
 /// If something that it measures does not run, or the output cannot be written.
-pub fn run(arguments: &Arguments) -> Result<(), Failure> {
+pub fn run(arguments: &Arguments) -> Result<(), Exit> {
     match &arguments.what {
         What::Simulate(arguments) => simulate::run(arguments),
         What::Serve(arguments) => serve::run(arguments),

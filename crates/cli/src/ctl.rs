@@ -10,7 +10,7 @@ use server::control::protocol::{Ask, DriveTasks};
 use server::control::{self, AskError, Changes, Steer};
 use server::status::{self, HeadKind, Status};
 
-use crate::output::{self, Failure, grouped};
+use crate::output::{self, Exit, grouped};
 use crate::streams;
 
 /// Look at a running service, and tell it what to do.
@@ -81,7 +81,7 @@ enum Action {
 }
 
 impl Action {
-    fn ask(&self) -> Result<Ask, Failure> {
+    fn ask(&self) -> Result<Ask, Exit> {
         let steer = |task, action| Ask::Steer { task, action };
         Ok(match *self {
             Action::Status => Ask::Status,
@@ -102,10 +102,10 @@ impl Action {
     }
 }
 
-fn parts_per_million(percent: f64) -> Result<u32, Failure> {
+fn parts_per_million(percent: f64) -> Result<u32, Exit> {
     match percent {
         0.0..=100.0 => Ok((percent * 1e4).round() as u32),
-        _ => Err(Failure::input(format!(
+        _ => Err(Exit::input(format!(
             "an impact of {percent} %: expected 0 to 100"
         ))),
     }
@@ -115,12 +115,12 @@ fn parts_per_million(percent: f64) -> Result<u32, Failure> {
 ///
 /// # Errors
 /// If nobody answers there, or the service refuses.
-pub fn run(arguments: &Arguments) -> Result<(), Failure> {
+pub fn run(arguments: &Arguments) -> Result<(), Exit> {
     let usual = || Places::of_this_user(Path::new("")).control_socket();
     let socket = arguments.socket.clone().unwrap_or_else(usual);
     let outcome = control::ask(&socket, &arguments.action.ask()?).map_err(|error| match error {
-        AskError::Refused(_) => Failure::input(error),
-        _ => Failure::failed(error),
+        AskError::Refused(_) => Exit::input(error),
+        _ => Exit::failed(error),
     })?;
     if arguments.json {
         return output::print(&format!("{outcome:#}\n"));
@@ -137,10 +137,10 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     output::print(&text)
 }
 
-fn understood<T: serde::de::DeserializeOwned>(socket: &Path, outcome: Value) -> Result<T, Failure> {
+fn understood<T: serde::de::DeserializeOwned>(socket: &Path, outcome: Value) -> Result<T, Exit> {
     serde_json::from_value(outcome).map_err(|error| {
         let socket = socket.display();
-        Failure::failed(format!(
+        Exit::failed(format!(
             "{socket}: {error}: expected a service of this version"
         ))
     })

@@ -26,7 +26,7 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 use simulator::workload::{BuiltIn, Overrides, Workload};
 use tracing::Level;
 
-use crate::output::{Failure, NewFile, print};
+use crate::output::{Exit, NewFile, print};
 use crate::serve;
 
 pub mod client;
@@ -70,7 +70,7 @@ pub struct Arguments {
 ///
 /// # Errors
 /// If the service cannot begin or the plots cannot be written, or it is interrupted.
-pub fn run(arguments: &Arguments) -> Result<(), Failure> {
+pub fn run(arguments: &Arguments) -> Result<(), Exit> {
     if arguments.simulated {
         return simulated::run(&arguments.svg);
     }
@@ -81,7 +81,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     });
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM] {
-        signal_hook::flag::register(signal, Arc::clone(&stop)).map_err(Failure::failed)?;
+        signal_hook::flag::register(signal, Arc::clone(&stop)).map_err(Exit::failed)?;
     }
     let demo = Demonstration::begin(arguments.time_scale)?;
     let say = |text: &str| match arguments.json {
@@ -114,7 +114,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         sink: Sink::Checksum,
         state: None,
     };
-    let task = demo.service.scan(scan).map_err(Failure::failed)?;
+    let task = demo.service.scan(scan).map_err(Exit::failed)?;
     let steer = |action| demo.service.steer(task, action);
     let beside = director.stretch("beside the scan", until)?;
     // What it reads in idle time, now that nobody asks for anything, is not what is shown. A whole
@@ -152,15 +152,15 @@ fn introduction(demo: &Demonstration, page: SocketAddr) -> String {
 }
 
 /// The paper's OLTP, never idle.
-fn workload() -> Result<Workload, Failure> {
-    let oltp = BuiltIn::find("oltp").ok_or_else(|| Failure::failed("no built-in load"))?;
+fn workload() -> Result<Workload, Exit> {
+    let oltp = BuiltIn::find("oltp").ok_or_else(|| Exit::failed("no built-in load"))?;
     let never_idle = Overrides {
         tasks: Some(PENDING),
         think_ms: Some(0.0),
         ..Overrides::default()
     };
     let load = oltp.workload().and_then(|load| load.with(&never_idle));
-    load.map_err(Failure::failed)
+    load.map_err(Exit::failed)
 }
 
 /// Has the load run, and shows how it goes.
@@ -173,7 +173,7 @@ struct Director<'a> {
 
 impl Director<'_> {
     /// One stretch of the load, each from the load's first request on.
-    fn stretch(&mut self, name: &'static str, until: Until) -> Result<Stretch, Failure> {
+    fn stretch(&mut self, name: &'static str, until: Until) -> Result<Stretch, Exit> {
         let load = Load {
             socket: self.demo.socket.clone(),
             workload: self.workload.clone(),
@@ -194,7 +194,7 @@ impl Director<'_> {
                 let _runs = runs;
                 load.run()
             })
-            .map_err(Failure::failed)?;
+            .map_err(Exit::failed)?;
         let began = Instant::now();
         // Nobody sends anything: it ends with the thread.
         while ended.recv_timeout(LOOK_AGAIN) == Err(RecvTimeoutError::Timeout) {
@@ -208,9 +208,9 @@ impl Director<'_> {
         bar.finish_and_clear();
         let stretch = running
             .join()
-            .map_err(|_| Failure::failed("the load's thread has failed"))??;
+            .map_err(|_| Exit::failed("the load's thread has failed"))??;
         match (self.stop.load(Ordering::Relaxed), until) {
-            (true, Until::Requests(_) | Until::Passed(_)) => Err(Failure::failed("interrupted")),
+            (true, Until::Requests(_) | Until::Passed(_)) => Err(Exit::failed("interrupted")),
             _ => Ok(stretch),
         }
     }

@@ -17,7 +17,7 @@ use drive::catalog::{self, UnknownDrive};
 
 use summary::Summary;
 
-use crate::output::{self, Failure};
+use crate::output::{self, Exit};
 
 /// List the drives, or look at one.
 #[derive(Debug, Args)]
@@ -95,11 +95,11 @@ pub enum DrivesError {
 ///
 /// # Errors
 /// If the drive, a file or a block is not there, or the output cannot be written.
-pub fn print(args: &DrivesArgs) -> Result<(), Failure> {
+pub fn print(args: &DrivesArgs) -> Result<(), Exit> {
     let mut text = Vec::new();
     run(args, &mut text).map_err(|error| match error {
-        DrivesError::Drawing { .. } => Failure::failed(error),
-        other => Failure::input(other),
+        DrivesError::Drawing { .. } => Exit::failed(error),
+        other => Exit::input(other),
     })?;
     output::print(&String::from_utf8_lossy(&text))
 }
@@ -108,8 +108,8 @@ pub fn print(args: &DrivesArgs) -> Result<(), Failure> {
 ///
 /// # Errors
 /// If they cannot be drawn.
-pub fn track_map(profile: &Profile) -> Result<String, Failure> {
-    plot::track_map(profile).map_err(Failure::failed)
+pub fn track_map(profile: &Profile) -> Result<String, Exit> {
+    plot::track_map(profile).map_err(Exit::failed)
 }
 
 /// Runs the command.
@@ -154,20 +154,6 @@ pub fn load(name: &str) -> Result<Profile, DrivesError> {
         error,
     })?;
     Ok(Profile::parse(&text, name)?)
-}
-
-/// The drive or profile file that was named, or every shipped drive.
-///
-/// # Errors
-/// If there is no such drive or file, or the file is not a profile.
-pub fn named_or_all(name: Option<&str>) -> Result<Vec<Profile>, Failure> {
-    match name {
-        Some(name) => Ok(vec![load(name).map_err(Failure::input)?]),
-        None => catalog::ALL
-            .iter()
-            .map(|entry| entry.profile().map_err(Failure::failed))
-            .collect(),
-    }
 }
 
 /// The table of all drives, or the same as JSON.

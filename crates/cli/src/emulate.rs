@@ -10,6 +10,8 @@ use block::Class;
 use clap::Args;
 use drive::VirtualDrive;
 use engine::{Engine, Limits};
+use lab::comparison::truth::Truth;
+use lab::named;
 use server::back_end::emulated::Emulated;
 use server::back_end::file::Image;
 use server::capture::{Belief, Recorder, Setting};
@@ -25,10 +27,9 @@ use signal_hook::consts::{SIGINT, SIGTERM, SIGUSR1};
 use signal_hook::iterator::Signals;
 use tracing::Level;
 
-use crate::output::{Failure, print};
+use crate::output::{Exit, print};
 use crate::serve;
-use crate::simulate::truth::{Truth, TruthArguments};
-use crate::simulate::{policy, profile, profile_text};
+use crate::settings::truth::TruthArguments;
 
 /// How to call it.
 #[derive(Debug, Args)]
@@ -66,16 +67,17 @@ pub struct Arguments {
 ///
 /// # Errors
 /// If the drive, the image or the socket cannot be had.
-pub fn run(arguments: &Arguments) -> Result<(), Failure> {
+pub fn run(arguments: &Arguments) -> Result<(), Exit> {
     serve::log_as(&Log {
         level: Level::WARN,
         format: LogFormat::Text,
     });
     let truth = arguments
         .truth
+        .settings()
         .truth(arguments.seed)
-        .map_err(|(flag, problem)| Failure::input(format!("--{flag}: {problem}")))?;
-    let policy = policy(&arguments.policy)?;
+        .map_err(|(flag, problem)| Exit::input(format!("--{flag}: {problem}")))?;
+    let policy = named::policy(&arguments.policy)?;
     let drive = Emulation::new(&arguments.drive, &truth, &arguments.image)?;
     let offer = drive.offer()?;
     let (scale, seed) = (arguments.time_scale, arguments.seed);
@@ -105,13 +107,13 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
             None => event_loop,
         })
     })
-    .map_err(Failure::failed)?;
+    .map_err(Exit::failed)?;
     let shown = Arc::new(RwLock::new(Directory {
         offers: Arc::new([offer]),
         places: Arc::new([(station.mailbox().clone(), 0)]),
     }));
     let mut listeners = Vec::new();
-    let mut signals = Signals::new([SIGINT, SIGTERM, SIGUSR1]).map_err(Failure::failed)?;
+    let mut signals = Signals::new([SIGINT, SIGTERM, SIGUSR1]).map_err(Exit::failed)?;
     if let Some(path) = &arguments.socket {
         let listener = Listener::unix(path, Arc::clone(&shown), Security::Plain);
         listeners.push(listener.map_err(|error| at(path, &error))?);
@@ -119,7 +121,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     }
     if let Some(address) = arguments.tcp {
         let listener = Listener::tcp(address, Arc::clone(&shown), Security::Plain)
-            .map_err(|error| Failure::input(format!("--tcp {address}: {error}")))?;
+            .map_err(|error| Exit::input(format!("--tcp {address}: {error}")))?;
         let address = listener.address().unwrap_or(address);
         listeners.push(listener);
         print(&format!("nbd://{address}\n"))?;
@@ -137,11 +139,11 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
 }
 
 /// What is believed of the drive, in the way of captures.
-fn belief(arguments: &Arguments, drive: &Emulation) -> Result<Belief, Failure> {
-    let truth = &arguments.truth;
+fn belief(arguments: &Arguments, drive: &Emulation) -> Result<Belief, Exit> {
+    let truth = arguments.truth.settings();
     let block = drive.belief.bus.read_block;
     Ok(Belief {
-        text: profile_text(&arguments.drive)?,
+        text: named::drive_text(&arguments.drive)?,
         look_ahead: truth.look_ahead.unwrap_or_default().switch(),
         write_cache: truth.write_cache.unwrap_or_default().switch(),
         bus_block: truth.bus_mb_s.map(|_| block),
@@ -156,8 +158,8 @@ struct Emulation {
 }
 
 impl Emulation {
-    fn new(name: &str, truth: &Truth, image: &Path) -> Result<Self, Failure> {
-        let belief = Arc::new(truth.belief(&profile(name)?));
+    fn new(name: &str, truth: &Truth, image: &Path) -> Result<Self, Exit> {
+        let belief = Arc::new(truth.belief(&named::drive(name)?));
         let imperfections = truth.imperfections().clone();
         let drive = VirtualDrive::imperfect(Arc::clone(&belief), imperfections, truth.seed());
         let blocks = belief.geometry.sectors().0;
@@ -174,15 +176,15 @@ impl Emulation {
         self.belief.geometry.sectors().0 * u64::from(self.belief.block_bytes)
     }
 
-    fn offer(&self) -> Result<Offer, Failure> {
+    fn offer(&self) -> Result<Offer, Exit> {
         let block = self.belief.block_bytes;
         let preferred = block.max(self.belief.physical_block_bytes).max(PAGE);
         Ok(Offer {
-            name: Text::new("").map_err(Failure::failed)?,
+            name: Text::new("").map_err(Exit::failed)?,
             description: Text::new(format!("an emulated {}", self.belief.model))
-                .map_err(Failure::failed)?,
+                .map_err(Exit::failed)?,
             size: self.bytes(),
-            block: BlockSizes::new(block, preferred, LONGEST as u32).map_err(Failure::failed)?,
+            block: BlockSizes::new(block, preferred, LONGEST as u32).map_err(Exit::failed)?,
             features: Features {
                 read_only: false,
                 flush: true,
@@ -205,8 +207,8 @@ fn time_scale(text: &str) -> Result<TimeScale, String> {
     TimeScale::new(times).ok_or_else(|| "expected 0.001 to 1000".to_owned())
 }
 
-fn at(path: &Path, error: &std::io::Error) -> Failure {
-    Failure::input(format!("{}: {error}", path.display()))
+fn at(path: &Path, error: &std::io::Error) -> Exit {
+    Exit::input(format!("{}: {error}", path.display()))
 }
 
 /// Cuts the drive's power and says what that did.

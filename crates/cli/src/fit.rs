@@ -4,15 +4,12 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use drive::Profile;
-use indicatif::ProgressBar;
-use lab::fit::{self, Fit, document};
-use lab::validate::Sample;
-use lab::validate::judgement::{Figures, judge};
-use simulator::trace::OnBad;
+use lab::fit::refit::{self, Cases, Refitted, Settings};
+use lab::text_file;
+use lab::validate::judgement::Figures;
 
-use crate::output::{Failure, print, read_file, write_file};
-use crate::{drives, shared};
+use crate::bar::Bar;
+use crate::output::{Exit, print, write_file};
 
 /// How to call it.
 #[derive(Debug, Args)]
@@ -50,99 +47,58 @@ clearly contradict, the length of a revolution, and the angles of zones and trac
 /// # Errors
 /// If the drive or the trace is not what it should be, or a profile cannot be written; with
 /// `--check` if a fit differs from the one in its profile.
-pub fn run(arguments: &Arguments) -> Result<(), Failure> {
-    let folder = shared::folder();
-    if arguments.trace.is_none() && !folder.join("drives").is_dir() {
-        return print(&(shared::missing("measured traces")? + "\n"));
-    }
-    let (mut fitted, mut different) = (0, Vec::new());
-    for profile in drives::named_or_all(arguments.drive.as_deref())? {
-        let file = arguments
-            .trace
-            .clone()
-            .or_else(|| shared::trace_of(&profile));
-        let Some(file) = file else { continue };
-        let published = profile.published();
-        let samples = shared::measurements(&file, &published, OnBad::Refuse)?.samples;
-        let refitted = Refitted::of(published, &samples, &file);
-        print(&refitted.report(&samples))?;
-        fitted += 1;
+pub fn run(arguments: &Arguments) -> Result<(), Exit> {
+    let settings = Settings {
+        drive: arguments.drive.clone(),
+        trace: arguments.trace.clone(),
+    };
+    let cases = match refit::cases(&settings)? {
+        Cases::Found(cases) => cases,
+        Cases::Skipped(why) => return print(&(why + "\n")),
+    };
+    let mut different = Vec::new();
+    for case in cases {
+        let bar = Bar::spinner();
+        let refitted = case.refit(&bar);
+        bar.finish();
+        print(&report(&refitted))?;
         if arguments.check {
-            if !document::same_constants(&profile, &refitted.found.profile) {
-                different.push(profile.name);
+            if !refitted.is_kept() {
+                different.push(refitted.published.name);
             }
         } else if let Some(folder) = &arguments.into {
-            refitted.keep(folder)?;
+            keep(&refitted, folder)?;
         }
     }
-    match (fitted, &arguments.drive) {
-        (0, Some(name)) => Err(Failure::input(format!(
-            "{name} has no measured trace in {}: give one with --trace FILE",
-            folder.display()
-        ))),
-        (0, None) => print(&(shared::missing("measured traces")? + "\n")),
-        _ if !different.is_empty() => Err(Failure::failed(format!(
+    match arguments.check {
+        _ if !different.is_empty() => Err(Exit::failed(format!(
             "the fit is not the one in the profile: {}; `headtime fit --into drives` keeps it",
             different.join(", ")
         ))),
-        _ if arguments.check => print("every fit is the one in its profile\n"),
-        _ => Ok(()),
+        true => print("every fit is the one in its profile\n"),
+        false => Ok(()),
     }
 }
 
-/// One drive, fitted again.
-struct Refitted {
-    published: Profile,
-    found: Fit,
-    /// The `[fitted]` table that says what was found.
-    table: String,
+/// The fit, and its figures on requests that it has not seen.
+fn report(refitted: &Refitted) -> String {
+    let found = &refitted.found;
+    let mut text = format!(
+        "{}: {} replays, {} angles, phase concentration {:.2}\n",
+        refitted.published.name, found.replays, found.angles, found.phase.concentration
+    );
+    for (which, held_out) in &refitted.held_out {
+        // Writing to a string cannot fail.
+        let _ = writeln!(text, "  {which:10} {}", figures(held_out));
+    }
+    text + "\n" + &refitted.table + "\n"
 }
 
-impl Refitted {
-    fn of(published: Profile, samples: &[Sample], trace: &Path) -> Self {
-        let progress = ProgressBar::new_spinner().with_message(published.name.clone());
-        let found = fit::fit(&published, samples, || progress.inc(1));
-        progress.finish_and_clear();
-        let trace = trace
-            .file_name()
-            .map(|name| name.to_string_lossy())
-            .unwrap_or_default();
-        let origin = format!(
-            "fitted to the first {} requests of {trace} by `headtime fit --drive {}`; the others \
-             judge it (`headtime validate`)",
-            fit::halves(samples).0.len(),
-            published.name
-        );
-        let table = document::table(&published, &found.profile, &origin);
-        Refitted {
-            published,
-            found,
-            table,
-        }
-    }
-
-    /// What was found, and what it is worth on requests that it was not fitted to.
-    fn report(&self, samples: &[Sample]) -> String {
-        let found = &self.found;
-        let mut text = format!(
-            "{}: {} replays, {} angles, phase concentration {:.2}\n",
-            self.published.name, found.replays, found.angles, found.phase.concentration
-        );
-        for (which, profile) in [("published", &self.published), ("fitted", &found.profile)] {
-            let judgement = judge(profile, samples, None).judgement;
-            // Writing to a string cannot fail.
-            let _ = writeln!(text, "  {which:10} {}", figures(&judgement.held_out));
-        }
-        text + "\n" + &self.table + "\n"
-    }
-
-    /// Puts the table into the drive's profile in `folder`.
-    fn keep(&self, folder: &Path) -> Result<(), Failure> {
-        let path = folder.join(format!("{}.toml", self.published.name));
-        let profile = document::replaced(&read_file(&path)?, &self.table);
-        Profile::parse(&profile, &path.display().to_string()).map_err(Failure::failed)?;
-        write_file(&path, &profile)
-    }
+/// Puts the table into the drive's profile in `folder`.
+fn keep(refitted: &Refitted, folder: &Path) -> Result<(), Exit> {
+    let path = folder.join(format!("{}.toml", refitted.published.name));
+    let profile = refitted.profile_text(&path, &text_file::read(&path)?)?;
+    write_file(&path, &profile)
 }
 
 fn figures(held_out: &Figures) -> String {

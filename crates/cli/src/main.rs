@@ -1,5 +1,6 @@
 //! `headtime`: the one binary over the simulator and the server.
 
+mod bar;
 mod bench;
 mod ctl;
 mod demo;
@@ -10,23 +11,21 @@ mod fit;
 mod output;
 mod paper;
 mod profile;
-mod profiled;
 mod replay;
 mod scan;
 mod serve;
-mod shared;
+mod settings;
 mod simulate;
 mod streams;
 mod trace;
 mod validate;
 mod why;
-mod workload;
 
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use output::Failure;
+use output::Exit;
 
 /// Block I/O that knows where the head is.
 #[derive(Debug, Parser)]
@@ -100,7 +99,7 @@ fn main() -> ExitCode {
         Command::Serve(arguments) => serve::run(&arguments),
         Command::Simulate(arguments) => simulate::run(&arguments),
         Command::Streams(arguments) => streams::run(&arguments),
-        Command::Trace(arguments) => trace::run(&arguments).map_err(Failure::from),
+        Command::Trace(arguments) => trace::run(&arguments).map_err(Exit::from),
         Command::Validate(arguments) => validate::run(&arguments),
         Command::Why(arguments) => why::run(&arguments),
     };
@@ -126,5 +125,5 @@ fn misunderstood(error: &clap::Error) -> ExitCode {
     let end = ["\nUsage:", "\nFor more information"];
     let end = end.into_iter().filter_map(|mark| text.find(mark)).min();
     let problem = &text[..end.unwrap_or(text.len())];
-    Failure::input(format!("{}; --help says more", problem.trim_end())).report()
+    Exit::input(format!("{}; --help says more", problem.trim_end())).report()
 }

@@ -4,40 +4,40 @@
 use std::error::Error;
 use std::fmt;
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use lab::Failure;
+use serde::Serialize;
 use tempfile::NamedTempFile;
 
-/// Why a command did not do what was asked.
+/// How a command ends that does not succeed.
 #[derive(Debug)]
-pub enum Failure {
-    /// What was given to it is wrong: exit code 2.
-    Input(String),
-    /// It is not its input's fault: exit code 1.
-    Failed(String),
-    /// Nobody reads its output any more: no fault at all.
+pub enum Exit {
+    /// It has failed: exit code 2 for wrong input, otherwise 1.
+    Failure(Failure),
+    /// The reader of its output has gone: exit code 0.
     Unread,
 }
 
-impl Failure {
+impl Exit {
     /// What was given is wrong.
     pub fn input(problem: impl fmt::Display) -> Self {
-        Failure::Input(problem.to_string())
+        Exit::Failure(Failure::input(problem))
     }
 
     /// Something else went wrong.
     pub fn failed(problem: impl fmt::Display) -> Self {
-        Failure::Failed(problem.to_string())
+        Exit::Failure(Failure::failed(problem))
     }
 
     /// Says so on standard error, and answers the exit code.
     pub fn report(&self) -> ExitCode {
         let (problem, code) = match self {
-            Failure::Input(problem) => (problem, 2),
-            Failure::Failed(problem) => (problem, 1),
-            Failure::Unread => return ExitCode::SUCCESS,
+            Exit::Failure(Failure::Input(problem)) => (problem, 2),
+            Exit::Failure(Failure::Failed(problem)) => (problem, 1),
+            Exit::Unread => return ExitCode::SUCCESS,
         };
         let line = problem.split_whitespace().collect::<Vec<_>>().join(" ");
         // Where standard error is closed there is nobody to tell.
@@ -46,13 +46,19 @@ impl Failure {
     }
 }
 
-impl From<Box<dyn Error>> for Failure {
+impl From<Failure> for Exit {
+    fn from(failure: Failure) -> Self {
+        Exit::Failure(failure)
+    }
+}
+
+impl From<Box<dyn Error>> for Exit {
     /// Of a command that only reads what it was given and writes what was asked for.
     fn from(error: Box<dyn Error>) -> Self {
         let kind = error.downcast_ref::<io::Error>().map(io::Error::kind);
         match kind {
-            Some(io::ErrorKind::BrokenPipe) => Failure::Unread,
-            _ => Failure::input(error),
+            Some(io::ErrorKind::BrokenPipe) => Exit::Unread,
+            _ => Exit::input(error),
         }
     }
 }
@@ -60,28 +66,37 @@ impl From<Box<dyn Error>> for Failure {
 /// Prints `text`.
 ///
 /// # Errors
-/// [`Failure::Unread`] if the reader has gone (`headtime drives | head -1`).
-pub fn print(text: &str) -> Result<(), Failure> {
+/// [`Exit::Unread`] if the reader has gone (`headtime drives | head -1`).
+pub fn print(text: &str) -> Result<(), Exit> {
     let mut out = io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Ok(()) => Ok(()),
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Err(Failure::Unread),
-        Err(error) => Err(Failure::failed(format!("standard output: {error}"))),
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Err(Exit::Unread),
+        Err(error) => Err(Exit::failed(format!("standard output: {error}"))),
     }
+}
+
+/// A result as JSON, with a newline.
+///
+/// # Errors
+/// If it has no JSON.
+pub fn json(result: &impl Serialize) -> Result<String, Exit> {
+    let text = serde_json::to_string_pretty(result).map_err(Exit::failed)?;
+    Ok(text + "\n")
 }
 
 /// Writes a file, and the folder in which it lies.
 ///
 /// # Errors
 /// If the file system refuses.
-pub fn write_file(path: &Path, contents: &str) -> Result<(), Failure> {
+pub fn write_file(path: &Path, contents: &str) -> Result<(), Exit> {
     let parent = path
         .parent()
         .filter(|parent| !parent.as_os_str().is_empty());
     parent
         .map_or(Ok(()), fs::create_dir_all)
         .and_then(|()| fs::write(path, contents))
-        .map_err(|error| Failure::failed(format!("{}: {error}", path.display())))
+        .map_err(|error| Exit::failed(format!("{}: {error}", path.display())))
 }
 
 /// A file for results, begun before they are there, so that a name that cannot be written to is
@@ -105,9 +120,9 @@ impl NewFile {
     ///
     /// # Errors
     /// If there cannot be one of that name.
-    pub fn begin(path: &Path) -> Result<Self, Failure> {
+    pub fn begin(path: &Path) -> Result<Self, Exit> {
         let to = Target::of(path)
-            .map_err(|error| Failure::input(format!("{}: {error}", path.display())))?;
+            .map_err(|error| Exit::input(format!("{}: {error}", path.display())))?;
         Ok(NewFile {
             path: path.to_owned(),
             to,
@@ -118,7 +133,7 @@ impl NewFile {
     ///
     /// # Errors
     /// If the file system refuses.
-    pub fn write(mut self, contents: &str) -> Result<(), Failure> {
+    pub fn write(mut self, contents: &str) -> Result<(), Exit> {
         match self.write_all(contents.as_bytes()) {
             Ok(()) => self.finish(),
             Err(error) => Err(self.failed(&error)),
@@ -129,20 +144,20 @@ impl NewFile {
     ///
     /// # Errors
     /// If the file system refuses.
-    pub fn finish(self) -> Result<(), Failure> {
+    pub fn finish(self) -> Result<(), Exit> {
         let NewFile { path, to } = self;
         match to {
             Target::Itself(_) => Ok(()),
             Target::Beside(file) => file
                 .persist(&path)
                 .map(drop)
-                .map_err(|error| Failure::failed(format!("{}: {}", path.display(), error.error))),
+                .map_err(|error| Exit::failed(format!("{}: {}", path.display(), error.error))),
         }
     }
 
     /// That it could not be written.
-    pub fn failed(&self, error: &io::Error) -> Failure {
-        Failure::failed(format!("{}: {error}", self.path.display()))
+    pub fn failed(&self, error: &io::Error) -> Exit {
+        Exit::failed(format!("{}: {error}", self.path.display()))
     }
 }
 
@@ -187,53 +202,6 @@ impl Write for NewFile {
     }
 }
 
-/// Reads a file that the user named.
-///
-/// # Errors
-/// If it cannot be read, is too long for what is written by hand, or is not text.
-pub fn read_file(path: &Path) -> Result<String, Failure> {
-    let problem = |what: &str| Failure::input(format!("{}{what}", path.display()));
-    let mut bytes = Vec::new();
-    File::open(path)
-        .and_then(|file| file.take(LONGEST_TEXT + 1).read_to_end(&mut bytes))
-        .map_err(|error| problem(&format!(": {error}")))?;
-    if bytes.len() as u64 > LONGEST_TEXT {
-        let most = LONGEST_TEXT >> 20;
-        return Err(problem(&format!(": more than {most} MiB: expected less")));
-    }
-    String::from_utf8(bytes).map_err(|error| {
-        let good = &error.as_bytes()[..error.utf8_error().valid_up_to()];
-        let line = 1 + good.iter().filter(|&&byte| byte == b'\n').count();
-        problem(&format!(":{line}: a byte that is not UTF-8: expected text"))
-    })
-}
-
-/// The longest drive profile or load that is read. A choice: twenty times the longest profile that
-/// we ship.
-const LONGEST_TEXT: u64 = 16 << 20;
-
-/// A complaint about a name that is in no table, with the most similar one or all.
-pub fn unknown(what: &str, name: &str, known: &[&str]) -> Failure {
-    let near = known
-        .iter()
-        .map(|candidate| {
-            (
-                strsim::normalized_damerau_levenshtein(name, candidate),
-                candidate,
-            )
-        })
-        .filter(|(likeness, _)| *likeness >= SIMILAR)
-        .max_by(|a, b| a.0.total_cmp(&b.0));
-    let suggestion = match near {
-        Some((_, near)) => format!("; did you mean \"{near}\"?"),
-        None => String::new(),
-    };
-    let all = known.join(", ");
-    Failure::input(format!(
-        "no {what} is called \"{name}\": expected one of {all}{suggestion}"
-    ))
-}
-
 /// What is to be known of a trace whose last line is good and has no newline.
 pub const UNENDED: &str = "the last line of the trace has no newline: was it cut?";
 
@@ -250,9 +218,6 @@ pub fn grouped(count: u64) -> String {
     grouped
 }
 
-/// How alike two names are that may be the same one mistyped. A choice: one wrong letter in two.
-const SIMILAR: f64 = 0.5;
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -267,20 +232,5 @@ mod tests {
         ] {
             assert_eq!(grouped(count), text);
         }
-    }
-
-    #[test]
-    fn a_similar_name_is_suggested() {
-        let Failure::Input(problem) = unknown("policy", "c-lok", &["fcfs", "c-look"]) else {
-            panic!("a wrong name is wrong input");
-        };
-        assert_eq!(
-            problem,
-            "no policy is called \"c-lok\": expected one of fcfs, c-look; did you mean \"c-look\"?"
-        );
-        let Failure::Input(problem) = unknown("policy", "zzz", &["fcfs"]) else {
-            panic!("a wrong name is wrong input");
-        };
-        assert!(!problem.contains("mean"));
     }
 }

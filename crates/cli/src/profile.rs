@@ -16,8 +16,7 @@ use block::Duration;
 use clap::Args;
 use drive::catalog;
 
-use crate::output::{Failure, NewFile, print, write_file};
-use crate::simulate;
+use crate::output::{Exit, NewFile, print, write_file};
 
 use found::Found;
 use rehearsal::Noise;
@@ -123,12 +122,12 @@ shares, 0 to 1; confidence is that of the least certain part; null is what canno
 ///
 /// # Errors
 /// If the input is wrong, the drive cannot be read, or a file cannot be written.
-pub fn run(arguments: &Arguments) -> Result<(), Failure> {
+pub fn run(arguments: &Arguments) -> Result<(), Exit> {
     let noise = arguments.noise()?;
     let names = arguments.drives();
     if names.len() > 1 && (arguments.output.is_some() || arguments.resume.is_some()) {
         let problem = "-o and --resume: one file for several drives: expected one --drive";
-        return Err(Failure::input(problem));
+        return Err(Exit::input(problem));
     }
     if let Some(load) = &arguments.behind {
         return arguments.run_behind(load, &names, noise);
@@ -167,10 +166,10 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
 
 impl Arguments {
     /// Profiles a drive behind a load.
-    fn run_behind(&self, load: &str, names: &[String], noise: Noise) -> Result<(), Failure> {
+    fn run_behind(&self, load: &str, names: &[String], noise: Noise) -> Result<(), Exit> {
         let ([name], None) = (names, &self.output) else {
             let problem = "--behind: expected one --drive and no -o: a map alone is no profile";
-            return Err(Failure::input(problem));
+            return Err(Exit::input(problem));
         };
         let plan = behind::Plan::new(load, self.behind_percent, self.budget)?;
         let resumed = self.resume.as_deref().map(found::resume).transpose()?;
@@ -185,10 +184,10 @@ impl Arguments {
         }
     }
 
-    fn noise(&self) -> Result<Noise, Failure> {
+    fn noise(&self) -> Result<Noise, Exit> {
         let micros = |flag: &str, micros: f64| match (0.0..=MOST_NOISE_US).contains(&micros) {
             true => Ok(Duration::from_nanos((micros * 1e3).round() as u64)),
-            false => Err(Failure::input(format!(
+            false => Err(Exit::input(format!(
                 "--{flag} {micros}: expected a number from 0 to {MOST_NOISE_US}"
             ))),
         };
@@ -209,7 +208,7 @@ impl Arguments {
     }
 
     /// What is printed of a drive.
-    fn said(&self, found: &Found) -> Result<String, Failure> {
+    fn said(&self, found: &Found) -> Result<String, Exit> {
         let checked = match (&found.truth, self.check) {
             (Some(truth), true) => Some(check::check(found, truth)?),
             _ => None,
@@ -223,16 +222,16 @@ impl Arguments {
     }
 }
 
-fn json(figures: &impl serde::Serialize) -> Result<String, Failure> {
-    let line = serde_json::to_string(figures).map_err(Failure::failed)?;
+fn json(figures: &impl serde::Serialize) -> Result<String, Exit> {
+    let line = serde_json::to_string(figures).map_err(Exit::failed)?;
     Ok(line + "\n")
 }
 
 /// Begins the profile file in a folder that is there.
-fn begin(path: &Path) -> Result<NewFile, Failure> {
+fn begin(path: &Path) -> Result<NewFile, Exit> {
     let folder = path.parent().filter(|folder| *folder != Path::new(""));
     match folder {
-        Some(folder) if !folder.is_dir() => Err(Failure::input(format!(
+        Some(folder) if !folder.is_dir() => Err(Exit::input(format!(
             "-o {}: no folder {}: expected one that is there",
             path.display(),
             folder.display()
@@ -245,6 +244,6 @@ fn begin(path: &Path) -> Result<NewFile, Failure> {
 const MOST_NOISE_US: f64 = 10_000.0;
 
 /// The drive of this name, as it is.
-fn truth(name: &str) -> Result<Arc<drive::Profile>, Failure> {
-    simulate::profile(name).map(Arc::new)
+fn truth(name: &str) -> Result<Arc<drive::Profile>, Exit> {
+    Ok(Arc::new(lab::named::drive(name)?))
 }

@@ -5,11 +5,11 @@ use std::io::BufReader;
 use std::path::PathBuf;
 
 use clap::Args;
+use lab::named::policy;
 use server::capture::event::Ending;
 use server::capture::{Problem, Reader, Setting, replay};
 
-use crate::output::{Failure, print};
-use crate::simulate::policy;
+use crate::output::{Exit, print};
 
 /// How to call it.
 #[derive(Debug, Args)]
@@ -26,13 +26,13 @@ pub struct Arguments {
 ///
 /// # Errors
 /// If the file is no whole capture (exit code 2), or the engine decides differently (exit code 1).
-pub fn run(arguments: &Arguments) -> Result<(), Failure> {
+pub fn run(arguments: &Arguments) -> Result<(), Exit> {
     let name = arguments.file.display();
     let file = File::open(&arguments.file);
-    let file = file.map_err(|error| Failure::input(format!("{name}: {error}")))?;
+    let file = file.map_err(|error| Exit::input(format!("{name}: {error}")))?;
     let refused = |problem: Problem| match problem {
-        Problem::Difference(_) => Failure::failed(format!("{name}: {problem}")),
-        _ => Failure::input(format!("{name}: {problem}")),
+        Problem::Difference(_) => Exit::failed(format!("{name}: {problem}")),
+        _ => Exit::input(format!("{name}: {problem}")),
     };
     let reader = Reader::open(BufReader::new(file));
     let mut reader = reader.map_err(|damaged| refused(damaged.into()))?;

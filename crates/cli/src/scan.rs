@@ -12,7 +12,7 @@ use server::control::protocol::{Ask, DriveTasks};
 use server::control::{self, AskError, Scan, ScanState, Sink};
 use server::status::{Foreground, Task, TaskState};
 
-use crate::output::{Failure, grouped, print};
+use crate::output::{Exit, grouped, print};
 
 /// How to call it.
 #[derive(Debug, Args)]
@@ -55,33 +55,33 @@ pub struct Arguments {
 ///
 /// # Errors
 /// If nobody answers, the service refuses, or the scan is given up.
-pub fn run(arguments: &Arguments) -> Result<(), Failure> {
+pub fn run(arguments: &Arguments) -> Result<(), Exit> {
     let usual = || Places::of_this_user(Path::new("")).control_socket();
     let socket = arguments.socket.clone().unwrap_or_else(usual);
     let begun = ask(&socket, &Ask::Scan(order(arguments)?))?;
     let number = begun["task"].as_u64().ok_or_else(|| {
-        Failure::failed("an answer without a task: expected a service of this version")
+        Exit::failed("an answer without a task: expected a service of this version")
     })?;
     if arguments.detach {
         return print(&format!("task {number}\n"));
     }
     let task = followed(&socket, number)?;
     let text = match arguments.json {
-        true => serde_json::to_string_pretty(&task).map_err(Failure::failed)? + "\n",
+        true => serde_json::to_string_pretty(&task).map_err(Exit::failed)? + "\n",
         false => report(&task),
     };
     print(&text)?;
     match (task.problem, task.state) {
-        (Some(problem), _) => Err(Failure::failed(format!("scan: {problem}"))),
-        (None, TaskState::Aborted) => Err(Failure::failed("the scan was given up")),
+        (Some(problem), _) => Err(Exit::failed(format!("scan: {problem}"))),
+        (None, TaskState::Aborted) => Err(Exit::failed("the scan was given up")),
         (None, _) => Ok(()),
     }
 }
 
-fn order(arguments: &Arguments) -> Result<Scan, Failure> {
+fn order(arguments: &Arguments) -> Result<Scan, Exit> {
     let whole = |file: &PathBuf| {
         let name = file.display();
-        std::path::absolute(file).map_err(|error| Failure::input(format!("{name}: {error}")))
+        std::path::absolute(file).map_err(|error| Exit::input(format!("{name}: {error}")))
     };
     let file = arguments.state.as_ref().map(whole).transpose()?;
     Ok(Scan {
@@ -99,15 +99,15 @@ fn order(arguments: &Arguments) -> Result<Scan, Failure> {
     })
 }
 
-fn ask(socket: &Path, ask: &Ask) -> Result<serde_json::Value, Failure> {
+fn ask(socket: &Path, ask: &Ask) -> Result<serde_json::Value, Exit> {
     control::ask(socket, ask).map_err(|error| match error {
-        AskError::Refused(_) => Failure::input(error),
-        _ => Failure::failed(error),
+        AskError::Refused(_) => Exit::input(error),
+        _ => Exit::failed(error),
     })
 }
 
 /// Waits for a task's end, showing how far it is.
-fn followed(socket: &Path, number: u64) -> Result<Task, Failure> {
+fn followed(socket: &Path, number: u64) -> Result<Task, Exit> {
     let target = ProgressDrawTarget::stderr_with_hz(4);
     let bar = ProgressBar::with_draw_target(Some(1), target);
     let template = "{prefix} {bar:30} {bytes} of {total_bytes} {msg}";
@@ -116,10 +116,10 @@ fn followed(socket: &Path, number: u64) -> Result<Task, Failure> {
     }
     loop {
         let tasks = ask(socket, &Ask::Tasks)?;
-        let drives: Vec<DriveTasks> = serde_json::from_value(tasks).map_err(Failure::failed)?;
+        let drives: Vec<DriveTasks> = serde_json::from_value(tasks).map_err(Exit::failed)?;
         let mut tasks = drives.into_iter().flat_map(|drive| drive.tasks);
         let Some(task) = tasks.find(|task| task.id == number) else {
-            return Err(Failure::failed(format!("task {number} is gone")));
+            return Err(Exit::failed(format!("task {number} is gone")));
         };
         bar.set_prefix(task.name.clone());
         bar.set_length(task.asked_bytes);

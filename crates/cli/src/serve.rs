@@ -13,7 +13,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use tracing::{error, info};
 
-use crate::output::{Failure, print};
+use crate::output::{Exit, print};
 
 /// How to call it.
 #[derive(Debug, Args)]
@@ -31,25 +31,25 @@ pub struct Arguments {
 ///
 /// # Errors
 /// If the configuration is wrong, or something that it names cannot be had.
-pub fn run(arguments: &Arguments) -> Result<(), Failure> {
+pub fn run(arguments: &Arguments) -> Result<(), Exit> {
     if arguments.print_default {
         return print(config::DEFAULT);
     }
     let config = read(arguments.config.as_deref())?;
     log_as(&config.log);
     let names = std::env::var_os("LISTEN_FDNAMES");
-    let activated = Activated::take(names.as_ref()).map_err(Failure::failed)?;
+    let activated = Activated::take(names.as_ref()).map_err(Exit::failed)?;
     let (control, bounds) = (config.control.clone(), bounds(&config));
     // Before anybody can come: who tells it to end while it begins is heard when it has begun.
-    let signals = Signals::new([SIGINT, SIGTERM, SIGHUP]).map_err(Failure::failed)?;
+    let signals = Signals::new([SIGINT, SIGTERM, SIGHUP]).map_err(Exit::failed)?;
     let running =
-        Running::begin(config, arguments.config.clone(), activated).map_err(Failure::input)?;
+        Running::begin(config, arguments.config.clone(), activated).map_err(Exit::input)?;
     let plane = Plane::begin(
         Arc::clone(&running) as Arc<dyn server::control::Service>,
         listeners(&control)?,
         bounds,
     )
-    .map_err(Failure::failed)?;
+    .map_err(Exit::failed)?;
     if let Some(address) = control.http {
         print(&format!("status page: http://{address}/\n"))?;
     }
@@ -68,17 +68,17 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     Ok(())
 }
 
-fn read(file: Option<&Path>) -> Result<Config, Failure> {
+fn read(file: Option<&Path>) -> Result<Config, Exit> {
     let Some(file) = file else {
         let places = Places::of_this_user(Path::new("."));
         return Config::parse("the built-in configuration", config::DEFAULT, &places)
-            .map_err(Failure::input);
+            .map_err(Exit::input);
     };
     let name = file.display().to_string();
-    let text = std::fs::read_to_string(file)
-        .map_err(|error| Failure::input(format!("{name}: {error}")))?;
+    let text =
+        std::fs::read_to_string(file).map_err(|error| Exit::input(format!("{name}: {error}")))?;
     let base = file.parent().unwrap_or(Path::new("."));
-    Config::parse(&name, &text, &Places::of_this_user(base)).map_err(Failure::input)
+    Config::parse(&name, &text, &Places::of_this_user(base)).map_err(Exit::input)
 }
 
 fn bounds(config: &Config) -> Bounds {
@@ -88,14 +88,14 @@ fn bounds(config: &Config) -> Bounds {
     }
 }
 
-fn listeners(control: &config::Control) -> Result<Listeners, Failure> {
+fn listeners(control: &config::Control) -> Result<Listeners, Exit> {
     let path = &control.socket;
     let socket =
-        listen(path).map_err(|error| Failure::input(format!("{}: {error}", path.display())))?;
+        listen(path).map_err(|error| Exit::input(format!("{}: {error}", path.display())))?;
     let mut http = Vec::new();
     if let Some(address) = control.http {
         let listener = listen_http(address)
-            .map_err(|error| Failure::input(format!("http {address}: {error}")))?;
+            .map_err(|error| Exit::input(format!("http {address}: {error}")))?;
         http.push(listener);
     }
     Ok(Listeners {
@@ -104,9 +104,9 @@ fn listeners(control: &config::Control) -> Result<Listeners, Failure> {
     })
 }
 
-fn notifier() -> Result<Notifier, Failure> {
+fn notifier() -> Result<Notifier, Exit> {
     let socket = std::env::var_os("NOTIFY_SOCKET");
-    Notifier::to(socket.as_deref()).map_err(|error| Failure::failed(format!("systemd: {error}")))
+    Notifier::to(socket.as_deref()).map_err(|error| Exit::failed(format!("systemd: {error}")))
 }
 
 fn say(notifier: &Notifier, message: &Message) {
@@ -117,7 +117,7 @@ fn say(notifier: &Notifier, message: &Message) {
 
 /// SIGINT and SIGTERM end the service, SIGHUP has its configuration read again; the watchdog is fed
 /// for as long as the service answers.
-fn listen_to_signals(running: &Arc<Running>, mut signals: Signals) -> Result<(), Failure> {
+fn listen_to_signals(running: &Arc<Running>, mut signals: Signals) -> Result<(), Exit> {
     let service = Arc::clone(running);
     let listening = thread::Builder::new().name("signals".into());
     listening
@@ -132,7 +132,7 @@ fn listen_to_signals(running: &Arc<Running>, mut signals: Signals) -> Result<(),
                 }
             }
         })
-        .map_err(Failure::failed)?;
+        .map_err(Exit::failed)?;
     let told = |name: &str| std::env::var(name).ok();
     let (usec, pid) = (told("WATCHDOG_USEC"), told("WATCHDOG_PID"));
     let Some(pause) = notify::watchdog(usec.as_deref(), pid.as_deref(), std::process::id()) else {
@@ -148,7 +148,7 @@ fn listen_to_signals(running: &Arc<Running>, mut signals: Signals) -> Result<(),
                 say(&notifier, &Message::Watchdog);
             }
         })
-        .map_err(Failure::failed)?;
+        .map_err(Exit::failed)?;
     Ok(())
 }
 

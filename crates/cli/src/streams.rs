@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use headtime_client::{Client, Error, Listed, usual_socket};
 
-use crate::output::{Failure, grouped, print};
+use crate::output::{Exit, grouped, print};
 
 /// List the streams of a running service: what was granted, how they stand, what came late.
 #[derive(Debug, Args)]
@@ -35,11 +35,11 @@ const EXAMPLE: &str = "Example:
 ///
 /// # Errors
 /// If nobody answers.
-pub fn run(arguments: &Arguments) -> Result<(), Failure> {
+pub fn run(arguments: &Arguments) -> Result<(), Exit> {
     let client = connect(arguments.socket.as_deref())?;
     let streams = client.streams().map_err(|error| failure(&error))?;
     if arguments.json {
-        let text = serde_json::to_string_pretty(&streams).map_err(Failure::failed)?;
+        let text = serde_json::to_string_pretty(&streams).map_err(Exit::failed)?;
         return print(&(text + "\n"));
     }
     print(&table(&streams))
@@ -86,15 +86,15 @@ pub fn table(streams: &[Listed]) -> String {
 }
 
 /// The service at a socket, or at the usual one.
-fn connect(socket: Option<&Path>) -> Result<Client, Failure> {
+fn connect(socket: Option<&Path>) -> Result<Client, Exit> {
     let socket = socket.map_or_else(usual_socket, Path::to_owned);
     Client::connect(&socket).map_err(|error| failure(&error))
 }
 
 /// What was asked for was wrong, or something else was.
-fn failure(error: &Error) -> Failure {
+fn failure(error: &Error) -> Exit {
     match error {
-        Error::Refused(_) | Error::NotLocated(_) => Failure::input(error),
-        _ => Failure::failed(error),
+        Error::Refused(_) | Error::NotLocated(_) => Exit::input(error),
+        _ => Exit::failed(error),
     }
 }

@@ -2,18 +2,15 @@
 
 use std::fmt::Write as _;
 use std::io::{self, Write as _};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use block::Duration;
 use clap::Args;
-use drive::Profile;
-use lab::plot::{self, Series};
-use lab::validate::judgement::{Figures, Judged, Judgement, judge};
-use lab::validate::measurement::Measurements;
+use lab::plot;
+use lab::validate::cases::{Constants, Settings, validate};
+use lab::validate::judgement::{Figures, Judgement};
 use simulator::trace::OnBad;
 
-use crate::output::{Failure, print, write_file};
-use crate::{drives, shared};
+use crate::output::{Exit, json, print, write_file};
 
 /// How to call it.
 #[derive(Debug, Args)]
@@ -40,10 +37,18 @@ pub struct Arguments {
 }
 
 impl Arguments {
-    fn on_bad(&self) -> OnBad {
-        match self.skip_bad {
-            true => OnBad::Skip,
-            false => OnBad::Refuse,
+    fn settings(&self) -> Settings {
+        Settings {
+            drive: self.drive.clone(),
+            trace: self.trace.clone(),
+            on_bad: match self.skip_bad {
+                true => OnBad::Skip,
+                false => OnBad::Refuse,
+            },
+            constants: match self.published {
+                true => Constants::Published,
+                false => Constants::Fitted,
+            },
         }
     }
 }
@@ -58,100 +63,24 @@ Examples:
 
 The demerit is the root mean square distance of the two distributions of service times, in ms.";
 
-/// One drive with its trace.
-struct Case {
-    profile: Profile,
-    measurements: Measurements,
-    disksim: Option<Vec<Duration>>,
-}
-
 /// Runs the command.
 ///
 /// # Errors
 /// If a drive or trace is not what it should be, or the output cannot be written.
-pub fn run(arguments: &Arguments) -> Result<(), Failure> {
-    let (cases, remarks) = cases(arguments)?;
-    let mut judgements = Vec::new();
-    for case in &cases {
-        let samples = &case.measurements.samples;
-        let judged = judge(&case.profile, samples, case.disksim.as_deref());
-        if let Some(folder) = &arguments.svg {
-            draw(folder, case, &judged)?;
+pub fn run(arguments: &Arguments) -> Result<(), Exit> {
+    let validation = validate(&arguments.settings())?;
+    if let Some(folder) = &arguments.svg {
+        for (drive, panel) in validation.drawings {
+            write_file(&folder.join(format!("{drive}.svg")), &plot::page(&[panel]))?;
         }
-        judgements.push(judged.judgement);
     }
+    let remarks = &validation.remarks;
     if arguments.json {
-        // Where standard error is closed there is nobody to tell.
+        // A closed standard error has no reader.
         let _ = io::stderr().write_all(remarks.as_bytes());
-        let json = serde_json::to_string_pretty(&judgements).map_err(Failure::failed)?;
-        return print(&format!("{json}\n"));
+        return print(&json(&validation.judgements)?);
     }
-    print(&(table(&judgements) + &remarks))
-}
-
-/// What is to be judged, and remarks about what is not.
-fn cases(arguments: &Arguments) -> Result<(Vec<Case>, String), Failure> {
-    let mut profiles = drives::named_or_all(arguments.drive.as_deref())?;
-    if arguments.published {
-        profiles = profiles.iter().map(Profile::published).collect();
-    }
-    if let (Some(file), Some(profile)) = (&arguments.trace, profiles.first()) {
-        return users_own(file, profile, arguments.on_bad());
-    }
-    let folder = shared::folder();
-    if !folder.join("drives").is_dir() {
-        return Ok((Vec::new(), shared::missing("measured traces")? + "\n"));
-    }
-    let (mut cases, mut without) = (Vec::new(), Vec::new());
-    for profile in profiles {
-        let Some(file) = shared::trace_of(&profile) else {
-            without.push(profile.name);
-            continue;
-        };
-        let measurements = shared::measurements(&file, &profile, OnBad::Refuse)?;
-        let disksim = shared::disksim_of(&profile, &measurements.samples)?;
-        cases.push(Case {
-            profile,
-            measurements,
-            disksim,
-        });
-    }
-    if let (Some(name), Some(_)) = (without.first(), &arguments.drive) {
-        return Err(Failure::input(format!(
-            "{name} has no measured trace in {}: give one with --trace FILE",
-            folder.display()
-        )));
-    }
-    if cases.is_empty() {
-        return Ok((cases, shared::missing("measured traces")? + "\n"));
-    }
-    let remarks = match without.is_empty() {
-        true => String::new(),
-        false => format!("skipped: no measured trace for {}\n", without.join(", ")),
-    };
-    Ok((cases, remarks))
-}
-
-/// A trace that the user has, of which DiskSim knows nothing.
-fn users_own(
-    file: &Path,
-    profile: &Profile,
-    on_bad: OnBad,
-) -> Result<(Vec<Case>, String), Failure> {
-    let measurements = shared::measurements(file, profile, on_bad)?;
-    let remarks = match measurements.left_out() {
-        0 => String::new(),
-        _ => format!(
-            "{}; {} requests past the end of {} left out\n",
-            measurements.bad_lines, measurements.past_end, profile.name
-        ),
-    };
-    let case = Case {
-        profile: profile.clone(),
-        measurements,
-        disksim: None,
-    };
-    Ok((vec![case], remarks))
+    print(&(table(&validation.judgements) + remarks))
 }
 
 fn table(judgements: &[Judgement]) -> String {
@@ -200,35 +129,4 @@ fn row(judgement: &Judgement, figures: &Figures) -> String {
         or_none(figures.median_error_ms),
         or_none(figures.disksim_median_error_ms),
     )
-}
-
-/// Three distributions in one plot.
-fn draw(folder: &Path, case: &Case, judged: &Judged) -> Result<(), Failure> {
-    let millis = |times: &[Duration]| times.iter().map(|time| time.as_millis_f64()).collect();
-    let samples = &case.measurements.samples;
-    let measured: Vec<Duration> = samples.iter().map(|sample| sample.service).collect();
-    let mut series = vec![
-        Series {
-            name: "measured".to_owned(),
-            values: millis(&measured),
-        },
-        Series {
-            name: "Headtime".to_owned(),
-            values: millis(&judged.simulated),
-        },
-    ];
-    if let Some(disksim) = &case.disksim {
-        series.push(Series {
-            name: "DiskSim 4.0".to_owned(),
-            values: millis(disksim),
-        });
-    }
-    let title = format!(
-        "{}: {} requests, demerit {:.3} ms",
-        case.profile.model,
-        samples.len(),
-        judged.judgement.whole.demerit_ms
-    );
-    let svg = plot::cdf(&title, "service time, ms", &series);
-    write_file(&folder.join(format!("{}.svg", case.profile.name)), &svg)
 }

@@ -11,7 +11,7 @@ use server::control::protocol::Ask;
 use server::control::{self, AskError};
 use server::why::{Command, How, InDrive, Query, Slow};
 
-use crate::output::{Failure, grouped, print};
+use crate::output::{Exit, grouped, print};
 
 /// How to call it.
 #[derive(Debug, Args)]
@@ -48,7 +48,7 @@ ended is all that is used, on emulated drives, too.";
 ///
 /// # Errors
 /// If nobody answers there, or nothing of what was asked for is kept.
-pub fn run(arguments: &Arguments) -> Result<(), Failure> {
+pub fn run(arguments: &Arguments) -> Result<(), Exit> {
     let usual = || Places::of_this_user(Path::new("")).control_socket();
     let socket = arguments.socket.clone().unwrap_or_else(usual);
     let query = Query {
@@ -57,15 +57,15 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         request: arguments.request,
     };
     let outcome = control::ask(&socket, &Ask::Why(query)).map_err(|error| match error {
-        AskError::Refused(_) => Failure::input(error),
-        _ => Failure::failed(error),
+        AskError::Refused(_) => Exit::input(error),
+        _ => Exit::failed(error),
     })?;
     if arguments.json {
         return print(&format!("{outcome:#}\n"));
     }
     let all: Vec<Slow> = serde_json::from_value(outcome).map_err(|error| {
         let socket = socket.display();
-        Failure::failed(format!(
+        Exit::failed(format!(
             "{socket}: {error}: expected a service of this version"
         ))
     })?;

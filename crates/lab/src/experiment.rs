@@ -25,8 +25,12 @@
 //! y = ["requests_per_second", "mean_ms"]
 //! ```
 
+mod measure;
 mod parse;
+mod plan;
+mod results;
 mod settings;
+mod sweep;
 
 use std::fmt;
 
@@ -35,6 +39,9 @@ use serde::Serialize;
 use simulator::workload::SpecError;
 use simulator::workload::section::Origin;
 
+pub use measure::{MEASURES, Mean, Measure, Point};
+pub use plan::Plan;
+pub use results::{Grid, Results};
 pub use settings::{Kind, SETTINGS, Setting};
 
 /// What an experiment file says.

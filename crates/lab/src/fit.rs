@@ -12,6 +12,7 @@
 pub mod angles;
 pub mod document;
 pub mod electronics;
+pub mod refit;
 
 use std::sync::Arc;
 

@@ -1,9 +1,26 @@
 //! Publishes figures: papers' claims measured again, experiments, benches, validation of drive models, fits.
 //!
-//! Every result is a typed table that serialises; the command line prints and draws it.
+//! A caller passes settings, a measurement tells a [`Progress`] how far it is, and every result is a typed table
+//! that serialises. The command line prints and draws it.
 
 pub mod claims;
+pub mod comparison;
 pub mod experiment;
 pub mod fit;
+pub mod lent;
+pub mod named;
+pub mod paper;
 pub mod plot;
+pub mod profiled;
+pub mod text_file;
 pub mod validate;
+
+mod cpu_time;
+mod failure;
+mod label;
+mod progress;
+
+pub use cpu_time::cpu_time;
+pub use failure::Failure;
+pub use label::Label;
+pub use progress::Progress;

@@ -103,11 +103,16 @@ pub enum Panel {
 
 /// Cumulative distributions of the series in one plot.
 pub fn cdf(title: &str, x_label: &str, series: &[Series]) -> String {
-    page(&[Panel::Cdf {
+    page(&[distributions(title, x_label, series)])
+}
+
+/// Cumulative distributions of the series as one plot of a page.
+pub fn distributions(title: &str, x_label: &str, series: &[Series]) -> Panel {
+    Panel::Cdf {
         title: title.to_owned(),
         x_label: x_label.to_owned(),
         curves: series.iter().map(Series::distribution).collect(),
-    }])
+    }
 }
 
 /// Lines in one plot, each named at its end.

@@ -8,6 +8,7 @@
 //!   real drive's was. Where the trace's clock is in phase with the platter, each request can
 //!   be compared with its own measurement: the *per-request error*.
 
+pub mod cases;
 pub mod clock;
 pub mod judgement;
 pub mod measurement;

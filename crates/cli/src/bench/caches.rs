@@ -20,7 +20,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;
 use server::cached::Readmore;
 
-use crate::output::{Failure, print};
+use crate::output::{Exit, print};
 use told::Case;
 
 mod live;
@@ -160,9 +160,9 @@ impl Arguments {
 ///
 /// # Errors
 /// If a setting cannot be, or a service does not run.
-pub fn run(arguments: &Arguments) -> Result<(), Failure> {
+pub fn run(arguments: &Arguments) -> Result<(), Exit> {
     if arguments.readmore == Readmore::Free && arguments.simulated_disk == SimulatedDisk::Elevator {
-        return Err(Failure::input(
+        return Err(Exit::input(
             "--readmore free with --simulated-disk elevator: expected engine, the elevator has no free blocks",
         ));
     }

@@ -24,7 +24,7 @@ use serde_json::Value;
 
 use super::loop_device::{Depth, LOSETUP, LoopDevice};
 use super::rig::{self, Core, FIO, Needed, Service};
-use crate::output::{Failure, print};
+use crate::output::{Exit, print};
 use films::{Mounted, called, film};
 
 mod films;
@@ -116,17 +116,17 @@ struct Turn {
 ///
 /// # Errors
 /// If it may not make devices or mount, or a program is missing or does not run.
-pub fn run(arguments: &Arguments) -> Result<(), Failure> {
+pub fn run(arguments: &Arguments) -> Result<(), Exit> {
     rig::need(&[FIO, LOSETUP, MKFS, IONICE])?;
     if !(0.1..=100.0).contains(&arguments.time_scale) {
-        return Err(Failure::input("--time-scale: expected 0.1 to 100"));
+        return Err(Exit::input("--time-scale: expected 0.1 to 100"));
     }
     let memory = Path::new("/dev/shm");
     let folder = match memory.is_dir() {
         true => tempfile::tempdir_in(memory),
         false => tempfile::tempdir(),
     };
-    let folder = folder.map_err(Failure::failed)?;
+    let folder = folder.map_err(Exit::failed)?;
     let place = Place {
         arguments,
         folder: folder.path(),
@@ -139,7 +139,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         }
     }
     print(&match arguments.json {
-        true => serde_json::to_string_pretty(&turns).map_err(Failure::failed)? + "\n",
+        true => serde_json::to_string_pretty(&turns).map_err(Exit::failed)? + "\n",
         false => table(arguments, &turns),
     })
 }
@@ -156,13 +156,13 @@ impl Place<'_> {
     }
 
     /// An image of the drive with a file system and the files on it, made without the drive's delays.
-    fn films(&self) -> Result<(), Failure> {
-        let entry = catalog::find(&self.arguments.drive).map_err(Failure::failed)?;
-        let profile = entry.profile().map_err(Failure::failed)?;
+    fn films(&self) -> Result<(), Exit> {
+        let entry = catalog::find(&self.arguments.drive).map_err(Exit::failed)?;
+        let profile = entry.profile().map_err(Exit::failed)?;
         let bytes = profile.geometry.sectors().0 * u64::from(profile.block_bytes);
         let image = self.image();
         let made = File::create(&image).and_then(|file| file.set_len(bytes));
-        made.map_err(Failure::failed)?;
+        made.map_err(Exit::failed)?;
         let lazy = format!("lazy_itable_init=1,lazy_journal_init=1,nodiscard,offset={OFFSET}");
         called(
             Command::new(MKFS.program)
@@ -178,7 +178,7 @@ impl Place<'_> {
         film(&mounted.at.join("other"), OTHER)
     }
 
-    fn turn(&self, contestant: Contestant) -> Result<Turn, Failure> {
+    fn turn(&self, contestant: Contestant) -> Result<Turn, Exit> {
         let service = Service::start("turn", &self.config(contestant), self.folder)?;
         let device = LoopDevice::attach(&self.folder.join("turn").join("volume"))?;
         let scheduler = match contestant {
@@ -192,9 +192,9 @@ impl Place<'_> {
             let witness = scope.spawn(|| witness(&is_over));
             let reader = scope.spawn(|| self.reader(&mounted.at.join("other")));
             let played = self.play(contestant, &mounted.at);
-            let read = reader.join().map_err(|_| Failure::failed("the reader"));
+            let read = reader.join().map_err(|_| Exit::failed("the reader"));
             is_over.store(true, Ordering::Relaxed);
-            let stalls = witness.join().map_err(|_| Failure::failed("the witness"));
+            let stalls = witness.join().map_err(|_| Exit::failed("the witness"));
             (played, read, stalls)
         });
         let (played, read, stalls) = (played?, read??, stalls?);
@@ -211,16 +211,16 @@ impl Place<'_> {
         played: &[Value],
         read: f64,
         (stalls, longest): (u64, Duration),
-    ) -> Result<Turn, Failure> {
+    ) -> Result<Turn, Exit> {
         let scale = self.arguments.time_scale;
-        let all = |key: &str| -> Result<Vec<u64>, Failure> {
+        let all = |key: &str| -> Result<Vec<u64>, Exit> {
             let of = |told: &Value| {
-                let missing = || Failure::failed(format!("headtime play said nothing of {key}"));
+                let missing = || Exit::failed(format!("headtime play said nothing of {key}"));
                 told[key].as_u64().ok_or_else(missing)
             };
             played.iter().map(of).collect()
         };
-        let ms = |key: &str| -> Result<f64, Failure> {
+        let ms = |key: &str| -> Result<f64, Exit> {
             let most = all(key)?.into_iter().max().unwrap_or_default();
             Ok(most as f64 / 1e3 / scale)
         };
@@ -238,24 +238,24 @@ impl Place<'_> {
     }
 
     /// All players, each a process of its own; what they say.
-    fn play(&self, contestant: Contestant, files: &Path) -> Result<Vec<Value>, Failure> {
+    fn play(&self, contestant: Contestant, files: &Path) -> Result<Vec<Value>, Exit> {
         let players = (0..self.arguments.streams).map(|stream| {
             let mut command = self.player(contestant, &files.join(format!("film-{stream}")));
             let child = command
                 .stdout(Stdio::piped())
                 .stderr(Stdio::piped())
                 .spawn();
-            child.map_err(Failure::failed)
+            child.map_err(Exit::failed)
         });
         // All of them begin before the first is waited for.
         let players: Vec<_> = players.collect::<Result<_, _>>()?;
         let ended = players.into_iter().map(|player| {
-            let output = player.wait_with_output().map_err(Failure::failed)?;
+            let output = player.wait_with_output().map_err(Exit::failed)?;
             if !output.status.success() {
                 let said = String::from_utf8_lossy(&output.stderr);
-                return Err(Failure::failed(format!("headtime play: {}", said.trim())));
+                return Err(Exit::failed(format!("headtime play: {}", said.trim())));
             }
-            serde_json::from_slice(&output.stdout).map_err(Failure::failed)
+            serde_json::from_slice(&output.stdout).map_err(Exit::failed)
         });
         ended.collect()
     }
@@ -296,7 +296,7 @@ impl Place<'_> {
     }
 
     /// The greedy reader; bytes in a second of this machine's time.
-    fn reader(&self, file: &Path) -> Result<f64, Failure> {
+    fn reader(&self, file: &Path) -> Result<f64, Exit> {
         let words = [
             "--name=other".to_owned(),
             format!("--filename={}", file.display()),
@@ -312,7 +312,7 @@ impl Place<'_> {
         ];
         let told = rig::fio_json(&words, self.folder)?;
         let rate = told["jobs"][0]["read"]["bw_bytes"].as_f64();
-        rate.ok_or_else(|| Failure::failed("fio did not tell of its job: expected fio 3"))
+        rate.ok_or_else(|| Exit::failed("fio did not tell of its job: expected fio 3"))
     }
 
     /// How long a turn is on this machine, in seconds.

@@ -22,7 +22,7 @@ use serde_json::Value;
 
 use super::loop_device::{Depth, LEAST, LOSETUP, LoopDevice};
 use super::rig::{self, FIO, Service};
-use crate::output::{Failure, print};
+use crate::output::{Exit, print};
 
 /// How to call it.
 #[derive(Debug, Args)]
@@ -154,7 +154,7 @@ struct Scene {
 ///
 /// # Errors
 /// If it may not make devices, or a program is missing or does not run.
-pub fn run(arguments: &Arguments) -> Result<(), Failure> {
+pub fn run(arguments: &Arguments) -> Result<(), Exit> {
     match arguments.only_ours {
         true => rig::need(&[FIO])?,
         false => rig::need(&[FIO, LOSETUP])?,
@@ -166,17 +166,17 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         }
     }
     print(&match arguments.json {
-        true => serde_json::to_string_pretty(&scenes).map_err(Failure::failed)? + "\n",
+        true => serde_json::to_string_pretty(&scenes).map_err(Exit::failed)? + "\n",
         false => scenes.iter().map(table).collect::<Vec<_>>().join("\n"),
     })
 }
 
-fn scene(arguments: &Arguments, drive: &str, scale: f64) -> Result<Scene, Failure> {
+fn scene(arguments: &Arguments, drive: &str, scale: f64) -> Result<Scene, Exit> {
     let folder = match Path::new(MEMORY).is_dir() {
         true => tempfile::tempdir_in(MEMORY),
         false => tempfile::tempdir(),
     };
-    let folder = folder.map_err(Failure::failed)?;
+    let folder = folder.map_err(Exit::failed)?;
     let place = Place {
         arguments,
         drive,
@@ -218,7 +218,7 @@ struct Place<'a> {
 
 impl Place<'_> {
     /// Both loads over NBD.
-    fn ours(&self, contestant: Contestant) -> Result<Measured, Failure> {
+    fn ours(&self, contestant: Contestant) -> Result<Measured, Exit> {
         let name = match contestant {
             Contestant::Preemption => "with",
             Contestant::Classes | Contestant::Kernel { .. } => "without",
@@ -243,9 +243,9 @@ impl Place<'_> {
     }
 
     /// Both loads on a block device, one scheduler after the other.
-    fn theirs(&self) -> Result<Vec<Measured>, Failure> {
+    fn theirs(&self) -> Result<Vec<Measured>, Exit> {
         let mount = self.folder.join("bare");
-        fs::create_dir(&mount).map_err(Failure::failed)?;
+        fs::create_dir(&mount).map_err(Exit::failed)?;
         let bare = Contestant::Kernel {
             name: "none",
             device: Depth::Loop,
@@ -329,9 +329,9 @@ impl Place<'_> {
     }
 
     /// What fio says of both, in the drive's time.
-    fn turn(&self, told: &Value) -> Result<Turn, Failure> {
+    fn turn(&self, told: &Value) -> Result<Turn, Exit> {
         let turn = turn(told, self.scale).ok_or_else(|| {
-            Failure::failed("fio did not tell of its jobs urgent and bulk: expected fio 3")
+            Exit::failed("fio did not tell of its jobs urgent and bulk: expected fio 3")
         })?;
         let wall = (f64::from(self.arguments.seconds) * self.scale)
             .max(1.0)
@@ -364,7 +364,7 @@ impl Place<'_> {
         }
     }
 
-    fn config(&self, name: &str, contestant: Contestant) -> Result<String, Failure> {
+    fn config(&self, name: &str, contestant: Contestant) -> Result<String, Exit> {
         let place = |end: &str| self.folder.join(format!("{name}{end}"));
         let (policy, preemption, fuse) = match contestant {
             Contestant::Preemption => {
@@ -376,7 +376,7 @@ impl Place<'_> {
         };
         let belief = match &self.arguments.belief {
             Some(file) => fs::canonicalize(file)
-                .map_err(|error| Failure::input(format!("{}: {error}", file.display())))?
+                .map_err(|error| Exit::input(format!("{}: {error}", file.display())))?
                 .display()
                 .to_string(),
             None => "emulated".to_owned(),

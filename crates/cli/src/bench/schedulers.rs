@@ -21,7 +21,7 @@ use server::status::Lateness;
 
 use super::loop_device::{Depth, LEAST, LOSETUP, LoopDevice};
 use super::rig::{self, FIO, Load, Service, median};
-use crate::output::{Failure, print};
+use crate::output::{Exit, print};
 
 /// How to call it.
 #[derive(Debug, Args)]
@@ -115,9 +115,9 @@ struct Report {
 ///
 /// # Errors
 /// If it may not make devices, or a program is missing or does not run.
-pub fn run(arguments: &Arguments) -> Result<(), Failure> {
+pub fn run(arguments: &Arguments) -> Result<(), Exit> {
     rig::need(&[FIO, LOSETUP])?;
-    let folder = tempfile::tempdir().map_err(Failure::failed)?;
+    let folder = tempfile::tempdir().map_err(Exit::failed)?;
     let bare = Side::start("bare", "drive", arguments, folder.path())?;
     let ours = Side::start("ours", &arguments.policy, arguments, folder.path())?;
     let mut contestants = vec![Contestant::Ours];
@@ -139,7 +139,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     }
     let report = report(arguments, &contestants, &turns, ours.lateness()?);
     print(&match arguments.json {
-        true => serde_json::to_string_pretty(&report).map_err(Failure::failed)? + "\n",
+        true => serde_json::to_string_pretty(&report).map_err(Exit::failed)? + "\n",
         false => table(&report),
     })
 }
@@ -159,25 +159,20 @@ struct Turn {
 }
 
 impl Side {
-    fn start(
-        name: &str,
-        policy: &str,
-        arguments: &Arguments,
-        folder: &Path,
-    ) -> Result<Self, Failure> {
+    fn start(name: &str, policy: &str, arguments: &Arguments, folder: &Path) -> Result<Self, Exit> {
         let mount = folder.join(name);
-        fs::create_dir(&mount).map_err(Failure::failed)?;
+        fs::create_dir(&mount).map_err(Exit::failed)?;
         let file = mount.join("volume");
         let service = Service::start(name, &config(name, policy, arguments, folder), folder)?;
         if !file.exists() {
             let problem = format!("{}: expected a volume over FUSE there", file.display());
-            return Err(Failure::failed(problem));
+            return Err(Exit::failed(problem));
         }
         let device = LoopDevice::attach(&file)?;
         Ok(Side { device, service })
     }
 
-    fn our_turn(&self, arguments: &Arguments, round: u32, folder: &Path) -> Result<Turn, Failure> {
+    fn our_turn(&self, arguments: &Arguments, round: u32, folder: &Path) -> Result<Turn, Exit> {
         let foreground = self.foreground(arguments, round);
         let alone = only(rig::fio(&foreground, folder)?)?;
         let order = Scan {
@@ -204,20 +199,15 @@ impl Side {
     }
 
     /// Bytes that a scan has read.
-    fn scanned(&self, task: u64) -> Result<u64, Failure> {
+    fn scanned(&self, task: u64) -> Result<u64, Exit> {
         let drives = self.service.status()?.drives;
         let mut tasks = drives.into_iter().flat_map(|drive| drive.tasks);
         let task = tasks.find(|other| other.id == task);
         task.map(|task| task.done_bytes)
-            .ok_or_else(|| Failure::failed("the scan is gone"))
+            .ok_or_else(|| Exit::failed("the scan is gone"))
     }
 
-    fn their_turn(
-        &self,
-        arguments: &Arguments,
-        round: u32,
-        folder: &Path,
-    ) -> Result<Turn, Failure> {
+    fn their_turn(&self, arguments: &Arguments, round: u32, folder: &Path) -> Result<Turn, Exit> {
         let mut words = self.foreground(arguments, round);
         let alone = only(rig::fio(&words, folder)?)?;
         words.extend(
@@ -233,7 +223,7 @@ impl Side {
         );
         let both = rig::fio(&words, folder)?;
         let [(_, beside), (_, scan)] = both[..] else {
-            return Err(Failure::failed("fio did not tell of its two jobs"));
+            return Err(Exit::failed("fio did not tell of its two jobs"));
         };
         Ok(Turn {
             alone,
@@ -260,16 +250,16 @@ impl Side {
         ]
     }
 
-    fn lateness(&self) -> Result<Option<Lateness>, Failure> {
+    fn lateness(&self) -> Result<Option<Lateness>, Exit> {
         let drives = self.service.status()?.drives;
         Ok(drives.first().and_then(|drive| drive.lateness))
     }
 }
 
-fn only(loads: Vec<(String, Load)>) -> Result<Load, Failure> {
+fn only(loads: Vec<(String, Load)>) -> Result<Load, Exit> {
     match loads[..] {
         [(_, load)] => Ok(load),
-        _ => Err(Failure::failed("fio did not tell of its one job")),
+        _ => Err(Exit::failed("fio did not tell of its one job")),
     }
 }
 

@@ -12,7 +12,7 @@ use serde::Serialize;
 use tempfile::TempDir;
 
 use super::rig::{self, Core, FIO, Load, Needed, Server, Service, median, on};
-use crate::output::{Failure, print};
+use crate::output::{Exit, print};
 
 /// How to call it.
 #[derive(Debug, Args)]
@@ -81,9 +81,9 @@ struct Report {
 ///
 /// # Errors
 /// If one of the programs is missing or does not run.
-pub fn run(arguments: &Arguments) -> Result<(), Failure> {
+pub fn run(arguments: &Arguments) -> Result<(), Exit> {
     rig::need(&[FIO, NBDKIT, QEMU])?;
-    let folder = tempfile::tempdir().map_err(Failure::failed)?;
+    let folder = tempfile::tempdir().map_err(Exit::failed)?;
     let servers = servers(&folder)?;
     let mut rounds: Vec<Vec<Round>> = vec![Vec::new(); servers.len()];
     for _ in 0..arguments.rounds {
@@ -94,13 +94,13 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let names = servers.iter().map(|(name, ..)| *name);
     let report = report(arguments.depth, names.zip(rounds).collect());
     print(&match arguments.json {
-        true => serde_json::to_string_pretty(&report).map_err(Failure::failed)? + "\n",
+        true => serde_json::to_string_pretty(&report).map_err(Exit::failed)? + "\n",
         false => table(&report),
     })
 }
 
 /// All of them, with their addresses; ours is the first.
-fn servers(folder: &TempDir) -> Result<Vec<(&'static str, Server, String)>, Failure> {
+fn servers(folder: &TempDir) -> Result<Vec<(&'static str, Server, String)>, Exit> {
     let socket = |name: &str| folder.path().join(name).display().to_string();
     let config = format!(
         r#"
@@ -152,7 +152,7 @@ fn measured(
     server: &Server,
     uri: &str,
     folder: &Path,
-) -> Result<Round, Failure> {
+) -> Result<Round, Exit> {
     let words = [
         "--name=reads".to_owned(),
         "--ioengine=nbd".to_owned(),
@@ -179,7 +179,7 @@ fn measured(
         ),
     ] = loads[..]
     else {
-        return Err(Failure::failed("fio did not tell of its one job"));
+        return Err(Exit::failed("fio did not tell of its one job"));
     };
     Ok(Round {
         iops,

@@ -21,7 +21,7 @@ use simulator::run::{self, AfterLoad, Options};
 use simulator::scenario::{Background, Scenario};
 use simulator::workload::{BuiltIn, Overrides, Synthetic};
 
-use crate::output::{Failure, grouped, print};
+use crate::output::{Exit, grouped, print};
 
 /// How to call it.
 #[derive(Debug, Args)]
@@ -68,7 +68,7 @@ struct Case {
 ///
 /// # Errors
 /// If the output cannot be written.
-pub fn run(arguments: &Arguments) -> Result<(), Failure> {
+pub fn run(arguments: &Arguments) -> Result<(), Exit> {
     let long = arguments.long.then_some(&LONG);
     let mut measured = CASES
         .iter()
@@ -81,13 +81,13 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         }
     }
     if arguments.json {
-        let json = serde_json::to_string_pretty(&measured).map_err(Failure::failed)?;
+        let json = serde_json::to_string_pretty(&measured).map_err(Exit::failed)?;
         return print(&format!("{json}\n"));
     }
     print(&table(&measured))
 }
 
-fn measure(case: &Case, requests: u64) -> Result<Measured, Failure> {
+fn measure(case: &Case, requests: u64) -> Result<Measured, Exit> {
     forget_peak();
     let mut times = (0..case.rounds)
         .map(|_| cpu_time_of(case, requests))
@@ -102,7 +102,7 @@ fn measure(case: &Case, requests: u64) -> Result<Measured, Failure> {
 }
 
 /// A load that is never idle, and free blocks read in its gaps, for so long.
-fn free_blocks(limit: &Limit, virtual_time: block::Duration) -> Result<Measured, Failure> {
+fn free_blocks(limit: &Limit, virtual_time: block::Duration) -> Result<Measured, Exit> {
     forget_peak();
     let mut rates = (0..ROUNDS)
         .map(|_| rate_with_free_blocks(limit, virtual_time))
@@ -115,23 +115,23 @@ fn free_blocks(limit: &Limit, virtual_time: block::Duration) -> Result<Measured,
     })
 }
 
-fn rate_with_free_blocks(limit: &Limit, virtual_time: block::Duration) -> Result<u64, Failure> {
-    let entry = catalog::find(FREE_BLOCKS_DRIVE).map_err(Failure::failed)?;
-    let profile = entry.profile().map_err(Failure::failed)?;
+fn rate_with_free_blocks(limit: &Limit, virtual_time: block::Duration) -> Result<u64, Exit> {
+    let entry = catalog::find(FREE_BLOCKS_DRIVE).map_err(Exit::failed)?;
+    let profile = entry.profile().map_err(Exit::failed)?;
     let mut profile = profile.switched(Switch::On, Switch::Off);
     profile.bus = FREE_BLOCKS_BUS;
     let profile = Arc::new(profile);
     let load = BuiltIn::find(FREE_BLOCKS_LOAD)
-        .ok_or_else(|| Failure::failed(format!("{FREE_BLOCKS_LOAD} is not built in")))?;
+        .ok_or_else(|| Exit::failed(format!("{FREE_BLOCKS_LOAD} is not built in")))?;
     let always_active = Overrides {
         think_ms: Some(0.0),
         ..Overrides::default()
     };
     let load = load.workload().and_then(|load| load.with(&always_active));
-    let load = load.map_err(Failure::failed)?;
+    let load = load.map_err(Exit::failed)?;
     let capacity = profile.geometry.sectors().0;
-    let mut load = Synthetic::new(&load, profile.block_bytes, capacity).map_err(Failure::failed)?;
-    let policy = scheduler::policy::find("sptf").map_err(Failure::failed)?;
+    let mut load = Synthetic::new(&load, profile.block_bytes, capacity).map_err(Exit::failed)?;
+    let policy = scheduler::policy::find("sptf").map_err(Exit::failed)?;
     let scenario = Scenario {
         belief: Arc::clone(&profile),
         truth: Arc::clone(&profile),
@@ -157,26 +157,26 @@ fn rate_with_free_blocks(limit: &Limit, virtual_time: block::Duration) -> Result
     };
     let begin = cpu_time();
     let played = scenario.play(&mut load, &options, &mut ());
-    let played = played.map_err(Failure::failed)?;
+    let played = played.map_err(Exit::failed)?;
     let report = played.ledger.report(&played.ran);
     let time = cpu_time().saturating_sub(begin).as_secs_f64().max(1e-9);
     Ok((report.all.requests as f64 / time).round() as u64)
 }
 
 /// The CPU time of one run, from the first request to the report.
-fn cpu_time_of(case: &Case, requests: u64) -> Result<Duration, Failure> {
+fn cpu_time_of(case: &Case, requests: u64) -> Result<Duration, Exit> {
     let profile = catalog::find(DRIVE)
-        .map_err(Failure::failed)?
+        .map_err(Exit::failed)?
         .profile()
-        .map_err(Failure::failed)?;
+        .map_err(Exit::failed)?;
     let profile = Arc::new(profile);
     let capacity = profile.geometry.sectors().0;
     let load = BuiltIn::find(LOAD)
-        .ok_or_else(|| Failure::failed(format!("the load {LOAD} is not built in")))?
+        .ok_or_else(|| Exit::failed(format!("the load {LOAD} is not built in")))?
         .workload()
-        .map_err(Failure::failed)?;
-    let mut load = Synthetic::new(&load, profile.block_bytes, capacity).map_err(Failure::failed)?;
-    let policy = scheduler::policy::find(case.policy).map_err(Failure::failed)?;
+        .map_err(Exit::failed)?;
+    let mut load = Synthetic::new(&load, profile.block_bytes, capacity).map_err(Exit::failed)?;
+    let policy = scheduler::policy::find(case.policy).map_err(Exit::failed)?;
     let limits = Limits {
         commands_at_drive: case.commands,
         ..Limits::default()
@@ -196,12 +196,12 @@ fn cpu_time_of(case: &Case, requests: u64) -> Result<Duration, Failure> {
         &mut ledger,
         &mut (),
     )
-    .map_err(Failure::failed)?;
+    .map_err(Exit::failed)?;
     let report = ledger.report(&ran);
     let time = cpu_time().saturating_sub(begin);
     match report.all.requests == requests {
         true => Ok(time),
-        false => Err(Failure::failed(format!(
+        false => Err(Exit::failed(format!(
             "{}: {} of {requests} requests ended",
             case.name, report.all.requests
         ))),

@@ -7,12 +7,12 @@ use std::sync::Arc;
 use block::{Duration, Instant};
 use clap::Args;
 use drive::Profile;
+use lab::named::policy;
 use scheduler::policy::{ALL, NamedPolicy};
 use serde::Serialize;
 use simulator::streaming::trial::{Asked, Laid, Scanning, Trial, Tried, Truth};
 
-use crate::output::{Failure, print};
-use crate::simulate::{policy, profile};
+use crate::output::{Exit, print};
 
 /// How to call it.
 #[derive(Debug, Args)]
@@ -122,8 +122,8 @@ struct Line {
 /// # Errors
 /// If the arguments make no sense, the streams that were asked for are refused, or the output cannot
 /// be written.
-pub fn run(arguments: &Arguments) -> Result<(), Failure> {
-    let drive = Arc::new(profile(&arguments.drive)?);
+pub fn run(arguments: &Arguments) -> Result<(), Exit> {
+    let drive = Arc::new(lab::named::drive(&arguments.drive)?);
     let policies = arguments.policies()?;
     arguments.check()?;
     if !arguments.json {
@@ -131,11 +131,11 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     }
     for policy in policies {
         let alone = arguments.alone(policy, &drive).play();
-        let alone = alone.map_err(Failure::failed)?;
+        let alone = alone.map_err(Exit::failed)?;
         for &memory_mb in &arguments.memory {
             for &promised in &arguments.promised {
                 let trial = arguments.trial(policy, &drive, memory_mb, promised);
-                let tried = trial.play().map_err(Failure::input)?;
+                let tried = trial.play().map_err(Exit::input)?;
                 let line = Line {
                     policy: policy.name(),
                     memory_mb,
@@ -150,14 +150,17 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
 }
 
 impl Arguments {
-    fn policies(&self) -> Result<Vec<NamedPolicy>, Failure> {
+    fn policies(&self) -> Result<Vec<NamedPolicy>, Exit> {
         match self.policy.as_slice() {
             [all] if all == "all" => Ok(ALL.iter().map(NamedPolicy::from).collect()),
-            names => names.iter().map(|name| policy(name)).collect(),
+            names => names
+                .iter()
+                .map(|name| policy(name).map_err(Exit::from))
+                .collect(),
         }
     }
 
-    fn check(&self) -> Result<(), Failure> {
+    fn check(&self) -> Result<(), Exit> {
         let shares = self
             .promised
             .iter()
@@ -165,21 +168,21 @@ impl Arguments {
         for share in shares {
             if !(0.0..=1.0).contains(share) {
                 let problem = format!("a share of {share}: expected 0 to 1");
-                return Err(Failure::input(problem));
+                return Err(Exit::input(problem));
             }
         }
         let amounts = self.memory.iter().chain([&self.rate]);
         for amount in amounts {
             if !(1e-6..=1e6).contains(amount) {
                 let problem = format!("{amount} MB: expected a millionth to a million");
-                return Err(Failure::input(problem));
+                return Err(Exit::input(problem));
             }
         }
         for hours in [self.hours, self.alone_hours] {
             if !(LEAST_HOURS..=MOST_HOURS).contains(&hours) {
                 let problem =
                     format!("{hours} hours: expected {LEAST_HOURS} to {MOST_HOURS}, a year");
-                return Err(Failure::input(problem));
+                return Err(Exit::input(problem));
             }
         }
         Ok(())
@@ -280,9 +283,9 @@ impl Arguments {
         )
     }
 
-    fn text(&self, line: &Line) -> Result<String, Failure> {
+    fn text(&self, line: &Line) -> Result<String, Exit> {
         if self.json {
-            let json = serde_json::to_string(line).map_err(Failure::failed)?;
+            let json = serde_json::to_string(line).map_err(Exit::failed)?;
             return Ok(format!("{json}\n"));
         }
         let mut text = String::new();

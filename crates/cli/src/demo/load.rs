@@ -12,7 +12,7 @@ use server::operation::Ask;
 use simulator::workload::{Generator, Workload};
 
 use super::client::Client;
-use crate::output::Failure;
+use crate::output::Exit;
 
 /// What is sent, for how long, and to whom.
 pub struct Load {
@@ -71,11 +71,11 @@ impl Load {
     ///
     /// # Errors
     /// If the load does not fit the drive, or a request fails.
-    pub fn run(self) -> Result<Stretch, Failure> {
+    pub fn run(self) -> Result<Stretch, Exit> {
         let generator = Generator::new(&self.workload, self.block_bytes, self.blocks);
-        let generator = generator.map_err(Failure::failed)?;
+        let generator = generator.map_err(Exit::failed)?;
         self.send(generator)
-            .map_err(|error| Failure::failed(format!("the load: {error}")))
+            .map_err(|error| Exit::failed(format!("the load: {error}")))
     }
 
     fn send(&self, mut generator: Generator) -> io::Result<Stretch> {

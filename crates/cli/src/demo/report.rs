@@ -10,7 +10,7 @@ use simulator::workload::Workload;
 
 use super::load::Stretch;
 use super::service::{self, Demonstration};
-use crate::output::{Failure, grouped};
+use crate::output::{Exit, grouped};
 
 /// All of it; times are the drive's.
 #[derive(Debug, Serialize)]
@@ -69,14 +69,12 @@ struct Impact {
 }
 
 impl Foreground {
-    fn of(stretch: &Stretch) -> Result<Self, Failure> {
+    fn of(stretch: &Stretch) -> Result<Self, Exit> {
         let mut times: Vec<f64> = stretch.ends.iter().map(|&(_, ms)| ms).collect();
         times.sort_by(f64::total_cmp);
         let count = times.len();
         if count == 0 {
-            return Err(Failure::failed(
-                "no request ended: expected a longer stretch",
-            ));
+            return Err(Exit::failed("no request ended: expected a longer stretch"));
         }
         // The nearest rank.
         let at = |share: f64| times[((share * count as f64).ceil() as usize).clamp(1, count) - 1];
@@ -104,12 +102,12 @@ impl Figures {
         alone: &Stretch,
         beside: &Stretch,
         svg: &Path,
-    ) -> Result<Self, Failure> {
+    ) -> Result<Self, Exit> {
         let status = demo.service.status();
         let drive = status.drives.first();
-        let drive = drive.ok_or_else(|| Failure::failed("the service has no drive"))?;
+        let drive = drive.ok_or_else(|| Exit::failed("the service has no drive"))?;
         let task = drive.tasks.first();
-        let task = task.ok_or_else(|| Failure::failed("the service has no scan"))?;
+        let task = task.ok_or_else(|| Exit::failed("the service has no scan"))?;
         let beside_s = beside.seconds;
         let (alone, beside) = (Foreground::of(alone)?, Foreground::of(beside)?);
         let longer = |with: f64, without: f64| (with / without - 1.0) * 100.0;
@@ -141,8 +139,8 @@ impl Figures {
     ///
     /// # Errors
     /// Never: it is all numbers and texts.
-    pub fn json(&self) -> Result<String, Failure> {
-        Ok(serde_json::to_string_pretty(self).map_err(Failure::failed)? + "\n")
+    pub fn json(&self) -> Result<String, Exit> {
+        Ok(serde_json::to_string_pretty(self).map_err(Exit::failed)? + "\n")
     }
 
     /// For people.

@@ -7,25 +7,27 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use lab::plot;
+use lab::comparison::figures::panels;
+use lab::comparison::load::{LoadSettings, Source};
+use lab::comparison::scan::ScanSettings;
+use lab::comparison::truth::{OnOff, Truth, TruthSettings};
+use lab::comparison::{Settings, Setup};
+use lab::{lent, named, plot};
 use scheduler::ordering::Phases;
 use simulator::replay::{Devices, Fit, Pace, Plan};
 use simulator::run::PastEnd;
 use simulator::trace::OnBad;
 use simulator::workload::{BuiltIn, Overrides};
 
-use crate::output::{Failure, NewFile, print};
-use crate::shared;
-use crate::simulate::scan::ScanArguments;
-use crate::simulate::truth::{OnOff, Truth, TruthArguments};
-use crate::simulate::{self, Progress, Setup, panels, policy, profile};
-use crate::workload::{LoadArguments, Source};
+use crate::output::{Exit, NewFile, print};
+use crate::simulate;
+use crate::simulate::progress::RunBar;
 
 /// Runs the comparison, and writes its plots.
 ///
 /// # Errors
 /// If the plots cannot be written.
-pub fn run(svg: &Path) -> Result<(), Failure> {
+pub fn run(svg: &Path) -> Result<(), Exit> {
     let file = NewFile::begin(svg)?;
     let mut plots = shown(&built_in()?)?;
     print(&format!(
@@ -53,10 +55,10 @@ pub fn run(svg: &Path) -> Result<(), Failure> {
 }
 
 /// Runs and prints a comparison; answers its plots.
-fn shown(setup: &Setup) -> Result<Vec<plot::Panel>, Failure> {
+fn shown(setup: &Setup) -> Result<Vec<plot::Panel>, Exit> {
     let mut runs = Vec::new();
     for &policy in &setup.policies {
-        let mut progress = Progress::new(&policy.name(), setup);
+        let mut progress = RunBar::new(&policy.name(), setup);
         runs.push(setup.run(policy, &mut progress)?);
         progress.finish()?;
     }
@@ -65,8 +67,8 @@ fn shown(setup: &Setup) -> Result<Vec<plot::Panel>, Failure> {
 }
 
 /// The paper's OLTP, with 32 tasks that do not think.
-fn built_in() -> Result<Setup, Failure> {
-    let oltp = BuiltIn::find("oltp").ok_or_else(|| Failure::failed("no built-in load"))?;
+fn built_in() -> Result<Setup, Exit> {
+    let oltp = BuiltIn::find("oltp").ok_or_else(|| Exit::failed("no built-in load"))?;
     let flags = Overrides {
         tasks: Some(32),
         think_ms: Some(0.0),
@@ -75,37 +77,37 @@ fn built_in() -> Result<Setup, Failure> {
     let load = oltp
         .workload()
         .and_then(|load| load.with(&flags))
-        .map_err(Failure::failed)?;
+        .map_err(Exit::failed)?;
     setup(DRIVE, Source::Synthetic(load), Some(REQUESTS))
 }
 
 /// OLTP that is never idle, with a scan in its gaps.
-fn scan() -> Result<Setup, Failure> {
-    let arguments = simulate::Arguments {
+fn scan() -> Result<Setup, Exit> {
+    let arguments = Settings {
         drive: SCANNED_DRIVE.to_owned(),
-        policy: vec!["sptf-sw60".to_owned()],
-        load: LoadArguments {
+        policies: vec!["sptf-sw60".to_owned()],
+        load: LoadSettings {
             workload: Some("oltp".to_owned()),
             think_ms: Some(0.0),
-            ..LoadArguments::default()
+            ..LoadSettings::default()
         },
-        truth: TruthArguments {
+        truth: TruthSettings {
             seek_noise_us: Some(SEEK_NOISE_US),
             write_cache: Some(OnOff::Off),
             bus_mb_s: Some(BUS_MB_S),
-            ..TruthArguments::default()
+            ..TruthSettings::default()
         },
-        scan: ScanArguments {
+        scan: ScanSettings {
             scan: Some("all".to_owned()),
             scan_until: Some(SCANNED_PERCENT),
-            ..ScanArguments::default()
+            ..ScanSettings::default()
         },
-        ..simulate::Arguments::default()
+        ..Settings::default()
     };
-    arguments.setup()
+    Ok(arguments.setup()?)
 }
 
-fn replay(path: PathBuf) -> Result<Setup, Failure> {
+fn replay(path: PathBuf) -> Result<Setup, Exit> {
     let plan = Plan {
         path,
         format: None,
@@ -117,11 +119,11 @@ fn replay(path: PathBuf) -> Result<Setup, Failure> {
     setup(TRACE_DRIVE, Source::Trace(plan), None)
 }
 
-fn setup(drive: &str, source: Source, requests: Option<u64>) -> Result<Setup, Failure> {
-    let policies = ["fcfs", "c-look", "sptf"].map(policy);
+fn setup(drive: &str, source: Source, requests: Option<u64>) -> Result<Setup, Exit> {
+    let policies = ["fcfs", "c-look", "sptf"].map(named::policy);
     Ok(Setup {
         belief: None,
-        drive: Arc::new(profile(drive)?),
+        drive: Arc::new(named::drive(drive)?),
         truth: Truth::default(),
         source,
         policies: policies.into_iter().collect::<Result<_, _>>()?,
@@ -138,7 +140,7 @@ fn setup(drive: &str, source: Source, requests: Option<u64>) -> Result<Setup, Fa
 
 /// The lent trace, or why there is none.
 fn trace() -> Result<PathBuf, String> {
-    let path = shared::folder().join("traces").join(TRACE);
+    let path = lent::folder().join("traces").join(TRACE);
     match path.is_file() {
         true => Ok(path),
         false => Err(format!(

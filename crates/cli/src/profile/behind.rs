@@ -6,6 +6,7 @@ use std::sync::Arc;
 use block::{Duration, Instant};
 use drive::{Profile, VirtualDrive};
 use engine::{Engine, Limits};
+use lab::comparison::load::{LoadSettings, Source};
 use profiler::{Device, Findings, Offers, Profiler, Writes, procedure};
 use scheduler::policy::find;
 use serde::Serialize;
@@ -14,8 +15,7 @@ use simulator::ledger::{Ledger, Report};
 use simulator::run::{self, Known, Options, Shared, Turns};
 
 use super::rehearsal::{Noise, fits};
-use crate::output::{Failure, grouped};
-use crate::workload::{LoadArguments, Source};
+use crate::output::{Exit, grouped};
 
 /// The load, and when probes may go.
 #[derive(Clone, Debug)]
@@ -99,15 +99,15 @@ impl Plan {
     ///
     /// # Errors
     /// If there is no such load, or the share is none.
-    pub fn new(load: &str, percent: f64, budget: Duration) -> Result<Plan, Failure> {
+    pub fn new(load: &str, percent: f64, budget: Duration) -> Result<Plan, Exit> {
         if !(0.0..=MOST_PERCENT).contains(&percent) {
-            return Err(Failure::input(format!(
+            return Err(Exit::input(format!(
                 "--behind-percent {percent}: expected a number from 0 to {MOST_PERCENT}"
             )));
         }
-        let arguments = LoadArguments {
+        let arguments = LoadSettings {
             workload: Some(load.to_owned()),
-            ..LoadArguments::default()
+            ..LoadSettings::default()
         };
         let source = arguments.source()?;
         Ok(Plan {
@@ -128,10 +128,10 @@ impl Plan {
         &self,
         truth: &Arc<Profile>,
         drive: D,
-    ) -> Result<(Report, Instant), Failure> {
+    ) -> Result<(Report, Instant), Exit> {
         // Of a drive that is being profiled nothing is known: the order of the blocks is all that is
         // used of it.
-        let policy = find("c-look").map_err(Failure::failed)?;
+        let policy = find("c-look").map_err(Exit::failed)?;
         let limits = Limits::suited_to(policy, truth);
         let engine = Engine::new(Arc::clone(truth), &|| policy.make(), limits);
         let mut ledger = Ledger::new(truth.block_bytes, truth.actuators);
@@ -148,7 +148,7 @@ impl Plan {
             &mut ledger,
             &mut (),
         );
-        let ran = ran.map_err(Failure::input)?;
+        let ran = ran.map_err(Exit::input)?;
         Ok((ledger.report(&ran), ran.over))
     }
 }
@@ -162,7 +162,7 @@ pub fn profile(
     noise: Noise,
     plan: &Plan,
     resumed: &Findings,
-) -> Result<Behind, Failure> {
+) -> Result<Behind, Exit> {
     let drive = || {
         let imperfections = noise.imperfections();
         VirtualDrive::imperfect(Arc::clone(truth), imperfections, noise.seed)

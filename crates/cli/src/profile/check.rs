@@ -10,7 +10,7 @@ use profiler::clock::apart;
 use serde::Serialize;
 
 use super::found::Found;
-use crate::output::Failure;
+use crate::output::Exit;
 
 /// The figures of `--check --json`.
 #[derive(Debug, Serialize)]
@@ -41,7 +41,7 @@ const AFTER: Duration = Duration::from_secs(10);
 ///
 /// # Errors
 /// If what was found contradicts itself.
-pub fn check(found: &Found, truth: &Profile) -> Result<Checked, Failure> {
+pub fn check(found: &Found, truth: &Profile) -> Result<Checked, Exit> {
     let believed = found.profile()?;
     let period = found.findings.spindle.period_ps;
     let period_ppm = period as f64 / truth.spindle.period_ps() as f64 * 1e6 - 1e6;

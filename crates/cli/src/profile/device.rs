@@ -16,7 +16,7 @@ use rustix::fs::OFlags;
 
 use super::found::{Ended, Found, kebab};
 use super::progress::Progress;
-use crate::output::Failure;
+use crate::output::Exit;
 
 /// What memory, addresses and lengths of direct reads are multiples of, at most.
 const ALIGNMENT: usize = 4096;
@@ -33,22 +33,22 @@ pub fn profile(
     may_write: Option<&Path>,
     budget: Duration,
     resumed: Findings,
-) -> Result<Found, Failure> {
+) -> Result<Found, Exit> {
     let writes = match may_write {
         None => Writes::Forbidden,
         Some(named) if named == path => Writes::Allowed,
         Some(named) => {
-            return Err(Failure::input(format!(
+            return Err(Exit::input(format!(
                 "--allow-writes {}: expected the device's path again, {}",
                 named.display(),
                 path.display()
             )));
         }
     };
-    let wrong = |error: io::Error| Failure::input(format!("{}: {error}", path.display()));
+    let wrong = |error: io::Error| Exit::input(format!("{}: {error}", path.display()));
     let mut file = open(path, writes).map_err(wrong)?;
     let bytes = file.seek(SeekFrom::End(0)).map_err(wrong)?;
-    let device = identify(path, bytes, writes).map_err(Failure::input)?;
+    let device = identify(path, bytes, writes).map_err(Exit::input)?;
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let name = kebab(&name);
     let progress = Progress::new(&name, budget);

@@ -9,7 +9,7 @@ use profiler::map::{Band, Elsewhere, Piece, Slip, TrackMap};
 use profiler::{Device, Findings, belief};
 use serde::{Deserialize, Serialize};
 
-use crate::output::{Failure, NewFile, read_file};
+use crate::output::{Exit, NewFile};
 
 /// A drive that was profiled.
 #[derive(Debug)]
@@ -44,14 +44,14 @@ impl Found {
     ///
     /// # Errors
     /// If there is none.
-    pub fn needs_spindle(&self) -> Result<(), Failure> {
+    pub fn needs_spindle(&self) -> Result<(), Exit> {
         let mut failed = self.findings.progress.failed.iter();
         match (&self.findings.clock, failed.next()) {
             (Some(_), _) => Ok(()),
-            (None, None) => Err(Failure::failed("the budget was too small for any profile")),
+            (None, None) => Err(Exit::failed("the budget was too small for any profile")),
             (None, Some((step, why))) => {
                 let step = step.name();
-                Err(Failure::failed(format!("no profile: {step}: {why}")))
+                Err(Exit::failed(format!("no profile: {step}: {why}")))
             }
         }
     }
@@ -65,9 +65,9 @@ impl Found {
     ///
     /// # Errors
     /// If what was found contradicts itself.
-    pub fn profile(&self) -> Result<Profile, Failure> {
+    pub fn profile(&self) -> Result<Profile, Exit> {
         let found = belief::profile(&self.findings, &self.device, &self.name);
-        found.map_err(|error| Failure::failed(format!("what was found is no profile: {error}")))
+        found.map_err(|error| Exit::failed(format!("what was found is no profile: {error}")))
     }
 }
 
@@ -105,14 +105,14 @@ struct KeptPiece {
 ///
 /// # Errors
 /// If it cannot be read, or something else wrote it.
-pub fn resume(path: &Path) -> Result<Findings, Failure> {
+pub fn resume(path: &Path) -> Result<Findings, Exit> {
     if !path.exists() {
         // So that hours are not spent for a name that cannot be written.
         drop(NewFile::begin(path)?);
         return Ok(Findings::default());
     }
-    let text = read_file(path)?;
-    let wrong = |problem: String| Failure::input(format!("{}: {problem}", path.display()));
+    let text = lab::text_file::read(path)?;
+    let wrong = |problem: String| Exit::input(format!("{}: {problem}", path.display()));
     let kept: Kept = serde_json::from_str(&text).map_err(|error| wrong(error.to_string()))?;
     let map = kept.map();
     match is_map(&map) {
@@ -149,8 +149,8 @@ fn is_map(map: &TrackMap) -> bool {
 ///
 /// # Errors
 /// If the file cannot be written.
-pub fn keep(path: &Path, findings: &Findings) -> Result<(), Failure> {
-    let text = serde_json::to_string(&Kept::of(&findings.map)).map_err(Failure::failed)?;
+pub fn keep(path: &Path, findings: &Findings) -> Result<(), Exit> {
+    let text = serde_json::to_string(&Kept::of(&findings.map)).map_err(Exit::failed)?;
     NewFile::begin(path)?.write(&(text + "\n"))
 }
 

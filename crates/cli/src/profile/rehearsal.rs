@@ -10,7 +10,7 @@ use rayon::prelude::*;
 
 use super::found::{Ended, Found};
 use super::progress::Progress;
-use crate::output::Failure;
+use crate::output::Exit;
 
 /// By how much commands of a simulated drive differ.
 #[derive(Clone, Copy, Debug)]
@@ -46,7 +46,7 @@ pub fn profiles(
     noise: Noise,
     budget: Duration,
     resumed: &Findings,
-) -> Result<Vec<Found>, Failure> {
+) -> Result<Vec<Found>, Exit> {
     let truths = names.iter().map(|name| super::truth(name));
     let truths = truths.collect::<Result<Vec<_>, _>>()?;
     if let [truth] = &truths[..] {
@@ -66,7 +66,7 @@ fn profile(
     budget: Duration,
     resumed: &Findings,
     progress: Option<&Progress>,
-) -> Result<Found, Failure> {
+) -> Result<Found, Exit> {
     let imperfections = noise.imperfections();
     let mut drive = VirtualDrive::imperfect(Arc::clone(truth), imperfections, noise.seed);
     // Nothing is lost if a simulated drive is written.
@@ -101,12 +101,12 @@ fn profile(
 ///
 /// # Errors
 /// If they go past its end.
-pub fn fits(resumed: &Findings, device: &Device, name: &str) -> Result<(), Failure> {
+pub fn fits(resumed: &Findings, device: &Device, name: &str) -> Result<(), Exit> {
     let last = resumed.map.pieces.last();
     match last.is_some_and(|last| last.end().0 > device.blocks) {
         true => {
             let problem = format!("--resume: tracks past the end of {name}");
-            Err(Failure::input(problem))
+            Err(Exit::input(problem))
         }
         false => Ok(()),
     }

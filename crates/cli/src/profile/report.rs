@@ -10,7 +10,7 @@ use serde::Serialize;
 use super::found::{Ended, Found};
 use super::progress::known;
 use crate::drives;
-use crate::output::{Failure, grouped};
+use crate::output::{Exit, grouped};
 
 /// The figures of `--json`.
 #[derive(Debug, Serialize)]
@@ -65,7 +65,7 @@ struct Rate {
 ///
 /// # Errors
 /// If what was found contradicts itself.
-pub fn figures(found: &Found) -> Result<Figures, Failure> {
+pub fn figures(found: &Found) -> Result<Figures, Exit> {
     found.profile()?;
     let findings = &found.findings;
     let layout = findings.layout.as_ref().map(|layout| &layout.description);
@@ -165,7 +165,7 @@ fn sectors(piece: &Piece) -> Vec<u32> {
 ///
 /// # Errors
 /// If what was found contradicts itself.
-pub fn text(found: &Found) -> Result<String, Failure> {
+pub fn text(found: &Found) -> Result<String, Exit> {
     let figures = figures(found)?;
     let mut text = String::new();
     let (seconds, commands) = (figures.drive_seconds, grouped(figures.commands));
@@ -294,7 +294,7 @@ fn electronics(text: &mut String, firmware: &profiler::firmware::Firmware) {
 ///
 /// # Errors
 /// If what was found contradicts itself.
-pub fn drawings(found: &Found) -> Result<Vec<(&'static str, String)>, Failure> {
+pub fn drawings(found: &Found) -> Result<Vec<(&'static str, String)>, Exit> {
     let figures = figures(found)?;
     let name = &found.name;
     let mut drawings = Vec::new();

@@ -4,14 +4,12 @@ use std::io::{self, BufWriter};
 use std::path::Path;
 
 use block::Finished;
-use engine::explanation::Explanation;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use server::why::Slow;
+use lab::comparison::Setup;
 use simulator::ledger::{Format, RequestsFile};
 use simulator::run::{self, Point, Watch};
 
-use super::Setup;
-use crate::output::{Failure, NewFile};
+use crate::output::{Exit, NewFile};
 
 /// What the bar is a share of.
 #[derive(Clone, Copy, Debug)]
@@ -20,19 +18,18 @@ enum Share {
     Requests(u64),
     /// So many hundredths of a scan.
     Scan(u32),
-    /// Nobody knows.
+    /// An unknown number of requests.
     Unknown,
 }
 
 /// Watches a run.
-pub struct Progress {
+pub struct RunBar {
     bar: ProgressBar,
     share: Share,
     requests: Option<(String, RequestsFile<BufWriter<NewFile>>)>,
-    slow: Vec<Slow>,
 }
 
-impl Progress {
+impl RunBar {
     /// A bar for the run of a policy: of the requests, if there is a bound, or of the scan; where
     /// standard error is no terminal it is not drawn.
     pub fn new(name: &str, setup: &Setup) -> Self {
@@ -53,11 +50,10 @@ impl Progress {
             bar.set_style(style.progress_chars("█▉▊▋▌▍▎▏ "));
         }
         bar.set_prefix(name.to_owned());
-        Progress {
+        RunBar {
             bar,
             share,
             requests: None,
-            slow: Vec::new(),
         }
     }
 
@@ -65,14 +61,14 @@ impl Progress {
     ///
     /// # Errors
     /// If the file cannot be made.
-    pub fn writing(mut self, path: &Path) -> Result<Self, Failure> {
+    pub fn writing(mut self, path: &Path) -> Result<Self, Exit> {
         let format = match path.extension().and_then(|ending| ending.to_str()) {
             Some("jsonl") => Format::JsonLines,
             _ => Format::Csv,
         };
         let name = path.display().to_string();
         let file = RequestsFile::new(BufWriter::new(NewFile::begin(path)?), format)
-            .map_err(|error| Failure::failed(format!("{name}: {error}")))?;
+            .map_err(|error| Exit::failed(format!("{name}: {error}")))?;
         self.requests = Some((name, file));
         Ok(self)
     }
@@ -84,33 +80,23 @@ impl Progress {
             .set_position((done.min(1.0) * FINENESS as f64) as u64);
     }
 
-    /// The slowest requests, if somebody wants to know why.
-    pub fn slow(&mut self, block_bytes: u32) -> Vec<Slow> {
-        let slow = std::mem::take(&mut self.slow).into_iter();
-        slow.map(|slow| Slow {
-            block_bytes,
-            ..slow
-        })
-        .collect()
-    }
-
     /// Ends the bar and the file.
     ///
     /// # Errors
     /// If what is still to be written cannot be.
-    pub fn finish(self) -> Result<(), Failure> {
+    pub fn finish(self) -> Result<(), Exit> {
         self.bar.finish_and_clear();
         let Some((name, file)) = self.requests else {
             return Ok(());
         };
         file.finish()
             .and_then(|file| file.into_inner().map_err(io::IntoInnerError::into_error))
-            .map_err(|error| Failure::failed(format!("{name}: {error}")))?
+            .map_err(|error| Exit::failed(format!("{name}: {error}")))?
             .finish()
     }
 }
 
-impl Watch for Progress {
+impl Watch for RunBar {
     fn finished(&mut self, finished: &Finished) -> io::Result<()> {
         match &mut self.requests {
             Some((name, file)) => file
@@ -127,10 +113,6 @@ impl Watch for Progress {
         }
         self.bar
             .set_message(format!("{:.0} virtual seconds", progress.now.as_secs_f64()));
-    }
-
-    fn slow(&mut self, number: u64, explanation: &Explanation) {
-        self.slow.push(Slow::new(number, explanation, |_| None));
     }
 
     fn scanned(&mut self, point: &Point) {

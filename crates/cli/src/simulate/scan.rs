@@ -1,382 +1,101 @@
-//! The flags of a background scan, and the task that they mean.
+//! The figures of a background scan as text for people.
 
-mod figures;
+use std::fmt::Write;
 
-use std::io::{self, BufWriter, Write as _};
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use lab::comparison::scan::ScanFigures;
+use lab::comparison::scan::figures::{GapFigures, GuardFigures, Moment, Parts, SECONDS_PER_DAY};
 
-use block::{Duration, Extent, Instant, Lba, Sectors};
-use clap::{Args, ValueEnum};
-use drive::Profile;
-use drive::firmware::QueueOrder;
-use engine::Rules;
-use scheduler::NamedPolicy;
-use scheduler::freeblock::plan::MOST_STOPS;
-use scheduler::freeblock::{Caution, Goal, Ranges, SameTrack, Wanted};
-use scheduler::policy::Depth;
-use simulator::run::AfterLoad;
-use simulator::scenario::{Background, Scanned};
+use crate::output::grouped;
 
-use crate::output::{Failure, NewFile};
-
-pub use figures::ScanFigures;
-
-/// A scan in the background.
-#[derive(Clone, Debug, Default, Args)]
-#[command(next_help_heading = "A scan in the background")]
-pub struct ScanArguments {
-    /// Read all blocks in the background, or those given, such as 0..1000,5000..6000
-    #[arg(long, value_name = "BLOCKS", num_args = 0..=1, default_missing_value = ALL)]
-    pub scan: Option<String>,
-    /// Go on with the blocks that a file says are left
-    #[arg(long, value_name = "FILE", conflicts_with = "scan")]
-    pub scan_from: Option<PathBuf>,
-    /// Write which blocks are left into a file, to go on with later
-    #[arg(long, value_name = "FILE")]
-    pub scan_left: Option<PathBuf>,
-    /// The load ends when so much of the scan is done
-    #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u32).range(1..=100))]
-    pub scan_until: Option<u32>,
-    /// What happens when the load ends first
-    #[arg(long, value_enum, value_name = "stop|finish")]
-    pub after_load: Option<After>,
-    /// Added to predicted seeks, in ms; or `learned`, from errors and the impact budget
-    #[arg(long, value_name = "MS|learned")]
-    pub guard: Option<String>,
-    /// Gaps so near to a whole revolution are left alone (fixed guard only)
-    #[arg(long, value_name = "US")]
-    pub near_miss_us: Option<f64>,
-    /// How much longer requests may take on average for the scan's sake; otherwise 1
-    #[arg(long, value_name = "PERCENT")]
-    pub impact_percent: Option<f64>,
-    /// Free reads on the tracks of the foreground's commands, and two a track
-    #[arg(long)]
-    pub same_track: bool,
-    /// What makes one plan better than another; otherwise blocks
-    #[arg(long, value_enum, value_name = "blocks|even")]
-    pub goal: Option<GoalName>,
-    /// Free reads on one way; otherwise 1
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=MOST_STOPS as i64))]
-    pub stops: Option<u8>,
-    /// The share of head time that may be spent on the scan; otherwise 0
-    #[arg(long, value_name = "PERCENT")]
-    pub paid_percent: Option<f64>,
-    /// Read by itself when no request has been there for so long, or `never`; otherwise 10
-    #[arg(long, value_name = "MS|never")]
-    pub idle_ms: Option<String>,
-    /// When the scan should be done: head time is paid only if it would otherwise be late
-    #[arg(long, value_name = "S")]
-    pub deadline: Option<f64>,
+/// The figures of a scan as lines.
+pub fn text(figures: &ScanFigures) -> String {
+    let read = figures.free_blocks + figures.idle_blocks + figures.paid_blocks;
+    let share = read as f64 / figures.wanted_blocks.max(1) as f64 * 100.0;
+    let (all, state) = (grouped(figures.wanted_blocks), figures.state);
+    let scan = format!(
+        "{} of {all} blocks read ({share:.1} %), {state}",
+        grouped(read)
+    );
+    let rates = format!(
+        "free {:.2}, idle {:.2}, paid {:.2}",
+        figures.free_mb_s, figures.idle_mb_s, figures.paid_mb_s
+    );
+    let foreground = format!(
+        "mean {:.2} ms (without the scan {:.2}: {:+.2} %), p99 {:.1} ms ({:.1}: {:+.2} %)",
+        figures.foreground_mean_ms,
+        figures.baseline.foreground_mean_ms,
+        figures.foreground_loss_percent,
+        figures.foreground_p99_ms,
+        figures.baseline.foreground_p99_ms,
+        figures.foreground_p99_loss_percent
+    );
+    let head = format!(
+        "{:.1} % of it by commands of the scan's own, which the bar above has under \"other\"",
+        figures.head_time_percent
+    );
+    let mut lines = vec![
+        ("scan", scan),
+        ("MB/s", rates),
+        ("free by part", parts(&figures.free_mb_s_by_part)),
+        ("foreground", foreground),
+        ("head time", head),
+        ("guard", guard(&figures.guard)),
+        ("gaps", gaps(&figures.gaps)),
+    ];
+    let shown = figures
+        .progress
+        .iter()
+        .filter(|m| SHOWN.contains(&m.percent));
+    lines.extend(shown.map(|moment| ("", at(moment))));
+    let mut text = String::new();
+    for (name, what) in lines.iter().filter(|(_, what)| !what.is_empty()) {
+        let _ = writeln!(text, "  {name:16}{what}");
+    }
+    text
 }
 
-/// What makes one plan better than another.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum GoalName {
-    /// The most blocks now
-    Blocks,
-    /// The greatest part of a revolution, what clears its track first: the end comes sooner
-    Even,
+fn parts(parts: &Parts) -> String {
+    let parts = [
+        ("at the start", parts.start),
+        ("first half", parts.first_half),
+        ("whole", parts.whole),
+    ];
+    let said = parts
+        .iter()
+        .filter_map(|(name, rate)| Some(format!("{name} {:.2}", (*rate)?)));
+    said.collect::<Vec<_>>().join(", ")
 }
 
-/// What happens when the load ends and the scan has not.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum After {
-    /// The run is over
-    Stop,
-    /// It goes on in idle time
-    Finish,
+fn guard(guard: &GuardFigures) -> String {
+    let [short, long, short_write, long_write] = guard.guards_us;
+    format!(
+        "{}; reads {short:.0} and {long:.0} us after short and long seeks, writes \
+             {short_write:.0} and {long_write:.0}",
+        guard.rule
+    )
 }
 
-/// What `--scan` alone means.
-const ALL: &str = "all";
-
-/// The longest guard: a revolution of the slowest spindle.
-const LONGEST_GUARD_MS: f64 = 60.0;
-
-/// The longest wait for idleness, an hour. A choice.
-const LONGEST_IDLE_MS: f64 = 3_600_000.0;
-
-/// The latest deadline, a century: as far as a run can last.
-const LATEST_SECONDS: f64 = 3.2e9;
-
-/// A scan, every value found to make sense.
-#[derive(Clone, Debug)]
-pub struct ScanPlan {
-    background: Background,
-    left: Option<PathBuf>,
+fn gaps(gaps: &GapFigures) -> String {
+    format!(
+        "{}, {:.2} ms on average; {} merged, {} detours, {} on the source's track, {} on the \
+             destination's; {} near misses, {} not worth it, {} mispredicted",
+        grouped(gaps.seen),
+        gaps.mean_latency_ms,
+        grouped(gaps.merged),
+        grouped(gaps.detours),
+        grouped(gaps.on_source_track),
+        grouped(gaps.on_destination_track),
+        grouped(gaps.near_miss),
+        grouped(gaps.not_worth_it),
+        grouped(gaps.mispredicted)
+    )
 }
 
-impl ScanArguments {
-    /// Whether there is a scan.
-    pub fn is_given(&self) -> bool {
-        self.scan.is_some() || self.scan_from.is_some()
-    }
-
-    /// The scan that is meant, if one is.
-    ///
-    /// # Errors
-    /// The flag whose value makes no sense, and what was expected.
-    pub fn plan(&self, belief: &Arc<Profile>) -> Result<Option<ScanPlan>, Failure> {
-        if !self.is_given() {
-            return self.unused();
-        }
-        if belief.actuators > 1 {
-            let name = &belief.name;
-            return Err(Failure::input(format!(
-                "--scan on {name}: a drive of two actuators: expected one of a single one"
-            )));
-        }
-        Ok(Some(ScanPlan {
-            background: Background {
-                rules: self.rules()?,
-                wanted: self.wanted(belief)?,
-                deadline: self.deadline.map(instant).transpose()?,
-                hundredths: self.scan_until.unwrap_or(100),
-                after_load: match self.after_load {
-                    Some(After::Finish) => AfterLoad::Finish,
-                    Some(After::Stop) | None => AfterLoad::Stop,
-                },
-            },
-            left: self.scan_left.clone(),
-        }))
-    }
-
-    /// Flags of a scan without one are a mistake.
-    fn unused(&self) -> Result<Option<ScanPlan>, Failure> {
-        let given = [
-            ("scan-left", self.scan_left.is_some()),
-            ("scan-until", self.scan_until.is_some()),
-            ("after-load", self.after_load.is_some()),
-            ("guard", self.guard.is_some()),
-            ("near-miss-us", self.near_miss_us.is_some()),
-            ("impact-percent", self.impact_percent.is_some()),
-            ("same-track", self.same_track),
-            ("goal", self.goal.is_some()),
-            ("stops", self.stops.is_some()),
-            ("paid-percent", self.paid_percent.is_some()),
-            ("idle-ms", self.idle_ms.is_some()),
-            ("deadline", self.deadline.is_some()),
-        ];
-        match given.iter().find(|(_, is_given)| *is_given) {
-            Some((flag, _)) => Err(Failure::input(format!(
-                "--{flag}: nothing is scanned: expected --scan, too"
-            ))),
-            None => Ok(None),
-        }
-    }
-
-    fn rules(&self) -> Result<Rules, Failure> {
-        let paid = self.paid_percent.unwrap_or(0.0);
-        let paid = number("paid-percent", paid, (0.0, 100.0), "a share of head time")?;
-        let (same_track, ranges) = match self.same_track {
-            true => (SameTrack::Allowed, Ranges::Two),
-            false => (SameTrack::Never, Ranges::One),
-        };
-        Ok(Rules {
-            caution: self.caution()?,
-            same_track,
-            ranges,
-            goal: match self.goal {
-                Some(GoalName::Even) => Goal::Even,
-                Some(GoalName::Blocks) | None => Goal::Blocks,
-            },
-            stops: self.stops.unwrap_or(Rules::default().stops),
-            idle_after: match self.idle_ms.as_deref() {
-                None => Rules::default().idle_after,
-                Some("never") => None,
-                Some(text) => {
-                    let range = (0.0, LONGEST_IDLE_MS);
-                    let expected = "milliseconds, or never";
-                    Some(millis("idle-ms", text, range, expected)?)
-                }
-            },
-            paid_ppm: (paid * 1e4).round() as u32,
-            ..Rules::default()
-        })
-    }
-
-    fn caution(&self) -> Result<Caution, Failure> {
-        match self.guard.as_deref() {
-            None | Some("learned") => {
-                if self.near_miss_us.is_some() {
-                    let problem = "--near-miss-us: a learned guard finds out itself: expected a \
-                                   fixed --guard, too";
-                    return Err(Failure::input(problem));
-                }
-                let percent = self.impact_percent.unwrap_or(1.0);
-                let expected = "a share of the mean response time";
-                let percent = number("impact-percent", percent, (0.001, 100.0), expected)?;
-                Ok(Caution::Learned {
-                    impact_ppm: (percent * 1e4).round() as u32,
-                })
-            }
-            Some(text) => {
-                if self.impact_percent.is_some() {
-                    let problem = "--impact-percent: a fixed guard keeps to no budget: expected \
-                                   --guard learned";
-                    return Err(Failure::input(problem));
-                }
-                let range = (0.0, LONGEST_GUARD_MS);
-                let near = self.near_miss_us.unwrap_or(0.0);
-                let near = number("near-miss-us", near, (0.0, 60_000.0), "microseconds")?;
-                Ok(Caution::Fixed {
-                    guard: millis("guard", text, range, "milliseconds, or learned")?,
-                    near_miss: Duration::from_nanos((near * 1e3).round() as u64),
-                })
-            }
-        }
-    }
-
-    fn wanted(&self, belief: &Arc<Profile>) -> Result<Wanted, Failure> {
-        if let Some(path) = &self.scan_from {
-            let name = path.display();
-            let file = std::fs::File::open(path)
-                .map_err(|error| Failure::input(format!("{name}: {error}")))?;
-            let wanted = Wanted::decode(&belief.geometry, io::BufReader::new(file))
-                .map_err(|error| Failure::input(format!("{name}: {error}")))?;
-            return match wanted.left() {
-                0 => Err(Failure::input(format!(
-                    "{name}: everything was read: expected a file with blocks that are left"
-                ))),
-                _ => Ok(wanted),
-            };
-        }
-        let text = self.scan.as_deref().unwrap_or(ALL);
-        if text == ALL {
-            return Ok(Wanted::all(&belief.geometry));
-        }
-        let mut wanted = Wanted::none(&belief.geometry);
-        for part in text.split(',') {
-            let extent = extent(part).ok_or_else(|| {
-                Failure::input(format!(
-                    "--scan {part}: expected FIRST..END, two block numbers, the second larger"
-                ))
-            })?;
-            wanted
-                .add(extent)
-                .map_err(|error| Failure::input(format!("--scan {part}: {error}")))?;
-        }
-        Ok(wanted)
-    }
+fn at(moment: &Moment) -> String {
+    let (percent, seconds) = (moment.percent, moment.seconds);
+    let days = seconds / SECONDS_PER_DAY;
+    format!("{percent} % after {seconds:.0} s ({days:.3} days)")
 }
 
-fn extent(text: &str) -> Option<Extent> {
-    let (first, end) = text.split_once("..")?;
-    let (first, end): (u64, u64) = (first.trim().parse().ok()?, end.trim().parse().ok()?);
-    Extent::new(Lba(first), Sectors(end.checked_sub(first)?)).ok()
-}
-
-/// A deadline: a moment after the beginning.
-fn instant(seconds: f64) -> Result<Instant, Failure> {
-    let range = (0.0, LATEST_SECONDS);
-    let at = number("deadline", seconds, range, "seconds to come")?;
-    match (at * 1e9) as u64 {
-        0 => Err(Failure::input(format!(
-            "--deadline {seconds}: it has passed when the scan begins: expected seconds to come"
-        ))),
-        nanos => Ok(Instant::from_nanos(nanos)),
-    }
-}
-
-fn number(
-    flag: &str,
-    value: f64,
-    (least, most): (f64, f64),
-    expected: &str,
-) -> Result<f64, Failure> {
-    match (least..=most).contains(&value) {
-        true => Ok(value),
-        false => Err(Failure::input(format!(
-            "--{flag} {value}: expected {expected}, {least} to {most}"
-        ))),
-    }
-}
-
-fn millis(flag: &str, text: &str, range: (f64, f64), expected: &str) -> Result<Duration, Failure> {
-    let value: f64 = text
-        .parse()
-        .map_err(|_| Failure::input(format!("--{flag} {text}: expected {expected}")))?;
-    let value = number(flag, value, range, expected)?;
-    Ok(Duration::from_nanos((value * 1e6).round() as u64))
-}
-
-impl ScanPlan {
-    /// The task of a run.
-    pub fn background(&self) -> &Background {
-        &self.background
-    }
-
-    /// Whether it can be fitted in with so many commands at the drive.
-    ///
-    /// # Errors
-    /// If free reads cannot be given in time, or the drive would put them in another order.
-    pub fn check(
-        &self,
-        policy: NamedPolicy,
-        drive: &Profile,
-        commands: usize,
-    ) -> Result<(), Failure> {
-        let name = &drive.name;
-        let is_reordered = drive.queue.order != QueueOrder::Fcfs;
-        match (policy.depth(), commands) {
-            (_, 0..=1) if drive.queue.depth <= 1 => Err(Failure::input(format!(
-                "--scan on {name}: it holds one command at a time: expected one that holds 2"
-            ))),
-            (_, 0..=1) => Err(Failure::input(format!(
-                "--depth {commands}: a scan's reads are given while another command is in \
-                 service: expected at least 2"
-            ))),
-            (Depth::DriveQueue, 3..) if is_reordered => Err(Failure::input(format!(
-                "--policy {}: {name} puts its queue in an order of its own, in which no read is \
-                 free: expected --depth 2 or another policy with a scan",
-                policy.name()
-            ))),
-            _ => Ok(()),
-        }
-    }
-
-    /// Begins the file that says which blocks are left, if that is wanted.
-    ///
-    /// # Errors
-    /// If there cannot be one of that name.
-    pub fn begin(&self) -> Result<Option<LeftFile>, Failure> {
-        let begin = |path: &PathBuf| {
-            Ok(LeftFile {
-                name: path.display().to_string(),
-                file: BufWriter::new(NewFile::begin(path)?),
-            })
-        };
-        self.left.as_ref().map(begin).transpose()
-    }
-
-    /// The file that is written, if one is.
-    pub fn file(&self) -> Option<&Path> {
-        self.left.as_deref()
-    }
-}
-
-/// A file that will say which blocks are left.
-pub struct LeftFile {
-    name: String,
-    file: BufWriter<NewFile>,
-}
-
-impl LeftFile {
-    /// Writes down what a scan has left.
-    ///
-    /// # Errors
-    /// If the file cannot be written.
-    pub fn write(mut self, scanned: &Scanned) -> Result<(), Failure> {
-        let written = scanned.left.encode(&mut self.file);
-        written
-            .and_then(|()| self.file.flush())
-            .and_then(|()| {
-                self.file
-                    .into_inner()
-                    .map_err(io::IntoInnerError::into_error)
-            })
-            .map_err(|error| Failure::failed(format!("{}: {error}", self.name)))?
-            .finish()
-    }
-}
+/// The hundredths that are printed.
+const SHOWN: [u32; 6] = [50, 80, 90, 95, 99, 100];

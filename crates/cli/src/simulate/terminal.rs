@@ -13,15 +13,16 @@
 
 use std::fmt::Write;
 
+use lab::comparison::Setup;
+use lab::comparison::figures::{IDLE, OTHER, PolicyRun};
+use lab::comparison::load::Source;
 use scheduler::ordering::Phases;
 use scheduler::policy::Depth;
 use simulator::ledger::{AccountMeans, Side};
 
-use super::figures::{IDLE, OTHER};
-use super::{PolicyRun, Setup, preempt};
+use super::scan;
 use crate::output::{UNENDED, grouped};
 use crate::why;
-use crate::workload::Source;
 
 /// Picks the requests that a part of the table is about.
 type SideOf = fn(&PolicyRun) -> &Side;
@@ -37,12 +38,12 @@ pub fn report(setup: &Setup, runs: &[PolicyRun]) -> String {
     text.push_str(&head_time(runs));
     text.push_str(&commands(runs));
     text.push_str(&tracking(runs));
-    text.push_str(&preempt::text(runs));
+    text.push_str(&preempted(runs));
     text.push('\n');
     for run in runs {
         if let Some(scan) = &run.scan {
             let _ = writeln!(text, "  in the background of {}", run.policy.name());
-            text.push_str(&scan.text());
+            text.push_str(&scan::text(scan));
             text.push('\n');
         }
     }
@@ -449,6 +450,20 @@ const HISTOGRAM_CELLS: usize = 64;
 /// The histogram's axis ends where so many requests are answered, so that a few stragglers do not
 /// squeeze the rest.
 const SHOWN_SHARE: f64 = 0.995;
+
+/// The counts of preemption under each policy, where requests may be preempted.
+fn preempted(runs: &[PolicyRun]) -> String {
+    let mut text = String::new();
+    for run in runs {
+        if let Some(stepped) = &run.preempted {
+            text.push_str(&format!("  {}  {stepped}\n", run.policy.name()));
+        }
+    }
+    match text.is_empty() {
+        true => text,
+        false => format!("  requests in parts\n{text}"),
+    }
+}
 
 #[cfg(test)]
 mod tests {

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::Path;
 
-use crate::output::Failure;
+use crate::output::Exit;
 
 /// What is read and written past the page cache begins and ends at multiples of it.
 pub(super) const PAGE: u64 = 4096;
@@ -32,6 +32,6 @@ impl Aligned {
 }
 
 /// What went wrong with a file.
-pub(super) fn at(path: &Path, error: &io::Error) -> Failure {
-    Failure::input(format!("{}: {error}", path.display()))
+pub(super) fn at(path: &Path, error: &io::Error) -> Exit {
+    Exit::input(format!("{}: {error}", path.display()))
 }

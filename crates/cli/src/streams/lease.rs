@@ -12,7 +12,7 @@ use serde_json::Value;
 use super::amount::amount;
 use super::pace::Pace;
 use super::{connect, failure};
-use crate::output::{Failure, print, write_file};
+use crate::output::{Exit, print, write_file};
 
 /// What is asked for besides the rate, and what is told of it.
 #[derive(Debug, Args)]
@@ -50,7 +50,7 @@ impl Lease {
         &self,
         file: &File,
         terms: Terms,
-    ) -> Result<Option<(Client, Stream)>, Failure> {
+    ) -> Result<Option<(Client, Stream)>, Exit> {
         let terms = match (self.best_effort, terms.priority) {
             (false, _) => terms,
             (true, None) => return Ok(None),
@@ -90,13 +90,13 @@ impl Lease {
         accesses: &str,
         events: &Events,
         more: Vec<(&str, Value)>,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), Exit> {
         if let Some(path) = &self.log {
             write_file(path, &pace.log())?;
         }
         let summary = pace.summary(Duration::from_secs_f64(self.late_ms / 1e3));
         if self.json {
-            let mut value = serde_json::to_value(&summary).map_err(Failure::failed)?;
+            let mut value = serde_json::to_value(&summary).map_err(Exit::failed)?;
             value["events"] = events.said.clone().into();
             for (key, more) in more {
                 value[key] = more;
@@ -126,7 +126,7 @@ const SAID: usize = 100;
 
 impl Events {
     /// Waits until the buffer is full.
-    pub(super) fn wait_until_served(&mut self, stream: &Stream) -> Result<(), Failure> {
+    pub(super) fn wait_until_served(&mut self, stream: &Stream) -> Result<(), Exit> {
         let until = Instant::now() + FILLING;
         while let Some(left) = until.checked_duration_since(Instant::now()) {
             match stream.wait_event(left) {
@@ -135,14 +135,14 @@ impl Events {
                 None => break,
             }
         }
-        Err(Failure::failed(format!(
+        Err(Exit::failed(format!(
             "its buffer was not full after {} seconds",
             FILLING.as_secs()
         )))
     }
 
     /// Takes what there is.
-    pub(super) fn hear(&mut self, stream: &Stream) -> Result<(), Failure> {
+    pub(super) fn hear(&mut self, stream: &Stream) -> Result<(), Exit> {
         while let Some(event) = stream.next_event() {
             self.note(event)?;
         }
@@ -158,7 +158,7 @@ impl Events {
         }
     }
 
-    fn note(&mut self, event: Event) -> Result<(), Failure> {
+    fn note(&mut self, event: Event) -> Result<(), Exit> {
         match event {
             Event::Serving => self.say(String::from("guaranteed from here on")),
             Event::Lapsed => {
@@ -178,7 +178,7 @@ impl Events {
                 ));
             }
             Event::Aside { reason } => self.say(format!("served as any other: {reason}")),
-            Event::Ended { reason } => return Err(Failure::failed(reason)),
+            Event::Ended { reason } => return Err(Exit::failed(reason)),
         }
         Ok(())
     }

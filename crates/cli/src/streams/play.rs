@@ -16,7 +16,7 @@ use super::amount::amount;
 use super::failure;
 use super::lease::{Events, Lease};
 use super::pace::Pace;
-use crate::output::Failure;
+use crate::output::Exit;
 
 /// Read a file at a guaranteed rate, and log the delay of every read.
 #[derive(Debug, Args)]
@@ -61,7 +61,7 @@ const LOOK: Duration = Duration::from_secs(1);
 ///
 /// # Errors
 /// If the file cannot be read, or the service refuses.
-pub fn run(arguments: &Arguments) -> Result<(), Failure> {
+pub fn run(arguments: &Arguments) -> Result<(), Exit> {
     check(arguments)?;
     let file = Source::open(&arguments.file)?;
     let length = file
@@ -71,7 +71,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         .len();
     if arguments.start >= length {
         let path = arguments.file.display();
-        return Err(Failure::input(format!(
+        return Err(Exit::input(format!(
             "{path}: {length} bytes: expected more than --start"
         )));
     }
@@ -96,13 +96,13 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let pace = play(arguments, &file, stream, &mut events)?;
     let mut more = vec![("lapsed", events.lapsed.into())];
     if let Some(stream) = stream {
-        let granted = serde_json::to_value(stream.granted()).map_err(Failure::failed)?;
+        let granted = serde_json::to_value(stream.granted()).map_err(Exit::failed)?;
         more.push(("granted", granted));
     }
     arguments.lease.report(&pace, "reads", &events, more)
 }
 
-fn check(arguments: &Arguments) -> Result<(), Failure> {
+fn check(arguments: &Arguments) -> Result<(), Exit> {
     let Arguments {
         read,
         buffer,
@@ -110,27 +110,27 @@ fn check(arguments: &Arguments) -> Result<(), Failure> {
         ..
     } = *arguments;
     if read == 0 || !read.is_multiple_of(PAGE) || read > MOST_READ {
-        return Err(Failure::input(format!(
+        return Err(Exit::input(format!(
             "--read {read}: expected whole pages of {PAGE} bytes, {MOST_READ} at most"
         )));
     }
     if !start.is_multiple_of(PAGE) {
-        return Err(Failure::input(format!(
+        return Err(Exit::input(format!(
             "--start {start}: expected a multiple of {PAGE} bytes"
         )));
     }
     if buffer < read {
-        return Err(Failure::input(format!(
+        return Err(Exit::input(format!(
             "--buffer {buffer}: smaller than one read of {read} bytes: expected at least as much"
         )));
     }
     if arguments.rate == 0 {
         let problem = "--rate 0: expected at least one byte in a second";
-        return Err(Failure::input(problem));
+        return Err(Exit::input(problem));
     }
     let seconds = arguments.seconds.unwrap_or(1.0);
     if !arguments.lease.has_limit() || !(0.0..=1e9).contains(&seconds) {
-        return Err(Failure::input(
+        return Err(Exit::input(
             "--late-ms, --seconds: expected a number from 0 to 1e9",
         ));
     }
@@ -145,7 +145,7 @@ fn play(
     file: &Source,
     stream: Option<&Stream>,
     events: &mut Events,
-) -> Result<Pace, Failure> {
+) -> Result<Pace, Exit> {
     let mut memory = Aligned::new(arguments.read as usize);
     let mut offset = arguments.start;
     let mut pace = Pace::begin(arguments.rate);
@@ -189,7 +189,7 @@ enum Way {
 }
 
 impl Source {
-    fn open(path: &Path) -> Result<Self, Failure> {
+    fn open(path: &Path) -> Result<Self, Exit> {
         let direct = OpenOptions::new()
             .read(true)
             .custom_flags(OFlags::DIRECT.bits() as i32)

@@ -13,7 +13,7 @@ use super::amount::amount;
 use super::failure;
 use super::lease::{Events, Lease};
 use super::pace::Pace;
-use crate::output::Failure;
+use crate::output::Exit;
 
 /// Write a new file at a guaranteed rate, and log the delay of every write.
 #[derive(Debug, Args)]
@@ -48,7 +48,7 @@ const EXAMPLE: &str = "Example: a camera of 4 Mbit/s for a minute
 ///
 /// # Errors
 /// If the file cannot be written, or the service refuses.
-pub fn run(arguments: &Arguments) -> Result<(), Failure> {
+pub fn run(arguments: &Arguments) -> Result<(), Exit> {
     let total = check(arguments)?;
     let path = &arguments.file;
     let file = preallocated(arguments, total)?;
@@ -87,13 +87,13 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     if let Some((_, stream)) = attached {
         stream.close().map_err(|error| failure(&error))?;
     }
-    let granted = serde_json::to_value(granted).map_err(Failure::failed)?;
+    let granted = serde_json::to_value(granted).map_err(Exit::failed)?;
     let more = vec![("granted", granted)];
     arguments.lease.report(&pace, "writes", &events, more)
 }
 
 /// How many bytes there will be: whole writes.
-fn check(arguments: &Arguments) -> Result<u64, Failure> {
+fn check(arguments: &Arguments) -> Result<u64, Exit> {
     let Arguments {
         write,
         buffer,
@@ -102,28 +102,28 @@ fn check(arguments: &Arguments) -> Result<u64, Failure> {
         ..
     } = *arguments;
     if write == 0 || !write.is_multiple_of(PAGE) || write > 1 << 30 {
-        return Err(Failure::input(format!(
+        return Err(Exit::input(format!(
             "--write {write}: expected whole pages of {PAGE} bytes, 1 GiB at most"
         )));
     }
     if buffer < write {
-        return Err(Failure::input(format!(
+        return Err(Exit::input(format!(
             "--buffer {buffer}: smaller than one write of {write} bytes: expected at least as much"
         )));
     }
     if rate == 0 {
         let problem = "--rate 0: expected at least one byte in a second";
-        return Err(Failure::input(problem));
+        return Err(Exit::input(problem));
     }
     let total = seconds * rate as f64;
     if !arguments.lease.has_limit() || !(1.0..1e18).contains(&total) {
         let problem = "--seconds, --late-ms: expected numbers from 0 on, and something to write";
-        return Err(Failure::input(problem));
+        return Err(Exit::input(problem));
     }
     Ok((total as u64).next_multiple_of(write))
 }
 
-fn preallocated(arguments: &Arguments, total: u64) -> Result<File, Failure> {
+fn preallocated(arguments: &Arguments, total: u64) -> Result<File, Exit> {
     let path = &arguments.file;
     let file = OpenOptions::new()
         .write(true)
@@ -137,7 +137,7 @@ fn preallocated(arguments: &Arguments, total: u64) -> Result<File, Failure> {
         .and_then(|()| file.sync_all());
     made.map_err(|error| {
         let _ = std::fs::remove_file(path);
-        Failure::input(format!(
+        Exit::input(format!(
             "{}: {error}: expected a file system that preallocates, with {total} bytes left",
             path.display()
         ))

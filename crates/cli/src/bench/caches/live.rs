@@ -15,7 +15,7 @@ use super::told::Figures;
 use super::{Arguments, NONE, SimulatedDisk};
 use crate::bench::rig::Service;
 use crate::demo::client::Client;
-use crate::output::Failure;
+use crate::output::Exit;
 
 /// One run, with empty caches.
 ///
@@ -25,8 +25,8 @@ pub(super) fn once(
     arguments: &Arguments,
     coordinator: &str,
     bar: &ProgressBar,
-) -> Result<Figures, Failure> {
-    let folder = tempfile::tempdir().map_err(Failure::failed)?;
+) -> Result<Figures, Exit> {
+    let folder = tempfile::tempdir().map_err(Exit::failed)?;
     let [lower, first, second] = services(arguments, coordinator, folder.path())?;
     let times = thread::scope(|scope| {
         let begun: Vec<_> = Reader::both(arguments)
@@ -37,8 +37,8 @@ pub(super) fn once(
             })
             .collect();
         let ended = begun.into_iter().map(|thread| match thread.join() {
-            Ok(times) => times.map_err(Failure::failed),
-            Err(_) => Err(Failure::failed("a reader has failed")),
+            Ok(times) => times.map_err(Exit::failed),
+            Err(_) => Err(Exit::failed("a reader has failed")),
         });
         ended.collect::<Result<Vec<_>, _>>()
     })?;
@@ -60,17 +60,13 @@ pub(super) fn once(
 }
 
 /// The lower service, then the upper ones.
-fn services(
-    arguments: &Arguments,
-    coordinator: &str,
-    folder: &Path,
-) -> Result<[Service; 3], Failure> {
+fn services(arguments: &Arguments, coordinator: &str, folder: &Path) -> Result<[Service; 3], Exit> {
     let path = |name: &str| folder.join(name);
     let profile = match arguments.simulated_disk {
         SimulatedDisk::Elevator => one_at_a_time(&arguments.drive)?,
         SimulatedDisk::Engine => as_it_is(&arguments.drive)?,
     };
-    std::fs::write(path("drive.toml"), profile).map_err(Failure::failed)?;
+    std::fs::write(path("drive.toml"), profile).map_err(Exit::failed)?;
     let start = |name: &str, of: &Kind<'_>| {
         let config = config(arguments, of, &path(name));
         Service::start(name, &config, folder)
@@ -111,25 +107,25 @@ fn services(
 }
 
 /// The profile of a drive that takes one command at a time, as the simulator's does.
-fn one_at_a_time(drive: &str) -> Result<String, Failure> {
-    let entry = drive::catalog::find(drive).map_err(Failure::input)?;
+fn one_at_a_time(drive: &str) -> Result<String, Exit> {
+    let entry = drive::catalog::find(drive).map_err(Exit::input)?;
     let lines = entry.text.lines().map(|line| match line.split(' ').next() {
         Some("depth") => "depth = 1",
         _ => line,
     });
     let text = lines.collect::<Vec<_>>().join("\n");
-    let profile = drive::Profile::parse(&text, drive).map_err(Failure::failed)?;
+    let profile = drive::Profile::parse(&text, drive).map_err(Exit::failed)?;
     match profile.queue.depth {
         1 => Ok(text),
-        other => Err(Failure::failed(format!(
+        other => Err(Exit::failed(format!(
             "{drive}: a queue of {other}: expected a line \"depth = \" in its profile"
         ))),
     }
 }
 
 /// The drive's profile.
-fn as_it_is(drive: &str) -> Result<String, Failure> {
-    let entry = drive::catalog::find(drive).map_err(Failure::input)?;
+fn as_it_is(drive: &str) -> Result<String, Exit> {
+    let entry = drive::catalog::find(drive).map_err(Exit::input)?;
     Ok(entry.text.to_owned())
 }
 

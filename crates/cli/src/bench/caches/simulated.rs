@@ -15,7 +15,7 @@ use simulator::caching::{
 use super::readers::{Both, Reader};
 use super::told::Figures;
 use super::{Arguments, SimulatedDisk};
-use crate::output::Failure;
+use crate::output::Exit;
 
 /// What the system model says.
 ///
@@ -25,11 +25,11 @@ pub(super) fn simulated(
     arguments: &Arguments,
     coordinator: &str,
     bar: &ProgressBar,
-) -> Result<Figures, Failure> {
+) -> Result<Figures, Exit> {
     let (upper, lower) = arguments.sizes();
     let level = |frames| Level::new(frames, &arguments.replacement, &arguments.prefetch);
-    let entry = drive::catalog::find(&arguments.drive).map_err(Failure::input)?;
-    let profile = entry.profile().map_err(Failure::input)?;
+    let entry = drive::catalog::find(&arguments.drive).map_err(Exit::input)?;
+    let profile = entry.profile().map_err(Exit::input)?;
     let blocks = profile.capacity_bytes() / PAGE;
     let scheduler = scheduler(arguments, &profile)?;
     let setup = Setup {
@@ -45,13 +45,13 @@ pub(super) fn simulated(
         drive: Arc::new(profile),
         scheduler,
     };
-    let mut system = System::new(&setup).map_err(Failure::input)?;
+    let mut system = System::new(&setup).map_err(Exit::input)?;
     let mut load = Both {
         readers: Reader::both(arguments),
         within: Interval::of(0, blocks),
         bar,
     };
-    let report = run(&mut system, &mut load, Pace::Closed).map_err(Failure::input)?;
+    let report = run(&mut system, &mut load, Pace::Closed).map_err(Exit::input)?;
     let lower = &report.levels[1];
     let mb = |blocks: u64| (blocks * PAGE) as f64 / 1e6;
     Ok(Figures {
@@ -66,11 +66,11 @@ pub(super) fn simulated(
 
 /// What stands before the disk: the paper's elevator, or our engine as the service makes it, but that nobody
 /// corrects where it believes the head to be: it is there.
-fn scheduler(arguments: &Arguments, profile: &Profile) -> Result<Scheduler, Failure> {
+fn scheduler(arguments: &Arguments, profile: &Profile) -> Result<Scheduler, Exit> {
     if arguments.simulated_disk == SimulatedDisk::Elevator {
         return Ok(Scheduler::Elevator);
     }
-    let policy = policy::find(arguments.policy()).map_err(Failure::input)?;
+    let policy = policy::find(arguments.policy()).map_err(Exit::input)?;
     let has_gaps = policy.depth() == Depth::JustInTime && profile.queue.depth > 1;
     Ok(Scheduler::Engine(Scheduled {
         policy: arguments.policy().to_owned(),

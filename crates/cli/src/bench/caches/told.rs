@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::{Arguments, SimulatedDisk};
 use crate::bench::rig::median;
-use crate::output::Failure;
+use crate::output::Exit;
 
 /// One run.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -171,7 +171,7 @@ pub(super) fn compare(cases: Vec<Case>) -> Vec<Told> {
 }
 
 /// All of it, for programs.
-pub(super) fn json(arguments: &Arguments, told: &[Told]) -> Result<String, Failure> {
+pub(super) fn json(arguments: &Arguments, told: &[Told]) -> Result<String, Exit> {
     #[derive(Serialize)]
     struct All<'a> {
         simulated_disk: SimulatedDisk,
@@ -189,7 +189,7 @@ pub(super) fn json(arguments: &Arguments, told: &[Told]) -> Result<String, Failu
         drive: &arguments.drive,
         cases: told,
     };
-    Ok(serde_json::to_string_pretty(&all).map_err(Failure::failed)? + "\n")
+    Ok(serde_json::to_string_pretty(&all).map_err(Exit::failed)? + "\n")
 }
 
 /// All of it, for people.

@@ -1,0 +1,55 @@
+//! Bars that show how far a measurement of the lab is; where standard error is no terminal they are not drawn.
+
+use std::io::{self, Write as _};
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use lab::Progress;
+
+/// A bar on standard error.
+pub struct Bar(ProgressBar);
+
+impl Bar {
+    /// A bar of this template, whose length the measurement says.
+    pub fn new(template: &str) -> Bar {
+        let target = ProgressDrawTarget::stderr_with_hz(10);
+        let bar = ProgressBar::with_draw_target(Some(0), target);
+        if let Ok(style) = ProgressStyle::with_template(template) {
+            bar.set_style(style.progress_chars("█▉▊▋▌▍▎▏ "));
+        }
+        Bar(bar)
+    }
+
+    /// A spinner of a measurement whose length is not known.
+    pub fn spinner() -> Bar {
+        Bar(ProgressBar::new_spinner())
+    }
+
+    /// The same with a prefix.
+    pub fn with_prefix(self, prefix: String) -> Bar {
+        Bar(self.0.with_prefix(prefix))
+    }
+
+    /// Takes the bar away.
+    pub fn finish(&self) {
+        self.0.finish_and_clear();
+    }
+}
+
+impl Progress for Bar {
+    fn begin(&self, part: &str) {
+        self.0.set_message(part.to_owned());
+    }
+
+    fn expect(&self, units: u64) {
+        self.0.inc_length(units);
+    }
+
+    fn advance(&self, units: u64) {
+        self.0.inc(units);
+    }
+
+    fn remark(&self, text: &str) {
+        // A closed standard error has no reader.
+        let _ = writeln!(io::stderr(), "{text}");
+    }
+}

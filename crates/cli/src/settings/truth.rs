@@ -1,0 +1,58 @@
+//! The flags by which a drive differs from what is believed of it, and its switches and bus.
+
+use clap::{Args, ValueEnum};
+use lab::comparison::truth::{LateSeeks, OnOff, TruthSettings, late_seeks};
+
+/// How the drive is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Args)]
+pub struct TruthArguments {
+    /// Standard deviation of a seek's duration, which the belief does not know
+    #[arg(long, help_heading = HEADING, value_name = "US")]
+    pub seek_noise_us: Option<f64>,
+    /// Of 1,000 seeks so many settle late by so many milliseconds, such as 10:1.5
+    #[arg(long, help_heading = HEADING, value_name = "PERMILLE:MS", value_parser = late_seeks)]
+    pub late_seeks: Option<LateSeeks>,
+    /// The drive's look-ahead, if it has one
+    #[arg(long, help_heading = HEADING, value_enum, hide_possible_values = true, value_name = "on|off")]
+    pub look_ahead: Option<SwitchWord>,
+    /// The drive's write cache, if it has one; with --scan it is off unless this says on
+    #[arg(long, help_heading = HEADING, value_enum, hide_possible_values = true, value_name = "on|off")]
+    pub write_cache: Option<SwitchWord>,
+    /// The speed of the host's bus, if not that of the system on which the drive was measured
+    #[arg(long, help_heading = HEADING, value_name = "N")]
+    pub bus_mb_s: Option<f64>,
+}
+
+/// A switch on the command line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum SwitchWord {
+    /// As the drive has it
+    On,
+    /// Not at all
+    Off,
+}
+
+impl From<SwitchWord> for OnOff {
+    fn from(word: SwitchWord) -> Self {
+        match word {
+            SwitchWord::On => OnOff::On,
+            SwitchWord::Off => OnOff::Off,
+        }
+    }
+}
+
+impl TruthArguments {
+    /// The settings that the flags mean.
+    pub fn settings(&self) -> TruthSettings {
+        TruthSettings {
+            seek_noise_us: self.seek_noise_us,
+            late_seeks: self.late_seeks,
+            look_ahead: self.look_ahead.map(Into::into),
+            write_cache: self.write_cache.map(Into::into),
+            bus_mb_s: self.bus_mb_s,
+        }
+    }
+}
+
+/// Over these flags in the help.
+const HEADING: &str = "The drive as it is";

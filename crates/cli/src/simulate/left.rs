@@ -1,0 +1,43 @@
+//! The file that says which blocks a scan has left.
+
+use std::io::{self, BufWriter, Write as _};
+use std::path::Path;
+
+use scheduler::freeblock::Wanted;
+
+use crate::output::{Exit, NewFile};
+
+/// A file that will say which blocks are left.
+pub struct LeftFile {
+    name: String,
+    file: BufWriter<NewFile>,
+}
+
+impl LeftFile {
+    /// Begins the file.
+    ///
+    /// # Errors
+    /// If there cannot be one of that name.
+    pub fn begin(path: &Path) -> Result<LeftFile, Exit> {
+        Ok(LeftFile {
+            name: path.display().to_string(),
+            file: BufWriter::new(NewFile::begin(path)?),
+        })
+    }
+
+    /// Writes the blocks that a scan has left.
+    ///
+    /// # Errors
+    /// If the file cannot be written.
+    pub fn write(mut self, left: &Wanted) -> Result<(), Exit> {
+        left.encode(&mut self.file)
+            .and_then(|()| self.file.flush())
+            .and_then(|()| {
+                self.file
+                    .into_inner()
+                    .map_err(io::IntoInnerError::into_error)
+            })
+            .map_err(|error| Exit::failed(format!("{}: {error}", self.name)))?
+            .finish()
+    }
+}

@@ -1,0 +1,336 @@
+//! A load on a drive under one policy or several, in virtual time: what `headtime simulate` compares.
+//!
+//! ```text
+//!   Settings --setup--> Setup --run, for each policy--> PolicyRun --> Comparison (JSON), panels (plots)
+//! ```
+
+pub mod belief;
+pub mod figures;
+pub mod load;
+pub mod preempt;
+pub mod scan;
+pub mod truth;
+
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use block::{Finished, Instant};
+use drive::Profile;
+use engine::Limits;
+use engine::explanation::Explanation;
+use scheduler::ordering::Phases;
+use scheduler::{NamedPolicy, Preemption};
+use server::why::Slow;
+use simulator::run::{self, Options, PastEnd, Point, RunError, Watch};
+use simulator::scenario::{Played, Scenario, ScenarioError};
+
+use crate::{Failure, named};
+use figures::{PolicyRun, Tracking};
+use load::{LoadSettings, Source, TraceCounts};
+use preempt::{PreemptSettings, Stepped};
+use scan::{ScanFigures, ScanPlan, ScanSettings};
+use truth::{OnOff, Truth, TruthSettings};
+
+/// What is compared, in the words of users.
+#[derive(Clone, Debug, Default)]
+pub struct Settings {
+    /// The drive: a name from `headtime drives`, or a profile file.
+    pub drive: String,
+    /// What the scheduler believes of it instead: a file of `headtime profile`.
+    pub belief: Option<PathBuf>,
+    /// What is asked of the drive.
+    pub load: LoadSettings,
+    /// How the drive differs from its profile.
+    pub truth: TruthSettings,
+    /// What is read in the background.
+    pub scan: ScanSettings,
+    /// How large requests are preempted.
+    pub preempt: PreemptSettings,
+    /// The policies.
+    pub policies: Vec<String>,
+    /// Whether reads and writes take turns; mixed if nothing is said.
+    pub phases: Option<Phases>,
+    /// Commands at the drive at once; otherwise 2, or what the drive holds for its own queue.
+    pub depth: Option<u32>,
+    /// Stop after so many requests; without a bound, a synthetic load stops after 10,000.
+    pub requests: Option<u64>,
+    /// Stop taking requests after so many virtual seconds.
+    pub seconds: Option<f64>,
+    /// The number of slowest requests that are explained.
+    pub slowest: usize,
+}
+
+/// Everything that a comparison needs.
+#[derive(Clone, Debug)]
+pub struct Setup {
+    /// The drive, as it is believed to be if nothing else is.
+    pub drive: Arc<Profile>,
+    /// What is believed of it instead.
+    pub belief: Option<Arc<Profile>>,
+    /// How it differs from that.
+    pub truth: Truth,
+    /// What is asked of it.
+    pub source: Source,
+    /// Under which policies, one after the other.
+    pub policies: Vec<NamedPolicy>,
+    /// How reads and writes share the drive.
+    pub phases: Phases,
+    /// Commands at the drive, if not as many as suit the policy.
+    pub depth: Option<u32>,
+    /// At most so many requests.
+    pub requests: Option<u64>,
+    /// No requests after this moment.
+    pub until: Option<Instant>,
+    /// What becomes of requests past the end of the drive.
+    pub past_end: PastEnd,
+    /// What is read in the background.
+    pub scan: Option<ScanPlan>,
+    /// How large requests step aside.
+    pub preemption: Option<Preemption>,
+    /// Of how many requests, the slowest, it is told why.
+    pub slowest: usize,
+}
+
+impl Settings {
+    /// What the settings mean; nothing is run yet.
+    ///
+    /// # Errors
+    /// If a setting makes no sense, or a name is in no table.
+    pub fn setup(&self) -> Result<Setup, Failure> {
+        self.check_seed()?;
+        let source = self.load.source()?;
+        let until = match self.seconds {
+            None => None,
+            Some(seconds) if seconds > 0.0 && seconds <= LONGEST_SECONDS => {
+                Some(Instant::from_nanos((seconds * 1e9) as u64))
+            }
+            Some(seconds) => {
+                let problem =
+                    format!("--seconds {seconds}: expected more than 0, at most {LONGEST_SECONDS}");
+                return Err(Failure::input(problem));
+            }
+        };
+        let seed = self.load.seed_of(&source);
+        let mut truth = self.as_scanned().truth(seed).map_err(truth::refused)?;
+        let drive = Arc::new(truth.belief(&named::drive(&self.drive)?));
+        let belief = match &self.belief {
+            Some(path) => Some(truth.believing(path, &drive)?),
+            None => None,
+        };
+        let believed = belief.as_ref().unwrap_or(&drive);
+        let scan = self.scan.plan(believed)?;
+        let preemption = self.preempt.rules(believed)?;
+        let requests = match (&source, self.requests, until) {
+            (Source::Synthetic(_) | Source::Mixture(_), None, None) if scan.is_none() => {
+                Some(DEFAULT_REQUESTS)
+            }
+            (_, requests, _) => requests,
+        };
+        let policies = self.policies.iter().map(|name| named::policy(name));
+        let policies = policies.collect::<Result<Vec<_>, _>>()?;
+        for (place, policy) in policies.iter().enumerate() {
+            if policies[..place].contains(policy) {
+                let name = policy.name();
+                let problem = format!("--policy: {name} is there twice: expected each once");
+                return Err(Failure::input(problem));
+            }
+        }
+        let setup = Setup {
+            drive,
+            belief,
+            truth,
+            source,
+            policies,
+            phases: self.phases.unwrap_or(Phases::Mixed),
+            depth: self.depth,
+            requests,
+            until,
+            past_end: self.load.past_end(),
+            scan,
+            preemption,
+            slowest: self.slowest,
+        };
+        for policy in &setup.policies {
+            setup.limits(*policy)?;
+        }
+        Ok(setup)
+    }
+
+    /// The drive as it is; a scan's host switches the write cache off, if nothing else is said: it
+    /// hides where the head is after a write.
+    fn as_scanned(&self) -> TruthSettings {
+        let off = self.scan.is_given().then_some(OnOff::Off);
+        TruthSettings {
+            write_cache: self.truth.write_cache.or(off),
+            ..self.truth
+        }
+    }
+
+    /// Whether there is something that a seed decides.
+    fn check_seed(&self) -> Result<(), Failure> {
+        match self.load.is_seeded_trace() && !self.truth.is_chance() {
+            true => Err(Failure::input(
+                "--seed with --trace: nothing happens by chance: expected --seek-noise-us or \
+                 --late-seeks",
+            )),
+            false => Ok(()),
+        }
+    }
+}
+
+impl Setup {
+    /// Runs the load under one policy, from the beginning.
+    ///
+    /// # Errors
+    /// If the load is bad or does not fit the drive, or what happens cannot be written down.
+    pub fn run(&self, policy: NamedPolicy, watch: &mut dyn Watch) -> Result<PolicyRun, Failure> {
+        let mut watch = Explained {
+            watch,
+            slow: Vec::new(),
+        };
+        let scenario = self.scenario(policy)?;
+        let options = Options {
+            requests: self.requests,
+            until: self.until,
+            past_end: self.past_end,
+            slowest: self.slowest,
+            ..Options::default()
+        };
+        let (played, counts) = self.play(&scenario, &options, &mut watch)?;
+        let Played { ran, ledger, .. } = &played;
+        let mut run = PolicyRun::new(policy, scenario.limits, ledger, ran, counts);
+        run.tracking = played.told.map(|told| Tracking::new(played.mode, &told));
+        run.preempted = self
+            .preemption
+            .map(|_| Stepped::new(&played.preempted, &self.drive));
+        if let (Some(plan), Some(scanned)) = (&self.scan, &played.scan) {
+            let options = Options {
+                until: Some(self.until.map_or(ran.end, |until| until.min(ran.end))),
+                ..options
+            };
+            let (without, _) = self.play(&scenario.baseline(), &options, &mut ())?;
+            let bytes = self.drive.block_bytes;
+            let figures = ScanFigures::new(plan, bytes, &run.report, scanned, &without);
+            run.left = plan.keeps_left().then(|| scanned.left.clone());
+            run.scan = Some(figures);
+        }
+        run.slow = watch.slow;
+        for slow in &mut run.slow {
+            slow.block_bytes = self.drive.block_bytes;
+        }
+        Ok(run)
+    }
+
+    /// The run of one policy.
+    ///
+    /// # Errors
+    /// If the drive does not hold as many commands as it should be given.
+    pub fn scenario(&self, policy: NamedPolicy) -> Result<Scenario, Failure> {
+        Ok(Scenario {
+            belief: Arc::clone(self.belief.as_ref().unwrap_or(&self.drive)),
+            truth: Arc::clone(&self.drive),
+            imperfections: self.truth.imperfections().clone(),
+            seed: self.truth.seed(),
+            policy,
+            limits: self.limits(policy)?,
+            preemption: self.preemption,
+            background: self.scan.as_ref().map(|scan| scan.background().clone()),
+        })
+    }
+
+    /// Plays the load, from its beginning.
+    fn play(
+        &self,
+        scenario: &Scenario,
+        options: &Options,
+        watch: &mut dyn Watch,
+    ) -> Result<(Played, Option<TraceCounts>), Failure> {
+        let capacity = self.drive.geometry.sectors().0;
+        let mut load = self.source.begin(self.drive.block_bytes, capacity)?;
+        let played = scenario.play(&mut load, options, watch);
+        let played = played.map_err(|error| match error {
+            ScenarioError::Run(error) => self.failure(&error),
+            ScenarioError::Task(refused) => Failure::input(refused),
+        })?;
+        match played.ran.requests {
+            0 => Err(self.nothing_served(played.ran.skipped)),
+            _ => Ok((played, load.counts())),
+        }
+    }
+
+    /// The engine's bounds under a policy.
+    ///
+    /// # Errors
+    /// If the drive does not hold as many commands as it should be given, or a scan needs more.
+    pub fn limits(&self, policy: NamedPolicy) -> Result<Limits, Failure> {
+        let name = &self.drive.name;
+        let mut limits = Limits {
+            phases: self.phases,
+            ..Limits::suited_to(policy, &self.drive)
+        };
+        if let Some(depth) = self.depth {
+            let most = self.drive.queue.depth.max(1);
+            if depth > most {
+                return Err(Failure::input(format!(
+                    "--depth {depth}: expected at most {most}, which {name} holds"
+                )));
+            }
+            limits.commands_at_drive = depth as usize;
+        }
+        if let Some(scan) = &self.scan {
+            scan.check(policy, &self.drive, limits.commands_at_drive)?;
+        }
+        Ok(limits)
+    }
+
+    fn nothing_served(&self, skipped: u64) -> Failure {
+        let name = self.source.name();
+        let why = match skipped {
+            0 => "none comes before the end that --seconds sets".to_owned(),
+            _ => format!("{skipped} end past the last block of the drive"),
+        };
+        Failure::input(format!("{name}: no request to serve: {why}"))
+    }
+
+    fn failure(&self, error: &RunError) -> Failure {
+        match (error, &self.source) {
+            (RunError::PastEnd { .. }, Source::Trace(_)) => Failure::input(format!(
+                "{error}; --fit wrap or --fit scale bring such requests onto the drive, \
+                 --skip-bad leaves them out"
+            )),
+            (RunError::Drive(_) | RunError::Record(_), _) => Failure::failed(error),
+            _ => Failure::input(error),
+        }
+    }
+}
+
+/// Keeps the explanations of the slowest requests, and passes all on.
+struct Explained<'a> {
+    watch: &'a mut dyn Watch,
+    slow: Vec<Slow>,
+}
+
+impl Watch for Explained<'_> {
+    fn finished(&mut self, finished: &Finished) -> io::Result<()> {
+        self.watch.finished(finished)
+    }
+
+    fn progress(&mut self, progress: run::Progress) {
+        self.watch.progress(progress);
+    }
+
+    fn slow(&mut self, number: u64, explanation: &Explanation) {
+        self.slow.push(Slow::new(number, explanation, |_| None));
+    }
+
+    fn scanned(&mut self, point: &Point) {
+        self.watch.scanned(point);
+    }
+}
+
+/// Requests of a synthetic load without a bound: the mean is then good to about a percent.
+const DEFAULT_REQUESTS: u64 = 10_000;
+
+/// The longest run, a century: far below where nanoseconds overflow.
+const LONGEST_SECONDS: f64 = 3.2e9;

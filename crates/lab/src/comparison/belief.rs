@@ -1,0 +1,54 @@
+//! What the scheduler believes, where a file says so: the profile in it, with the platter where a
+//! few reads of the drive have found it, as a host would begin.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use block::{Duration, Instant};
+use drive::{Imperfections, Profile, VirtualDrive};
+use profiler::rehearsal::rehearse;
+use profiler::{Device, Findings, Offers, Profiler, Writes, belief};
+
+use crate::{Failure, text_file};
+
+/// For how long the phase is looked for: nine reads, of which none takes longer than a second.
+const WITHIN: Duration = Duration::from_secs(10);
+
+/// The belief of a file about a drive.
+///
+/// # Errors
+/// If it is no profile, or one of a drive of another size, or the drive does not answer.
+pub fn read(
+    path: &Path,
+    truth: &Arc<Profile>,
+    imperfections: &Imperfections,
+    seed: u64,
+) -> Result<Arc<Profile>, Failure> {
+    let name = path.display().to_string();
+    let believed = Profile::parse(&text_file::read(path)?, &name).map_err(Failure::input)?;
+    let size = |profile: &Profile| (profile.geometry.sectors().0, profile.block_bytes);
+    if size(&believed) != size(truth) {
+        let ((found, of), (is, bytes)) = (size(&believed), size(truth));
+        return Err(Failure::input(format!(
+            "--belief {name}: {found} blocks of {of} bytes: expected the {is} blocks of {bytes} \
+             bytes that {} has",
+            truth.name
+        )));
+    }
+    // The same drive before the load; its dice fall otherwise.
+    let mut drive = VirtualDrive::imperfect(Arc::clone(truth), imperfections.clone(), !seed);
+    let device = Device::of(&drive, Offers::CacheControl, Writes::Forbidden);
+    let known = believed.clone();
+    let mut profiler = Profiler::new(device, Findings::default(), |prober| async move {
+        let clock = belief::phase::find(&prober, &known).await;
+        prober.findings(|findings| findings.clock = clock.ok());
+    });
+    rehearse(&mut profiler, &mut drive, Instant::ZERO, WITHIN);
+    match profiler.findings().clock {
+        Some(clock) => Ok(Arc::new(belief::live(&believed, &clock))),
+        None => Err(Failure::input(format!(
+            "--belief {name}: {} does not answer as this says",
+            truth.name
+        ))),
+    }
+}

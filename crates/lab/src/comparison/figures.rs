@@ -1,0 +1,370 @@
+//! The figures of a comparison, as typed tables and as plots.
+
+use block::{Direction, Duration};
+use engine::{Limits, Tallies};
+use profiler::tracker::Mode as TrackingMode;
+use scheduler::NamedPolicy;
+use scheduler::freeblock::Wanted;
+use scheduler::ordering::Phases;
+use scheduler::policy::Depth;
+use serde::Serialize;
+use server::why::Slow;
+use simulator::ledger::{Ledger, Report};
+use simulator::replay::{Devices, Fit, Pace};
+use simulator::run::Ran;
+use simulator::workload::{Mixture, Workload};
+
+use super::Setup;
+use super::load::{Source, TraceCounts};
+use super::preempt::Stepped;
+use super::scan::ScanFigures;
+use super::truth::Stated;
+use crate::Label;
+use crate::plot::{Bar, Curve, Ink, Panel, Part};
+
+/// What a load was like under one policy.
+#[derive(Clone, Debug)]
+pub struct PolicyRun {
+    /// The policy.
+    pub policy: NamedPolicy,
+    /// The engine's bounds.
+    pub limits: Limits,
+    /// The figures.
+    pub report: Report,
+    /// How many requests were answered within each step, by ascending response time.
+    pub distribution: Vec<(Duration, u64)>,
+    /// What became of the trace, if there was one.
+    pub trace: Option<TraceCounts>,
+    /// What the scan in the background came to, if there was one.
+    pub scan: Option<ScanFigures>,
+    /// The blocks that the scan has left, if they were asked for.
+    pub left: Option<Wanted>,
+    /// What the ends of commands said of the belief, unless it is the truth.
+    pub tracking: Option<Tracking>,
+    /// What stepping aside came to, if requests may.
+    pub preempted: Option<Stepped>,
+    /// Its slowest requests, if that was asked for: where their time went.
+    pub slow: Vec<Slow>,
+}
+
+/// How far the drive did what was believed of it.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Tracking {
+    /// What the belief was used for at the end: `positioning` or, if it could not be trusted, `safe`.
+    pub mode: &'static str,
+    /// How often that changed.
+    pub changes: u64,
+    /// Commands whose blocks passed under the head when they were believed to.
+    pub as_believed: u64,
+    /// Those whose blocks passed whole revolutions later.
+    pub late: u64,
+    /// Those whose blocks were elsewhere, or the platter.
+    pub elsewhere: u64,
+    /// Those that the buffer answered.
+    pub buffered: u64,
+    /// Those whose ends say nothing of the platter: the bus or the write cache decides them.
+    pub silent: u64,
+    /// How often the seek tables were refined.
+    pub refinements: u64,
+    /// Blocks that were read in idle time only to see where the platter is.
+    pub calibrations: u64,
+    /// For how long those held the head, in milliseconds.
+    pub calibration_ms: f64,
+}
+
+impl Tracking {
+    /// As an engine tells it.
+    pub fn new(mode: TrackingMode, told: &Tallies) -> Self {
+        Tracking {
+            mode: mode.name(),
+            changes: told.changes,
+            as_believed: told.as_believed,
+            late: told.late,
+            elsewhere: told.elsewhere,
+            buffered: told.buffered,
+            silent: told.silent,
+            refinements: told.refinements,
+            calibrations: told.calibrations,
+            calibration_ms: told.calibration_time.as_nanos() as f64 / 1e6,
+        }
+    }
+}
+
+impl PolicyRun {
+    /// Takes the figures out of a run's ledger.
+    pub fn new(
+        policy: NamedPolicy,
+        limits: Limits,
+        ledger: &Ledger,
+        ran: &Ran,
+        trace: Option<TraceCounts>,
+    ) -> Self {
+        let mut distribution: Vec<(Duration, u64)> = ledger
+            .distribution(Direction::Read)
+            .chain(ledger.distribution(Direction::Write))
+            .collect();
+        distribution.sort_unstable();
+        PolicyRun {
+            policy,
+            limits,
+            report: ledger.report(ran),
+            distribution,
+            trace,
+            scan: None,
+            left: None,
+            tracking: None,
+            preempted: None,
+            slow: Vec::new(),
+        }
+    }
+
+    /// The time within which this share of the requests was answered.
+    pub fn quantile(&self, share: f64) -> Duration {
+        let total: u64 = self.distribution.iter().map(|step| step.1).sum();
+        let wanted = (share * total as f64).ceil() as u64;
+        let mut so_far = 0;
+        for &(within, count) in &self.distribution {
+            so_far += count;
+            if so_far >= wanted {
+                return within;
+            }
+        }
+        Duration::ZERO
+    }
+
+    /// How the mean time from one answer to the next was spent, in milliseconds.
+    pub fn head_ms(&self) -> [(&'static str, f64); 5] {
+        let head = &self.report.head;
+        let each = match self.report.all.requests {
+            0 => 0.0,
+            requests => self.report.span_ms / requests as f64,
+        };
+        [
+            ("seek", head.seek * each),
+            ("rotation", head.rotation * each),
+            ("transfer", head.transfer * each),
+            (OTHER, head.other * each),
+            (IDLE, head.idle * each),
+        ]
+    }
+
+    /// Who chose the order.
+    pub fn chosen_by(&self) -> &'static str {
+        match self.policy.depth() {
+            Depth::JustInTime => "policy",
+            Depth::DriveQueue => "drive-queue",
+        }
+    }
+}
+
+/// What is neither seek nor rotation nor transfer while a request is there: electronics and bus
+/// alone, and the drive's own writing back and reading ahead in between.
+pub const OTHER: &str = "other";
+
+/// No request is there.
+pub const IDLE: &str = "idle";
+
+/// The distributions of the response times over the bars of head time.
+pub fn panels(setup: &Setup, runs: &[PolicyRun]) -> Vec<Panel> {
+    let subject = format!("{} on {}", setup.source.name(), setup.drive.name);
+    let curves = runs.iter().map(|run| Curve {
+        name: run.policy.name(),
+        points: cumulative(&run.distribution),
+    });
+    let bars = runs.iter().map(|run| {
+        let parts = run.head_ms().into_iter().enumerate();
+        Bar {
+            name: run.policy.name(),
+            parts: parts
+                .map(|(number, (name, value))| Part {
+                    name,
+                    value,
+                    ink: match name {
+                        IDLE => Ink::Pale,
+                        _ => Ink::Colour(number),
+                    },
+                })
+                .collect(),
+        }
+    });
+    vec![
+        Panel::Cdf {
+            title: format!("{subject}: response times"),
+            x_label: format!("response time, ms; {}", setup.truth.label()),
+            curves: curves.collect(),
+        },
+        Panel::Bars {
+            title: format!("{subject}: head time per request"),
+            x_label: "ms from one answer to the next".to_owned(),
+            bars: bars.collect(),
+        },
+    ]
+}
+
+/// (milliseconds, share answered within them), in as many points as an eye can tell apart.
+fn cumulative(distribution: &[(Duration, u64)]) -> Vec<(f64, f64)> {
+    let total: u64 = distribution.iter().map(|step| step.1).sum();
+    let mut points = Vec::new();
+    let (mut so_far, mut drawn) = (0u64, 0.0);
+    for (number, &(within, count)) in distribution.iter().enumerate() {
+        if number == 0 {
+            points.push((within.as_millis_f64(), 0.0));
+        }
+        so_far += count;
+        let share = so_far as f64 / total as f64;
+        if share - drawn >= FINEST_SHARE || so_far == total {
+            points.push((within.as_millis_f64(), share));
+            drawn = share;
+        }
+    }
+    points
+}
+
+/// The step of a drawn distribution: a third of a pixel of its plot.
+const FINEST_SHARE: f64 = 0.001;
+
+/// A comparison as a typed table: the same seed gives the same values.
+#[derive(Serialize)]
+pub struct Comparison<'a> {
+    mode: Label,
+    drive: Drive<'a>,
+    truth: Stated,
+    load: Load<'a>,
+    seed: Option<u64>,
+    bounds: Bounds,
+    phases: &'static str,
+    /// The scan of a single policy, at hand.
+    #[serde(flatten)]
+    scan: Option<&'a ScanFigures>,
+    results: Vec<Figures<'a>>,
+}
+
+#[derive(Serialize)]
+struct Drive<'a> {
+    name: &'a str,
+    model: &'a str,
+    capacity_bytes: u64,
+    block_bytes: u32,
+    provenance: &'static str,
+}
+
+#[derive(Serialize)]
+#[serde(tag = "source", rename_all = "kebab-case")]
+enum Load<'a> {
+    Workload(&'a Workload),
+    Mixture(&'a Mixture),
+    Trace(Trace),
+}
+
+#[derive(Serialize)]
+struct Trace {
+    file: String,
+    device: String,
+    pace: &'static str,
+    scale_time: Option<f64>,
+    outstanding: Option<u32>,
+    fit: &'static str,
+}
+
+#[derive(Serialize)]
+struct Bounds {
+    requests: Option<u64>,
+    seconds: Option<f64>,
+}
+
+#[derive(Serialize)]
+struct Figures<'a> {
+    policy: String,
+    chosen_by: &'static str,
+    depth: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    trace: Option<&'a TraceCounts>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    scan: Option<&'a ScanFigures>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tracking: Option<Tracking>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    preempted: Option<Stepped>,
+    #[serde(skip_serializing_if = "<[Slow]>::is_empty")]
+    slow: &'a [Slow],
+    #[serde(flatten)]
+    report: &'a Report,
+}
+
+impl<'a> Comparison<'a> {
+    /// The results of a setup.
+    pub fn new(setup: &'a Setup, runs: &'a [PolicyRun]) -> Self {
+        Comparison {
+            mode: setup.truth.mode(),
+            truth: setup.truth.stated(),
+            drive: Drive {
+                name: &setup.drive.name,
+                model: &setup.drive.model,
+                capacity_bytes: setup.drive.capacity_bytes(),
+                block_bytes: setup.drive.block_bytes,
+                provenance: setup.drive.provenance.name(),
+            },
+            load: load(&setup.source),
+            seed: match &setup.source {
+                Source::Synthetic(workload) => Some(workload.seed),
+                Source::Mixture(mixture) => Some(mixture.seed),
+                Source::Trace(_) => None,
+            },
+            bounds: Bounds {
+                requests: setup.requests,
+                seconds: setup.until.map(|until| until.as_secs_f64()),
+            },
+            phases: match setup.phases {
+                Phases::Mixed => "mixed",
+                Phases::Alternate { .. } => "alternate",
+            },
+            scan: match runs {
+                [run] => run.scan.as_ref(),
+                _ => None,
+            },
+            results: runs
+                .iter()
+                .map(|run| Figures {
+                    policy: run.policy.name(),
+                    chosen_by: run.chosen_by(),
+                    depth: run.limits.commands_at_drive,
+                    trace: run.trace.as_ref(),
+                    scan: run.scan.as_ref(),
+                    tracking: run.tracking,
+                    preempted: run.preempted,
+                    slow: &run.slow,
+                    report: &run.report,
+                })
+                .collect(),
+        }
+    }
+}
+
+fn load(source: &Source) -> Load<'_> {
+    match source {
+        Source::Synthetic(workload) => Load::Workload(workload),
+        Source::Mixture(mixture) => Load::Mixture(mixture),
+        Source::Trace(plan) => {
+            let (pace, scale_time, outstanding) = match plan.pace {
+                Pace::Timed { factor } => ("timed", Some(factor), None),
+                Pace::Closed { depth } => ("closed", None, Some(depth)),
+            };
+            Load::Trace(Trace {
+                file: plan.path.display().to_string(),
+                device: match &plan.devices {
+                    Devices::Only => "only".to_owned(),
+                    Devices::All => "all".to_owned(),
+                    Devices::Named(name) => name.clone(),
+                },
+                pace,
+                scale_time,
+                outstanding,
+                fit: match plan.fit {
+                    Fit::AsTheyAre => "as-they-are",
+                    Fit::Wrap => "wrap",
+                    Fit::Scale => "scale",
+                },
+            })
+        }
+    }
+}

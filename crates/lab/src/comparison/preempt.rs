@@ -1,0 +1,192 @@
+//! The settings of preemption, and the rules that they mean.
+
+use std::fmt;
+
+use block::{Duration, Sectors, Switch};
+use drive::Profile;
+use engine::Preempted;
+use scheduler::Preemption;
+use scheduler::preemption::{Aside, Landing, LastChunk, Split, When};
+use serde::Serialize;
+
+use super::truth::OnOff;
+use crate::Failure;
+
+/// Large requests that step aside.
+#[derive(Clone, Debug, Default)]
+pub struct PreemptSettings {
+    /// Serve large requests in parts, under the rules that suit the drive, or those of Virtual IO (2002); the
+    /// flags below change single ones.
+    pub preempt: Option<RulesName>,
+    /// The size of a part.
+    pub chunk_kib: Option<String>,
+    /// Begin a seek so that it lands just before its sector: as long before as seeks are found to need, or so long.
+    pub just_in_time: Option<String>,
+    /// The most cylinders that one seek crosses.
+    pub split: Option<String>,
+    /// Read on behind a request while the next one has time.
+    pub free_prefetch: Option<OnOff>,
+    /// Which parts of a write go to the medium at once: none, the last, or every so many.
+    pub last_chunk: Option<String>,
+    /// The most head time that stepping aside may cost.
+    pub step_aside: Option<String>,
+    /// Do what is switched on always, not where it is worth it.
+    pub always: bool,
+}
+
+/// Where rules come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RulesName {
+    /// What suits the drive.
+    Suited,
+    /// Dimitrijevic, Rangaswami, Chang: Virtual IO (2002).
+    Paper,
+}
+
+/// What stepping aside came to.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Stepped {
+    /// Commands that were parts of requests.
+    pub parts: u64,
+    /// How often a request stepped aside.
+    pub aside: u64,
+    /// What the ways back are believed to have taken, in milliseconds.
+    pub ways_back_ms: f64,
+    /// Parts that went on while something urgent waited for its sector.
+    pub filled: u64,
+    /// Commands that were held back for a just-in-time seek.
+    pub held_back: u64,
+    /// Of those, the ones that missed their sector.
+    pub missed: u64,
+    /// Seeks that were stops on the way of a longer one.
+    pub stops: u64,
+    /// What was read ahead in slack, in megabytes (10^6 bytes).
+    pub read_ahead_mb: f64,
+}
+
+impl Stepped {
+    /// As the engine counted, on a drive.
+    pub fn new(told: &Preempted, drive: &Profile) -> Self {
+        let bytes = told.read_ahead.0 as f64 * f64::from(drive.block_bytes);
+        Stepped {
+            parts: told.parts,
+            aside: told.aside,
+            ways_back_ms: told.back.as_secs_f64() * 1e3,
+            filled: told.filled,
+            held_back: told.held,
+            missed: told.missed,
+            stops: told.hops,
+            read_ahead_mb: bytes / 1e6,
+        }
+    }
+}
+
+impl fmt::Display for Stepped {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Stepped {
+            parts,
+            aside,
+            ways_back_ms,
+            filled,
+            held_back,
+            missed,
+            stops,
+            read_ahead_mb,
+        } = self;
+        write!(
+            f,
+            "{parts} parts, {filled} of them in others' slack; {aside} times aside, ways back {ways_back_ms:.0} ms; \
+             {held_back} held back, {missed} missed; {stops} stops; {read_ahead_mb:.1} MB read ahead"
+        )
+    }
+}
+
+impl PreemptSettings {
+    /// The rules for a drive; `None` if requests are served whole.
+    ///
+    /// # Errors
+    /// If a value makes no sense.
+    pub fn rules(&self, belief: &Profile) -> Result<Option<Preemption>, Failure> {
+        let Some(name) = self.preempt else {
+            return Ok(None);
+        };
+        let mut rules = match name {
+            RulesName::Suited => Preemption::suited_to(belief),
+            RulesName::Paper => Preemption::as_in_paper(belief),
+        };
+        if let Some(text) = &self.chunk_kib {
+            rules.chunk = or_off(text, "chunk-kib", "KiB, at least one block,", |text| {
+                let bytes = text.parse::<u64>().ok()?.checked_mul(1024)?;
+                let blocks = bytes / u64::from(belief.block_bytes);
+                (blocks > 0).then_some(Sectors(blocks))
+            })?;
+        }
+        if let Some(text) = &self.just_in_time {
+            let expected = "`learned`, or milliseconds up to 1000,";
+            rules.just_in_time = or_off(text, "just-in-time", expected, |text| match text {
+                "learned" => Some(Landing::Learned),
+                millis => {
+                    let millis = millis.parse::<f64>().ok()?;
+                    let nanos = (0.0..=1e3).contains(&millis).then_some(millis * 1e6)?;
+                    Some(Landing::Fixed(Duration::from_nanos(nanos as u64)))
+                }
+            })?;
+        }
+        if let Some(text) = &self.split {
+            let cost = rules.split.map(|split| split.cost);
+            let cylinders = or_off(text, "split", "a number of cylinders", |text| {
+                text.parse::<u32>().ok().filter(|&longest| longest > 0)
+            })?;
+            rules.split = cylinders
+                .zip(cost)
+                .map(|(longest, cost)| Split { longest, cost });
+        }
+        if let Some(switch) = self.free_prefetch {
+            rules.free_prefetch = match switch {
+                OnOff::On => Switch::On,
+                OnOff::Off => Switch::Off,
+            };
+        }
+        if let Some(text) = &self.last_chunk {
+            let expected = "`last`, or a number of parts,";
+            let forced = or_off(text, "last-chunk", expected, |text| match text {
+                "last" => Some(LastChunk::Forced),
+                every => every.parse().ok().filter(|&n| n > 0).map(LastChunk::Every),
+            })?;
+            rules.last_chunk = forced.unwrap_or_default();
+        }
+        if let Some(text) = &self.step_aside {
+            let fill = rules.aside.map_or(Switch::On, |aside| aside.fill);
+            rules.aside = or_off(text, "step-aside", "per cent of head time", |text| {
+                let percent = text.parse::<f64>().ok()?;
+                let most = (0.0..=100.0).contains(&percent).then_some(percent * 10.0)?;
+                Some(Aside {
+                    fill,
+                    most_permille: most as u16,
+                })
+            })?;
+        }
+        if self.always {
+            rules.when = When::Always;
+        }
+        Ok(Some(rules))
+    }
+}
+
+/// A value, or none if the text is `off`.
+fn or_off<T>(
+    text: &str,
+    flag: &str,
+    expected: &str,
+    value: impl FnOnce(&str) -> Option<T>,
+) -> Result<Option<T>, Failure> {
+    if text == "off" {
+        return Ok(None);
+    }
+    match value(text) {
+        Some(value) => Ok(Some(value)),
+        None => Err(Failure::input(format!(
+            "--{flag} {text}: expected {expected} or `off`"
+        ))),
+    }
+}

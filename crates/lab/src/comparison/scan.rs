@@ -1,0 +1,302 @@
+//! The settings of a background scan, and the task that they mean.
+
+pub mod figures;
+
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use block::{Duration, Extent, Instant, Lba, Sectors};
+use drive::Profile;
+use drive::firmware::QueueOrder;
+use engine::Rules;
+use scheduler::NamedPolicy;
+use scheduler::freeblock::{Caution, Goal, Ranges, SameTrack, Wanted};
+use scheduler::policy::Depth;
+use simulator::run::AfterLoad;
+use simulator::scenario::Background;
+
+use crate::Failure;
+
+pub use figures::ScanFigures;
+
+/// A scan in the background.
+#[derive(Clone, Debug, Default)]
+pub struct ScanSettings {
+    /// Read all blocks in the background, or those given, such as 0..1000,5000..6000.
+    pub scan: Option<String>,
+    /// Go on with the blocks that a file says are left.
+    pub scan_from: Option<PathBuf>,
+    /// Write which blocks are left into a file, to go on with later.
+    pub scan_left: Option<PathBuf>,
+    /// The load ends when so much of the scan is done.
+    pub scan_until: Option<u32>,
+    /// What happens when the load ends first.
+    pub after_load: Option<AfterLoad>,
+    /// Added to predicted seeks, in ms; or `learned`, from errors and the impact budget.
+    pub guard: Option<String>,
+    /// Gaps so near to a whole revolution are left alone (fixed guard only).
+    pub near_miss_us: Option<f64>,
+    /// How much longer requests may take on average for the scan's sake; otherwise 1.
+    pub impact_percent: Option<f64>,
+    /// Free reads on the tracks of the foreground's commands, and two a track.
+    pub same_track: bool,
+    /// What makes one plan better than another; otherwise blocks.
+    pub goal: Option<Goal>,
+    /// Free reads on one way; otherwise 1.
+    pub stops: Option<u8>,
+    /// The share of head time that may be spent on the scan; otherwise 0.
+    pub paid_percent: Option<f64>,
+    /// Read by itself when no request has been there for so long, or `never`; otherwise 10.
+    pub idle_ms: Option<String>,
+    /// When the scan should be done: head time is paid only if it would otherwise be late.
+    pub deadline: Option<f64>,
+}
+
+/// All blocks, in settings.
+pub const ALL: &str = "all";
+
+/// The longest guard: a revolution of the slowest spindle.
+const LONGEST_GUARD_MS: f64 = 60.0;
+
+/// The longest wait for idleness, an hour. A choice.
+const LONGEST_IDLE_MS: f64 = 3_600_000.0;
+
+/// The latest deadline, a century: as far as a run can last.
+const LATEST_SECONDS: f64 = 3.2e9;
+
+/// A scan, every value found to make sense.
+#[derive(Clone, Debug)]
+pub struct ScanPlan {
+    background: Background,
+    keeps_left: bool,
+}
+
+impl ScanSettings {
+    /// Whether there is a scan.
+    pub fn is_given(&self) -> bool {
+        self.scan.is_some() || self.scan_from.is_some()
+    }
+
+    /// The scan that is meant, if one is.
+    ///
+    /// # Errors
+    /// The flag whose value makes no sense, and what was expected.
+    pub fn plan(&self, belief: &Arc<Profile>) -> Result<Option<ScanPlan>, Failure> {
+        if !self.is_given() {
+            return self.unused();
+        }
+        if belief.actuators > 1 {
+            let name = &belief.name;
+            return Err(Failure::input(format!(
+                "--scan on {name}: a drive of two actuators: expected one of a single one"
+            )));
+        }
+        Ok(Some(ScanPlan {
+            background: Background {
+                rules: self.rules()?,
+                wanted: self.wanted(belief)?,
+                deadline: self.deadline.map(instant).transpose()?,
+                hundredths: self.scan_until.unwrap_or(100),
+                after_load: self.after_load.unwrap_or(AfterLoad::Stop),
+            },
+            keeps_left: self.scan_left.is_some(),
+        }))
+    }
+
+    /// Flags of a scan without one are a mistake.
+    fn unused(&self) -> Result<Option<ScanPlan>, Failure> {
+        let given = [
+            ("scan-left", self.scan_left.is_some()),
+            ("scan-until", self.scan_until.is_some()),
+            ("after-load", self.after_load.is_some()),
+            ("guard", self.guard.is_some()),
+            ("near-miss-us", self.near_miss_us.is_some()),
+            ("impact-percent", self.impact_percent.is_some()),
+            ("same-track", self.same_track),
+            ("goal", self.goal.is_some()),
+            ("stops", self.stops.is_some()),
+            ("paid-percent", self.paid_percent.is_some()),
+            ("idle-ms", self.idle_ms.is_some()),
+            ("deadline", self.deadline.is_some()),
+        ];
+        match given.iter().find(|(_, is_given)| *is_given) {
+            Some((flag, _)) => Err(Failure::input(format!(
+                "--{flag}: nothing is scanned: expected --scan, too"
+            ))),
+            None => Ok(None),
+        }
+    }
+
+    fn rules(&self) -> Result<Rules, Failure> {
+        let paid = self.paid_percent.unwrap_or(0.0);
+        let paid = number("paid-percent", paid, (0.0, 100.0), "a share of head time")?;
+        let (same_track, ranges) = match self.same_track {
+            true => (SameTrack::Allowed, Ranges::Two),
+            false => (SameTrack::Never, Ranges::One),
+        };
+        Ok(Rules {
+            caution: self.caution()?,
+            same_track,
+            ranges,
+            goal: self.goal.unwrap_or(Goal::Blocks),
+            stops: self.stops.unwrap_or(Rules::default().stops),
+            idle_after: match self.idle_ms.as_deref() {
+                None => Rules::default().idle_after,
+                Some("never") => None,
+                Some(text) => {
+                    let range = (0.0, LONGEST_IDLE_MS);
+                    let expected = "milliseconds, or never";
+                    Some(millis("idle-ms", text, range, expected)?)
+                }
+            },
+            paid_ppm: (paid * 1e4).round() as u32,
+            ..Rules::default()
+        })
+    }
+
+    fn caution(&self) -> Result<Caution, Failure> {
+        match self.guard.as_deref() {
+            None | Some("learned") => {
+                if self.near_miss_us.is_some() {
+                    let problem = "--near-miss-us: a learned guard finds out itself: expected a \
+                                   fixed --guard, too";
+                    return Err(Failure::input(problem));
+                }
+                let percent = self.impact_percent.unwrap_or(1.0);
+                let expected = "a share of the mean response time";
+                let percent = number("impact-percent", percent, (0.001, 100.0), expected)?;
+                Ok(Caution::Learned {
+                    impact_ppm: (percent * 1e4).round() as u32,
+                })
+            }
+            Some(text) => {
+                if self.impact_percent.is_some() {
+                    let problem = "--impact-percent: a fixed guard keeps to no budget: expected \
+                                   --guard learned";
+                    return Err(Failure::input(problem));
+                }
+                let range = (0.0, LONGEST_GUARD_MS);
+                let near = self.near_miss_us.unwrap_or(0.0);
+                let near = number("near-miss-us", near, (0.0, 60_000.0), "microseconds")?;
+                Ok(Caution::Fixed {
+                    guard: millis("guard", text, range, "milliseconds, or learned")?,
+                    near_miss: Duration::from_nanos((near * 1e3).round() as u64),
+                })
+            }
+        }
+    }
+
+    fn wanted(&self, belief: &Arc<Profile>) -> Result<Wanted, Failure> {
+        if let Some(path) = &self.scan_from {
+            let name = path.display();
+            let file = std::fs::File::open(path)
+                .map_err(|error| Failure::input(format!("{name}: {error}")))?;
+            let wanted = Wanted::decode(&belief.geometry, io::BufReader::new(file))
+                .map_err(|error| Failure::input(format!("{name}: {error}")))?;
+            return match wanted.left() {
+                0 => Err(Failure::input(format!(
+                    "{name}: everything was read: expected a file with blocks that are left"
+                ))),
+                _ => Ok(wanted),
+            };
+        }
+        let text = self.scan.as_deref().unwrap_or(ALL);
+        if text == ALL {
+            return Ok(Wanted::all(&belief.geometry));
+        }
+        let mut wanted = Wanted::none(&belief.geometry);
+        for part in text.split(',') {
+            let extent = extent(part).ok_or_else(|| {
+                Failure::input(format!(
+                    "--scan {part}: expected FIRST..END, two block numbers, the second larger"
+                ))
+            })?;
+            wanted
+                .add(extent)
+                .map_err(|error| Failure::input(format!("--scan {part}: {error}")))?;
+        }
+        Ok(wanted)
+    }
+}
+
+fn extent(text: &str) -> Option<Extent> {
+    let (first, end) = text.split_once("..")?;
+    let (first, end): (u64, u64) = (first.trim().parse().ok()?, end.trim().parse().ok()?);
+    Extent::new(Lba(first), Sectors(end.checked_sub(first)?)).ok()
+}
+
+/// A deadline: a moment after the beginning.
+fn instant(seconds: f64) -> Result<Instant, Failure> {
+    let range = (0.0, LATEST_SECONDS);
+    let at = number("deadline", seconds, range, "seconds to come")?;
+    match (at * 1e9) as u64 {
+        0 => Err(Failure::input(format!(
+            "--deadline {seconds}: it has passed when the scan begins: expected seconds to come"
+        ))),
+        nanos => Ok(Instant::from_nanos(nanos)),
+    }
+}
+
+fn number(
+    flag: &str,
+    value: f64,
+    (least, most): (f64, f64),
+    expected: &str,
+) -> Result<f64, Failure> {
+    match (least..=most).contains(&value) {
+        true => Ok(value),
+        false => Err(Failure::input(format!(
+            "--{flag} {value}: expected {expected}, {least} to {most}"
+        ))),
+    }
+}
+
+fn millis(flag: &str, text: &str, range: (f64, f64), expected: &str) -> Result<Duration, Failure> {
+    let value: f64 = text
+        .parse()
+        .map_err(|_| Failure::input(format!("--{flag} {text}: expected {expected}")))?;
+    let value = number(flag, value, range, expected)?;
+    Ok(Duration::from_nanos((value * 1e6).round() as u64))
+}
+
+impl ScanPlan {
+    /// The task of a run.
+    pub fn background(&self) -> &Background {
+        &self.background
+    }
+
+    /// Whether it can be fitted in with so many commands at the drive.
+    ///
+    /// # Errors
+    /// If free reads cannot be given in time, or the drive would put them in another order.
+    pub fn check(
+        &self,
+        policy: NamedPolicy,
+        drive: &Profile,
+        commands: usize,
+    ) -> Result<(), Failure> {
+        let name = &drive.name;
+        let is_reordered = drive.queue.order != QueueOrder::Fcfs;
+        match (policy.depth(), commands) {
+            (_, 0..=1) if drive.queue.depth <= 1 => Err(Failure::input(format!(
+                "--scan on {name}: it holds one command at a time: expected one that holds 2"
+            ))),
+            (_, 0..=1) => Err(Failure::input(format!(
+                "--depth {commands}: a scan's reads are given while another command is in \
+                 service: expected at least 2"
+            ))),
+            (Depth::DriveQueue, 3..) if is_reordered => Err(Failure::input(format!(
+                "--policy {}: {name} puts its queue in an order of its own, in which no read is \
+                 free: expected --depth 2 or another policy with a scan",
+                policy.name()
+            ))),
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether the blocks that are left are part of the result.
+    pub fn keeps_left(&self) -> bool {
+        self.keeps_left
+    }
+}

@@ -1,0 +1,344 @@
+//! How a drive differs from what is believed of it, and its switches and bus.
+//!
+//! | flag | the drive | the belief |
+//! |---|---|---|
+//! | `--seek-noise-us`, `--late-seeks` | as told | as the profile says: results are *noisy* |
+//! | `--look-ahead`, `--write-cache`, `--bus-mb-s` | as told | the same: the host commanded or built it |
+
+use std::path::Path;
+use std::sync::Arc;
+
+use block::{Duration, Switch};
+use drive::firmware::Bus;
+use drive::imperfection::Chance;
+use drive::{Imperfections, Profile, Provenance};
+use serde::Serialize;
+
+use super::belief;
+use crate::{Failure, Label};
+
+/// How the drive is.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct TruthSettings {
+    /// Standard deviation of a seek's duration, which the belief does not know.
+    pub seek_noise_us: Option<f64>,
+    /// Of 1,000 seeks so many settle late by so many milliseconds, such as 10:1.5.
+    pub late_seeks: Option<LateSeeks>,
+    /// The drive's look-ahead, if it has one.
+    pub look_ahead: Option<OnOff>,
+    /// The drive's write cache, if it has one; with --scan it is off unless this says on.
+    pub write_cache: Option<OnOff>,
+    /// The speed of the host's bus, if not that of the system on which the drive was measured.
+    pub bus_mb_s: Option<f64>,
+}
+
+/// Seeks that settle late.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct LateSeeks {
+    /// How many of a thousand.
+    pub permille: f64,
+    /// By how much.
+    pub ms: f64,
+}
+
+/// A switch in settings.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum OnOff {
+    /// As the drive has it
+    #[default]
+    On,
+    /// Not at all.
+    Off,
+}
+
+/// How the drive is, every value found to make sense.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Truth {
+    given: TruthSettings,
+    imperfections: Imperfections,
+    seed: u64,
+    /// The file that says what is believed, if the profile does not, and how it came about.
+    believed: Option<(String, Provenance)>,
+}
+
+/// What `--json` says of the drive beside its profile.
+#[derive(Debug, Serialize)]
+pub struct Stated {
+    seek_noise_us: f64,
+    late_seeks: Option<LateSeeks>,
+    look_ahead: OnOff,
+    write_cache: OnOff,
+    bus_mb_s: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    seed: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    belief: Option<String>,
+}
+
+impl TruthSettings {
+    /// The drive that is meant; `seed` decides what happens to it by chance.
+    ///
+    /// # Errors
+    /// The flag whose value makes no sense, and what is wrong with it.
+    pub fn truth(&self, seed: u64) -> Result<Truth, (&'static str, String)> {
+        let noise_us = within("seek-noise-us", self.seek_noise_us, 0.0, MOST_NOISE_US)?;
+        let late = self.late_seeks.unwrap_or_default();
+        let permille = within("late-seeks", Some(late.permille), 0.0, 1000.0)?;
+        let late_ms = within("late-seeks", Some(late.ms), 0.0, LATEST_MS)?;
+        if self.bus_mb_s.is_some() {
+            within("bus-mb-s", self.bus_mb_s, SLOWEST_BUS, FASTEST_BUS)?;
+        }
+        let nanos = |value: f64, unit: f64| Duration::from_nanos((value * unit).round() as u64);
+        let settle_retry = match (permille * 1e3).round() as u32 {
+            per_million @ 1.. if late_ms > 0.0 => Chance {
+                per_million,
+                costs: nanos(late_ms, 1e6),
+            },
+            _ => Chance::default(),
+        };
+        Ok(Truth {
+            given: *self,
+            imperfections: Imperfections {
+                seek_noise: nanos(noise_us, 1e3),
+                settle_retry,
+                ..Imperfections::default()
+            },
+            seed,
+            believed: None,
+        })
+    }
+
+    /// Whether something happens by chance.
+    pub fn is_chance(&self) -> bool {
+        self.seek_noise_us.is_some() || self.late_seeks.is_some()
+    }
+}
+
+impl Truth {
+    /// The profile with what the host commanded and built: what is believed of the drive.
+    pub fn belief(&self, profile: &Profile) -> Profile {
+        let given = &self.given;
+        let mut belief = profile.switched(
+            given.look_ahead.unwrap_or_default().switch(),
+            given.write_cache.unwrap_or_default().switch(),
+        );
+        if let Some(mb_s) = given.bus_mb_s {
+            belief.bus = Bus::at(mb_s, belief.block_bytes);
+        }
+        belief
+    }
+
+    /// From now on a file says what is believed of the drive; answers with that, as the host
+    /// commanded the drive to be.
+    ///
+    /// # Errors
+    /// If the file says nothing of the drive.
+    pub fn believing(
+        &mut self,
+        path: &Path,
+        drive: &Arc<Profile>,
+    ) -> Result<Arc<Profile>, Failure> {
+        let found = belief::read(path, drive, &self.imperfections, self.seed)?;
+        self.believed = Some((path.display().to_string(), found.provenance));
+        let given = self.given;
+        let look_ahead = given.look_ahead.unwrap_or_default().switch();
+        let write_cache = given.write_cache.unwrap_or_default().switch();
+        Ok(Arc::new(found.switched(look_ahead, write_cache)))
+    }
+
+    /// What the belief does not know.
+    pub fn imperfections(&self) -> &Imperfections {
+        &self.imperfections
+    }
+
+    /// What decides when it happens.
+    pub fn seed(&self) -> u64 {
+        self.seed
+    }
+
+    /// Whether belief and truth are the same.
+    pub fn mode(&self) -> Label {
+        let is_perfect = self.imperfections == Imperfections::default();
+        match (&self.believed, is_perfect) {
+            (Some((_, Provenance::Profiled)), _) => Label::External,
+            (Some(_), _) => Label::Assumed,
+            (None, true) => Label::InFirmware,
+            (None, false) => Label::Noisy,
+        }
+    }
+
+    /// The mode, and what makes it so.
+    pub fn label(&self) -> String {
+        let mut differs = Vec::new();
+        let noise = self.imperfections.seek_noise;
+        if !noise.is_zero() {
+            differs.push(format!(
+                "seek noise of {} us",
+                noise.as_nanos() as f64 / 1e3
+            ));
+        }
+        let late = self.imperfections.settle_retry;
+        if late.per_million > 0 {
+            let permille = f64::from(late.per_million) / 1e3;
+            let ms = late.costs.as_millis_f64();
+            differs.push(format!("{permille} in 1,000 seeks {ms} ms late"));
+        }
+        let differs = match differs.is_empty() {
+            true => None,
+            false => Some(format!("does not know: {}", differs.join(", "))),
+        };
+        match (&self.believed, differs) {
+            (None, None) => "belief = truth (in-firmware)".to_owned(),
+            (None, Some(differs)) => format!("the belief {differs} (noisy)"),
+            (Some((file, _)), differs) => {
+                let differs = differs.map_or(String::new(), |differs| format!(", which {differs}"));
+                let mode = self.mode().name();
+                format!("the belief is that of {file}{differs} ({mode})")
+            }
+        }
+    }
+
+    /// What the host commanded and built, if it did.
+    pub fn switches(&self) -> Option<String> {
+        let given = &self.given;
+        let mut said = Vec::new();
+        if given.look_ahead == Some(OnOff::Off) {
+            said.push("look-ahead off".to_owned());
+        }
+        if given.write_cache == Some(OnOff::Off) {
+            said.push("write cache off".to_owned());
+        }
+        if let Some(mb_s) = given.bus_mb_s {
+            said.push(format!("a bus of {mb_s} MB/s"));
+        }
+        (!said.is_empty()).then(|| said.join(", "))
+    }
+
+    /// The same for `--json`.
+    pub fn stated(&self) -> Stated {
+        let given = &self.given;
+        Stated {
+            seek_noise_us: given.seek_noise_us.unwrap_or(0.0),
+            late_seeks: given.late_seeks,
+            look_ahead: given.look_ahead.unwrap_or_default(),
+            write_cache: given.write_cache.unwrap_or_default(),
+            bus_mb_s: given.bus_mb_s,
+            seed: (self.mode() != Label::InFirmware).then_some(self.seed),
+            belief: self.believed.as_ref().map(|(file, _)| file.clone()),
+        }
+    }
+}
+
+impl OnOff {
+    /// For the drive.
+    pub fn switch(self) -> Switch {
+        match self {
+            OnOff::On => Switch::On,
+            OnOff::Off => Switch::Off,
+        }
+    }
+}
+
+/// That a flag's value makes no sense.
+pub fn refused((flag, problem): (&'static str, String)) -> Failure {
+    Failure::input(format!("--{flag} {problem}"))
+}
+
+/// The value, or zero without one.
+fn within(
+    flag: &'static str,
+    value: Option<f64>,
+    low: f64,
+    high: f64,
+) -> Result<f64, (&'static str, String)> {
+    let value = value.unwrap_or(low.min(0.0));
+    match value >= low && value <= high {
+        true => Ok(value),
+        false => Err((
+            flag,
+            format!("{value}: expected a number from {low} to {high}"),
+        )),
+    }
+}
+
+/// From `10:1.5`.
+pub fn late_seeks(text: &str) -> Result<LateSeeks, String> {
+    let parsed = text
+        .split_once(':')
+        .and_then(|(permille, ms)| Some((permille.parse().ok()?, ms.parse().ok()?)));
+    match parsed {
+        Some((permille, ms)) => Ok(LateSeeks { permille, ms }),
+        None => Err("expected PERMILLE:MS, such as 10:1.5".to_owned()),
+    }
+}
+
+/// The largest seek noise, 10 ms: as long as the longest seeks of the drives of which we know.
+const MOST_NOISE_US: f64 = 10_000.0;
+
+/// The latest seek, a second: what hosts wait for before they complain is longer, a seek is not.
+const LATEST_MS: f64 = 1_000.0;
+
+/// The slowest bus, in MB/s: a tenth of the first SCSI bus's 1.5, rounded. A choice.
+const SLOWEST_BUS: f64 = 0.1;
+
+/// The fastest bus, in MB/s: above that of 32 lanes of today. A choice.
+const FASTEST_BUS: f64 = 1e6;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::named;
+
+    #[test]
+    fn what_the_host_commands_is_in_the_belief_and_what_happens_to_it_is_not() {
+        let plain = named::drive("quantum-atlas-10k").expect("a built-in drive");
+        let given = TruthSettings {
+            look_ahead: Some(OnOff::Off),
+            write_cache: Some(OnOff::Off),
+            bus_mb_s: Some(80.0),
+            ..TruthSettings::default()
+        };
+        let truth = given.truth(1).expect("sensible");
+        let belief = truth.belief(&plain);
+        assert_eq!(belief.buffer.look_ahead, drive::firmware::LookAhead::None);
+        assert_eq!(belief.buffer.write_back, drive::firmware::WriteBack::None);
+        assert_eq!(belief.bus.read_block, Duration::from_nanos(6_400));
+        assert_eq!(truth.mode(), Label::InFirmware);
+        let noisy = TruthSettings {
+            seek_noise_us: Some(60.0),
+            late_seeks: Some(LateSeeks {
+                permille: 10.0,
+                ms: 1.5,
+            }),
+            ..TruthSettings::default()
+        };
+        let truth = noisy.truth(1).expect("sensible");
+        let belief = truth.belief(&plain);
+        assert_eq!(belief.buffer, plain.buffer);
+        assert_eq!(belief.bus, plain.bus);
+        assert_eq!(truth.mode(), Label::Noisy);
+        assert_eq!(
+            truth.label(),
+            "the belief does not know: seek noise of 60 us, 10 in 1,000 seeks 1.5 ms late (noisy)"
+        );
+    }
+
+    #[test]
+    fn nothing_given_and_zeros_are_in_firmware() {
+        let zeros = TruthSettings {
+            seek_noise_us: Some(0.0),
+            late_seeks: Some(LateSeeks {
+                permille: 0.0,
+                ms: 3.0,
+            }),
+            ..TruthSettings::default()
+        };
+        for given in [TruthSettings::default(), zeros] {
+            let truth = given.truth(1).expect("sensible");
+            assert_eq!(truth.mode(), Label::InFirmware);
+            assert_eq!(truth.label(), "belief = truth (in-firmware)");
+            assert_eq!(truth.switches(), None);
+        }
+    }
+}

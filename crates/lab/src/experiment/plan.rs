@@ -1,0 +1,336 @@
+//! From the settings of an experiment to setups, each checked before the first of them runs.
+
+use std::sync::Arc;
+
+use drive::Profile;
+use scheduler::ordering::Phases;
+use simulator::replay::Fit;
+use simulator::workload::SpecError;
+
+use super::measure::MEASURES;
+use super::{Experiment, SETTINGS, Setting, Value};
+use crate::comparison::truth::{OnOff, TruthSettings, late_seeks};
+use crate::comparison::{Settings, Setup};
+use crate::{Failure, Label, named};
+
+/// All that an experiment runs.
+pub struct Plan {
+    /// What it was made from.
+    pub experiment: Experiment,
+    /// Its combinations: for each axis the value.
+    pub points: Vec<Vec<Value>>,
+    /// By combination: whether belief and truth are the same.
+    pub modes: Vec<Label>,
+    /// For each combination as many as there are seeds.
+    pub runs: Vec<Run>,
+    /// The measures that are shown, by their places in [`MEASURES`].
+    pub shown: Vec<usize>,
+}
+
+/// One run.
+pub struct Run {
+    /// The place of its combination.
+    pub point: usize,
+    /// The seed.
+    pub seed: u64,
+    /// What is run.
+    pub setup: Setup,
+}
+
+impl Plan {
+    /// The runs of an experiment.
+    ///
+    /// # Errors
+    /// If a setting names what there is not, or has a value that makes no sense; with its line.
+    pub fn new(experiment: Experiment) -> Result<Plan, Failure> {
+        let shown = shown(&experiment)?;
+        let points = experiment.points();
+        let (mut modes, mut runs) = (Vec::new(), Vec::new());
+        let mut drives = Drives::default();
+        for (place, point) in points.iter().enumerate() {
+            let mut settings = settings(&experiment, point)?;
+            let mut first = setup(&experiment, &settings)?;
+            drives.share(&settings, &mut first);
+            modes.push(first.truth.mode());
+            let seed = settings.load.seed_of(&first.source);
+            for further in 0..experiment.repeat {
+                let seed = seed.wrapping_add(further.into());
+                let mut setup = match further {
+                    0 => first.clone(),
+                    _ => {
+                        settings.load.seed = Some(seed);
+                        setup(&experiment, &settings)?
+                    }
+                };
+                setup.drive = Arc::clone(&first.drive);
+                runs.push(Run {
+                    point: place,
+                    seed,
+                    setup,
+                });
+            }
+        }
+        Ok(Plan {
+            experiment,
+            points,
+            modes,
+            runs,
+            shown,
+        })
+    }
+
+    /// Whether the values along the axis of the plot are numbers.
+    pub fn check_drawable(&self) -> Result<(), Failure> {
+        let axis = &self.experiment.axes[self.experiment.figure.x];
+        match axis.values.iter().all(|value| value.number().is_some()) {
+            true => Ok(()),
+            false => {
+                let problem = "words cannot be drawn along an axis: expected numbers, or no --svg";
+                Err(Failure::input(
+                    self.experiment.complain("figure.x", problem),
+                ))
+            }
+        }
+    }
+
+    /// The failure of a run, with the line that it is about or with the combination.
+    pub fn complain(&self, run: &Run, failure: Failure) -> Failure {
+        let axes = self.experiment.axes.iter();
+        let values = axes.zip(&self.points[run.point]);
+        let said: Vec<String> = values
+            .map(|(axis, value)| format!("{} {value}", axis.setting.name))
+            .collect();
+        match failure {
+            Failure::Input(problem) => {
+                let problem = format!("at {}: {problem}", said.join(", "));
+                Failure::input(self.experiment.complain("sweep", problem))
+            }
+            other => other,
+        }
+    }
+}
+
+/// The drives of all runs, each in memory once.
+#[derive(Default)]
+struct Drives(Vec<(String, TruthSettings, Arc<Profile>)>);
+
+impl Drives {
+    /// Lets a setup have the same drive as one before that has the same.
+    fn share(&mut self, settings: &Settings, setup: &mut Setup) {
+        let (name, truth) = (&settings.drive, settings.truth);
+        let known = self.0.iter().find(|(n, t, _)| n == name && *t == truth);
+        match known {
+            Some((_, _, drive)) => setup.drive = Arc::clone(drive),
+            None => self.0.push((name.clone(), truth, Arc::clone(&setup.drive))),
+        }
+    }
+}
+
+fn shown(experiment: &Experiment) -> Result<Vec<usize>, Failure> {
+    let mut shown = Vec::new();
+    for name in &experiment.figure.y {
+        let place = MEASURES.iter().position(|measure| measure.name == *name);
+        let place = place.ok_or_else(|| {
+            let names: Vec<&str> = MEASURES.iter().map(|measure| measure.name).collect();
+            at(
+                experiment,
+                "figure.y",
+                Failure::unknown("measure", name, &names),
+            )
+        })?;
+        shown.push(place);
+    }
+    Ok(shown)
+}
+
+/// The flags of `headtime simulate` that mean the same as a combination's settings.
+fn settings(experiment: &Experiment, point: &[Value]) -> Result<Settings, Failure> {
+    let mut settings = Settings::default();
+    for (setting, value) in experiment.values(point) {
+        set(&mut settings, setting, value)
+            .map_err(|problem| Failure::input(experiment.complain(setting.name, problem)))?;
+    }
+    Ok(settings)
+}
+
+/// Sets one setting. The parser has seen to it that the value is of its kind.
+fn set(to: &mut Settings, setting: &Setting, value: &Value) -> Result<(), String> {
+    let text = || value.to_string();
+    let number = || value.number();
+    let whole = || match value {
+        Value::Whole(whole) => Some(*whole),
+        _ => None,
+    };
+    let count = || whole().and_then(|whole| u32::try_from(whole).ok());
+    match setting.name {
+        "drive" => to.drive = text(),
+        "policy" => to.policies = vec![text()],
+        "workload" => to.load.workload = Some(text()),
+        "trace" => to.load.trace = Some(text().into()),
+        "depth" => to.depth = count(),
+        "requests" => to.requests = whole(),
+        "seconds" => to.seconds = number(),
+        "seed" => to.load.seed = whole(),
+        "tasks" => to.load.tasks = count(),
+        "think_ms" => to.load.think_ms = number(),
+        "size_kib" => to.load.size_kib = number(),
+        "rate" => to.load.rate = number(),
+        "read_fraction" => to.load.read_fraction = number(),
+        "device" => to.load.device = Some(text()),
+        "format" => to.load.format = Some(text()),
+        "closed" => to.load.closed = count(),
+        "scale_time" => to.load.scale_time = number(),
+        "fit" => to.load.fit = Some(word(value, &FITS)?),
+        "seek_noise_us" => to.truth.seek_noise_us = number(),
+        "late_seeks" => {
+            let late = late_seeks(&text()).map_err(|why| format!("\"{value}\": {why}"))?;
+            to.truth.late_seeks = Some(late);
+        }
+        "look_ahead" => to.truth.look_ahead = Some(word(value, &SWITCHES)?),
+        "write_cache" => to.truth.write_cache = Some(word(value, &SWITCHES)?),
+        "bus_mb_s" => to.truth.bus_mb_s = number(),
+        "phases" => to.phases = Some(word(value, &PHASES)?),
+        "blocks" => to.scan.scan = Some(text()),
+        "until_percent" => to.scan.scan_until = count(),
+        "guard" => to.scan.guard = Some(text()),
+        "near_miss_us" => to.scan.near_miss_us = number(),
+        "impact_percent" => to.scan.impact_percent = number(),
+        "same_track" => to.scan.same_track = word(value, &SWITCHES)? == OnOff::On,
+        "stops" => to.scan.stops = whole().and_then(|whole| u8::try_from(whole).ok()),
+        "paid_percent" => to.scan.paid_percent = number(),
+        "idle_ms" => to.scan.idle_ms = Some(text()),
+        other => return Err(format!("{other} is not wired to anything")),
+    }
+    Ok(())
+}
+
+fn word<T: Copy>(value: &Value, words: &[(&str, T)]) -> Result<T, String> {
+    let text = value.to_string();
+    let found = words.iter().find(|(word, _)| *word == text);
+    found.map(|(_, meaning)| *meaning).ok_or_else(|| {
+        let words: Vec<String> = words
+            .iter()
+            .map(|(word, _)| format!("\"{word}\""))
+            .collect();
+        format!("\"{text}\": expected {}", words.join(" or "))
+    })
+}
+
+const FITS: [(&str, Fit); 2] = [("wrap", Fit::Wrap), ("scale", Fit::Scale)];
+
+const PHASES: [(&str, Phases); 2] = [("mixed", Phases::Mixed), ("alternate", Phases::ABISS)];
+
+const SWITCHES: [(&str, OnOff); 2] = [("on", OnOff::On), ("off", OnOff::Off)];
+
+fn setup(experiment: &Experiment, settings: &Settings) -> Result<Setup, Failure> {
+    let load = ["workload", "trace"]
+        .into_iter()
+        .find(|name| experiment.sets(name));
+    let load = load.unwrap_or("workload");
+    check_load(experiment, load)?;
+    check_scan(experiment)?;
+    named::drive(&settings.drive).map_err(|failure| at(experiment, "drive", failure))?;
+    for name in &settings.policies {
+        named::policy(name).map_err(|failure| at(experiment, "policy", failure))?;
+    }
+    let setup = settings
+        .setup()
+        .map_err(|failure| at(experiment, load, failure))?;
+    let begun = setup
+        .source
+        .begin(setup.drive.block_bytes, setup.drive.geometry.sectors().0);
+    begun.map_err(|failure| at(experiment, load, failure))?;
+    Ok(setup)
+}
+
+/// Whether the settings of `[load]` are of the kind of load that there is.
+fn check_load(experiment: &Experiment, load: &str) -> Result<(), Failure> {
+    let (foreign, kind): (&[&str], _) = match load {
+        "trace" => (
+            &["tasks", "think_ms", "size_kib", "rate", "read_fraction"],
+            "a trace",
+        ),
+        _ => (
+            &["device", "format", "closed", "scale_time", "fit"],
+            "a synthetic load",
+        ),
+    };
+    match foreign.iter().find(|name| experiment.sets(name)) {
+        Some(name) => {
+            let problem = format!("means nothing to {kind}: expected none");
+            Err(Failure::input(experiment.complain(name, problem)))
+        }
+        None => Ok(()),
+    }
+}
+
+/// Whether something is scanned, if it is said how.
+fn check_scan(experiment: &Experiment) -> Result<(), Failure> {
+    let mut settings = SETTINGS.iter().filter(|setting| setting.table == "scan");
+    let given = settings.find(|setting| experiment.sets(setting.name));
+    match given {
+        Some(setting) if !experiment.sets("blocks") => {
+            let problem = "nothing is scanned: expected scan.blocks, too";
+            Err(Failure::input(experiment.complain(setting.name, problem)))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// A failure of input with the line that it is about: that of the flag that it names, if it names
+/// one that is a setting, or that of the setting `otherwise`.
+fn at(experiment: &Experiment, otherwise: &str, failure: Failure) -> Failure {
+    let Failure::Input(problem) = failure else {
+        return failure;
+    };
+    let named = problem.strip_prefix("command line: ").unwrap_or(&problem);
+    let flag = named.strip_prefix("--").map(|rest| {
+        let end = rest.find([' ', ':']).unwrap_or(rest.len());
+        let name = match &rest[..end] {
+            "scan" => "blocks".to_owned(),
+            "scan-until" => "until_percent".to_owned(),
+            flag => flag.replace('-', "_"),
+        };
+        (name, &rest[end..])
+    });
+    let complaint: SpecError = match flag {
+        Some((name, rest)) if SETTINGS.iter().any(|setting| setting.name == name) => {
+            // Further seeds are those of `repeat` where there is no first one.
+            let name = match name.as_str() {
+                "seed" if !experiment.sets("seed") => "repeat",
+                name => name,
+            };
+            experiment.complain(name, rest.trim_start_matches([':', ' ']))
+        }
+        _ => experiment.complain(otherwise, problem.as_str()),
+    };
+    Failure::input(complaint)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::experiment::Kind;
+
+    use super::*;
+
+    #[test]
+    fn every_setting_is_wired() {
+        for setting in SETTINGS {
+            let value = match (setting.name, setting.kind) {
+                ("fit", _) => Value::Text("wrap".to_owned()),
+                ("late_seeks", _) => Value::Text("10:1.5".to_owned()),
+                ("look_ahead" | "write_cache", _) => Value::Text("off".to_owned()),
+                ("same_track", _) => Value::Text("on".to_owned()),
+                ("phases", _) => Value::Text("alternate".to_owned()),
+                (_, Kind::NumberOr(word)) => Value::Text(word.to_owned()),
+                (_, Kind::Whole(low, _)) => Value::Whole(low),
+                (_, Kind::Number) => Value::Number(7.0),
+                (_, Kind::Text) => Value::Text("word".to_owned()),
+            };
+            let before = format!("{:?}", Settings::default());
+            let mut settings = Settings::default();
+            set(&mut settings, setting, &value).expect(setting.name);
+            assert_ne!(format!("{settings:?}"), before, "{}", setting.name);
+        }
+    }
+}

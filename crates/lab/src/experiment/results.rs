@@ -1,0 +1,224 @@
+//! The results of an experiment: a grid for each measure, with a row for each value along the axis and a
+//! column for each combination of the others. Results in firmware and noisy ones
+//! never share a column.
+
+use std::collections::BTreeMap;
+
+use super::Value;
+use crate::plot::{Curve, Panel};
+use serde::{Serialize, Serializer};
+
+use super::measure::{MEASURES, Mean, Point};
+use super::plan::Plan;
+use super::{Axis, Experiment, Setting};
+use crate::Label;
+
+/// An experiment that was run.
+pub struct Results {
+    plan: Plan,
+    /// The measures of each combination.
+    points: Vec<Point>,
+}
+
+/// One measure of all combinations.
+#[derive(Clone, Debug, Serialize)]
+pub struct Grid {
+    /// The measure, with its unit.
+    pub title: &'static str,
+    /// The setting along the axis.
+    pub axis: &'static str,
+    /// The combinations of the other settings.
+    pub columns: Vec<String>,
+    /// For each value along the axis a figure in each column, where there is such a combination.
+    pub rows: Vec<(Value, Vec<Option<Mean>>)>,
+}
+
+impl Results {
+    /// The measures of all combinations of a plan.
+    pub(super) fn new(plan: Plan, points: Vec<Point>) -> Self {
+        Results { plan, points }
+    }
+
+    /// What was run.
+    pub fn experiment(&self) -> &Experiment {
+        &self.plan.experiment
+    }
+
+    /// The labels of all results, in words.
+    pub fn label(&self) -> String {
+        let runs = &self.plan.runs;
+        let label = runs[0].setup.truth.label();
+        match common_label(&self.plan) {
+            Some(_) if runs.iter().all(|run| run.setup.truth.label() == label) => label,
+            Some(common) => format!("{}, by differences that vary", common.name()),
+            None => "in-firmware and noisy, as the columns say".to_owned(),
+        }
+    }
+
+    /// A grid for each measure that is to be shown.
+    pub fn grids(&self) -> Vec<Grid> {
+        let axis = axis_of(&self.plan.experiment);
+        let columns = columns(&self.plan);
+        let grid = |&measure: &usize| Grid {
+            title: MEASURES[measure].title,
+            axis: axis.setting.name,
+            columns: columns.iter().map(|column| column.name.clone()).collect(),
+            rows: {
+                let rows = axis.values.iter().enumerate();
+                let figure = |place: usize| self.points[place].figures[measure];
+                let rows = rows.map(|(row, value)| {
+                    let cells = columns
+                        .iter()
+                        .map(|column| column.points[row].and_then(figure));
+                    (value.clone(), cells.collect())
+                });
+                rows.collect()
+            },
+        };
+        self.plan.shown.iter().map(grid).collect()
+    }
+
+    /// A plot for each measure.
+    pub fn panels(&self) -> Vec<Panel> {
+        let (plan, points) = (&self.plan, &self.points);
+        let experiment = &plan.experiment;
+        let axis = &experiment.axes[experiment.figure.x];
+        let columns = columns(plan);
+        let label = match common_label(plan) {
+            Some(mode) => format!("{}; {}", axis.setting.name, mode.name()),
+            None => axis.setting.name.to_owned(),
+        };
+        let shown = plan.shown.iter().map(|&measure| {
+            let curves = columns.iter().map(|column| {
+                let places = axis.values.iter().zip(&column.points);
+                let mut line: Vec<(f64, f64)> = places
+                    .filter_map(|(x, place)| {
+                        let mean = points[(*place)?].figures[measure]?;
+                        Some((x.number()?, mean.mean))
+                    })
+                    .collect();
+                line.sort_by(|a, b| a.0.total_cmp(&b.0));
+                Curve {
+                    name: column.name.clone(),
+                    points: line,
+                }
+            });
+            Panel::Lines {
+                title: experiment.summary.clone(),
+                x_label: label.clone(),
+                y_label: MEASURES[measure].title.to_owned(),
+                curves: curves.collect(),
+            }
+        });
+        shown.collect()
+    }
+}
+
+fn axis_of(experiment: &Experiment) -> &Axis {
+    &experiment.axes[experiment.figure.x]
+}
+
+/// The label, if it is the same everywhere.
+fn common_label(plan: &Plan) -> Option<Label> {
+    let first = *plan.modes.first()?;
+    plan.modes
+        .iter()
+        .all(|mode| *mode == first)
+        .then_some(first)
+}
+
+/// A line of the plot: its name, and for each value along the axis the place of the combination.
+struct Column {
+    name: String,
+    points: Vec<Option<usize>>,
+}
+
+fn columns(plan: &Plan) -> Vec<Column> {
+    let experiment = &plan.experiment;
+    let x = experiment.figure.x;
+    let axis = &experiment.axes[x];
+    let mixed = common_label(plan).is_none();
+    let mut columns: Vec<Column> = Vec::new();
+    for (place, point) in plan.points.iter().enumerate() {
+        let others = point.iter().zip(&experiment.axes).enumerate();
+        let others = others.filter(|(number, _)| *number != x);
+        let words = others.map(|(_, (value, axis))| match value {
+            Value::Text(text) => text.clone(),
+            number => format!("{} {number}", axis.setting.name),
+        });
+        let mut words: Vec<String> = words.collect();
+        if mixed {
+            words.push(plan.modes[place].name().to_owned());
+        }
+        let name = match words.is_empty() {
+            true => experiment.name.clone(),
+            false => words.join(", "),
+        };
+        let row = axis.values.iter().position(|value| *value == point[x]);
+        let number = columns.iter().position(|column| column.name == name);
+        let number = number.unwrap_or_else(|| {
+            columns.push(Column {
+                name,
+                points: vec![None; axis.values.len()],
+            });
+            columns.len() - 1
+        });
+        if let Some(row) = row {
+            columns[number].points[row] = Some(place);
+        }
+    }
+    columns
+}
+
+/// All measures of all combinations: the same seeds give the same bytes.
+#[derive(Serialize)]
+struct Document<'a> {
+    experiment: &'a str,
+    summary: &'a str,
+    fixed: BTreeMap<&'static str, &'a Value>,
+    x: &'static str,
+    y: &'a [String],
+    points: Vec<PointDocument<'a>>,
+}
+
+#[derive(Serialize)]
+struct PointDocument<'a> {
+    settings: BTreeMap<&'static str, &'a Value>,
+    mode: Label,
+    seeds: Vec<u64>,
+    measures: BTreeMap<&'static str, Option<Mean>>,
+}
+
+impl Serialize for Results {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Results { plan, points } = self;
+        let experiment = &plan.experiment;
+        let names = experiment.axes.iter().map(|axis| axis.setting.name);
+        let point = |place: usize| PointDocument {
+            settings: names.clone().zip(&plan.points[place]).collect(),
+            mode: plan.modes[place],
+            seeds: {
+                let runs = plan.runs.iter().filter(|run| run.point == place);
+                runs.map(|run| run.seed).collect()
+            },
+            measures: MEASURES
+                .iter()
+                .zip(&points[place].figures)
+                .map(|(measure, figure)| (measure.name, *figure))
+                .collect(),
+        };
+        let name = |setting: &'static Setting| setting.name;
+        let fixed = experiment.fixed.iter();
+        let document = Document {
+            experiment: &experiment.name,
+            summary: &experiment.summary,
+            fixed: fixed
+                .map(|(setting, value)| (name(setting), value))
+                .collect(),
+            x: axis_of(experiment).setting.name,
+            y: &experiment.figure.y,
+            points: (0..plan.points.len()).map(point).collect(),
+        };
+        document.serialize(serializer)
+    }
+}

@@ -1,0 +1,91 @@
+//! Runs an experiment on all cores.
+//!
+//! ```text
+//!   file --parse--> combinations --plan--> setups, one for each seed --rayon--> measures
+//!                                                                     |
+//!                                                       Results <-----'  in the order of the file
+//! ```
+//!
+//! A run is what `headtime simulate` runs with the same settings.
+
+use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
+use simulator::run::{self, Watch};
+
+use super::measure::{Measured, Point};
+use super::plan::{Plan, Run};
+use super::results::Results;
+use crate::{Failure, Progress};
+
+impl Plan {
+    /// Does all runs, so many at once: their number changes no figure. Each run is [`UNITS`] of the progress.
+    ///
+    /// # Errors
+    /// If a run cannot be done: of several errors, the first in the order of the file.
+    pub fn measure(
+        self,
+        threads: Option<u16>,
+        progress: &dyn Progress,
+    ) -> Result<Results, Failure> {
+        let pool = rayon::ThreadPoolBuilder::new()
+            .num_threads(threads.map_or(0, usize::from))
+            .build()
+            .map_err(Failure::failed)?;
+        progress.expect(self.runs.len() as u64 * UNITS);
+        // All of them in their order first: which error is told does not depend on who was first.
+        let done: Vec<Result<Measured, Failure>> = pool.install(|| {
+            let runs = self.runs.par_iter();
+            runs.map(|run| self.one(run, progress)).collect()
+        });
+        let done = done.into_iter().collect::<Result<Vec<_>, _>>()?;
+        let repeat = self.experiment.repeat as usize;
+        let points = done.chunks(repeat).map(Point::new).collect();
+        Ok(Results::new(self, points))
+    }
+
+    fn one(&self, run: &Run, progress: &dyn Progress) -> Result<Measured, Failure> {
+        let mut watch = Share {
+            progress,
+            requests: run.setup.requests,
+            hundredths: run.setup.scan.as_ref().map(|s| s.background().hundredths),
+            shown: 0,
+        };
+        let policy = run.setup.policies[0];
+        let ran = run.setup.run(policy, &mut watch);
+        progress.advance(UNITS.saturating_sub(watch.shown));
+        let ran = ran.map_err(|failure| self.complain(run, failure))?;
+        Ok(Measured::new(&ran))
+    }
+}
+
+/// A run's share of the progress of all.
+struct Share<'a> {
+    progress: &'a dyn Progress,
+    requests: Option<u64>,
+    /// At which the load ends.
+    hundredths: Option<u32>,
+    shown: u64,
+}
+
+impl Share<'_> {
+    fn show(&mut self, share: f64) {
+        let so_far = (share.min(1.0) * UNITS as f64) as u64;
+        self.progress.advance(so_far.saturating_sub(self.shown));
+        self.shown = self.shown.max(so_far);
+    }
+}
+
+impl Watch for Share<'_> {
+    fn progress(&mut self, progress: run::Progress) {
+        let by_requests = self
+            .requests
+            .map(|requests| progress.finished as f64 / requests as f64);
+        let by_scan = progress.scanned.zip(self.hundredths);
+        let by_scan = by_scan.map(|(share, end)| share * 100.0 / f64::from(end));
+        if let Some(share) = by_requests.or(by_scan) {
+            self.show(share);
+        }
+    }
+}
+
+/// The progress of one run: finer than a bar's cells.
+const UNITS: u64 = 1000;

@@ -1,0 +1,136 @@
+//! Drives fitted to their measured traces again.
+
+use std::path::{Path, PathBuf};
+
+use drive::Profile;
+use simulator::trace::OnBad;
+
+use super::{Fit, document, fit, halves};
+use crate::validate::Sample;
+use crate::validate::judgement::{Figures, judge};
+use crate::{Failure, Progress, lent, named};
+
+/// Which drives are fitted, and to what.
+#[derive(Clone, Debug, Default)]
+pub struct Settings {
+    /// Only this drive: a name, or a profile file.
+    pub drive: Option<String>,
+    /// This trace instead of the drive's own.
+    pub trace: Option<PathBuf>,
+}
+
+/// A drive with the requests that it is fitted to.
+#[derive(Debug)]
+pub struct Case {
+    /// The profile, with the fit that it has.
+    profile: Profile,
+    trace: PathBuf,
+    samples: Vec<Sample>,
+}
+
+/// The drives that can be fitted.
+#[derive(Debug)]
+pub enum Cases {
+    /// These.
+    Found(Vec<Case>),
+    /// None: there are no measured traces; why, in words.
+    Skipped(String),
+}
+
+/// One drive, fitted again.
+#[derive(Debug)]
+pub struct Refitted {
+    /// The profile with the fit that it had.
+    kept: Profile,
+    /// The profile without a fit.
+    pub published: Profile,
+    /// The fit.
+    pub found: Fit,
+    /// The `[fitted]` table of the profile file.
+    pub table: String,
+    /// The figures on requests that the fit has not seen: published, then fitted.
+    pub held_out: [(&'static str, Figures); 2],
+}
+
+/// The drives that are meant and have a measured trace.
+///
+/// # Errors
+/// If a drive or a trace is not what it should be; with `CI=true`, if there are no traces.
+pub fn cases(settings: &Settings) -> Result<Cases, Failure> {
+    let folder = lent::folder();
+    if settings.trace.is_none() && !folder.join("drives").is_dir() {
+        return lent::missing("measured traces").map(Cases::Skipped);
+    }
+    let mut cases = Vec::new();
+    for profile in named::drive_or_all(settings.drive.as_deref())? {
+        let trace = settings.trace.clone();
+        if let Some(trace) = trace.or_else(|| lent::trace_of(&profile)) {
+            let published = profile.published();
+            let samples = lent::measurements(&trace, &published, OnBad::Refuse)?.samples;
+            cases.push(Case {
+                profile,
+                trace,
+                samples,
+            });
+        }
+    }
+    match (cases.is_empty(), &settings.drive) {
+        (false, _) => Ok(Cases::Found(cases)),
+        (true, Some(name)) => Err(Failure::input(format!(
+            "{name} has no measured trace in {}: give one with --trace FILE",
+            folder.display()
+        ))),
+        (true, None) => lent::missing("measured traces").map(Cases::Skipped),
+    }
+}
+
+impl Case {
+    /// Fits the drive; each replay is a unit of the progress.
+    pub fn refit(self, progress: &dyn Progress) -> Refitted {
+        let Case {
+            profile,
+            trace,
+            samples,
+        } = self;
+        let published = profile.published();
+        progress.begin(&published.name);
+        let found = fit(&published, &samples, || progress.advance(1));
+        let trace = trace
+            .file_name()
+            .map(|name| name.to_string_lossy())
+            .unwrap_or_default();
+        let origin = format!(
+            "fitted to the first {} requests of {trace} by `headtime fit --drive {}`; the others \
+             judge it (`headtime validate`)",
+            halves(&samples).0.len(),
+            published.name
+        );
+        let held_out = [("published", &published), ("fitted", &found.profile)];
+        let held_out = held_out
+            .map(|(which, profile)| (which, judge(profile, &samples, None).judgement.held_out));
+        Refitted {
+            table: document::table(&published, &found.profile, &origin),
+            kept: profile,
+            published,
+            found,
+            held_out,
+        }
+    }
+}
+
+impl Refitted {
+    /// Whether the fit is the one that the profile had.
+    pub fn is_kept(&self) -> bool {
+        document::same_constants(&self.kept, &self.found.profile)
+    }
+
+    /// The text of the drive's profile in `file`, with this fit.
+    ///
+    /// # Errors
+    /// If it is no profile then.
+    pub fn profile_text(&self, file: &Path, text: &str) -> Result<String, Failure> {
+        let profile = document::replaced(text, &self.table);
+        Profile::parse(&profile, &file.display().to_string()).map_err(Failure::failed)?;
+        Ok(profile)
+    }
+}

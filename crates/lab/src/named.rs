@@ -1,0 +1,62 @@
+//! Drives and policies by the names under which users know them.
+
+use drive::{Profile, catalog};
+use scheduler::NamedPolicy;
+use scheduler::policy::UnknownPolicy;
+
+use crate::{Failure, text_file};
+
+/// The shipped drive of this name, or that of a profile file.
+///
+/// # Errors
+/// If there is no such drive, or the file is no profile.
+pub fn drive(name: &str) -> Result<Profile, Failure> {
+    let text = drive_text(name)?;
+    Profile::parse(&text, name).map_err(Failure::input)
+}
+
+/// The text of its profile.
+///
+/// # Errors
+/// If there is no such drive, or the file cannot be read.
+pub fn drive_text(name: &str) -> Result<String, Failure> {
+    if is_drive_file(name) {
+        return text_file::read(name.as_ref());
+    }
+    let entry = catalog::find(name).map_err(Failure::input)?;
+    Ok(entry.text.to_owned())
+}
+
+/// Whether a drive's name is that of a file.
+pub fn is_drive_file(name: &str) -> bool {
+    name.contains('/') || name.ends_with(".toml")
+}
+
+/// The policy of this name.
+///
+/// # Errors
+/// If there is no such policy, or its parameter makes no sense.
+pub fn policy(name: &str) -> Result<NamedPolicy, Failure> {
+    scheduler::policy::find(name).map_err(|error| match error {
+        UnknownPolicy::Name { name } => {
+            let usages = scheduler::policy::usages();
+            let usages: Vec<&str> = usages.iter().map(String::as_str).collect();
+            Failure::unknown("policy", &name, &usages)
+        }
+        UnknownPolicy::Parameter { .. } => Failure::input(format!("--policy {error}")),
+    })
+}
+
+/// The drive of this name, or every shipped drive.
+///
+/// # Errors
+/// If there is no such drive, or the file is no profile.
+pub fn drive_or_all(name: Option<&str>) -> Result<Vec<Profile>, Failure> {
+    match name {
+        Some(name) => Ok(vec![drive(name)?]),
+        None => catalog::ALL
+            .iter()
+            .map(|entry| entry.profile().map_err(Failure::failed))
+            .collect(),
+    }
+}

@@ -1,0 +1,353 @@
+//! What papers claim, measured again: theirs beside ours.
+//!
+//! ```text
+//!   claims/freeblock.toml --- claim ---.
+//!                                       >-- judged --> Results
+//!   a measurement of ALL --- finding --'
+//!            '------------- drawings ----------------> --svg-dir
+//! ```
+//!
+//! A measurement is a file here and a line in [`ALL`]: which claims it answers, and how.
+
+mod abiss;
+mod abiss_beyond;
+mod beyond;
+mod cpu;
+mod delivery;
+mod depth;
+mod finding;
+mod free;
+mod head_times;
+mod latency_share;
+mod pfc;
+mod pfc_beyond;
+mod prediction;
+mod report;
+mod scene;
+mod serving;
+mod table;
+mod trial;
+mod virtual_io;
+mod virtual_io_beyond;
+
+use crate::claims::{self, Paper};
+use crate::plot::Panel;
+use crate::{Failure, Progress};
+
+pub use finding::{Finding, Judged, Measured, Shape, rounded, written};
+pub use report::{Row, note};
+pub use table::Table;
+
+/// Which claims are measured, and how.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// The paper's name.
+    pub paper: String,
+    /// Only these claims, or those that begin so; all if there are none.
+    pub ids: Vec<String>,
+    /// How much is measured.
+    pub effort: Effort,
+    /// PFC's ambiguities, read in another way: a1=rm,a4=veto.
+    pub readings: String,
+}
+
+/// The claims of a paper that are to be measured, found to be there.
+#[derive(Clone, Debug)]
+pub struct Selection {
+    paper: Paper,
+    wanted: Vec<&'static str>,
+    effort: Effort,
+    readings: String,
+}
+
+/// A paper's claims beside our findings.
+#[derive(Debug)]
+pub struct Results {
+    /// The paper.
+    pub paper: Paper,
+    /// Each finding beside its claim.
+    pub judged: Vec<Judged>,
+    /// The paper's figures with our values.
+    pub drawings: Vec<Drawing>,
+    /// Further tables.
+    pub tables: Vec<Table>,
+    /// How much was measured.
+    pub effort: Effort,
+}
+
+/// Some of a paper's claims, and how they are measured.
+pub struct Measurement {
+    /// What it is called while it runs.
+    what: &'static str,
+    /// The claims that it answers.
+    claims: &'static [&'static str],
+    /// Measures.
+    run: fn(&Bench<'_>) -> Result<Found, Failure>,
+}
+
+/// The measurements, in the order of their papers' claims.
+const ALL: &[Measurement] = &[
+    latency_share::MEASUREMENT,
+    prediction::MEASUREMENT,
+    depth::MEASUREMENT,
+    cpu::MEASUREMENT,
+    free::MEASUREMENT,
+    beyond::MEASUREMENT,
+    pfc::MEASUREMENT,
+    pfc_beyond::MEASUREMENT,
+    pfc_beyond::free_blocks::IN_FIRMWARE,
+    pfc_beyond::free_blocks::EXTERNAL,
+    virtual_io::example::MEASUREMENT,
+    virtual_io::chunks::MEASUREMENT,
+    virtual_io::MEASUREMENT,
+    virtual_io_beyond::MEASUREMENT,
+    virtual_io_beyond::modern::MEASUREMENT,
+    abiss::MEASUREMENT,
+    abiss_beyond::MEASUREMENT,
+    abiss_beyond::greedy::MEASUREMENT,
+];
+
+/// What a measurement comes back with.
+#[derive(Debug, Default)]
+pub struct Found {
+    findings: Vec<Finding>,
+    drawings: Vec<Drawing>,
+    tables: Vec<Table>,
+}
+
+/// A figure of the paper, drawn with our values.
+#[derive(Debug)]
+pub struct Drawing {
+    /// The file's name, without its ending.
+    pub name: &'static str,
+    /// What is drawn.
+    pub panels: Vec<Panel>,
+}
+
+/// The conditions of a measurement: how much is measured, and its progress.
+pub struct Bench<'a> {
+    effort: Effort,
+    /// How PFC's ambiguities are read, where not as usual.
+    readings: &'a str,
+    progress: &'a dyn Progress,
+}
+
+/// How much is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Effort {
+    /// As much as the figures need.
+    Full,
+    /// A tenth of it.
+    Quick,
+    /// So many requests in each run.
+    Requests(u64),
+}
+
+impl Selection {
+    /// Finds the claims that are meant.
+    ///
+    /// # Errors
+    /// If there is no such paper or claim, or the paper has no ambiguities to be read in another way.
+    pub fn new(settings: &Settings) -> Result<Selection, Failure> {
+        let paper = paper(&settings.paper)?;
+        let wanted = wanted(&paper, &settings.ids)?;
+        if !settings.readings.is_empty() && paper.name != "pfc" {
+            let name = &paper.name;
+            let problem = format!("--readings: {name} has no ambiguities; expected paper pfc");
+            return Err(Failure::input(problem));
+        }
+        Ok(Selection {
+            paper,
+            wanted,
+            effort: settings.effort,
+            readings: settings.readings.clone(),
+        })
+    }
+
+    /// Measures the claims.
+    ///
+    /// # Errors
+    /// If a measurement cannot be made.
+    pub fn measure(self, progress: &dyn Progress) -> Result<Results, Failure> {
+        let bench = Bench {
+            effort: self.effort,
+            readings: &self.readings,
+            progress,
+        };
+        let mut all = Found::default();
+        for measurement in ALL {
+            if measurement.claims.iter().any(|id| self.wanted.contains(id)) {
+                progress.begin(measurement.what);
+                let found = (measurement.run)(&bench)?;
+                all.findings.extend(found.findings);
+                all.drawings.extend(found.drawings);
+                all.tables.extend(found.tables);
+            }
+        }
+        let judged = all
+            .findings
+            .into_iter()
+            .filter(|finding| self.wanted.contains(&finding.id))
+            .map(|finding| judge(&self.paper, finding))
+            .collect::<Result<Vec<_>, _>>()?;
+        Ok(Results {
+            paper: self.paper,
+            judged,
+            drawings: all.drawings,
+            tables: all.tables,
+            effort: self.effort,
+        })
+    }
+}
+
+impl Results {
+    /// The findings as a table.
+    pub fn rows(&self) -> Vec<Row<'_>> {
+        self.judged
+            .iter()
+            .map(|judged| Row::new(judged, self.effort))
+            .collect()
+    }
+}
+
+/// The ids of all claims that are measured.
+pub fn measured_claims() -> impl Iterator<Item = &'static str> {
+    ALL.iter()
+        .flat_map(|measurement| measurement.claims)
+        .copied()
+}
+
+impl Bench<'_> {
+    /// How many requests there are in a run that has so many when nobody is in a hurry.
+    fn requests(&self, full: u64) -> u64 {
+        match self.effort {
+            Effort::Full => full,
+            Effort::Quick => (full / 10).max(LEAST_REQUESTS),
+            Effort::Requests(requests) => requests,
+        }
+    }
+
+    /// So many runs are to come.
+    fn expect(&self, runs: usize) {
+        self.progress.expect(runs as u64);
+    }
+
+    /// One of them is over.
+    fn done(&self) {
+        self.progress.advance(1);
+    }
+}
+
+impl Found {
+    /// Figures without a drawing.
+    fn figures(findings: Vec<Finding>) -> Self {
+        Found {
+            findings,
+            ..Found::default()
+        }
+    }
+}
+
+impl Effort {
+    /// The restriction of quick figures, for their readers.
+    pub fn remark(self) -> Option<String> {
+        match self {
+            Effort::Full => None,
+            Effort::Quick => Some("quick: a tenth of the requests".to_owned()),
+            Effort::Requests(requests) => Some(format!("{requests} requests in each run")),
+        }
+    }
+}
+
+fn paper(name: &str) -> Result<Paper, Failure> {
+    let built_in = claims::ALL
+        .iter()
+        .find(|paper| paper.name == name)
+        .ok_or_else(|| {
+            let names: Vec<&str> = claims::ALL.iter().map(|paper| paper.name).collect();
+            Failure::unknown("paper", name, &names)
+        })?;
+    built_in.paper().map_err(Failure::failed)
+}
+
+/// The ids of the claims that are asked for and measured: all of the paper's if none is named.
+fn wanted(paper: &Paper, ids: &[String]) -> Result<Vec<&'static str>, Failure> {
+    let measured = || ALL.iter().flat_map(|measurement| measurement.claims);
+    let of_paper: Vec<&'static str> = measured()
+        .copied()
+        .filter(|id| paper.claim(id).is_some())
+        .collect();
+    if ids.is_empty() {
+        return Ok(of_paper);
+    }
+    let mut wanted = Vec::new();
+    for asked in ids {
+        let is_meant = |id: &&&str| {
+            let rest = id.strip_prefix(asked.as_str());
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+        };
+        let before = wanted.len();
+        wanted.extend(of_paper.iter().filter(is_meant).copied());
+        if wanted.len() == before {
+            return Err(Failure::unknown("measured claim", asked, &of_paper));
+        }
+    }
+    Ok(wanted)
+}
+
+fn judge(paper: &Paper, finding: Finding) -> Result<Judged, Failure> {
+    let claim = paper.claim(finding.id);
+    let claim = claim.ok_or_else(|| {
+        let (id, paper) = (finding.id, &paper.name);
+        Failure::failed(format!("{id} was measured, which is no claim of {paper}"))
+    })?;
+    finding.judge(claim)
+}
+
+/// The fewest requests of a run: fewer say nothing at all. A choice.
+pub const LEAST_REQUESTS: u64 = 100;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_measured_claim_is_one_of_a_paper_and_is_measured_once() {
+        let papers: Vec<Paper> = claims::ALL
+            .iter()
+            .map(|built_in| built_in.paper().expect("a good file"))
+            .collect();
+        let mut seen = Vec::new();
+        for id in ALL.iter().flat_map(|measurement| measurement.claims) {
+            assert!(papers.iter().any(|paper| paper.claim(id).is_some()), "{id}");
+            assert!(!seen.contains(id), "{id} is measured twice");
+            seen.push(*id);
+        }
+    }
+
+    #[test]
+    fn every_claim_of_a_paper_is_measured() {
+        let measured: Vec<&str> = ALL.iter().flat_map(|one| one.claims).copied().collect();
+        for built_in in claims::ALL {
+            for claim in built_in.paper().expect("a good file").claims {
+                assert!(measured.contains(&claim.id.as_str()), "{}", claim.id);
+            }
+        }
+    }
+
+    #[test]
+    fn a_claim_is_asked_for_by_its_id_or_by_how_it_begins() {
+        let paper = paper("freeblock").expect("built in");
+        let asked = |ids: &[&str]| {
+            let ids: Vec<String> = ids.iter().map(|id| (*id).to_owned()).collect();
+            wanted(&paper, &ids).map(|found| found.len())
+        };
+        let all = asked(&[]).expect("all");
+        assert_eq!(asked(&["fb"]).ok(), Some(all));
+        assert_eq!(asked(&["fb.latency-share"]).ok(), Some(5));
+        assert_eq!(asked(&["fb.latency-share.sptf", "fb.sptf"]).ok(), Some(2));
+        for wrong in ["fb.latency", "fb.", "", "fb.latency-share.sptf.x"] {
+            assert!(asked(&[wrong]).is_err(), "{wrong}");
+        }
+    }
+}

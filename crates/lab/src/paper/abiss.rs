@@ -1,0 +1,320 @@
+//! Guaranteed rates (ABISS): streams beside a greedy reader, their way in a model of their machine, under
+//! the elevators of their kernel, and with our guarantees.
+
+use super::finding::{Finding, Measured, Shape};
+use super::{Bench, Effort, Found, Measurement};
+use crate::{Failure, Label};
+use run::{Layout, Machine, Others, Run, Runs, Scheme};
+use simulator::playing::Report;
+
+mod drawn;
+mod order;
+pub mod run;
+
+/// The measurement.
+pub const MEASUREMENT: Measurement = Measurement {
+    what: "streams beside a greedy reader",
+    claims: &[
+        SERVICE,
+        REAL_TIME,
+        OUTLIER,
+        BEST_EFFORT,
+        BACKGROUND,
+        ORDER,
+        ONE_SEGMENT,
+    ],
+    run,
+};
+
+const SERVICE: &str = "abiss.service";
+const REAL_TIME: &str = "abiss.delay.realtime";
+const OUTLIER: &str = "abiss.delay.outlier";
+const BEST_EFFORT: &str = "abiss.delay.best-effort";
+const BACKGROUND: &str = "abiss.background";
+const ORDER: &str = "abiss.background.order";
+const ONE_SEGMENT: &str = "abiss.background.one-segment";
+
+/// A row of Table 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Row {
+    /// Real time, with a batch of so many pages.
+    Batch(u64),
+    /// Best effort under an elevator: its name in the paper, and ours.
+    Elevator(&'static str, &'static str),
+}
+
+fn run(bench: &Bench) -> Result<Found, Failure> {
+    let mut runs = Vec::new();
+    for (row, streams) in cells() {
+        runs.push(row.run(Machine::Paper, streams));
+        runs.push(row.run(Machine::OneSegment, streams));
+    }
+    runs.extend(guaranteed());
+    let paper = Paper {
+        runs: &Runs::of(bench, runs)?,
+        effort: bench.effort,
+    };
+    Ok(Found {
+        findings: vec![
+            paper.service()?,
+            paper.real_time()?,
+            paper.outlier()?,
+            paper.best_effort()?,
+            paper.table(BACKGROUND, Machine::Paper)?,
+            paper.order()?,
+            paper.table(ONE_SEGMENT, Machine::OneSegment)?,
+        ],
+        drawings: drawn::all(&paper)?,
+        ..Found::default()
+    })
+}
+
+/// The cells of Table 1, row by row.
+fn cells() -> impl Iterator<Item = (Row, usize)> {
+    let rows = ROWS.into_iter();
+    rows.flat_map(|row| STREAMS.map(|streams| (row, streams)))
+}
+
+/// The same with our guarantees, where the table has a batch.
+fn guaranteed() -> impl Iterator<Item = Run> {
+    let pairs = PAGES
+        .into_iter()
+        .flat_map(|pages| STREAMS.map(|streams| (pages, streams)));
+    pairs.map(|(pages, streams)| ours(pages, streams))
+}
+
+/// Our guarantees in the paper's machine, with rounds as long as its batch.
+pub fn ours(pages: u64, streams: usize) -> Run {
+    Run {
+        machine: Machine::Paper,
+        streams,
+        scheme: Scheme::ours_as_theirs(pages),
+        policy: "fcfs",
+        layout: Layout::Adjacent,
+        others: Others::Reader(READ_AHEAD_KB),
+    }
+}
+
+impl Row {
+    fn run(self, machine: Machine, streams: usize) -> Run {
+        let (scheme, policy) = match self {
+            Row::Batch(pages) => (Scheme::Theirs(pages), "fcfs"),
+            Row::Elevator(_, policy) => (Scheme::Plain, policy),
+        };
+        Run {
+            machine,
+            streams,
+            scheme,
+            policy,
+            layout: Layout::Adjacent,
+            others: Others::Reader(READ_AHEAD_KB),
+        }
+    }
+
+    fn name(self) -> String {
+        match self {
+            Row::Batch(pages) => format!("abiss_rt_{pages}_pages"),
+            Row::Elevator(name, _) => name.to_owned(),
+        }
+    }
+}
+
+/// The name of a cell, as the claims have it.
+fn cell(row: Row, streams: usize) -> String {
+    format!(
+        "{}_{streams}_stream{}",
+        row.name(),
+        if streams > 1 { "s" } else { "" }
+    )
+}
+
+/// What the findings are made from.
+struct Paper<'a> {
+    runs: &'a Runs,
+    effort: Effort,
+}
+
+impl Paper<'_> {
+    fn of(&self, run: Run) -> Result<&Report, Failure> {
+        self.runs.get(&run)
+    }
+
+    fn note(&self, machine: Machine, more: &str) -> String {
+        note(self.effort, machine, more)
+    }
+
+    /// The longest read of all of these, in milliseconds.
+    fn longest(&self, runs: impl IntoIterator<Item = Run>) -> Result<f64, Failure> {
+        let mut longest = 0.0f64;
+        for run in runs {
+            longest = longest.max(self.of(run)?.longest().as_millis_f64());
+        }
+        Ok(longest)
+    }
+
+    /// Nobody with a buffer waits for the disk.
+    fn service(&self) -> Result<Finding, Failure> {
+        let mut counted = Vec::new();
+        let mut waited = 0;
+        let theirs = PAGES.map(Row::Batch);
+        let theirs = theirs.map(|row| STREAMS.map(|streams| row.run(Machine::Paper, streams)));
+        let sides = [
+            (
+                "their_way",
+                theirs.into_iter().flatten().collect::<Vec<_>>(),
+            ),
+            ("ours", guaranteed().collect()),
+        ];
+        for (name, runs) in sides {
+            let (mut reads, mut waits) = (0, 0);
+            for run in runs {
+                let report = self.of(run)?;
+                reads += report.count();
+                waits += report.waited() + report.late as usize;
+            }
+            counted.push((format!("{name}_reads"), reads as f64));
+            counted.push((format!("{name}_waited"), waits as f64));
+            waited += waits;
+        }
+        let more = "the runs of Table 1: batches of 10 to 160 pages, 1 and 4 streams; ours: rounds as long as these \
+                    last, or longer if the seeks need it";
+        let finding = figures(SERVICE, counted, self.note(Machine::Paper, more));
+        Ok(finding.shaped(Shape::of(&[waited == 0])))
+    }
+
+    fn real_time(&self) -> Result<Finding, Failure> {
+        let theirs = Row::Batch(FIGURE_18).run(Machine::Paper, 4);
+        let ours = ours(FIGURE_18, 4);
+        let named = vec![
+            ("their_way_ms".to_owned(), self.longest([theirs])?),
+            ("ours_ms".to_owned(), self.longest([ours])?),
+        ];
+        let (theirs, ours) = (self.of(theirs)?, self.of(ours)?);
+        let more = format!(
+            "all of it is the copy of 64 kB; waited for the disk: {} of {} reads, ours {} of {}; our batch: \
+             {} pages",
+            theirs.waited(),
+            theirs.count(),
+            ours.waited(),
+            ours.count(),
+            ours.batch / simulator::playing::PAGE,
+        );
+        Ok(figures(REAL_TIME, named, self.note(Machine::Paper, &more)))
+    }
+
+    fn outlier(&self) -> Result<Finding, Failure> {
+        let theirs = PAGES.into_iter().flat_map(|pages| {
+            STREAMS.map(|streams| Row::Batch(pages).run(Machine::Paper, streams))
+        });
+        let named = vec![
+            ("their_way_ms".to_owned(), self.longest(theirs)?),
+            ("ours_ms".to_owned(), self.longest(guaranteed())?),
+        ];
+        Ok(figures(
+            OUTLIER,
+            named,
+            self.note(Machine::Paper, "all batches, 1 and 4 streams"),
+        ))
+    }
+
+    /// Without a buffer everybody waits for the disk.
+    fn best_effort(&self) -> Result<Finding, Failure> {
+        let buffered = self.longest([
+            Row::Batch(FIGURE_18).run(Machine::Paper, 4),
+            ours(FIGURE_18, 4),
+        ])?;
+        let mut named = Vec::new();
+        let mut checks = Vec::new();
+        let mut behind = Vec::new();
+        for row in ROWS {
+            let Row::Elevator(name, _) = row else {
+                continue;
+            };
+            let report = self.of(row.run(Machine::Paper, 4))?;
+            let wait = report.longest_wait().as_millis_f64();
+            named.push((format!("{name}_ms"), wait));
+            checks.push(wait >= LEAST_WAIT && wait > buffered);
+            behind.push(format!(
+                "{name} {:.1} and {:.0} ms",
+                report.longest().as_millis_f64(),
+                report.behind().as_millis_f64()
+            ));
+        }
+        let more = format!(
+            "longest wait for the disk of one read; longest read with its copy, and how far a player fell behind \
+             its rate at most, because one that waits calls late for its next bytes: {}; the longest read with \
+             a buffer: {buffered:.2} ms",
+            behind.join(", ")
+        );
+        let finding = figures(BEST_EFFORT, named, self.note(Machine::Paper, &more));
+        Ok(finding.shaped(Shape::of(&checks)))
+    }
+
+    /// Table 1.
+    fn table(&self, claim: &'static str, machine: Machine) -> Result<Finding, Failure> {
+        let mut named = Vec::new();
+        for (row, streams) in cells() {
+            let report = self.of(row.run(machine, streams))?;
+            named.push((cell(row, streams), report.background_rate()));
+        }
+        let more = "single runs; elevators: noop is first come, first served, and so is theirs within one \
+                    priority; the others are those of `headtime simulate`, cfq is cfq-like";
+        Ok(figures(claim, named, self.note(machine, more)))
+    }
+
+    /// The rate that is left in a cell.
+    fn left(&self, row: Row, streams: usize) -> Result<f64, Failure> {
+        Ok(self.of(row.run(Machine::Paper, streams))?.background_rate())
+    }
+}
+
+/// A finding of figures with names of their own.
+pub fn figures(id: &'static str, named: Vec<(String, f64)>, note: String) -> Finding {
+    let ours = named.into_iter().map(|(name, value)| Measured {
+        name: Some(name),
+        value,
+    });
+    Finding {
+        id,
+        mode: Some(Label::InFirmware),
+        ours: ours.collect(),
+        shape: None,
+        note,
+    }
+}
+
+/// What a reader of a figure has to know.
+pub fn note(effort: Effort, machine: Machine, more: &str) -> String {
+    let remark = match effort {
+        Effort::Full => "",
+        Effort::Quick | Effort::Requests(_) => "SHORT RUNS; ",
+    };
+    format!("{remark}{machine}; {more}")
+}
+
+/// ABISS, Table 1: batches in pages, numbers of streams.
+pub const PAGES: [u64; 5] = [10, 20, 40, 80, 160];
+pub const STREAMS: [usize; 2] = [1, 4];
+
+/// The rows, in the paper's order.
+const ROWS: [Row; 10] = [
+    Row::Batch(10),
+    Row::Batch(20),
+    Row::Batch(40),
+    Row::Batch(80),
+    Row::Batch(160),
+    Row::Elevator("abiss_be", "fcfs"),
+    Row::Elevator("anticipatory", "anticipatory"),
+    Row::Elevator("deadline", "deadline"),
+    Row::Elevator("cfq", "cfq-like"),
+    Row::Elevator("noop", "fcfs"),
+];
+
+/// ABISS, Figure 18: its batch.
+const FIGURE_18: u64 = 20;
+
+/// Issue 7: what best-effort streams wait at least, in milliseconds.
+const LEAST_WAIT: f64 = 60.0;
+
+/// `specs/streams.md`: what is read ahead of the background reader, in kB.
+const READ_AHEAD_KB: u64 = 128;

@@ -1,0 +1,174 @@
+//! Guaranteed streams beyond the paper: its table with our guarantees, batches that admission chooses, with
+//! and without the host's limit.
+
+use simulator::playing::{PAGE, Report};
+
+use super::abiss::run::{Buffered, Layout, Machine, Others, Run, Runs, Scheme};
+use super::abiss::{PAGES, STREAMS, figures, note, ours};
+use super::finding::Finding;
+use super::{Bench, Effort, Found, Measurement};
+use crate::Failure;
+
+pub mod greedy;
+
+/// The measurement.
+pub const MEASUREMENT: Measurement = Measurement {
+    what: "guarantees beside a greedy reader",
+    claims: &[TABLE, LIMITED, ADJACENT, SPREAD],
+    run,
+};
+
+const TABLE: &str = "abiss-beyond.table1";
+const LIMITED: &str = "abiss-beyond.host-limit";
+const ADJACENT: &str = "abiss-beyond.adjacent";
+const SPREAD: &str = "abiss-beyond.spread";
+
+fn run(bench: &Bench) -> Result<Found, Failure> {
+    let cells = PAGES
+        .into_iter()
+        .flat_map(|pages| STREAMS.map(|streams| ours(pages, streams)));
+    let mut runs: Vec<Run> = cells.collect();
+    for policy in POLICIES {
+        for machine in [Machine::Paper, Machine::Unlimited] {
+            runs.push(chosen(machine, Layout::Adjacent, policy, KB));
+        }
+    }
+    runs.extend(spread(KB));
+    runs.extend(spread(LARGE_KB));
+    let beyond = Beyond {
+        runs: &Runs::of(bench, runs)?,
+        effort: bench.effort,
+    };
+    Ok(Found::figures(vec![
+        beyond.table()?,
+        beyond.adjacent(LIMITED, Machine::Paper)?,
+        beyond.adjacent(ADJACENT, Machine::Unlimited)?,
+        beyond.spread()?,
+    ]))
+}
+
+/// Four streams with so many kB each, rounds as admission has them, and 1 MiB of read-ahead.
+fn chosen(machine: Machine, layout: Layout, policy: &'static str, kb: u64) -> Run {
+    Run {
+        machine,
+        streams: 4,
+        scheme: Scheme::Ours(Buffered { kb, pages: None }),
+        policy,
+        layout,
+        others: Others::Reader(1024),
+    }
+}
+
+/// With the background reader's file in each of the five places.
+fn spread(kb: u64) -> [Run; 5] {
+    let at = |place| chosen(Machine::Unlimited, Layout::Spread(place), JUDGED, kb);
+    [0, 1, 2, 3, 4].map(at)
+}
+
+/// What the findings are made from.
+struct Beyond<'a> {
+    runs: &'a Runs,
+    effort: Effort,
+}
+
+impl Beyond<'_> {
+    /// The rows of Table 1 that have a batch.
+    fn table(&self) -> Result<Finding, Failure> {
+        let mut named = Vec::new();
+        let mut batches = Vec::new();
+        for pages in PAGES {
+            for streams in STREAMS {
+                let report = self.runs.get(&ours(pages, streams))?;
+                let plural = if streams > 1 { "s" } else { "" };
+                named.push((
+                    format!("{pages}_pages_{streams}_stream{plural}"),
+                    report.background_rate(),
+                ));
+                batches.push(format!("{}", report.batch / PAGE));
+            }
+        }
+        let more = format!(
+            "read-ahead 128 kB as in the paper; buffers of 564 kB, 1064 at 160 pages; our batches, in pages: {}; \
+             shorter rounds than these would not hold the seeks of 4 streams",
+            batches.join(", ")
+        );
+        Ok(figures(
+            TABLE,
+            named,
+            note(self.effort, Machine::Paper, &more),
+        ))
+    }
+
+    /// Files one after the other.
+    fn adjacent(&self, claim: &'static str, machine: Machine) -> Result<Finding, Failure> {
+        let mut others = Vec::new();
+        for policy in POLICIES.into_iter().filter(|&policy| policy != JUDGED) {
+            let report = self
+                .runs
+                .get(&chosen(machine, Layout::Adjacent, policy, KB))?;
+            others.push(format!("{policy} {}", told(report)));
+        }
+        let report = self
+            .runs
+            .get(&chosen(machine, Layout::Adjacent, JUDGED, KB))?;
+        let more = format!(
+            "4 streams, buffers of 564 kB, read-ahead 1 MiB; {JUDGED}: {}; among others under other elevators: {}",
+            told(report),
+            others.join("; ")
+        );
+        let named = both(report.background_rate(), [report]);
+        Ok(figures(claim, named, note(self.effort, machine, &more)))
+    }
+
+    /// Files evenly over the disk: the mean over the background reader's places.
+    fn spread(&self) -> Result<Finding, Failure> {
+        let of = |kb| -> Result<(f64, Vec<&Report>), Failure> {
+            let reports = spread(kb).map(|run| self.runs.get(&run));
+            let reports = reports.into_iter().collect::<Result<Vec<_>, _>>()?;
+            let sum: f64 = reports.iter().map(|report| report.background_rate()).sum();
+            Ok((sum / reports.len() as f64, reports))
+        };
+        let ((mean, reports), (large, _)) = (of(KB)?, of(LARGE_KB)?);
+        let said: Vec<String> = reports.iter().map(|report| told(report)).collect();
+        let more = format!(
+            "4 streams, buffers of {KB} kB, read-ahead 1 MiB; five files evenly from the first block to the \
+             last; the mean over the background reader's place among them, from outside: {}; with buffers of \
+             {LARGE_KB} kB the mean is {large:.2} MB/s",
+            said.join("; ")
+        );
+        let named = both(mean, reports);
+        let note = note(self.effort, Machine::Unlimited, &more);
+        Ok(figures(SPREAD, named, note))
+    }
+}
+
+/// What is left, and what was late in these runs.
+fn both<'a>(rate: f64, reports: impl IntoIterator<Item = &'a Report>) -> Vec<(String, f64)> {
+    let late = |report: &Report| report.waited() as u64 + report.late;
+    let late: u64 = reports.into_iter().map(late).sum();
+    vec![
+        ("background_mb_s".to_owned(), rate),
+        ("late".to_owned(), late as f64),
+    ]
+}
+
+/// A run in words.
+fn told(report: &Report) -> String {
+    format!(
+        "{:.2} MB/s, batches of {} pages, {} of {} reads waited",
+        report.background_rate(),
+        report.batch / PAGE,
+        report.waited(),
+        report.count(),
+    )
+}
+
+/// The elevator that is judged: a sequential reader's requests are best served in their order.
+const JUDGED: &str = "fcfs";
+
+/// The paper's buffers, in kB: the usual one, and that of its largest batch.
+const KB: u64 = 564;
+const LARGE_KB: u64 = 1064;
+
+/// Those that are shown.
+const POLICIES: [&str; 3] = [JUDGED, "c-look", "sptf"];

@@ -1,0 +1,140 @@
+//! Greedy tasks beside streams: reads and writes of 128 KiB, anywhere, always waiting.
+
+use simulator::playing::{PAGE, Report};
+
+use crate::Failure;
+use crate::paper::abiss::run::{Buffered, Layout, Machine, Others, Run, Runs, Scheme};
+use crate::paper::abiss::{figures, note};
+use crate::paper::finding::Finding;
+use crate::paper::{Bench, Effort, Found, Measurement};
+
+/// The measurement.
+pub const MEASUREMENT: Measurement = Measurement {
+    what: "guarantees beside greedy tasks",
+    claims: &[TRAVELSTAR, MODERN],
+    run,
+};
+
+const TRAVELSTAR: &str = "abiss-beyond.greedy.travelstar";
+const MODERN: &str = "abiss-beyond.greedy.20tb";
+
+/// Streams of which the disk is full enough.
+#[derive(Clone, Copy)]
+struct Crowd {
+    claim: &'static str,
+    machine: Machine,
+    streams: usize,
+    kb: u64,
+    layout: Layout,
+}
+
+fn run(bench: &Bench) -> Result<Found, Failure> {
+    let all = CROWDS.into_iter().flat_map(|crowd| {
+        let with = TASKS.into_iter().flat_map(move |tasks| {
+            let one = move |pages| crowd.with(tasks, pages);
+            ROUNDS.into_iter().map(one).chain([crowd.without(tasks)])
+        });
+        with.collect::<Vec<_>>()
+    });
+    let runs = Runs::of(bench, all)?;
+    let findings = CROWDS
+        .into_iter()
+        .map(|crowd| crowd.finding(&runs, bench.effort));
+    Ok(Found::figures(findings.collect::<Result<_, _>>()?))
+}
+
+impl Crowd {
+    fn with(self, tasks: usize, pages: Option<u64>) -> Run {
+        Run {
+            machine: self.machine,
+            streams: self.streams,
+            scheme: Scheme::Ours(Buffered { kb: self.kb, pages }),
+            policy: "sptf",
+            layout: self.layout,
+            others: Others::Tasks(tasks),
+        }
+    }
+
+    fn without(self, tasks: usize) -> Run {
+        Run {
+            streams: 0,
+            scheme: Scheme::Plain,
+            ..self.with(tasks, None)
+        }
+    }
+
+    fn finding(self, runs: &Runs, effort: Effort) -> Result<Finding, Failure> {
+        let (mut waited, mut late) = (0, 0);
+        let mut said = Vec::new();
+        for tasks in TASKS {
+            let without = runs.get(&self.without(tasks))?;
+            let mut p99 = Vec::new();
+            for pages in ROUNDS {
+                let report = runs.get(&self.with(tasks, pages))?;
+                waited += report.waited();
+                late += report.late;
+                p99.push(format!(
+                    "{} (batch {})",
+                    p99_ms(report)?,
+                    report.batch / PAGE
+                ));
+            }
+            said.push(format!(
+                "{tasks} task(s): {} without streams, {}",
+                p99_ms(without)?,
+                p99.join(", ")
+            ));
+        }
+        let more = format!(
+            "{} streams of 1 MB/s with {} kB each, {}; tasks: 128 KiB, half of them writes, anywhere, sptf; \
+             p99 of their requests in ms, then with streams, by rounds of 10, 40, 160 pages or the seeks' \
+             least, and as admission has them (with streams every write is on the medium when it ends): {}",
+            self.streams,
+            self.kb,
+            match self.layout {
+                Layout::Adjacent => "one after the other from the first block",
+                Layout::Spread(_) => "evenly over the disk",
+            },
+            said.join("; ")
+        );
+        let named = vec![
+            ("waited".to_owned(), waited as f64),
+            ("late".to_owned(), late as f64),
+        ];
+        Ok(figures(
+            self.claim,
+            named,
+            note(effort, self.machine, &more),
+        ))
+    }
+}
+
+fn p99_ms(report: &Report) -> Result<String, Failure> {
+    let p99 = report.tasks_permille(990);
+    let p99 = p99.ok_or_else(|| Failure::failed("a run without greedy tasks"))?;
+    Ok(format!("{:.0}", p99.as_millis_f64()))
+}
+
+/// On both drives.
+const CROWDS: [Crowd; 2] = [
+    Crowd {
+        claim: TRAVELSTAR,
+        machine: Machine::Written,
+        streams: 4,
+        kb: 1064,
+        layout: Layout::Adjacent,
+    },
+    Crowd {
+        claim: MODERN,
+        machine: Machine::Modern,
+        streams: 32,
+        kb: 4096,
+        layout: Layout::Spread(32),
+    },
+];
+
+/// How many greedy tasks: issue 7's bounds, and between them.
+const TASKS: [usize; 4] = [1, 4, 16, 64];
+
+/// How long rounds are, in pages of a stream's batch.
+const ROUNDS: [Option<u64>; 4] = [Some(10), Some(40), Some(160), None];

@@ -1,0 +1,199 @@
+//! Throughput over the number of pending requests (section 5.2, Figure 8): a scheduler outside,
+//! which has two commands at the drive, beside the drive's own queue, which has all.
+
+use crate::plot::{Curve, Panel};
+use rayon::prelude::*;
+use simulator::workload::Overrides;
+
+use super::finding::{Finding, Shape};
+use super::scene::{Asked, HeadSwitch, Model, Noise, Scene, load};
+use super::{Bench, Drawing, Found, Measurement};
+use crate::{Failure, Label};
+
+/// The measurement.
+pub const MEASUREMENT: Measurement = Measurement {
+    what: "throughput over depth",
+    claims: &[ID],
+    run,
+};
+
+const ID: &str = "fb.sptf.external-matches-firmware";
+
+/// Throughputs by policy, then by depth.
+struct Sweep {
+    model: Model,
+    scene: Scene,
+    rates: Vec<Vec<f64>>,
+}
+
+fn run(bench: &Bench) -> Result<Found, Failure> {
+    let models = [Model::Atlas10k(HeadSwitch::Paper), Model::Cheetah18lp];
+    bench.expect(models.len() * POLICIES.len() * DEPTHS.len());
+    let sweeps = models
+        .into_iter()
+        .map(|model| sweep(bench, model))
+        .collect::<Result<Vec<_>, _>>()?;
+    Ok(Found {
+        findings: vec![finding(&sweeps)],
+        drawings: vec![drawing(&sweeps)],
+        ..Found::default()
+    })
+}
+
+fn sweep(bench: &Bench, model: Model) -> Result<Sweep, Failure> {
+    let scene = Scene::external(model, noise_of(model))?;
+    let points: Vec<(&str, u32)> = POLICIES
+        .iter()
+        .flat_map(|policy| DEPTHS.map(|depth| (*policy, depth)))
+        .collect();
+    let rates = points
+        .par_iter()
+        .map(|&(policy, depth)| {
+            let flags = Overrides {
+                tasks: Some(depth),
+                ..Overrides::default()
+            };
+            let asked = Asked {
+                load: &load("uniform-4k", &flags)?,
+                policy,
+                requests: bench.requests(REQUESTS),
+            };
+            let report = scene.run(&asked, &mut ())?;
+            bench.done();
+            Ok(report.requests_per_second)
+        })
+        .collect::<Result<Vec<f64>, Failure>>()?;
+    Ok(Sweep {
+        model,
+        scene,
+        rates: rates.chunks(DEPTHS.len()).map(<[f64]>::to_vec).collect(),
+    })
+}
+
+impl Sweep {
+    fn rate(&self, policy: &str, depth: u32) -> f64 {
+        let policy = POLICIES.iter().position(|other| *other == policy);
+        let depth = DEPTHS.iter().position(|other| *other == depth);
+        match (policy, depth) {
+            (Some(policy), Some(depth)) => self.rates[policy][depth],
+            _ => f64::NAN,
+        }
+    }
+
+    /// By how many percent one policy is faster than another.
+    fn lead(&self, policy: &str, other: &str, depth: u32) -> f64 {
+        (self.rate(policy, depth) / self.rate(other, depth) - 1.0) * 100.0
+    }
+
+    /// How far outside and inside are apart where they are furthest.
+    fn distance(&self) -> f64 {
+        let leads = DEPTHS.map(|depth| self.lead(SPTF, DRIVE, depth));
+        leads
+            .into_iter()
+            .fold(0.0, |most: f64, lead| match lead.abs() > most.abs() {
+                true => lead,
+                false => most,
+            })
+    }
+
+    fn checks(&self) -> [bool; 4] {
+        [
+            self.distance().abs() <= COINCIDES,
+            self.lead(SPTF, SW60, DEEP) > 0.0,
+            self.lead(SW60, SSTF, DEEP) > 0.0,
+            self.lead(SPTF, SSTF, DEEP) > self.lead(SPTF, SSTF, SHALLOW),
+        ]
+    }
+}
+
+fn finding(sweeps: &[Sweep]) -> Finding {
+    let checks: Vec<bool> = sweeps.iter().flat_map(Sweep::checks).collect();
+    let lines = sweeps.iter().map(|sweep| {
+        let at = |depth| {
+            let rates = POLICIES.map(|policy| format!("{:.0}", sweep.rate(policy, depth)));
+            format!("depth {depth}: {}", rates.join(" / "))
+        };
+        let depths = [1, 2, 4, 8, 16].map(at).join(", ");
+        format!("{}: {depths}", sweep.scene)
+    });
+    let note = format!(
+        "random 4 KB reads, 2 commands at the drive from outside, requests/s of {}: {}",
+        POLICIES.join(" / "),
+        lines.collect::<Vec<_>>().join("; ")
+    );
+    let furthest = |of: fn(&Sweep) -> f64| sweeps.first().map_or(f64::NAN, of);
+    let ours = [
+        ("external_over_drive_percent", furthest(Sweep::distance)),
+        (
+            "sptf_over_sw60_percent",
+            furthest(|s| s.lead(SPTF, SW60, DEEP)),
+        ),
+        (
+            "sw60_over_sstf_percent",
+            furthest(|s| s.lead(SW60, SSTF, DEEP)),
+        ),
+        (
+            "sptf_over_sstf_percent",
+            furthest(|s| s.lead(SPTF, SSTF, DEEP)),
+        ),
+        (
+            "sptf_over_sstf_at_4_percent",
+            furthest(|s| s.lead(SPTF, SSTF, SHALLOW)),
+        ),
+    ];
+    Finding::several(ID, Label::External, &ours, note).shaped(Shape::of(&checks))
+}
+
+fn drawing(sweeps: &[Sweep]) -> Drawing {
+    let panels = sweeps.iter().map(|sweep| Panel::Lines {
+        title: format!("Throughput over depth, {}", sweep.model.name()),
+        x_label: "requests pending".to_owned(),
+        y_label: "requests/s".to_owned(),
+        curves: POLICIES
+            .iter()
+            .zip(&sweep.rates)
+            .map(|(policy, rates)| Curve {
+                name: (*policy).to_owned(),
+                points: std::iter::zip(DEPTHS.map(f64::from), rates.iter().copied()).collect(),
+            })
+            .collect(),
+    });
+    Drawing {
+        name: "figure-8",
+        panels: panels.collect(),
+    }
+}
+
+/// The noises with which the paper's drives lost as many rotations as theirs did (see
+/// [`super::prediction`]).
+fn noise_of(model: Model) -> Noise {
+    match model {
+        Model::Atlas10k(_) => super::prediction::ATLAS,
+        Model::Cheetah18lp => super::prediction::CHEETAH,
+        Model::Cheetah9lp | Model::St318437lw | Model::Modern20tb => super::serving::NOISE,
+    }
+}
+
+const SPTF: &str = "sptf";
+const SW60: &str = "sptf-sw60";
+const SSTF: &str = "sstf";
+const DRIVE: &str = "drive";
+
+/// In the order of the paper's figure.
+const POLICIES: [&str; 4] = [SPTF, SW60, SSTF, DRIVE];
+
+/// Those of the paper's figure.
+const DEPTHS: [u32; 16] = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16];
+
+/// The deepest queue of the paper's figure.
+const DEEP: u32 = 16;
+
+/// A shallow one to compare the gap with: two to choose from. A choice.
+const SHALLOW: u32 = 4;
+
+/// How many percent apart two curves may be that coincide: a choice, about a line's width in the
+/// paper's figure.
+const COINCIDES: f64 = 5.0;
+
+/// Requests in a run: throughput then varies by less than half a percent from seed to seed.
+const REQUESTS: u64 = 20_000;

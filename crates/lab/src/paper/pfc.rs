@@ -1,0 +1,336 @@
+//! Coordinated prefetching in two levels of caches (PFC): 96 cases, to the letter, on calibrated loads.
+
+use simulator::caching::cases::{ALGORITHMS, Algorithm, Case, L2_PERCENT, Upper};
+
+use super::finding::{Finding, Measured, Shape};
+use super::{Bench, Found, Measurement};
+use crate::Failure;
+use loads::{NAMES, Which};
+use served::{Run, Runs};
+
+mod drawn;
+pub mod loads;
+mod sensitivity;
+pub mod served;
+mod tables;
+
+/// The measurement.
+pub const MEASUREMENT: Measurement = Measurement {
+    what: "PFC in two levels of caches",
+    claims: &[
+        WINS, MEAN, MAX, BEATS_DU, TABLE, DIRECTION, HIT_RATIO, ACTIONS, BEST,
+    ],
+    run,
+};
+
+const WINS: &str = "pfc.wins";
+const MEAN: &str = "pfc.mean";
+const MAX: &str = "pfc.max";
+const BEATS_DU: &str = "pfc.beats-du";
+const TABLE: &str = "pfc.table1";
+const DIRECTION: &str = "pfc.direction";
+const HIT_RATIO: &str = "pfc.hit-ratio";
+const ACTIONS: &str = "pfc.actions";
+const BEST: &str = "pfc.best-case";
+
+fn run(bench: &Bench) -> Result<Found, Failure> {
+    let paper = Paper::of(bench)?;
+    let findings = vec![
+        paper.wins()?,
+        paper.mean()?,
+        paper.max()?,
+        paper.beats_du()?,
+        paper.table()?,
+        paper.direction()?,
+        paper.hit_ratio()?,
+        paper.actions()?,
+        paper.best_case()?,
+    ];
+    let tables = vec![
+        paper.calibration()?,
+        paper.deviations()?,
+        paper.all_cases()?,
+        sensitivity::table(bench)?,
+    ];
+    Ok(Found {
+        findings,
+        drawings: drawn::all(&paper)?,
+        tables,
+    })
+}
+
+/// What the findings are made from.
+struct Paper {
+    runs: Runs,
+    /// PFC as it is read, then letting past alone, then reading more alone.
+    readings: [String; 3],
+}
+
+/// The 96 cases: loads, algorithms, caches.
+pub fn cases() -> Vec<(Which, Case)> {
+    let mut all = Vec::new();
+    for load in 0..NAMES.len() {
+        for algorithm in ALGORITHMS {
+            for upper in Upper::ALL {
+                for percent in L2_PERCENT {
+                    let case = Case::homogeneous(algorithm, upper, percent);
+                    all.push((Which::Calibrated(load, 1), case));
+                }
+            }
+        }
+    }
+    all
+}
+
+/// PFC with these readings and more.
+fn pfc(readings: &str, more: &str) -> String {
+    let parts: Vec<&str> = [readings, more]
+        .into_iter()
+        .filter(|part| !part.is_empty())
+        .collect();
+    format!("pfc({})", parts.join(","))
+}
+
+impl Paper {
+    fn of(bench: &Bench) -> Result<Paper, Failure> {
+        let readings = ["", "actions=bypass", "actions=readmore"];
+        let readings = readings.map(|more| pfc(bench.readings, more));
+        let mut wanted = Vec::new();
+        for (load, case) in cases() {
+            let others = ["none", "du"].into_iter();
+            for coordinator in others.chain(readings.iter().map(String::as_str)) {
+                wanted.push(Run::new(load, case, coordinator));
+            }
+        }
+        let mut runs = Runs::of(bench, 1, wanted)?;
+        if loads::are_lent(bench)? {
+            // To stand beside what is calibrated on them.
+            runs.also(bench, &[Which::Genuine(0), Which::Genuine(1)])?;
+        }
+        Ok(Paper { runs, readings })
+    }
+
+    fn pfc(&self, (load, case): (Which, Case)) -> Run {
+        Run::new(load, case, &self.readings[0])
+    }
+
+    /// PFC's gains in all cases.
+    fn gains(&self) -> Result<Vec<f64>, Failure> {
+        let gain = |case| self.runs.gain(&self.pfc(case));
+        cases().into_iter().map(gain).collect()
+    }
+
+    /// Cases for which something is so.
+    fn count(
+        &self,
+        mut is_so: impl FnMut((Which, Case)) -> Result<bool, Failure>,
+    ) -> Result<f64, Failure> {
+        let mut count = 0;
+        for case in cases() {
+            count += u32::from(is_so(case)?);
+        }
+        Ok(f64::from(count))
+    }
+
+    fn one(&self, id: &'static str, value: f64, note: &str) -> Finding {
+        self.several(id, vec![Measured { name: None, value }], note)
+    }
+
+    fn several(&self, id: &'static str, ours: Vec<Measured>, note: &str) -> Finding {
+        Finding {
+            id,
+            mode: None,
+            ours,
+            shape: None,
+            note: format!("synthetic loads, seed 2; {}; {note}", self.readings[0]),
+        }
+    }
+
+    fn wins(&self) -> Result<Finding, Failure> {
+        let wins = self.count(|case| Ok(self.runs.gain(&self.pfc(case))? > 0.0))?;
+        Ok(self.one(WINS, wins, &self.by_load()?))
+    }
+
+    fn mean(&self) -> Result<Finding, Failure> {
+        let gains = self.gains()?;
+        let mean = gains.iter().sum::<f64>() / gains.len() as f64;
+        Ok(self.one(MEAN, mean, &self.by_load()?))
+    }
+
+    fn max(&self) -> Result<Finding, Failure> {
+        let mut best = (f64::MIN, String::new());
+        for case in cases() {
+            let gain = self.runs.gain(&self.pfc(case))?;
+            if gain > best.0 {
+                best = (gain, named(case));
+            }
+        }
+        Ok(self.one(MAX, best.0, &best.1))
+    }
+
+    fn beats_du(&self) -> Result<Finding, Failure> {
+        let beaten = self.count(|(load, case)| {
+            let du = self.runs.gain(&Run::new(load, case, "du"))?;
+            Ok(self.runs.gain(&self.pfc((load, case)))? > du)
+        })?;
+        let share = 100.0 * beaten / cases().len() as f64;
+        Ok(self.one(BEATS_DU, share, "DU with each prefetcher, SARC's too"))
+    }
+
+    fn table(&self) -> Result<Finding, Failure> {
+        let mut ours = Vec::new();
+        for case in table_cases() {
+            ours.push(Measured {
+                name: Some(cell(case)),
+                value: self.runs.gain(&self.pfc(case))?,
+            });
+        }
+        Ok(self.several(TABLE, ours, "deviations are in the table below"))
+    }
+
+    fn direction(&self) -> Result<Finding, Failure> {
+        let ahead = |run: &Run| Ok::<_, Failure>(self.runs.get(run)?.ahead);
+        let both = |case| {
+            let pfc = self.pfc(case);
+            Ok::<_, Failure>((ahead(&pfc)?, ahead(&pfc.alone())?))
+        };
+        let figure = |name: &str, value| Measured {
+            name: Some(name.to_owned()),
+            value,
+        };
+        let faster = self.count(|case| both(case).map(|(with, without)| with > without))?;
+        let slower = self.count(|case| both(case).map(|(with, without)| with < without))?;
+        let ours = vec![figure("faster", faster), figure("slower", slower)];
+        Ok(self.several(
+            DIRECTION,
+            ours,
+            "blocks that L2 fetches ahead, readmore included",
+        ))
+    }
+
+    fn hit_ratio(&self) -> Result<Finding, Failure> {
+        let falls = self.count(|case| {
+            let pfc = self.pfc(case);
+            let (with, without) = (self.runs.get(&pfc)?, self.runs.get(&pfc.alone())?);
+            Ok(with.hit_ratio < without.hit_ratio && with.mean_ms < without.mean_ms)
+        })?;
+        let share = 100.0 * falls / cases().len() as f64;
+        let is_half = (30.0..=70.0).contains(&share);
+        let finding = self.one(HIT_RATIO, share, "percent of the cases");
+        Ok(finding.shaped(Shape::of(&[is_half])))
+    }
+
+    fn actions(&self) -> Result<Finding, Failure> {
+        let (mut best, mut others, mut readmore, mut amp) = (0, 0, 0, 0);
+        for (load, case) in cases() {
+            let gain = |coordinator: &String| self.runs.gain(&Run::new(load, case, coordinator));
+            let [both, bypass, more] = &self.readings;
+            let (both, bypass, more) = (gain(both)?, gain(bypass)?, gain(more)?);
+            if case.below.name == "amp" {
+                amp += 1;
+                readmore += u32::from(more > both);
+            } else {
+                others += 1;
+                best += u32::from(both >= bypass && both >= more);
+            }
+        }
+        let note = format!(
+            "both is the best in {best} of {others} cases of RA, Linux and SARC; readmore alone beats both in {readmore} of {amp} of AMP"
+        );
+        let is_so = Shape::of(&[2 * best > others, 2 * readmore > amp]);
+        Ok(self.several(ACTIONS, Vec::new(), &note).shaped(is_so))
+    }
+
+    fn best_case(&self) -> Result<Finding, Failure> {
+        let case = (
+            Which::Calibrated(0, 1),
+            Case::homogeneous(ALGORITHMS[0], Upper::Low, 100),
+        );
+        let pfc = self.pfc(case);
+        let without = self.runs.get(&pfc.alone())?.hit_ratio;
+        let with = self.runs.get(&pfc)?.hit_ratio;
+        let figure = |name: &str, value| Measured {
+            name: Some(name.to_owned()),
+            value,
+        };
+        let ours = vec![
+            figure("hit_ratio_percent", 100.0 * without),
+            figure("hit_ratio_rise_percent", 100.0 * (with / without - 1.0)),
+            figure("gain_percent", self.runs.gain(&pfc)?),
+        ];
+        Ok(self.several(BEST, ours, "blocks on their way count as hits"))
+    }
+
+    /// The mean gain of each load.
+    fn by_load(&self) -> Result<String, Failure> {
+        let mut parts = Vec::new();
+        for (at, name) in NAMES.into_iter().enumerate() {
+            let mut gains = Vec::new();
+            for case in cases() {
+                if case.0 == Which::Calibrated(at, 1) {
+                    gains.push(self.runs.gain(&self.pfc(case))?);
+                }
+            }
+            let better = gains.iter().filter(|&&gain| gain > 0.0).count();
+            let mean = gains.iter().sum::<f64>() / gains.len() as f64;
+            parts.push(format!(
+                "{name} {better} of {}, mean {mean:.1} %",
+                gains.len()
+            ));
+        }
+        Ok(parts.join("; "))
+    }
+}
+
+/// How reports call a case.
+pub fn named((load, case): (Which, Case)) -> String {
+    let algorithm = match case.above.name == case.below.name {
+        true => case.above.name.to_owned(),
+        false => format!("{} over {}", case.above.name, case.below.name),
+    };
+    let mut text = format!(
+        "{}, {algorithm}, {}, {} %",
+        load.name(),
+        case.upper.name(),
+        case.percent
+    );
+    if case.clients > 1 {
+        text.push_str(&format!(", {} clients", case.clients));
+    }
+    if case.levels > 2 {
+        text.push_str(&format!(", {} levels", case.levels));
+    }
+    text
+}
+
+/// The cases of Table 1, in its order.
+fn table_cases() -> Vec<(Which, Case)> {
+    let mut all = Vec::new();
+    for load in 0..NAMES.len() {
+        for percent in TABLE_PERCENT {
+            for upper in Upper::ALL {
+                for name in TABLE_COLUMNS {
+                    let algorithm = algorithm(name);
+                    let case = Case::homogeneous(algorithm, upper, percent);
+                    all.push((Which::Calibrated(load, 1), case));
+                }
+            }
+        }
+    }
+    all
+}
+
+fn algorithm(name: &str) -> Algorithm {
+    let found = ALGORITHMS.into_iter().find(|one| one.name == name);
+    found.expect("a column of the table is an algorithm")
+}
+
+/// A cell of Table 1, as its claim calls it.
+fn cell((load, case): (Which, Case)) -> String {
+    let (upper, algorithm) = (case.upper.name(), case.below.name);
+    format!("{}_{}_{upper}_{algorithm}", load.name(), case.percent)
+}
+
+/// The rows and columns of Table 1.
+const TABLE_PERCENT: [u64; 2] = [200, 5];
+const TABLE_COLUMNS: [&str; 4] = ["amp", "sarc", "ra", "linux"];

@@ -1,0 +1,242 @@
+//! The loads: three calibrated ones in the place of the paper's traces, and genuine prefixes as they are.
+
+use std::sync::Arc;
+
+use drive::Profile;
+use drive::catalog;
+use simulator::caching::cases;
+use simulator::caching::figures::Figures;
+use simulator::caching::synthetic::{self, Extent, Synthetic};
+use simulator::caching::{Arrival, BadSetup, Pace, traced};
+use simulator::trace::{OnBad, Reader, Record};
+
+use crate::Failure;
+use crate::lent;
+use crate::paper::{Bench, Table};
+
+/// Which load.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Which {
+    /// A calibrated one, by its place among the built-in ones, and for how many clients.
+    Calibrated(usize, u32),
+    /// A genuine prefix, by its place in [`GENUINE`].
+    Genuine(usize),
+}
+
+/// A load, ready to be served.
+#[derive(Clone, Debug)]
+pub struct Ready {
+    /// Its requests.
+    pub arrivals: Vec<Arrival>,
+    /// When they come.
+    pub pace: Pace,
+    /// What it is like.
+    pub figures: Figures,
+    /// By how much recorded times are stretched.
+    pub stretch: u64,
+}
+
+/// The drive of the paper.
+pub const DRIVE: &str = "seagate-cheetah-9lp";
+
+/// The seed of what is reported; the generators were calibrated, and ours was tuned, with seed 1.
+const SEED: u64 = 2;
+
+/// Genuine prefixes, by their files: the paper's two first.
+pub const GENUINE: [&str; 8] = [
+    "financial1_first10000",
+    "websearch1_first24783",
+    "financial1_asu0_12h_4k",
+    "ms_dtrs_5min",
+    "hadoop_e10",
+    "mobile_youcut_exec",
+    "msr_web_3",
+    "diskmon_sys1",
+];
+
+/// Requests of a genuine trace that are served at most: all of the paper's two. A choice, for time.
+const MOST_GENUINE: usize = 25_000;
+
+/// And at most so many blocks in all, for the same reason: a gigabyte.
+const MOST_BLOCKS: u64 = 1 << 18;
+
+/// The paper's traces, in the order of the built-in loads.
+pub const NAMES: [&str; 3] = ["oltp", "websearch", "multi"];
+
+/// The drive, and its size in blocks.
+///
+/// # Errors
+/// Never: the drive is built in.
+pub fn drive() -> Result<(Arc<Profile>, u64), Failure> {
+    let entry = catalog::find(DRIVE).map_err(Failure::failed)?;
+    let profile = entry.profile().map_err(Failure::failed)?;
+    let blocks = profile.geometry.sectors().0 * u64::from(profile.block_bytes) / 4096;
+    Ok((Arc::new(profile), blocks))
+}
+
+/// The file of a calibrated load.
+///
+/// # Errors
+/// Never: the files are built in.
+pub fn calibrated(at: usize) -> Result<Synthetic, Failure> {
+    synthetic::ALL[at].load().map_err(Failure::failed)
+}
+
+impl Which {
+    /// How reports call it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Which::Calibrated(at, _) => NAMES[at],
+            Which::Genuine(at) => GENUINE[at],
+        }
+    }
+
+    /// All its requests, or one part in so many of them.
+    ///
+    /// # Errors
+    /// If a trace cannot be read, or does not fit the drive.
+    pub fn ready(self, part: u64) -> Result<Ready, Failure> {
+        let (drive, disk) = drive()?;
+        match self {
+            Which::Calibrated(at, clients) => {
+                let load = calibrated(at)?;
+                let extent = Extent {
+                    part,
+                    clients,
+                    seed: SEED,
+                };
+                let arrivals = load.arrivals(&extent, disk);
+                Ok(Ready {
+                    figures: Figures::of(&arrivals),
+                    arrivals,
+                    pace: match load.is_open() {
+                        true => Pace::Open,
+                        false => Pace::Closed,
+                    },
+                    stretch: 1,
+                })
+            }
+            Which::Genuine(at) => {
+                let records = records(GENUINE[at], part)?;
+                let bad = |error: BadSetup| Failure::input(format!("{}: {error}", GENUINE[at]));
+                let arrivals = traced::arrivals(&records, disk, 1).map_err(bad)?;
+                let figures = Figures::of(&arrivals);
+                let stretch = cases::stretch(&arrivals, figures.footprint, &drive);
+                let stretch = stretch.map_err(bad)?;
+                Ok(Ready {
+                    arrivals: traced::arrivals(&records, disk, stretch).map_err(bad)?,
+                    pace: Pace::Open,
+                    figures,
+                    stretch,
+                })
+            }
+        }
+    }
+}
+
+/// Whether the genuine prefixes are there; remarks it where they are not.
+///
+/// # Errors
+/// With `CI=true`, if they are not.
+pub fn are_lent(bench: &Bench) -> Result<bool, Failure> {
+    let path = lent::folder().join("traces");
+    if path.is_dir() {
+        return Ok(true);
+    }
+    bench.progress.remark(&lent::missing("traces")?);
+    Ok(false)
+}
+
+fn records(name: &str, part: u64) -> Result<Vec<Record>, Failure> {
+    let path = lent::folder()
+        .join("traces")
+        .join(format!("{name}.csv.zst"));
+    let reader = Reader::open(&path, None, OnBad::Refuse).map_err(Failure::input)?;
+    let mut records = Vec::new();
+    let mut blocks = 0;
+    for record in reader.take(MOST_GENUINE / part.max(1) as usize) {
+        let record = record.map_err(Failure::input)?;
+        blocks += record.bytes.length().div_ceil(4096);
+        if blocks > MOST_BLOCKS {
+            break;
+        }
+        records.push(record);
+    }
+    Ok(records)
+}
+
+/// The calibration: what was aimed at beside what was reached, and the genuine prefix beside both.
+pub fn calibration(
+    loads: &[(Which, &Ready)],
+    genuine: &[(Which, &Ready)],
+) -> Result<Table, Failure> {
+    let mut table = Table::new(
+        "Calibration (synthetic loads; target: the paper's figures)",
+        &[
+            "",
+            "requests",
+            "random %",
+            "footprint MB",
+            "files",
+            "blocks a request",
+            "first-time blocks %",
+            "reuse below 2^8 %",
+            "below 2^12 %",
+            "next %",
+            "late %",
+            "in runs of 8+ %",
+            "spread",
+            "gap ms",
+            "deviation",
+        ],
+    );
+    for (which, ready) in loads {
+        if let Which::Calibrated(at, _) = which {
+            let target = calibrated(*at)?.target;
+            let mut row = vec![
+                format!("{}, target", which.name()),
+                String::new(),
+                target.random_percent.to_string(),
+                (target.footprint_mb * target.scale).to_string(),
+                target
+                    .files
+                    .map_or(String::new(), |files| files.to_string()),
+            ];
+            row.resize(table.columns.len(), String::new());
+            table.rows.push(row);
+        }
+        let name = format!("{}, reached", which.name());
+        table.rows.push(row(name, ready));
+    }
+    for (which, ready) in genuine {
+        let name = format!("{}, genuine, times x{}", which.name(), ready.stretch);
+        table.rows.push(row(name, ready));
+    }
+    Ok(table)
+}
+
+fn row(name: String, ready: &Ready) -> Vec<String> {
+    let figures = &ready.figures;
+    let percent = |share: f64| format!("{:.1}", 100.0 * share);
+    let gap = |value: String| match ready.pace {
+        Pace::Open => value,
+        Pace::Closed => "-".to_owned(),
+    };
+    vec![
+        name,
+        figures.requests.to_string(),
+        percent(figures.random),
+        format!("{:.0}", figures.footprint_mb()),
+        figures.files.to_string(),
+        format!("{:.2}", figures.blocks),
+        percent(figures.cold),
+        percent(figures.near_reuse),
+        percent(figures.far_reuse),
+        percent(figures.next),
+        percent(figures.late),
+        percent(figures.long_runs),
+        format!("{:.2}", figures.spread),
+        gap(format!("{:.1}", figures.gap_ms * ready.stretch as f64)),
+        gap(format!("{:.2}", figures.gap_deviation)),
+    ]
+}

@@ -1,0 +1,342 @@
+//! The coordinator `adaptive` beyond PFC: never worse than no coordination in any arrangement, and better
+//! than DU and PFC in most cases.
+//!
+//! `adaptive` was made with seed 1 of the calibrated loads and the genuine prefixes; seed 2 is judged here.
+
+use simulator::caching::cases::{ALGORITHMS, Case, L2_PERCENT, Upper};
+
+use super::finding::{Finding, Measured};
+use super::pfc::loads::{self, GENUINE, NAMES, Which};
+use super::pfc::served::{Run, Runs, Served};
+use super::pfc::{cases, named};
+use super::{Bench, Found, Measurement, Table};
+use crate::Failure;
+
+pub mod free_blocks;
+
+/// The measurement.
+pub const MEASUREMENT: Measurement = Measurement {
+    what: "coordination beyond PFC",
+    claims: &[LITERAL, GENUINE_TRACES, NEVER_WORSE, GAIN, BEATS, TAILS],
+    run,
+};
+
+const LITERAL: &str = "pfc-beyond.literal";
+const GENUINE_TRACES: &str = "pfc-beyond.genuine";
+const NEVER_WORSE: &str = "pfc-beyond.never-worse";
+const GAIN: &str = "pfc-beyond.gain";
+const BEATS: &str = "pfc-beyond.beats";
+const TAILS: &str = "pfc-beyond.tails";
+
+const PFC: &str = "pfc";
+const ADAPTIVE: &str = "adaptive";
+
+/// Worse by so many percent is worse. The goal's.
+const WORSE: f64 = 1.0;
+
+fn run(bench: &Bench) -> Result<Found, Failure> {
+    let groups = Groups::all(loads::are_lent(bench)?);
+    let runs = Runs::of(bench, 1, groups.runs())?;
+    let beyond = Beyond { groups, runs };
+    let mut findings = vec![
+        beyond.literal()?,
+        beyond.never_worse()?,
+        beyond.gain()?,
+        beyond.beats()?,
+        beyond.tails()?,
+    ];
+    if !beyond.groups.genuine.is_empty() {
+        findings.push(beyond.genuine()?);
+    }
+    Ok(Found {
+        findings,
+        tables: vec![beyond.homogeneous()?, beyond.others()?],
+        ..Found::default()
+    })
+}
+
+type Cases = Vec<(Which, Case)>;
+
+/// All cases, by what they are for.
+struct Groups {
+    homogeneous: Cases,
+    heterogeneous: Cases,
+    clients: Cases,
+    levels: Cases,
+    genuine: Cases,
+}
+
+struct Beyond {
+    groups: Groups,
+    runs: Runs,
+}
+
+impl Groups {
+    fn all(are_lent: bool) -> Groups {
+        let mut groups = Groups {
+            homogeneous: cases(),
+            heterogeneous: Vec::new(),
+            clients: Vec::new(),
+            levels: Vec::new(),
+            genuine: Vec::new(),
+        };
+        for load in 0..NAMES.len() {
+            let alone = Which::Calibrated(load, 1);
+            for above in ALGORITHMS {
+                let case = Case::homogeneous(above, Upper::Low, 100);
+                groups.levels.push((alone, Case { levels: 3, ..case }));
+                for below in ALGORITHMS {
+                    groups.heterogeneous.push((alone, Case { below, ..case }));
+                }
+                for clients in [4, 16] {
+                    let which = Which::Calibrated(load, clients);
+                    groups.clients.push((which, Case { clients, ..case }));
+                }
+            }
+        }
+        if are_lent {
+            groups.genuine = genuine();
+        }
+        groups
+    }
+
+    fn runs(&self) -> Vec<Run> {
+        let mut runs = Vec::new();
+        let mut add = |cases: &Cases, coordinators: &[&str]| {
+            for &(load, case) in cases {
+                runs.extend(coordinators.iter().map(|name| Run::new(load, case, name)));
+            }
+        };
+        add(&self.homogeneous, &["none", "du", PFC, ADAPTIVE]);
+        for others in [
+            &self.heterogeneous,
+            &self.clients,
+            &self.levels,
+            &self.genuine,
+        ] {
+            add(others, &["none", PFC, ADAPTIVE]);
+        }
+        runs
+    }
+}
+
+/// RA and Linux at both levels on each prefix.
+fn genuine() -> Cases {
+    let mut all = Vec::new();
+    for trace in 0..GENUINE.len() {
+        for algorithm in &ALGORITHMS[..2] {
+            for upper in Upper::ALL {
+                for percent in [L2_PERCENT[0], L2_PERCENT[3]] {
+                    let case = Case::homogeneous(*algorithm, upper, percent);
+                    all.push((Which::Genuine(trace), case));
+                }
+            }
+        }
+    }
+    all
+}
+
+impl Beyond {
+    fn gains(&self, cases: &Cases, coordinator: &str) -> Result<Vec<f64>, Failure> {
+        let gain =
+            |&(load, case): &(Which, Case)| self.runs.gain(&Run::new(load, case, coordinator));
+        cases.iter().map(gain).collect()
+    }
+
+    fn worse(&self, cases: &Cases) -> Result<f64, Failure> {
+        let gains = self.gains(cases, ADAPTIVE)?;
+        Ok(gains.iter().filter(|&&gain| gain < -WORSE).count() as f64)
+    }
+
+    /// The case in which `adaptive` gains least.
+    fn worst(&self, cases: &Cases) -> Result<String, Failure> {
+        let mut worst = (f64::MAX, String::new());
+        for &(load, case) in cases {
+            let gain = self.runs.gain(&Run::new(load, case, ADAPTIVE))?;
+            if gain < worst.0 {
+                worst = (gain, named((load, case)));
+            }
+        }
+        Ok(format!("{}: {:.2} %", worst.1, worst.0))
+    }
+
+    fn finding(id: &'static str, ours: &[(&str, f64)], note: &str) -> Finding {
+        let figure = |&(name, value): &(&str, f64)| Measured {
+            name: Some(name.to_owned()),
+            value,
+        };
+        Finding {
+            id,
+            mode: None,
+            ours: ours.iter().map(figure).collect(),
+            shape: None,
+            note: format!("synthetic loads, seed 2; {note}"),
+        }
+    }
+
+    fn literal(&self) -> Result<Finding, Failure> {
+        let gains = self.gains(&self.groups.homogeneous, PFC)?;
+        let improved = gains.iter().filter(|&&gain| gain > 0.0).count() as f64;
+        let ours = [("improved", improved), ("mean_gain_percent", mean(&gains))];
+        Ok(Self::finding(LITERAL, &ours, "readings as used"))
+    }
+
+    fn genuine(&self) -> Result<Finding, Failure> {
+        let gains = self.gains(&self.groups.genuine, PFC)?;
+        let not_improved = gains.iter().filter(|&&gain| gain <= 0.0).count() as f64;
+        let ours = [
+            ("pfc_not_improved", not_improved),
+            ("adaptive_worse", self.worse(&self.groups.genuine)?),
+        ];
+        let note = format!(
+            "genuine traces, {} runs; adaptive is worst in {}",
+            gains.len(),
+            self.worst(&self.groups.genuine)?
+        );
+        Ok(Finding {
+            note,
+            ..Self::finding(GENUINE_TRACES, &ours, "")
+        })
+    }
+
+    fn never_worse(&self) -> Result<Finding, Failure> {
+        let groups = &self.groups;
+        let ours = [
+            ("homogeneous", self.worse(&groups.homogeneous)?),
+            ("heterogeneous", self.worse(&groups.heterogeneous)?),
+            ("clients", self.worse(&groups.clients)?),
+            ("three_levels", self.worse(&groups.levels)?),
+        ];
+        let note = format!(
+            "of {}, {}, {} and {} cases; worst: {}; {}; {}; {}",
+            groups.homogeneous.len(),
+            groups.heterogeneous.len(),
+            groups.clients.len(),
+            groups.levels.len(),
+            self.worst(&groups.homogeneous)?,
+            self.worst(&groups.heterogeneous)?,
+            self.worst(&groups.clients)?,
+            self.worst(&groups.levels)?,
+        );
+        Ok(Self::finding(NEVER_WORSE, &ours, &note))
+    }
+
+    fn gain(&self) -> Result<Finding, Failure> {
+        let gains = self.gains(&self.groups.homogeneous, ADAPTIVE)?;
+        let best = gains.iter().copied().fold(f64::MIN, f64::max);
+        let ours = [("mean_percent", mean(&gains)), ("best_percent", best)];
+        let mut parts = Vec::new();
+        for (at, name) in NAMES.into_iter().enumerate() {
+            let of_load = |case: &&(Which, Case)| case.0 == Which::Calibrated(at, 1);
+            let some = self.groups.homogeneous.iter().filter(of_load).copied();
+            let gains = self.gains(&some.collect(), ADAPTIVE)?;
+            parts.push(format!("{name} {:.1} %", mean(&gains)));
+        }
+        Ok(Self::finding(GAIN, &ours, &parts.join(", ")))
+    }
+
+    fn beats(&self) -> Result<Finding, Failure> {
+        let own = self.gains(&self.groups.homogeneous, ADAPTIVE)?;
+        let share = |others: Vec<f64>| {
+            let pairs = own.iter().zip(&others);
+            100.0 * pairs.filter(|(own, other)| own > other).count() as f64 / own.len() as f64
+        };
+        let du = share(self.gains(&self.groups.homogeneous, "du")?);
+        let pfc = share(self.gains(&self.groups.homogeneous, PFC)?);
+        let ours = [("du_percent", du), ("pfc_percent", pfc)];
+        Ok(Self::finding(BEATS, &ours, "the mean response decides"))
+    }
+
+    fn tails(&self) -> Result<Finding, Failure> {
+        let mut worse = [0.0; 2];
+        let mut sums = [(0u64, 0u64, 0.0); 2];
+        for &(load, case) in &self.groups.homogeneous {
+            let own = self.runs.get(&Run::new(load, case, ADAPTIVE))?;
+            let alone = self.runs.get(&Run::new(load, case, "none"))?;
+            for (at, worse) in worse.iter_mut().enumerate() {
+                let (own, alone) = (own.percentiles_ms[at + 1], alone.percentiles_ms[at + 1]);
+                *worse += f64::from(u8::from(own > alone * (1.0 + WORSE / 100.0)));
+            }
+            for (sum, served) in sums.iter_mut().zip([alone, own]) {
+                sum.0 += served.unused;
+                sum.1 += served.duplicated;
+                sum.2 += served.busy_s;
+            }
+        }
+        let note = format!(
+            "without coordination and with adaptive, sums: {} and {} blocks fetched ahead and not used, {} and {} \
+             in both caches at the end, disk busy {:.0} and {:.0} s",
+            sums[0].0, sums[1].0, sums[0].1, sums[1].1, sums[0].2, sums[1].2
+        );
+        let ours = [("p99_worse", worse[0]), ("p999_worse", worse[1])];
+        Ok(Self::finding(TAILS, &ours, &note))
+    }
+
+    /// The 96 cases, one a line.
+    fn homogeneous(&self) -> Result<Table, Failure> {
+        let mut table = Table::new(
+            "The 96 cases: gains in %, then what adaptive does to L2 (without / with)",
+            &[
+                "case",
+                "ms",
+                "DU",
+                "pfc",
+                "adaptive",
+                "p99 ms",
+                "p99.9 ms",
+                "unused",
+                "in both caches",
+                "disk busy s",
+            ],
+        );
+        for &(load, case) in &self.groups.homogeneous {
+            let run = |coordinator| Run::new(load, case, coordinator);
+            let (alone, own) = (self.runs.get(&run("none"))?, self.runs.get(&run(ADAPTIVE))?);
+            let both = |figure: &dyn Fn(&Served) -> f64, digits: usize| {
+                format!("{:.digits$} / {:.digits$}", figure(alone), figure(own))
+            };
+            table.rows.push(vec![
+                named((load, case)),
+                format!("{:.2}", alone.mean_ms),
+                format!("{:.1}", self.runs.gain(&run("du"))?),
+                format!("{:.1}", self.runs.gain(&run(PFC))?),
+                format!("{:.1}", self.runs.gain(&run(ADAPTIVE))?),
+                both(&|served| served.percentiles_ms[1], 1),
+                both(&|served| served.percentiles_ms[2], 1),
+                both(&|served| served.unused as f64, 0),
+                both(&|served| served.duplicated as f64, 0),
+                both(&|served| served.busy_s, 0),
+            ]);
+        }
+        Ok(table)
+    }
+
+    /// All other cases.
+    fn others(&self) -> Result<Table, Failure> {
+        let mut table = Table::new(
+            "Other caches, several clients, three levels, genuine traces: gains in %",
+            &["case", "ms", "pfc", "adaptive"],
+        );
+        let groups = &self.groups;
+        let others = [
+            &groups.heterogeneous,
+            &groups.clients,
+            &groups.levels,
+            &groups.genuine,
+        ];
+        for &(load, case) in others.into_iter().flatten() {
+            let run = |coordinator| Run::new(load, case, coordinator);
+            table.rows.push(vec![
+                named((load, case)),
+                format!("{:.2}", self.runs.get(&run("none"))?.mean_ms),
+                format!("{:.1}", self.runs.gain(&run(PFC))?),
+                format!("{:.1}", self.runs.gain(&run(ADAPTIVE))?),
+            ]);
+        }
+        Ok(table)
+    }
+}
+
+fn mean(figures: &[f64]) -> f64 {
+    figures.iter().sum::<f64>() / figures.len().max(1) as f64
+}

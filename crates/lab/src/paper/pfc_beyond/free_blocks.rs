@@ -1,0 +1,254 @@
+//! Readmore on free blocks: what a coordinator reads more rides on the gaps before requests and on idle time, beside
+//! the same fetched with the requests, both over our engine.
+//!
+//! In-firmware the engine knows the drive as it is and keeps no distance. External it knows what the profiler found
+//! from the drive's timings, follows it from there, keeps to its budget by what it learns, and the drive's seeks scatter.
+//! The rule by which wishes are trusted was made with seed 1; what is judged here is seed 2.
+
+use std::sync::Arc;
+
+use block::Duration;
+use simulator::caching::cases::{ALGORITHMS, Case, Upper};
+use simulator::caching::{Outside, Readmore, Scheduled, Scheduler};
+
+use super::super::finding::{Finding, Measured};
+use super::super::pfc::loads::{NAMES, Which};
+use super::super::pfc::named;
+use super::super::pfc::served::{Run, Runs, Served};
+use super::super::scene::{Model, Noise, Scene};
+use super::super::{Bench, Found, Measurement, Table};
+use super::{ADAPTIVE, PFC, WORSE, mean};
+use crate::{Failure, Label};
+
+/// In-firmware.
+pub const IN_FIRMWARE: Measurement = Measurement {
+    what: "readmore on free blocks",
+    claims: &[FREE_BLOCKS],
+    run: |bench| run(bench, &Known::All),
+};
+
+/// External.
+pub const EXTERNAL: Measurement = Measurement {
+    what: "readmore on free blocks, external",
+    claims: &[FREE_BLOCKS_EXTERNAL],
+    run: |bench| {
+        let scene = Scene::external(Model::Cheetah9lp, NOISE)?;
+        run(bench, &Known::Found(scene.outside()))
+    },
+};
+
+const FREE_BLOCKS: &str = "pfc-beyond.free-blocks";
+const FREE_BLOCKS_EXTERNAL: &str = "pfc-beyond.free-blocks-external";
+
+/// What the engine knows of the drive.
+enum Known {
+    /// All.
+    All,
+    /// What its profiler has found; of all runs the same.
+    Found(Arc<Outside>),
+}
+
+/// As in all external results beyond the papers (`freeblock-beyond`).
+const NOISE: Noise = Noise::sigma(Duration::from_micros(60));
+
+/// One part in so many of each load, so that it takes less than a minute. A choice.
+const PART: u64 = 3;
+
+/// L2 in percent of L1, which is the paper's H: the same size, and a tenth of it.
+const PERCENT: [u64; 2] = [100, 10];
+
+const COORDINATORS: [&str; 2] = [PFC, ADAPTIVE];
+
+/// What becomes of what is read more, as the table has it.
+const WAYS: [Readmore; 3] = [
+    Readmore::Fetched,
+    Readmore::Wished,
+    Readmore::WishedWhileGranted,
+];
+
+fn run(bench: &Bench, known: &Known) -> Result<Found, Failure> {
+    let mut wanted = Vec::new();
+    for case in cases() {
+        wanted.push(known.alone(case));
+        for coordinator in COORDINATORS {
+            let one = |way| known.run(case, coordinator, way);
+            wanted.extend(WAYS.map(one));
+        }
+    }
+    let runs = Runs::of(bench, PART, wanted)?;
+    Ok(Found {
+        findings: vec![known.finding(&runs)?],
+        tables: vec![known.table(&runs)?],
+        ..Found::default()
+    })
+}
+
+fn cases() -> Vec<(Which, Case)> {
+    let mut all = Vec::new();
+    for load in 0..NAMES.len() {
+        for algorithm in ALGORITHMS {
+            for percent in PERCENT {
+                let case = Case::homogeneous(algorithm, Upper::High, percent);
+                all.push((Which::Calibrated(load, 1), case));
+            }
+        }
+    }
+    all
+}
+
+impl Known {
+    fn mode(&self) -> Label {
+        match self {
+            Known::All => Label::InFirmware,
+            Known::Found(_) => Label::External,
+        }
+    }
+
+    /// The engine before the disk.
+    fn engine(&self, readmore: Readmore) -> Scheduler {
+        Scheduler::Engine(match self {
+            Known::All => Scheduled::exact(readmore),
+            Known::Found(outside) => Scheduled::external(Arc::clone(outside), readmore),
+        })
+    }
+
+    fn alone(&self, (load, case): (Which, Case)) -> Run {
+        Run::new(load, case, "none").over(self.engine(Readmore::Fetched))
+    }
+
+    fn run(&self, (load, case): (Which, Case), coordinator: &str, way: Readmore) -> Run {
+        Run::new(load, case, coordinator).over(self.engine(way))
+    }
+
+    /// The mean responses of all ways, in the order of [`WAYS`], and before them without coordination.
+    fn means(
+        &self,
+        runs: &Runs,
+        coordinator: &str,
+        case: (Which, Case),
+    ) -> Result<[f64; 4], Failure> {
+        let way = |way| runs.get(&self.run(case, coordinator, way));
+        Ok([
+            runs.get(&self.alone(case))?.mean_ms,
+            way(WAYS[0])?.mean_ms,
+            way(WAYS[1])?.mean_ms,
+            way(WAYS[2])?.mean_ms,
+        ])
+    }
+
+    fn finding(&self, runs: &Runs) -> Result<Finding, Failure> {
+        let mut ours = Vec::new();
+        let mut parts = Vec::new();
+        let mut loss = f64::MIN;
+        for coordinator in COORDINATORS {
+            let mut worse = 0.0;
+            for (at, name) in NAMES.into_iter().enumerate() {
+                let mut gains = [const { Vec::new() }; 3];
+                for case in cases() {
+                    if case.0 != Which::Calibrated(at, 1) {
+                        continue;
+                    }
+                    let [alone, ways @ ..] = self.means(runs, coordinator, case)?;
+                    for (gains, way) in gains.iter_mut().zip(ways) {
+                        gains.push(100.0 * (1.0 - way / alone.max(f64::MIN_POSITIVE)));
+                    }
+                    worse += f64::from(u8::from(ways[2] > ways[0] * (1.0 + WORSE / 100.0)));
+                    for way in &WAYS[1..] {
+                        let run = self.run(case, coordinator, *way);
+                        loss = loss.max(runs.get(&run)?.lost_percent);
+                    }
+                }
+                let gains = gains.map(|gains| mean(&gains));
+                parts.push(format!(
+                    "{coordinator}, {name} {:.1}, {:.1}, {:.1}",
+                    gains[0], gains[1], gains[2]
+                ));
+            }
+            ours.push((format!("{coordinator}_worse"), worse));
+        }
+        ours.push(("loss_percent".to_owned(), loss));
+        let figure = |(name, value)| Measured {
+            name: Some(name),
+            value,
+        };
+        Ok(Finding {
+            id: match self {
+                Known::All => FREE_BLOCKS,
+                Known::Found(_) => FREE_BLOCKS_EXTERNAL,
+            },
+            mode: Some(self.mode()),
+            ours: ours.into_iter().map(figure).collect(),
+            shape: None,
+            note: format!(
+                "synthetic loads, seed 2, over the engine with sptf, {}; mean gains in % where it is fetched, wished, wished \
+             while granted: {}",
+                self.said(),
+                parts.join("; ")
+            ),
+        })
+    }
+
+    fn table(&self, runs: &Runs) -> Result<Table, Failure> {
+        let title = format!(
+            "Readmore on free blocks ({}): gains in % over no coordination where it is fetched, wished, wished \
+         while\ngranted, then of each of the three: p99, blocks fetched ahead and not used, disk busy; blocks wished, \
+         granted, used,\nand what requests lost, while granted",
+            self.mode().name(),
+        );
+        let mut table = Table::new(
+            title,
+            &[
+                "case",
+                "coordinator",
+                "ms",
+                "fetched",
+                "wished",
+                "granted",
+                "p99 ms",
+                "unused",
+                "disk busy s",
+                "wished",
+                "granted",
+                "used",
+                "lost %",
+            ],
+        );
+        table.words = 2;
+        for case in cases() {
+            for coordinator in COORDINATORS {
+                let [alone, ways @ ..] = self.means(runs, coordinator, case)?;
+                let served = |way| runs.get(&self.run(case, coordinator, way));
+                let all = [served(WAYS[0])?, served(WAYS[1])?, served(WAYS[2])?];
+                let gains = ways.map(|way| 100.0 * (1.0 - way / alone.max(f64::MIN_POSITIVE)));
+                let each = |figure: &dyn Fn(&Served) -> f64, digits: usize| {
+                    let figures = all.map(|served| format!("{:.digits$}", figure(served)));
+                    figures.join(" / ")
+                };
+                let last = all[2];
+                table.rows.push(vec![
+                    named(case),
+                    coordinator.to_string(),
+                    format!("{alone:.2}"),
+                    format!("{:.1}", gains[0]),
+                    format!("{:.1}", gains[1]),
+                    format!("{:.1}", gains[2]),
+                    each(&|served| served.percentiles_ms[1], 1),
+                    each(&|served| served.unused as f64, 0),
+                    each(&|served| served.busy_s, 0),
+                    last.wishes.wished.to_string(),
+                    last.wishes.granted.to_string(),
+                    last.wishes.used.to_string(),
+                    format!("{:.2}", last.lost_percent),
+                ]);
+            }
+        }
+        Ok(table)
+    }
+
+    fn said(&self) -> String {
+        match self {
+            Known::All => "belief = truth".to_owned(),
+            Known::Found(_) => format!("belief profiled, seek noise {NOISE}"),
+        }
+    }
+}

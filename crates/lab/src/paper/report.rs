@@ -1,0 +1,91 @@
+//! Findings as rows of a typed table.
+
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+
+use super::Effort;
+use super::finding::{Judged, Measured, rounded};
+use crate::claims::{Claim, Theirs};
+
+/// A finding beside its claim.
+#[derive(Debug, Serialize)]
+pub struct Row<'a> {
+    id: &'a str,
+    mode: Option<&'static str>,
+    theirs: Value,
+    ours: Value,
+    unit: String,
+    holds: bool,
+    note: String,
+}
+
+impl<'a> Row<'a> {
+    /// A judged finding of a run of this effort.
+    pub fn new(judged: &'a Judged, effort: Effort) -> Self {
+        let Judged {
+            claim,
+            finding,
+            holds,
+        } = judged;
+        Row {
+            id: &claim.id,
+            mode: finding.mode.map(|mode| mode.name()),
+            theirs: theirs(claim),
+            ours: ours(&finding.ours),
+            unit: claim.unit(),
+            holds: *holds,
+            note: note(&finding.note, claim, effort),
+        }
+    }
+}
+
+/// A number, or an object of numbers.
+fn theirs(claim: &Claim) -> Value {
+    let mut all = Map::new();
+    for figure in &claim.figures {
+        let name = figure.name.as_deref();
+        let end = |end: &str| name.map_or(end.to_owned(), |name| format!("{name}_{end}"));
+        match (figure.theirs, name) {
+            (Theirs::Range(low, high), _) => {
+                all.insert(end("low"), json!(low));
+                all.insert(end("high"), json!(high));
+            }
+            (
+                Theirs::Exact(value)
+                | Theirs::AtLeast(value)
+                | Theirs::AtMost(value)
+                | Theirs::Within(value, _)
+                | Theirs::Lower(value)
+                | Theirs::Higher(value),
+                name,
+            ) => match name {
+                None => return json!(value),
+                Some(name) => {
+                    all.insert(name.to_owned(), json!(value));
+                }
+            },
+        }
+    }
+    Value::Object(all)
+}
+
+fn ours(measured: &[Measured]) -> Value {
+    let mut all = Map::new();
+    for figure in measured {
+        match &figure.name {
+            None => return json!(rounded(figure.value)),
+            Some(name) => all.insert(name.clone(), json!(rounded(figure.value))),
+        };
+    }
+    Value::Object(all)
+}
+
+/// How a finding came about: the effort, the check of its shape, the circumstances.
+pub fn note(note: &str, claim: &Claim, effort: Effort) -> String {
+    let check = claim
+        .shape
+        .as_ref()
+        .map(|check| format!("holds if {check}"));
+    let parts = [effort.remark(), check, Some(note.to_owned())];
+    parts.into_iter().flatten().collect::<Vec<_>>().join("; ")
+}

@@ -1,0 +1,262 @@
+//! Greedy clients beside an urgent one: the run of which all claims about large transfers that step
+//! aside are made.
+//!
+//! ```text
+//!   urgent   '         '         '         '      4 KiB reads, at a constant rate or as they come
+//!   bulk     |=======|=======|=======|=======|    always waiting, one after the other, anywhere
+//! ```
+
+use block::{Direction, Duration};
+use rayon::prelude::*;
+use scheduler::Preemption;
+use simulator::ledger::{CommandFigures, Ledger, Report, Response};
+use simulator::run::{Options, Ran};
+use simulator::workload::{Mixed, Mixture};
+
+use super::delivery::Delivery;
+use super::scene::{Model, Noise, Scene};
+use super::{Bench, Effort};
+use crate::Failure;
+
+/// A run.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Serving {
+    /// The drive.
+    pub model: Model,
+    /// How large requests are given to it.
+    pub delivery: Delivery,
+    /// Which of the greedy requests is next.
+    pub policy: &'static str,
+    /// The greedy clients.
+    pub bulk: Bulk,
+    /// The urgent one.
+    pub urgent: Urgent,
+    /// For so long, in virtual seconds.
+    pub seconds: u32,
+}
+
+/// Greedy clients, each of which asks again at once, anywhere.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bulk {
+    /// Whether they read or write.
+    pub direction: Direction,
+    /// How much at a time, in KiB.
+    pub kib: u32,
+    /// How many there are.
+    pub clients: u32,
+}
+
+/// When urgent reads of 4 KiB come.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Urgent {
+    /// None does.
+    Never,
+    /// So many a second, evenly.
+    Constant(f64),
+    /// So many a second on average, as they come.
+    Poisson(f64),
+}
+
+/// What a run came to.
+#[derive(Clone, Debug)]
+pub struct Served {
+    report: Report,
+    /// What was read ahead, in bytes.
+    read_ahead: u64,
+    /// How many commands lasted up to so many milliseconds, by ascending length.
+    pub lengths: Vec<(f64, u64)>,
+}
+
+/// Runs and what they came to.
+#[derive(Debug, Default)]
+pub struct Servings {
+    all: Vec<(Serving, Served)>,
+}
+
+impl Serving {
+    /// The drive, and what its profiler has found of it.
+    ///
+    /// # Errors
+    /// If the drive is not shipped, or cannot be profiled.
+    pub fn scene(&self) -> Result<Scene, Failure> {
+        Scene::external(self.model, NOISE)
+    }
+
+    /// The load on a drive.
+    ///
+    /// # Errors
+    /// If it does not fit on it.
+    pub fn load(&self, scene: &Scene) -> Result<Mixed, Failure> {
+        let mixture = Mixture::parse(self.model.name(), &self.text()).map_err(Failure::failed)?;
+        let belief = scene.belief();
+        let capacity = belief.geometry.sectors().0;
+        Mixed::new(&mixture, belief.block_bytes, capacity).map_err(Failure::failed)
+    }
+
+    fn text(&self) -> String {
+        let Bulk {
+            direction,
+            kib,
+            clients,
+        } = self.bulk;
+        let reads = match direction {
+            Direction::Read => 1,
+            Direction::Write => 0,
+        };
+        let anywhere = "[part.placement]\nkind = \"uniform\"\nalign_kib = 4\n";
+        let urgent = |rate: f64, gaps: &str| {
+            format!(
+                "[[part]]\nname = \"urgent\"\nclass = \"foreground\"\n[part.arrivals]\nmodel = \"open\"\n\
+                 per_second = {rate}\ngaps = \"{gaps}\"\n[part.size]\nkind = \"fixed\"\nkib = 4\n{anywhere}"
+            )
+        };
+        let urgent = match self.urgent {
+            Urgent::Never => String::new(),
+            Urgent::Constant(rate) => urgent(rate, "constant"),
+            Urgent::Poisson(rate) => urgent(rate, "exponential"),
+        };
+        format!(
+            "name = \"served\"\nseed = {SEED}\n[[part]]\nname = \"bulk\"\nread_fraction = {reads}\n\
+             [part.arrivals]\nmodel = \"closed\"\ntasks = {clients}\n[part.size]\nkind = \"fixed\"\n\
+             kib = {kib}\n{anywhere}{urgent}"
+        )
+    }
+
+    /// When it ends.
+    pub fn options(&self, effort: Effort) -> Options {
+        let seconds = match effort {
+            Effort::Full => self.seconds,
+            Effort::Quick => (self.seconds / 10).max(1),
+            Effort::Requests(requests) => {
+                return Options {
+                    requests: Some(requests),
+                    ..Options::default()
+                };
+            }
+        };
+        let until = block::Instant::ZERO + Duration::from_secs(u64::from(seconds));
+        Options {
+            until: Some(until),
+            ..Options::default()
+        }
+    }
+
+    /// Runs it.
+    ///
+    /// # Errors
+    /// If the drive is not shipped or cannot be profiled, or the load does not fit on it.
+    pub fn run(&self, effort: Effort) -> Result<Served, Failure> {
+        let scene = self.scene()?;
+        let mut scenario = scene.scenario(self.policy)?;
+        scenario.limits.commands_at_drive = self.delivery.at_drive();
+        scenario.preemption = self.rules(&scene);
+        let mut load = self.load(&scene)?;
+        let played = scenario.play(&mut load, &self.options(effort), &mut ());
+        let played = played.map_err(Failure::failed)?;
+        let ahead = played.preempted.read_ahead.0 * u64::from(scene.belief().block_bytes);
+        Ok(Served::new(&played.ledger, &played.ran, ahead))
+    }
+
+    /// By which rules transfers step aside; none in one command.
+    pub fn rules(&self, scene: &Scene) -> Option<Preemption> {
+        self.delivery.rules(scene.belief())
+    }
+}
+
+impl Served {
+    /// What a run came to that has read so many bytes ahead.
+    pub fn new(ledger: &Ledger, ran: &Ran, read_ahead: u64) -> Served {
+        let mut lengths: Vec<(f64, u64)> = Vec::new();
+        for (length, count) in ledger.command_distribution() {
+            let upto = (length.as_millis_f64() / LENGTHS).ceil() * LENGTHS;
+            match lengths.last_mut() {
+                Some((last, sum)) if *last >= upto => *sum += count,
+                _ => lengths.push((upto, count)),
+            }
+        }
+        Served {
+            report: ledger.report(ran),
+            read_ahead,
+            lengths,
+        }
+    }
+
+    /// The commands.
+    pub fn commands(&self) -> Result<&CommandFigures, Failure> {
+        let commands = self.report.commands.as_ref();
+        commands.ok_or_else(|| Failure::failed("a run without commands"))
+    }
+
+    /// The expected wait of an arrival, in milliseconds.
+    pub fn wait(&self) -> Result<f64, Failure> {
+        Ok(self.commands()?.expected_wait_ms)
+    }
+
+    /// What the greedy clients got, in MB/s.
+    pub fn rate(&self) -> f64 {
+        let bulk = self.report.parts.first();
+        bulk.map_or(f64::NAN, |bulk| bulk.megabytes_per_second)
+    }
+
+    /// The same, and what was read ahead besides.
+    pub fn rate_with_read_ahead(&self) -> f64 {
+        self.rate() + self.read_ahead as f64 / self.report.span_ms / 1e3
+    }
+
+    /// How long the urgent ones took.
+    pub fn response(&self) -> Result<&Response, Failure> {
+        let urgent = self.report.parts.get(1);
+        let response = urgent.and_then(|urgent| urgent.side.response.as_ref());
+        response.ok_or_else(|| Failure::failed("a run without urgent requests"))
+    }
+
+    /// Requests that ended with an error.
+    pub fn errors(&self) -> u64 {
+        self.report.all.errors
+    }
+}
+
+impl Servings {
+    /// Runs each of them once, on all cores.
+    ///
+    /// # Errors
+    /// If one of them cannot be run.
+    pub fn of(
+        bench: &Bench,
+        servings: impl IntoIterator<Item = Serving>,
+    ) -> Result<Servings, Failure> {
+        let mut new: Vec<Serving> = Vec::new();
+        for serving in servings {
+            if !new.contains(&serving) {
+                new.push(serving);
+            }
+        }
+        bench.expect(new.len());
+        let run = |serving: Serving| {
+            let served = serving.run(bench.effort)?;
+            bench.done();
+            Ok((serving, served))
+        };
+        let all: Result<Vec<_>, Failure> = new.into_par_iter().map(run).collect();
+        Ok(Servings { all: all? })
+    }
+
+    /// What a run came to.
+    ///
+    /// # Errors
+    /// If it is none of them.
+    pub fn get(&self, serving: &Serving) -> Result<&Served, Failure> {
+        let found = self.all.iter().find(|(other, _)| other == serving);
+        let found = found.ok_or_else(|| Failure::failed(format!("not run: {serving:?}")));
+        found.map(|(_, served)| served)
+    }
+}
+
+/// That of our goals for free blocks, too: a choice.
+pub const NOISE: Noise = Noise::sigma(Duration::from_micros(60));
+
+/// The seed of the loads. A choice.
+const SEED: u64 = 1;
+
+/// The step of the lengths of commands that are kept, in milliseconds: a tenth of a pixel of a plot.
+const LENGTHS: f64 = 0.05;

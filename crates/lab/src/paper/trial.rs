@@ -1,0 +1,382 @@
+//! A scan in the background of the paper's OLTP load, and what it comes to: the run that all claims
+//! about free blocks are made of.
+//!
+//! ```text
+//!   with     OLTP + scan  |== start ==|======= first half =======|===== whole =====|
+//!   without  OLTP         |================ for the same time =====================|
+//! ```
+
+use block::{Duration, Switch};
+use engine::Rules;
+use rayon::prelude::*;
+use scheduler::freeblock::{Caution, Ranges, SameTrack, Wanted};
+use simulator::ledger::Report;
+use simulator::run::{AfterLoad, Options};
+use simulator::scenario::{Background, Played, Scanned};
+use simulator::workload::{Overrides, Workload};
+
+use super::scene::{Model, Noise, Scene, load};
+use super::{Bench, Effort};
+use crate::Failure;
+
+/// A run with a scan.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Trial {
+    /// The drive.
+    pub model: Model,
+    /// What is known of it.
+    pub known: Known,
+    /// How noisy its seeks are.
+    pub noise: Noise,
+    /// Whether the host lets it look ahead.
+    pub look_ahead: Switch,
+    /// Whose turn it is next.
+    pub policy: &'static str,
+    /// Which tracks may be read.
+    pub tracks: Tracks,
+    /// How careful plans are.
+    pub caution: Caution,
+    /// How hard plans are looked for.
+    pub search: Search,
+    /// How far the scan goes, in hundredths.
+    pub part: u32,
+    /// The seed of the load.
+    pub seed: u64,
+}
+
+/// How hard plans are looked for, and of how many reads they may consist.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Search {
+    /// Tracks that are looked at.
+    pub tracks: u32,
+    /// Reads on one way.
+    pub stops: u8,
+}
+
+/// What a scheduler knows of a drive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Known {
+    /// All but its noise.
+    Truth,
+    /// What its profiler has found.
+    Profiled,
+}
+
+/// On which tracks free blocks are read by commands of their own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tracks {
+    /// The paper's rule for a drive that looks ahead: not on those of foreground commands.
+    Others,
+    /// On all, and there in two ranges.
+    All,
+}
+
+/// What a trial came to.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// MB/s by free blocks until so many hundredths were read, by hundredths.
+    pub curve: Vec<(u32, f64)>,
+    /// MB/s by free blocks over the whole run.
+    pub free: f64,
+    /// MB/s by the load.
+    pub foreground: f64,
+    /// Requests a second of the load.
+    pub rate: f64,
+    /// By how many percent the mean response time is longer than without the scan.
+    pub mean_loss: f64,
+    /// By how many percent the 99th percentile is.
+    pub p99_loss: f64,
+    /// By how many percent the load's throughput is lower.
+    pub throughput_loss: f64,
+    /// Of 1,000 foreground commands, those that a plan made late.
+    pub mispredicted: f64,
+    /// Of 1,000 foreground commands, those before which nothing was read because the seek might
+    /// just have made it, or because it was not worth it.
+    pub left_alone: f64,
+    /// The last guards: of reads after short and long seeks, then of writes.
+    pub guards: [Duration; 4],
+    /// The drive.
+    pub drive: Drive,
+}
+
+/// What a disk could do if all of it were read in a row.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Drive {
+    /// Its bytes, in MB.
+    pub megabytes: f64,
+    /// Bytes over revolutions, one for each track, in MB/s: the mean rate of its medium.
+    pub potential: f64,
+}
+
+/// Trials and what they came to.
+#[derive(Debug, Default)]
+pub struct Trials {
+    all: Vec<(Trial, Outcome)>,
+}
+
+impl Trial {
+    /// A scheduler in the firmware: belief = truth, no noise, no guard, any track. That the
+    /// firmware does not look ahead into what it does not want is why any track may be read.
+    pub fn in_firmware(model: Model, policy: &'static str) -> Trial {
+        Trial {
+            model,
+            known: Known::Truth,
+            noise: Noise::default(),
+            look_ahead: Switch::Off,
+            policy,
+            tracks: Tracks::All,
+            caution: fixed(Duration::ZERO),
+            search: Search::default(),
+            part: 100,
+            seed: 1,
+        }
+    }
+
+    /// A scheduler outside, as the paper's.
+    pub fn external(model: Model, noise: Noise, policy: &'static str, guard: Duration) -> Trial {
+        Trial {
+            known: Known::Profiled,
+            noise,
+            look_ahead: Switch::On,
+            tracks: Tracks::Others,
+            caution: fixed(guard),
+            ..Trial::in_firmware(model, policy)
+        }
+    }
+
+    /// The drive and what is known of it.
+    ///
+    /// # Errors
+    /// If the drive is not shipped.
+    pub fn scene(&self) -> Result<Scene, Failure> {
+        let scene = match self.known {
+            Known::Truth => Scene::noisy(self.model, self.noise),
+            Known::Profiled => Scene::external(self.model, self.noise),
+        }?;
+        Ok(match self.look_ahead {
+            Switch::On => scene,
+            Switch::Off => scene.without_look_ahead(),
+        })
+    }
+
+    fn rules(&self) -> Rules {
+        let (same_track, ranges) = match self.tracks {
+            Tracks::Others => (SameTrack::Never, Ranges::One),
+            Tracks::All => (SameTrack::Allowed, Ranges::Two),
+        };
+        Rules {
+            stops: self.search.stops,
+            tracks: self.search.tracks,
+            caution: self.caution,
+            same_track,
+            ranges,
+            idle_after: None,
+            ..Rules::default()
+        }
+    }
+
+    /// Runs it, and the load alone for the same time.
+    ///
+    /// # Errors
+    /// If the drive is not shipped, or the load does not fit on it.
+    pub fn run(&self, effort: Effort) -> Result<Outcome, Failure> {
+        let scene = self.scene()?;
+        let load = oltp(self.seed)?;
+        let mut scenario = scene.scenario(self.policy)?;
+        let drive = scene.belief();
+        scenario.background = Some(Background {
+            rules: self.rules(),
+            wanted: Wanted::all(&drive.geometry),
+            deadline: None,
+            hundredths: part(self.part, effort),
+            after_load: AfterLoad::Stop,
+        });
+        let requests = match effort {
+            Effort::Requests(requests) => Some(requests),
+            Effort::Full | Effort::Quick => None,
+        };
+        let options = Options {
+            requests,
+            ..Options::default()
+        };
+        let with = scenario.play(&mut scene.begin(&load)?, &options, &mut ());
+        let with = with.map_err(Failure::failed)?;
+        let options = Options {
+            requests: None,
+            until: Some(with.ran.end),
+            ..options
+        };
+        let alone = scenario.baseline();
+        let without = alone.play(&mut scene.begin(&load)?, &options, &mut ());
+        let without = without.map_err(Failure::failed)?;
+        let Some(scanned) = &with.scan else {
+            return Err(Failure::failed("a scan that was begun is unknown"));
+        };
+        let outcome = Outcome::new(&with, scanned, &without, drive.block_bytes);
+        let megabytes = drive.capacity_bytes() as f64 / 1e6;
+        let revolution = drive.spindle.period().as_secs_f64();
+        Ok(Outcome {
+            drive: Drive {
+                megabytes,
+                potential: megabytes / (drive.geometry.tracks() as f64 * revolution),
+            },
+            ..outcome
+        })
+    }
+}
+
+impl Default for Search {
+    /// The engine's own.
+    fn default() -> Self {
+        let Rules { tracks, stops, .. } = Rules::default();
+        Search { tracks, stops }
+    }
+}
+
+impl Outcome {
+    fn new(with: &Played, scanned: &Scanned, without: &Played, block_bytes: u32) -> Outcome {
+        let report = |played: &Played| played.ledger.report(&played.ran);
+        let (busy, alone) = (report(with), report(without));
+        let response = |report: &Report| {
+            let response = report.all.response.as_ref();
+            response.map_or((f64::NAN, f64::NAN), |times| (times.mean_ms, times.p99_ms))
+        };
+        let ((mean, p99), (mean_alone, p99_alone)) = (response(&busy), response(&alone));
+        let more = |with: f64, without: f64| (with / without - 1.0) * 100.0;
+        let gaps = &scanned.gaps;
+        let of_1000 = |count: u64| count as f64 * 1e3 / with.ran.requests.max(1) as f64;
+        let curve = scanned.points.iter().map(|point| {
+            let hundredths = point.hundredths;
+            (hundredths, scanned.rates(hundredths, block_bytes)[0])
+        });
+        Outcome {
+            curve: curve.collect(),
+            free: scanned.rates(101, block_bytes)[0],
+            foreground: busy.megabytes_per_second,
+            rate: busy.requests_per_second,
+            mean_loss: more(mean, mean_alone),
+            p99_loss: more(p99, p99_alone),
+            throughput_loss: -more(busy.requests_per_second, alone.requests_per_second),
+            mispredicted: of_1000(gaps.mispredicted),
+            left_alone: of_1000(gaps.near_miss + gaps.unworthy),
+            guards: scanned.guards,
+            drive: Drive::default(),
+        }
+    }
+
+    /// What is free, in percent of what the disk could transfer.
+    pub fn share(&self, hundredths: u32) -> f64 {
+        self.until(hundredths) / self.drive.potential * 100.0
+    }
+
+    /// How many times the load's own bytes are moved.
+    pub fn utilisation(&self, hundredths: u32) -> f64 {
+        (self.foreground + self.until(hundredths)) / self.foreground
+    }
+
+    /// MB/s by free blocks until so many hundredths were read; over the whole run, if it did not
+    /// come so far.
+    pub fn until(&self, hundredths: u32) -> f64 {
+        let reached = self.curve.iter().find(|(at, _)| *at >= hundredths);
+        reached.map_or(self.free, |(_, rate)| *rate)
+    }
+
+    /// Start, first half, and all of the run.
+    pub fn parts(&self) -> String {
+        let [start, half, whole] = [1, 50, 100].map(|part| self.until(part));
+        format!("{start:.2} / {half:.2} / {whole:.2}")
+    }
+
+    /// Scans of the whole drive in a day, at the rate over so many hundredths.
+    pub fn scans_a_day(&self, hundredths: u32) -> f64 {
+        self.until(hundredths) * 86_400.0 / self.drive.megabytes
+    }
+}
+
+impl Trials {
+    /// Runs each of the trials once, on all cores.
+    ///
+    /// # Errors
+    /// If one of them cannot be run.
+    pub fn of(bench: &Bench, trials: impl IntoIterator<Item = Trial>) -> Result<Trials, Failure> {
+        let mut run = Trials::default();
+        run.add(bench, trials)?;
+        Ok(run)
+    }
+
+    /// Runs those of the trials that were not run yet.
+    ///
+    /// # Errors
+    /// If one of them cannot be run.
+    pub fn add(
+        &mut self,
+        bench: &Bench,
+        trials: impl IntoIterator<Item = Trial>,
+    ) -> Result<(), Failure> {
+        let mut new: Vec<Trial> = Vec::new();
+        for trial in trials {
+            if !new.contains(&trial) && self.get(&trial).is_err() {
+                new.push(trial);
+            }
+        }
+        bench.expect(new.len());
+        let run = |trial: Trial| {
+            let outcome = trial.run(bench.effort)?;
+            bench.done();
+            Ok((trial, outcome))
+        };
+        let outcomes: Result<Vec<_>, Failure> = new.into_par_iter().map(run).collect();
+        self.all.extend(outcomes?);
+        Ok(())
+    }
+
+    /// What a trial came to.
+    ///
+    /// # Errors
+    /// If it is none of them.
+    pub fn get(&self, trial: &Trial) -> Result<&Outcome, Failure> {
+        let found = self.all.iter().find(|(other, _)| other == trial);
+        let found = found.ok_or_else(|| Failure::failed(format!("not run: {trial:?}")));
+        found.map(|(_, outcome)| outcome)
+    }
+}
+
+/// A guard that does not change.
+pub fn fixed(guard: Duration) -> Caution {
+    Caution::Fixed {
+        guard,
+        near_miss: Duration::ZERO,
+    }
+}
+
+/// How far a scan goes that should go so far, in hundredths.
+pub fn part(part: u32, effort: Effort) -> u32 {
+    match effort {
+        Effort::Full => part,
+        Effort::Quick | Effort::Requests(_) => part.min(START),
+    }
+}
+
+/// What a reader has to know of the part that was scanned.
+pub fn remark(effort: Effort) -> String {
+    match effort {
+        Effort::Full => String::new(),
+        Effort::Quick | Effort::Requests(_) => format!(
+            "START ONLY: the first {START} % of the scan at most, where all figures of the first \
+             half and the whole are those of the start; "
+        ),
+    }
+}
+
+/// The paper's OLTP load with ten requests pending at any time.
+fn oltp(seed: u64) -> Result<Workload, Failure> {
+    let flags = Overrides {
+        think_ms: Some(0.0),
+        seed: Some(seed),
+        ..Overrides::default()
+    };
+    load("oltp", &flags)
+}
+
+/// Hundredths of a scan for a look. A choice: a few seconds in all.
+const START: u32 = 5;

@@ -1,0 +1,165 @@
+//! Sequential throughput over the size of a command (Figures 3 and 5 to 7): from which size on commands
+//! that are given one after the other keep the full rate.
+
+use crate::plot::{Curve, Panel};
+use block::{
+    Action, Command, CommandId, Direction, Durability, Duration, Extent, Instant, Lba, Sectors,
+    Status,
+};
+use drive::VirtualDrive;
+use rayon::prelude::*;
+
+use crate::Failure;
+use crate::paper::finding::{Finding, Measured, Shape};
+use crate::paper::scene::{Model, Scene};
+use crate::paper::{Bench, Drawing, Found, Measurement};
+
+/// The measurement.
+pub const MEASUREMENT: Measurement = Measurement {
+    what: "sizes of commands",
+    claims: &[ID],
+    run,
+};
+
+const ID: &str = "vio.chunk-size";
+
+/// What commands of one size come to.
+#[derive(Clone, Copy, Debug)]
+struct Sized {
+    blocks: u64,
+    /// MB/s.
+    rate: f64,
+    /// For how long one holds the drive in the mean, in milliseconds.
+    length: f64,
+}
+
+fn run(bench: &Bench) -> Result<Found, Failure> {
+    bench.expect(SIZES.len() * 2);
+    let scene = Scene::in_firmware(Model::St318437lw)?;
+    let of = |direction| {
+        let sized = SIZES.into_par_iter().map(|blocks| {
+            let sized = sequential(scene.drive(), direction, blocks);
+            bench.done();
+            sized
+        });
+        sized.collect::<Result<Vec<_>, Failure>>()
+    };
+    let (reads, writes) = (of(Direction::Read)?, of(Direction::Write)?);
+    let holds = [&reads, &writes].map(|all| keeps_full_rate_from_the_chunk_on(all));
+    let listed = |all: &[Sized]| {
+        let all = all
+            .iter()
+            .map(|one| format!("{} {:.1}", one.blocks, one.rate));
+        all.collect::<Vec<_>>().join(", ")
+    };
+    let finding = Finding {
+        id: ID,
+        mode: None,
+        ours: Vec::<Measured>::new(),
+        shape: Some(Shape::of(&holds)),
+        note: format!(
+            "{}, no scheduler: one command after the other from block 0 on, {} MB each; blocks and MB/s: \
+             reads {}; writes {}",
+            Model::St318437lw.name(),
+            BYTES / 1_000_000,
+            listed(&reads),
+            listed(&writes),
+        ),
+    };
+    Ok(Found {
+        findings: vec![finding],
+        drawings: drawn(&[("reads", &reads), ("writes", &writes)]),
+        ..Found::default()
+    })
+}
+
+/// Blocks 0, 1, 2 and so on in commands of `blocks`, each given when the one before has ended.
+fn sequential(
+    mut drive: VirtualDrive,
+    direction: Direction,
+    blocks: u64,
+) -> Result<Sized, Failure> {
+    let bytes = u64::from(drive.truth().block_bytes);
+    let commands = BYTES / (blocks * bytes);
+    let durability = Durability::Volatile;
+    let mut now = Instant::ZERO;
+    for number in 0..commands {
+        let extent = Extent::new(Lba(number * blocks), Sectors(blocks));
+        let extent = extent.map_err(Failure::failed)?;
+        let action = match direction {
+            Direction::Read => Action::Read { extent, durability },
+            Direction::Write => Action::Write { extent, durability },
+        };
+        let command = Command::new(CommandId(number), action);
+        drive.submit(now, command).map_err(Failure::failed)?;
+        loop {
+            let then = drive.next_wakeup();
+            now = then.ok_or_else(|| Failure::failed("a command that never ends"))?;
+            match drive.poll(now) {
+                Some(outcome) if outcome.status == Status::Good => break,
+                Some(outcome) => {
+                    return Err(Failure::failed(format!("{command:?}: {outcome:?}")));
+                }
+                None => {}
+            }
+        }
+    }
+    let took = now.since(Instant::ZERO).max(Duration::from_nanos(1));
+    Ok(Sized {
+        blocks,
+        rate: (commands * blocks * bytes) as f64 / 1e6 / took.as_secs_f64(),
+        length: took.as_millis_f64() / commands.max(1) as f64,
+    })
+}
+
+fn keeps_full_rate_from_the_chunk_on(all: &[Sized]) -> bool {
+    let best = all.iter().map(|one| one.rate).fold(0.0, f64::max);
+    let at = |blocks| {
+        let found = all.iter().find(|one| one.blocks == blocks);
+        found.map_or(f64::NAN, |one| one.rate)
+    };
+    at(CHUNK) >= FULL * best && at(SMALL) <= SLOW * best
+}
+
+fn drawn(all: &[(&str, &[Sized])]) -> Vec<Drawing> {
+    let panel = |title: &str, y_label: &str, value: fn(&Sized) -> f64| {
+        let curve = |(name, all): &(&str, &[Sized])| Curve {
+            name: (*name).to_owned(),
+            points: all
+                .iter()
+                .map(|one| (one.blocks as f64, value(one)))
+                .collect(),
+        };
+        Panel::Lines {
+            title: format!("{title}, ST318437LW, sequential"),
+            x_label: "blocks of 512 B in a command".to_owned(),
+            y_label: y_label.to_owned(),
+            curves: all.iter().map(curve).collect(),
+        }
+    };
+    vec![Drawing {
+        name: "figures-3-and-5-to-7",
+        panels: vec![
+            panel("Throughput over the size of a command", "MB/s", |one| {
+                one.rate
+            }),
+            panel("How long a command takes", "ms", |one| one.length),
+        ],
+    }]
+}
+
+/// The paper's chunk, in blocks.
+const CHUNK: u64 = 50;
+
+/// A chunk that is too small.
+const SMALL: u64 = 12;
+
+/// What counts as the full rate, and what does not: choices.
+const FULL: f64 = 0.98;
+const SLOW: f64 = 0.9;
+
+/// In blocks; the last are the sizes of the paper's requests.
+const SIZES: [u64; 12] = [2, 6, 12, 25, 37, 50, 75, 100, 500, 1000, 2000, 4000];
+
+/// How much is moved in each size.
+const BYTES: u64 = 40_000_000;

@@ -1,0 +1,191 @@
+//! Figures 9 to 15: over the size of requests, over the lengths of commands, over the rate of urgent ones.
+
+use crate::plot::{Curve, Panel};
+use block::Direction;
+
+use super::{COMPONENT_WAYS, Paper, RATES, READ, SIZES, TABLE_SIZES, alone, at_rate};
+use crate::Failure;
+use crate::paper::Drawing;
+use crate::paper::delivery::Delivery;
+use crate::paper::serving::{Served, Serving};
+
+/// All of them.
+pub(super) fn all(paper: &Paper<'_>) -> Result<Vec<Drawing>, Failure> {
+    let both = [Delivery::Single, Delivery::Paper];
+    let [chunks, seeks, prefetch] = COMPONENT_WAYS;
+    let parts = [Delivery::Single, chunks, seeks, Delivery::Paper];
+    let rates = [chunks, seeks, Delivery::Paper, prefetch];
+    Ok(vec![
+        Drawing {
+            name: "figure-9",
+            panels: vec![
+                paper.over_sizes("Expected wait, reads", WAIT_MS, READ, &both, Served::wait)?,
+                paper.over_sizes("Expected wait, writes", WAIT_MS, WRITE, &both, Served::wait)?,
+            ],
+        },
+        Drawing {
+            name: "figure-10",
+            panels: vec![
+                paper.over_sizes("Throughput, reads", MB_S, READ, &both, rate)?,
+                paper.over_sizes("Throughput, writes", MB_S, WRITE, &both, rate)?,
+            ],
+        },
+        figure_11(paper)?,
+        Drawing {
+            name: "figure-12",
+            panels: vec![paper.over_sizes(
+                "What each part takes from the expected wait, reads",
+                WAIT_MS,
+                READ,
+                &parts,
+                Served::wait,
+            )?],
+        },
+        Drawing {
+            name: "figure-13",
+            panels: vec![paper.over_sizes(
+                "What each part does to throughput, reads",
+                MB_S,
+                READ,
+                &rates,
+                rate,
+            )?],
+        },
+        figure_14(paper)?,
+        figure_15(paper)?,
+    ])
+}
+
+fn rate(served: &Served) -> Result<f64, Failure> {
+    Ok(served.rate_with_read_ahead())
+}
+
+impl Paper<'_> {
+    /// A line for each way over the sizes, without anything urgent.
+    fn over_sizes(
+        &self,
+        title: &str,
+        y_label: &str,
+        direction: Direction,
+        deliveries: &[Delivery],
+        figure: impl Fn(&Served) -> Result<f64, Failure>,
+    ) -> Result<Panel, Failure> {
+        let curve = |&delivery: &Delivery| {
+            let values = self.over(&SIZES, |kib| alone(delivery, direction, kib), &figure)?;
+            Ok(Curve {
+                name: delivery.name().to_owned(),
+                points: SIZES.map(f64::from).into_iter().zip(values).collect(),
+            })
+        };
+        let curves: Result<_, Failure> = deliveries.iter().map(curve).collect();
+        Ok(Panel::Lines {
+            title: format!("{title}, ST318437LW, external"),
+            x_label: "size of requests, kB".to_owned(),
+            y_label: y_label.to_owned(),
+            curves: curves?,
+        })
+    }
+
+    /// A line for each size and way over the rates.
+    fn over_rates(
+        &self,
+        named: &[(Delivery, &str)],
+        direction: Direction,
+        figure: impl Fn(&Served) -> Result<f64, Failure>,
+    ) -> Result<Vec<Curve>, Failure> {
+        let mut curves = Vec::new();
+        for kib in TABLE_SIZES {
+            for &(delivery, name) in named {
+                let serving = |rate| at_rate(delivery, direction, kib, rate);
+                let values = self.over(&RATES, serving, &figure)?;
+                curves.push(Curve {
+                    name: format!("{kib} kB, {name}"),
+                    points: RATES.into_iter().zip(values).collect(),
+                });
+            }
+        }
+        Ok(curves)
+    }
+}
+
+/// How many commands are how long.
+fn figure_11(paper: &Paper<'_>) -> Result<Drawing, Failure> {
+    let panel = |delivery: Delivery| {
+        let curve = |kib| {
+            Ok(Curve {
+                name: format!("{kib} kB"),
+                points: shares(paper, alone(delivery, READ, kib))?,
+            })
+        };
+        let curves: Result<_, Failure> = TABLE_SIZES.into_iter().map(curve).collect();
+        Ok::<_, Failure>(Panel::Cdf {
+            title: format!("Lengths of commands, reads, {}", delivery.name()),
+            x_label: "ms".to_owned(),
+            curves: curves?,
+        })
+    };
+    Ok(Drawing {
+        name: "figure-11",
+        panels: vec![panel(Delivery::Single)?, panel(Delivery::Prefetch)?],
+    })
+}
+
+/// Which share of the commands is not longer.
+fn shares(paper: &Paper<'_>, serving: Serving) -> Result<Vec<(f64, f64)>, Failure> {
+    let lengths = &paper.of(serving)?.lengths;
+    let all: u64 = lengths.iter().map(|(_, count)| count).sum();
+    let mut so_far = 0;
+    let shares = lengths.iter().map(|&(upto, count)| {
+        so_far += count;
+        (upto, so_far as f64 / all.max(1) as f64)
+    });
+    Ok(shares.collect())
+}
+
+/// Responses of urgent requests over their rate.
+fn figure_14(paper: &Paper<'_>) -> Result<Drawing, Failure> {
+    let mean = |served: &Served| Ok(served.response()?.mean_ms);
+    let panel = |title: &str, direction| {
+        Ok::<_, Failure>(Panel::Lines {
+            title: format!("Mean response of urgent requests beside {title}"),
+            x_label: RATE_HZ.to_owned(),
+            y_label: "ms".to_owned(),
+            curves: paper.over_rates(&NAMES[..2], direction, mean)?,
+        })
+    };
+    Ok(Drawing {
+        name: "figure-14",
+        panels: vec![panel("reads", READ)?, panel("writes", WRITE)?],
+    })
+}
+
+/// Throughput over the rate of urgent requests.
+fn figure_15(paper: &Paper<'_>) -> Result<Drawing, Failure> {
+    let panel = |title: &str, direction, named| {
+        Ok::<_, Failure>(Panel::Lines {
+            title: format!("Throughput of {title} beside urgent requests"),
+            x_label: RATE_HZ.to_owned(),
+            y_label: MB_S.to_owned(),
+            curves: paper.over_rates(named, direction, rate)?,
+        })
+    };
+    Ok(Drawing {
+        name: "figure-15",
+        panels: vec![
+            panel("reads", READ, &NAMES)?,
+            panel("writes", WRITE, &NAMES[..2])?,
+        ],
+    })
+}
+
+const WRITE: Direction = Direction::Write;
+const WAIT_MS: &str = "ms";
+const MB_S: &str = "MB/s";
+const RATE_HZ: &str = "urgent requests a second";
+
+/// Short enough for a plot with many lines.
+const NAMES: [(Delivery, &str); 3] = [
+    (Delivery::Single, "npIO"),
+    (Delivery::Paper, "Virtual IO"),
+    (Delivery::Prefetch, "with prefetch"),
+];

@@ -1,0 +1,64 @@
+//! The paper's example, by our own sums.
+
+use block::{Duration, Instant};
+use simulator::ledger::Ledger;
+use simulator::run::Ran;
+
+use crate::Failure;
+use crate::paper::finding::{Finding, Measured};
+use crate::paper::{Bench, Found, Measurement};
+
+/// The measurement.
+pub const MEASUREMENT: Measurement = Measurement {
+    what: "an example",
+    claims: &[ID],
+    run,
+};
+
+const ID: &str = "vio.example";
+
+fn run(_: &Bench) -> Result<Found, Failure> {
+    // Seek, rotation and transfer are one command.
+    let before = expected_wait(Duration::ZERO, &[millis(14 + 8 + 100)])?;
+    // The seek is two, somebody else may have the rotation, and each chunk is one.
+    let mut commands = vec![millis(9); 2];
+    commands.extend([millis(1); 100]);
+    let after = expected_wait(millis(8), &commands)?;
+    let figure = |name: &str, value| Measured {
+        name: Some(name.to_owned()),
+        value,
+    };
+    Ok(Found::figures(vec![Finding {
+        id: ID,
+        mode: None,
+        ours: vec![figure("before_ms", before.0), figure("after_ms", after.0)],
+        shape: None,
+        note: format!(
+            "half the sum of the squares of the commands' times, over all of the time: the rotation is \
+             free for others, and counts; over the commands' own: {:.2} and {:.2} ms",
+            before.1, after.1,
+        ),
+    }]))
+}
+
+/// Over all of the time, and over the commands' own; the pause is before the first command that follows
+/// another, or there is none.
+fn expected_wait(pause: Duration, commands: &[Duration]) -> Result<(f64, f64), Failure> {
+    let mut ledger = Ledger::new(512, 1);
+    let mut now = Instant::ZERO;
+    for (place, &length) in commands.iter().enumerate() {
+        if place == 1 {
+            now += pause;
+        }
+        ledger.record_command(now, now + length);
+        now += length;
+    }
+    let report = ledger.report(&Ran::default());
+    let figures = report.commands;
+    let figures = figures.ok_or_else(|| Failure::failed("an example without commands"))?;
+    Ok((figures.expected_wait_ms, figures.expected_wait_if_busy_ms))
+}
+
+fn millis(millis: u64) -> Duration {
+    Duration::from_millis(millis)
+}

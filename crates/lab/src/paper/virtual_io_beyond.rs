@@ -1,0 +1,152 @@
+//! Large transfers that step aside where it is worth it: on the paper's drive beside the paper's own
+//! way, and on a drive of today.
+
+use super::delivery::Delivery;
+use super::finding::Finding;
+use super::serving::{Served, Serving, Servings};
+use super::virtual_io::{alone, at_rate};
+use super::{Bench, Effort, Found, Measurement};
+use crate::{Failure, Label};
+use block::Direction;
+
+pub mod modern;
+mod queue;
+
+/// The measurement on the paper's drive.
+pub const MEASUREMENT: Measurement = Measurement {
+    what: "stepping aside where it is worth it",
+    claims: &[SMALL, SMALLER, BUSY],
+    run,
+};
+
+const SMALL: &str = "vio-beyond.small-reads";
+const SMALLER: &str = "vio-beyond.small-reads.small-chunks";
+const BUSY: &str = "vio-beyond.busy";
+
+fn run(bench: &Bench) -> Result<Found, Failure> {
+    let deliveries = [Delivery::Single, Delivery::Paper, OWN, SMALL_CHUNKS];
+    let small = deliveries.map(small);
+    let large = deliveries.map(busy).into_iter().chain(deliveries.map(calm));
+    let servings = Servings::of(bench, small.into_iter().chain(large))?;
+    let beyond = Beyond {
+        servings: &servings,
+        effort: bench.effort,
+    };
+    Ok(Found::figures(vec![
+        beyond.small_reads(SMALL, OWN)?,
+        beyond.small_reads(SMALLER, SMALL_CHUNKS)?,
+        beyond.busy()?,
+    ]))
+}
+
+fn small(delivery: Delivery) -> Serving {
+    at_rate(delivery, Direction::Read, SMALL_KIB, SLOW)
+}
+
+fn busy(delivery: Delivery) -> Serving {
+    at_rate(delivery, Direction::Read, LARGE_KIB, FAST)
+}
+
+fn calm(delivery: Delivery) -> Serving {
+    alone(delivery, Direction::Read, LARGE_KIB)
+}
+
+/// What the findings are made from.
+struct Beyond<'a> {
+    servings: &'a Servings,
+    effort: Effort,
+}
+
+impl Beyond<'_> {
+    fn of(&self, serving: Serving) -> Result<&Served, Failure> {
+        self.servings.get(&serving)
+    }
+
+    fn note(&self, serving: Serving, more: &str) -> Result<String, Failure> {
+        note(serving, self.effort, more)
+    }
+
+    /// Short requests: nothing is lost, and less is waited.
+    fn small_reads(&self, claim: &'static str, judged: Delivery) -> Result<Finding, Failure> {
+        let single = self.of(small(Delivery::Single))?;
+        let share =
+            |delivery| Ok::<_, Failure>(self.of(small(delivery))?.rate() / single.rate() * 100.0);
+        let mut all = Vec::new();
+        for delivery in [Delivery::Single, Delivery::Paper, OWN, SMALL_CHUNKS] {
+            let served = self.of(small(delivery))?;
+            all.push(format!(
+                "{}: {:.2} ms, {:.1} %, response {:.2} ms",
+                delivery.name(),
+                served.wait()?,
+                share(delivery)?,
+                served.response()?.mean_ms,
+            ));
+        }
+        let ours = [
+            ("expected_wait_ms", self.of(small(judged))?.wait()?),
+            ("throughput_percent", share(judged)?),
+        ];
+        let note = self.note(small(judged), &all.join("; "))?;
+        Ok(Finding::several(claim, Label::External, &ours, note))
+    }
+
+    /// Many urgent requests beside large transfers.
+    fn busy(&self) -> Result<Finding, Failure> {
+        let whole = self.of(busy(Delivery::Single))?.rate();
+        let calm_rate = self.of(calm(Delivery::Paper))?.rate();
+        let lost = |from: f64, delivery| Ok::<_, Failure>(from - self.of(busy(delivery))?.rate());
+        let share =
+            |from| Ok::<_, Failure>(lost(from, OWN)? / lost(from, Delivery::Paper)? * 100.0);
+        let mut all = Vec::new();
+        for delivery in [Delivery::Single, Delivery::Paper, OWN, SMALL_CHUNKS] {
+            let served = self.of(busy(delivery))?;
+            all.push(format!(
+                "{}: {:.2} of {:.2} MB/s, response {:.2} ms, p99 {:.2} ms",
+                delivery.name(),
+                served.rate(),
+                self.of(calm(delivery))?.rate(),
+                served.response()?.mean_ms,
+                served.response()?.p99_ms,
+            ));
+        }
+        let ours = [
+            ("loss_percent_of_theirs", share(whole)?),
+            ("response_ms", self.of(busy(OWN))?.response()?.mean_ms),
+        ];
+        let more = format!(
+            "both losses from the {whole:.2} MB/s that are left beside the same urgent requests by one \
+             command a request; from the {calm_rate:.2} MB/s of the paper's delivery without any: {:.1} %; {}",
+            share(calm_rate)?,
+            all.join("; ")
+        );
+        let note = self.note(busy(OWN), &more)?;
+        Ok(Finding::several(BUSY, Label::External, &ours, note))
+    }
+}
+
+/// What a reader of a figure has to know of a run.
+fn note(serving: Serving, effort: Effort, more: &str) -> Result<String, Failure> {
+    let remark = match effort {
+        Effort::Full => "",
+        Effort::Quick | Effort::Requests(_) => "SHORT RUNS; ",
+    };
+    Ok(format!(
+        "{remark}greedy requests are always there, {} at the drive; urgent: 4 KiB reads at a constant \
+         rate; {}; {more}",
+        serving.delivery.at_drive(),
+        serving.scene()?,
+    ))
+}
+
+const OWN: Delivery = Delivery::Own;
+
+/// Chunks of half the paper's. A choice.
+const SMALL_CHUNKS: Delivery = Delivery::OwnOf(25);
+
+/// The paper's smallest and largest requests.
+const SMALL_KIB: u32 = 50;
+const LARGE_KIB: u32 = 2000;
+
+/// Urgent requests a second: as in the paper's Table 2, and its most.
+const SLOW: f64 = 1.0;
+const FAST: f64 = 20.0;

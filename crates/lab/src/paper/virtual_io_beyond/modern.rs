@@ -1,0 +1,221 @@
+//! A drive of 20 TB: urgent reads of 4 KiB beside greedy readers of 1 MiB.
+
+use block::{Direction, Duration};
+
+use super::note;
+use super::queue::{Told, by_the_drive};
+use crate::paper::delivery::Delivery;
+use crate::paper::finding::{Finding, Shape};
+use crate::paper::scene::Model;
+use crate::paper::serving::{Bulk, Served, Serving, Servings, Urgent};
+use crate::paper::{Bench, Effort, Found, Measurement};
+use crate::{Failure, Label};
+
+/// The measurement.
+pub const MEASUREMENT: Measurement = Measurement {
+    what: "stepping aside on 20 TB",
+    claims: &[DEPTH_1, DEPTH_4, DEPTH_16, BESIDE],
+    run,
+};
+
+const DEPTH_1: &str = "vio-beyond.20tb.depth-1";
+const DEPTH_4: &str = "vio-beyond.20tb.depth-4";
+const DEPTH_16: &str = "vio-beyond.20tb.depth-16";
+const BESIDE: &str = "vio-beyond.20tb.beside";
+
+/// Who serves: so many greedy readers, in which order, by which way.
+#[derive(Clone, Copy)]
+struct Service {
+    clients: u32,
+    policy: &'static str,
+    delivery: Delivery,
+}
+
+fn run(bench: &Bench) -> Result<Found, Failure> {
+    let mut all: Vec<Serving> = Vec::new();
+    for service in SERVICES {
+        all.extend(RATES.map(|rate| service.at(Urgent::Constant(rate))));
+    }
+    all.push(FOUR_SSTF.at(Urgent::Poisson(BESIDE_RATE)));
+    all.push(FOUR_SINGLE.at(Urgent::Constant(BESIDE_RATE)));
+    let servings = Servings::of(bench, all)?;
+    let modern = Modern {
+        servings: &servings,
+        effort: bench.effort,
+    };
+    Ok(Found::figures(vec![
+        modern.worst(DEPTH_1, &[("p999_ms", ONE), ("split_p999_ms", ONE_SPLIT)])?,
+        modern.worst(
+            DEPTH_4,
+            &[("sptf_p999_ms", FOUR_SPTF), ("sstf_p999_ms", FOUR_SSTF)],
+        )?,
+        modern.worst(DEPTH_16, &[("sstf_p999_ms", SIXTEEN)])?,
+        modern.beside(bench)?,
+    ]))
+}
+
+impl Service {
+    fn at(self, urgent: Urgent) -> Serving {
+        let rate = match urgent {
+            Urgent::Never => 1.0,
+            Urgent::Constant(rate) | Urgent::Poisson(rate) => rate,
+        };
+        Serving {
+            model: Model::Modern20tb,
+            delivery: self.delivery,
+            policy: self.policy,
+            bulk: Bulk {
+                direction: Direction::Read,
+                kib: 1024,
+                clients: self.clients,
+            },
+            urgent,
+            seconds: (URGENT_REQUESTS / rate) as u32,
+        }
+    }
+}
+
+/// What the findings are made from.
+struct Modern<'a> {
+    servings: &'a Servings,
+    effort: Effort,
+}
+
+impl Modern<'_> {
+    /// The worst p99.9 of all rates, of each of the services.
+    fn worst(
+        &self,
+        claim: &'static str,
+        named: &[(&'static str, Service)],
+    ) -> Result<Finding, Failure> {
+        let mut ours = Vec::new();
+        let mut said = Vec::new();
+        for &(name, service) in named {
+            let mut worst = 0.0f64;
+            for rate in RATES {
+                let served = self.servings.get(&service.at(Urgent::Constant(rate)))?;
+                let response = served.response()?;
+                worst = worst.max(response.p999_ms);
+                said.push(format!("{name} at {rate} Hz: {}", told(served)?));
+            }
+            ours.push((name, worst));
+        }
+        let first = named.first().map(|(_, service)| *service);
+        let first = first.ok_or_else(|| Failure::failed("a claim about no service"))?;
+        let serving = first.at(Urgent::Constant(RATES[0]));
+        let more = format!(
+            "{URGENT_REQUESTS} urgent requests in each run; {}",
+            said.join("; ")
+        );
+        let note = note(serving, self.effort, &more)?;
+        Ok(Finding::several(claim, Label::External, &ours, note))
+    }
+
+    /// Beside the drive's own queue.
+    fn beside(&self, bench: &Bench) -> Result<Finding, Failure> {
+        let serving = FOUR_SSTF.at(Urgent::Constant(BESIDE_RATE));
+        let ours = self.servings.get(&serving)?;
+        let poisson = self
+            .servings
+            .get(&FOUR_SSTF.at(Urgent::Poisson(BESIDE_RATE)))?;
+        let single = self
+            .servings
+            .get(&FOUR_SINGLE.at(Urgent::Constant(BESIDE_RATE)))?;
+        let mut said = vec![
+            format!("ours, shortest seek first: {}", told(ours)?),
+            format!("ours, Poisson arrivals: {}", told(poisson)?),
+            format!(
+                "one command a request, shortest seek first: {}",
+                told(single)?
+            ),
+        ];
+        let limit = ours.response()?.p999_ms;
+        let mut holds = Vec::new();
+        bench.expect(TOLD.len());
+        for hint in TOLD {
+            let served = by_the_drive(&serving, hint, self.effort)?;
+            bench.done();
+            holds.push(limit < served.response()?.p999_ms);
+            said.push(format!(
+                "the drive's own queue, {}: {}, {} ended with an error",
+                hint.name(),
+                told(&served)?,
+                served.errors(),
+            ));
+        }
+        let more = said.join("; ");
+        let note = note(serving, self.effort, &more)?;
+        let none: [(&str, f64); 0] = [];
+        let finding = Finding::several(BESIDE, Label::External, &none, note);
+        Ok(finding.shaped(Shape::of(&holds)))
+    }
+}
+
+/// What a run came to, in words.
+fn told(served: &Served) -> Result<String, Failure> {
+    let response = served.response()?;
+    Ok(format!(
+        "mean {:.2}, p99 {:.2}, p99.9 {:.2}, at most {:.2} ms, bulk {:.1} MB/s",
+        response.mean_ms,
+        response.p99_ms,
+        response.p999_ms,
+        response.max_ms,
+        served.rate(),
+    ))
+}
+
+const ONE: Service = Service {
+    clients: 1,
+    policy: "fcfs",
+    delivery: Delivery::Prompt,
+};
+
+/// Over a quarter of the stroke.
+const ONE_SPLIT: Service = Service {
+    delivery: Delivery::PromptSplit(250),
+    ..ONE
+};
+
+const FOUR_SPTF: Service = Service {
+    clients: 4,
+    policy: "sptf",
+    ..ONE
+};
+
+const FOUR_SSTF: Service = Service {
+    policy: "sstf",
+    ..FOUR_SPTF
+};
+
+const FOUR_SINGLE: Service = Service {
+    delivery: Delivery::Single,
+    ..FOUR_SSTF
+};
+
+const SIXTEEN: Service = Service {
+    clients: 16,
+    ..FOUR_SSTF
+};
+
+/// Those that are judged.
+const SERVICES: [Service; 5] = [ONE, ONE_SPLIT, FOUR_SPTF, FOUR_SSTF, SIXTEEN];
+
+/// Urgent requests a second: those of the goal.
+const RATES: [f64; 5] = [1.0, 2.0, 5.0, 10.0, 20.0];
+
+/// Where the drive's own queue stands beside.
+const BESIDE_RATE: f64 = 10.0;
+
+/// What the drive is told of urgent commands.
+const TOLD: [Told; 4] = [
+    Told::Nothing,
+    Told::Priority,
+    Told::Limit(LIMIT),
+    Told::PriorityAndLimit(LIMIT),
+];
+
+/// A choice: about what one of the greedy commands takes, so that the limit is also met with priority.
+const LIMIT: Duration = Duration::from_millis(15);
+
+/// So many urgent requests are in each run: ten are above p99.9.
+const URGENT_REQUESTS: f64 = 10_000.0;

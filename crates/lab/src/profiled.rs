@@ -1,0 +1,47 @@
+//! Beliefs that were profiled from timings: what makes a result *external*.
+
+use std::sync::Arc;
+
+use block::{Duration, Instant};
+use drive::{Imperfections, Profile, VirtualDrive};
+use profiler::rehearsal::{Rehearsed, rehearse};
+use profiler::{Device, Findings, Offers, Profiler, Writes, belief, procedure};
+
+use crate::Failure;
+
+/// For how long a drive may be asked, in its own time: "usable in at most ten minutes".
+const BUDGET: Duration = Duration::from_secs(600);
+
+/// What the profiler comes to believe of a virtual drive, its platter followed to the beginning of
+/// time: the drive's dice fall as `seed` says, and what is run afterwards should have another one.
+///
+/// # Errors
+/// If the drive could not be profiled, or what was found is no profile.
+pub fn belief(
+    truth: &Arc<Profile>,
+    imperfections: &Imperfections,
+    seed: u64,
+) -> Result<Profile, Failure> {
+    let mut drive = VirtualDrive::imperfect(Arc::clone(truth), imperfections.clone(), seed);
+    let device = Device::of(&drive, Offers::CacheControl, Writes::Allowed);
+    let mut profiler = Profiler::new(device, Findings::default(), |prober| {
+        procedure::complete(prober, BUDGET)
+    });
+    let ended = rehearse(&mut profiler, &mut drive, Instant::ZERO, BUDGET);
+    let findings = profiler.findings();
+    if let Rehearsed::OutOfTime(_) = ended {
+        let step = findings.progress.step.name();
+        return Err(Failure::failed(format!(
+            "{}: ten minutes of the drive's time were not enough: it was at {step}",
+            truth.name
+        )));
+    }
+    if let Some((step, why)) = findings.progress.failed.first() {
+        let step = step.name();
+        return Err(Failure::failed(format!("{}: {step}: {why}", truth.name)));
+    }
+    let found = belief::profile(&findings, &device, &truth.name).map_err(Failure::failed)?;
+    let clock = findings.clock;
+    let clock = clock.ok_or_else(|| Failure::failed("a profile without a clock"))?;
+    Ok(belief::live(&found, &clock))
+}

@@ -1,0 +1,169 @@
+//! The models against times measured on real drives: which drives, which traces, and their judgements.
+
+use std::path::{Path, PathBuf};
+
+use block::Duration;
+use drive::Profile;
+use simulator::trace::OnBad;
+
+use super::judgement::{Judged, Judgement, judge};
+use super::measurement::Measurements;
+use crate::plot::{Panel, Series, distributions};
+use crate::{Failure, lent, named};
+
+/// Which drives are judged, and by which trace.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Only this drive: a name, or a profile file.
+    pub drive: Option<String>,
+    /// This trace instead of the drive's own.
+    pub trace: Option<PathBuf>,
+    /// What becomes of bad lines of that trace, and of requests past the end of the drive.
+    pub on_bad: OnBad,
+    /// Whose constants are used.
+    pub constants: Constants,
+}
+
+/// Whose constants a profile has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Constants {
+    /// Those that were fitted, where there are some.
+    Fitted,
+    /// The published ones only.
+    Published,
+}
+
+/// Models beside their drives.
+#[derive(Debug)]
+pub struct Validation {
+    /// A judgement for each drive.
+    pub judgements: Vec<Judgement>,
+    /// By drive: measured, DiskSim's and our distributions.
+    pub drawings: Vec<(String, Panel)>,
+    /// Lines about what was left out.
+    pub remarks: String,
+}
+
+/// One drive with its trace.
+struct Case {
+    profile: Profile,
+    measurements: Measurements,
+    disksim: Option<Vec<Duration>>,
+}
+
+/// Judges the models of drives by their measured traces.
+///
+/// # Errors
+/// If a drive or trace is not what it should be; with `CI=true`, if there are no traces.
+pub fn validate(settings: &Settings) -> Result<Validation, Failure> {
+    let (cases, remarks) = cases(settings)?;
+    let (mut judgements, mut drawings) = (Vec::new(), Vec::new());
+    for case in &cases {
+        let samples = &case.measurements.samples;
+        let judged = judge(&case.profile, samples, case.disksim.as_deref());
+        drawings.push((case.profile.name.clone(), case.drawing(&judged)));
+        judgements.push(judged.judgement);
+    }
+    Ok(Validation {
+        judgements,
+        drawings,
+        remarks,
+    })
+}
+
+/// What is to be judged, and remarks about what is not.
+fn cases(settings: &Settings) -> Result<(Vec<Case>, String), Failure> {
+    let mut profiles = named::drive_or_all(settings.drive.as_deref())?;
+    if settings.constants == Constants::Published {
+        profiles = profiles.iter().map(Profile::published).collect();
+    }
+    if let (Some(file), Some(profile)) = (&settings.trace, profiles.first()) {
+        return users_own(file, profile, settings.on_bad);
+    }
+    let folder = lent::folder();
+    if !folder.join("drives").is_dir() {
+        return Ok((Vec::new(), lent::missing("measured traces")? + "\n"));
+    }
+    let (mut cases, mut without) = (Vec::new(), Vec::new());
+    for profile in profiles {
+        let Some(file) = lent::trace_of(&profile) else {
+            without.push(profile.name);
+            continue;
+        };
+        let measurements = lent::measurements(&file, &profile, OnBad::Refuse)?;
+        let disksim = lent::disksim_of(&profile, &measurements.samples)?;
+        cases.push(Case {
+            profile,
+            measurements,
+            disksim,
+        });
+    }
+    if let (Some(name), Some(_)) = (without.first(), &settings.drive) {
+        return Err(Failure::input(format!(
+            "{name} has no measured trace in {}: give one with --trace FILE",
+            folder.display()
+        )));
+    }
+    if cases.is_empty() {
+        return Ok((cases, lent::missing("measured traces")? + "\n"));
+    }
+    let remarks = match without.is_empty() {
+        true => String::new(),
+        false => format!("skipped: no measured trace for {}\n", without.join(", ")),
+    };
+    Ok((cases, remarks))
+}
+
+/// A trace that the user has, of which DiskSim knows nothing.
+fn users_own(
+    file: &Path,
+    profile: &Profile,
+    on_bad: OnBad,
+) -> Result<(Vec<Case>, String), Failure> {
+    let measurements = lent::measurements(file, profile, on_bad)?;
+    let remarks = match measurements.left_out() {
+        0 => String::new(),
+        _ => format!(
+            "{}; {} requests past the end of {} left out\n",
+            measurements.bad_lines, measurements.past_end, profile.name
+        ),
+    };
+    let case = Case {
+        profile: profile.clone(),
+        measurements,
+        disksim: None,
+    };
+    Ok((vec![case], remarks))
+}
+
+impl Case {
+    /// The distributions in one plot.
+    fn drawing(&self, judged: &Judged) -> Panel {
+        let millis = |times: &[Duration]| times.iter().map(|time| time.as_millis_f64()).collect();
+        let samples = &self.measurements.samples;
+        let measured: Vec<Duration> = samples.iter().map(|sample| sample.service).collect();
+        let mut series = vec![
+            Series {
+                name: "measured".to_owned(),
+                values: millis(&measured),
+            },
+            Series {
+                name: "Headtime".to_owned(),
+                values: millis(&judged.simulated),
+            },
+        ];
+        if let Some(disksim) = &self.disksim {
+            series.push(Series {
+                name: "DiskSim 4.0".to_owned(),
+                values: millis(disksim),
+            });
+        }
+        let title = format!(
+            "{}: {} requests, demerit {:.3} ms",
+            self.profile.model,
+            samples.len(),
+            judged.judgement.whole.demerit_ms
+        );
+        distributions(&title, "service time, ms", &series)
+    }
+}
