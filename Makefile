@@ -20,7 +20,8 @@ SUITE_PACKAGES := procps mount fio qemu-utils libnbd-bin e2fsprogs xfsprogs btrf
 # What the service is measured with and beside.
 BENCH_PACKAGES := fio mount fuse3 nbdkit qemu-system-common
 
-# Built once and kept beside what is built from here: 2 minutes on 2 cores.
+# Built once and kept beside what is built from here; without optimisation, which would take longer
+# than it saves.
 TOOLS := $(CURDIR)/target/tools
 DENY := $(TOOLS)/bin/cargo-deny
 DENY_VERSION := 0.20.2
@@ -53,13 +54,13 @@ setup: ## Install what building needs: Debian packages, the toolchain's format a
 tools: setup $(DENY) ## Build the licence checker into target/tools
 
 $(DENY):
-	cargo install cargo-deny --version $(DENY_VERSION) --locked --root $(TOOLS) \
+	cargo install --debug cargo-deny --version $(DENY_VERSION) --locked --root $(TOOLS) \
 	  --target-dir $(TOOLS)/build
 	rm -rf $(TOOLS)/build
 
 demo: setup ## The service live for a minute, OLTP with and without a scan: report, page, plot in out/
 	mkdir -p out
-	cargo run --release --locked --package headtime -- demo
+	cargo run --profile demo --locked --package headtime -- demo
 
 test: tools guest-setup suites-setup ## Everything that CI runs
 	PATH="$(TOOLS)/bin:$$PATH" cargo xtask check
@@ -76,7 +77,7 @@ suites-setup: setup $(FSX)
 	@.ci/packages $(SUITE_PACKAGES)
 
 $(FSX):
-	cargo install fsx --version $(FSX_VERSION) --locked --root $(TOOLS) \
+	cargo install --debug fsx --version $(FSX_VERSION) --locked --root $(TOOLS) \
 	  --target-dir $(TOOLS)/build
 	rm -rf $(TOOLS)/build
 
