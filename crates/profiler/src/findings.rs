@@ -2,13 +2,23 @@
 
 use block::Duration;
 
-use crate::arm::Arm;
 use crate::clock::Clock;
 use crate::confidence::Confidence;
-use crate::firmware::Firmware;
-use crate::map::TrackMap;
-use crate::place::Layout;
-use crate::procedure::Progress;
+
+mod arm;
+mod firmware;
+mod layout;
+mod pattern;
+mod progress;
+mod tracks;
+
+pub(crate) use arm::whole_stroke;
+pub use arm::{Arm, SeekPoint};
+pub use firmware::{Chunk, Destage, Firmware, Found, Honesty, Parts, Rate, WriteBuffer};
+pub use layout::Layout;
+pub use pattern::{Heading, Pattern, Turning};
+pub use progress::{Progress, Step};
+pub use tracks::{Band, Elsewhere, FoundTrack, Piece, Slip, TrackMap};
 
 /// What the procedures have found so far, part by part.
 #[derive(Clone, Debug, Default)]

@@ -12,7 +12,7 @@
 //! writes is taken to be zero, and all overheads hold it. The reselection of writes is in their
 //! overhead, the bus's time of a write's block, where it does not show, is that of a read's.
 //!
-//! A [`Clock`] has the angles at which one-block reads *end*. A profile's spindle has those under
+//! A [`Clock`](crate::clock::Clock) has the angles at which one-block reads *end*. A profile's spindle has those under
 //! the heads: the clock's, the lag earlier. [`Firmware::spindle`] makes one of the other.
 
 mod ahead;
@@ -27,113 +27,16 @@ mod turns;
 mod writes;
 
 use block::{Action, Duration, Switch};
-use drive::firmware::{AfterPrevious, BufferRules, Bus, Overheads, QueueRules};
-use drive::{Geometry, Spindle};
+use drive::Geometry;
+use drive::firmware::{AfterPrevious, BufferRules, Bus, Overheads};
 
-use crate::clock::Clock;
-use crate::confidence::Confidence;
 use crate::device::Writes;
+use crate::findings::{Firmware, Parts};
 use crate::prober::Prober;
-pub use chunk::{Chunk, ENOUGH, FULL, MOSTLY, Rate, SLOW, STRETCH, commands};
+pub use chunk::{ENOUGH, FULL, MOSTLY, SLOW, STRETCH, commands};
 use hits::Hits;
-pub use segments::Found;
 use site::Site;
 use turnaround::Thresholds;
-
-/// The electronics, as found.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Firmware {
-    /// What commands cost; see the module for how sums are split. Zero for writes if none were
-    /// allowed.
-    pub overheads: Overheads,
-    /// The bus.
-    pub bus: Bus,
-    /// The buffer. The write watermark is only looked for where no writes are done early.
-    pub buffer: BufferRules,
-    /// Whether there are just so many segments.
-    pub segments: Found,
-    /// What is known of the write buffer, if writes are allowed.
-    pub write_buffer: Option<WriteBuffer>,
-    /// The queue.
-    pub queue: QueueRules,
-    /// Whether a seek without transfer moves the arm, if that was tried.
-    pub seek_command: Option<Switch>,
-    /// The chunk sizes of sequential reads that keep the full rate.
-    pub chunk: Option<Chunk>,
-    /// How far each part can be trusted.
-    pub confidence: Parts,
-}
-
-/// When written data are on the medium.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct WriteBuffer {
-    /// Whether writes that must be on the medium are.
-    pub durable: Honesty,
-    /// When a write that counts as done is destaged.
-    pub destage: Destage,
-}
-
-/// Whether a write with FUA ends when its blocks are on the medium.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Honesty {
-    /// It ends a constant time after its block has passed under the head.
-    Honest,
-    /// It ends whenever the buffer has it.
-    Lies,
-    /// Neither fits.
-    Unknown,
-}
-
-/// When the write buffer is emptied.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Destage {
-    /// As soon as the arm is idle.
-    Idle,
-    /// Later.
-    Later,
-    /// There is nothing to destage.
-    None,
-}
-
-/// The confidence of each part: fresh checks that came true.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Parts {
-    /// Overheads of reads from the medium.
-    pub read_miss: Confidence,
-    /// Overheads of writes to the medium.
-    pub write_miss: Confidence,
-    /// Answers of the buffer: overhead and bus.
-    pub hits: Confidence,
-    /// Number and size of the segments.
-    pub segments: Confidence,
-    /// What is read ahead.
-    pub look_ahead: Confidence,
-    /// Which writes are done early.
-    pub write_back: Confidence,
-    /// Whether reading begins anywhere on a track; `None` behind a bus that hides it.
-    pub zero_latency_read: Option<Confidence>,
-    /// The same for writing.
-    pub zero_latency_write: Confidence,
-    /// The order of the queue.
-    pub queue: Confidence,
-    /// The chunk sizes.
-    pub chunk: Confidence,
-}
-
-impl Firmware {
-    /// From a block's end under the head to the end of its one-block read.
-    pub fn lag(&self) -> Duration {
-        self.bus.read_block + self.overheads.read_reselect + self.overheads.read_completion
-    }
-
-    /// The spindle of a believed profile: what is under the heads, not what reads just end.
-    pub fn spindle(&self, clock: &Clock) -> Spindle {
-        let seen = clock.spindle();
-        let at = clock.anchored_at();
-        let turning = Spindle::from_period_ps(seen.period_ps());
-        turning.with_phase(seen.angle_at(at + self.lag()) - turning.angle_at(at))
-    }
-}
 
 /// Measures the electronics, on a drive whose spindle and geometry are known. What cannot be
 /// found has no confidence. The switches of the drive are on afterwards.
@@ -143,7 +46,7 @@ pub async fn measure(prober: &Prober, geometry: &Geometry) {
     };
     let device = prober.device();
     let mut site = Site::new(prober.clone(), geometry.clone(), clock);
-    let mut found = Findings::default();
+    let mut found = Sums::default();
     site.switch(Action::SetLookAhead(Switch::Off)).await;
     found.thresholds = turnaround::measure(&mut site).await;
     found.hits = hits::measure(&mut site).await;
@@ -196,7 +99,7 @@ pub async fn measure_rest(prober: &Prober, geometry: &Geometry) {
 
 /// The sums that were found, in nanoseconds.
 #[derive(Clone, Debug, Default)]
-struct Findings {
+struct Sums {
     thresholds: Thresholds,
     hits: Hits,
 }
@@ -206,10 +109,10 @@ fn nanos(length: f64) -> Duration {
     Duration::from_nanos(length.max(0.0).round() as u64)
 }
 
-impl Findings {
+impl Sums {
     /// Splits the sums as the module says.
     fn split(&self, buffer: &mut BufferRules, site: &Site) -> (Overheads, Bus) {
-        let Findings { thresholds, hits } = self;
+        let Sums { thresholds, hits } = self;
         let bus_read = hits.per_block.max(0.0);
         let (reselect, watermark) = thresholds.overlap(bus_read, site.period());
         buffer.read_watermark = watermark;

@@ -23,6 +23,7 @@ pub mod prober;
 pub mod procedure;
 pub mod profiler;
 pub mod rehearsal;
+pub mod sighting;
 pub mod spindle;
 pub mod tracker;
 

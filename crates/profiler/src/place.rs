@@ -13,47 +13,29 @@
 
 use block::{Duration, Extent, Lba};
 use drive::Geometry;
-use drive::geometry::indexed::Description;
 
 use crate::confidence::Confidence;
-use crate::map::TrackMap;
+use crate::findings::{Layout, Pattern, TrackMap};
 use crate::prober::Prober;
 
 mod bands;
 mod check;
 mod describe;
 mod guess;
-mod pattern;
 mod recognise;
 mod rows;
+mod skews;
 mod skipped;
 mod stretches;
 mod strip;
-mod usual;
 mod way;
 
-pub use pattern::{Heading, Pattern, Turning};
 pub use skipped::Skipped;
 
 use recognise::Recognised;
 use rows::Laid;
 use stretches::Stretch;
 use way::Ways;
-
-/// Where tracks are.
-#[derive(Clone, Debug)]
-pub struct Layout {
-    /// All blocks of the device; angles are those of the map.
-    pub description: Description,
-    /// In which order tracks were filled.
-    pub pattern: Pattern,
-    /// How well the times between tracks fit.
-    pub confidence: Confidence,
-    /// Blocks whose tracks are on the map: elsewhere the description is a guess.
-    pub known: Vec<Extent>,
-    /// Blocks that are not where the description says.
-    pub fenced: Vec<Extent>,
-}
 
 /// Why no layout was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,7 +53,7 @@ pub enum NotPlaced {
 pub async fn find(prober: &Prober) -> Result<(), NotPlaced> {
     let ways = Ways { prober };
     let (pieces, stretches) = prober.findings(|found| {
-        let stretches = stretches::stretches(&strip::strips(&found.map));
+        let stretches = stretches::stretches(&skews::strips(&found.map));
         (longest(&found.map), stretches)
     });
     if pieces.is_empty() {
@@ -126,7 +108,7 @@ pub fn layout(
 
 /// The tracks of a map, and guessed ones, each on its row, surface and cylinder.
 fn laid(map: &TrackMap, pattern: Pattern, anchors: &[Lba], blocks: u64) -> Vec<Laid> {
-    rows::lay(&strip::strips(map), pattern, anchors, blocks)
+    rows::lay(&skews::strips(map), pattern, anchors, blocks)
 }
 
 /// In how many pieces cylinders are looked for. A choice.

@@ -13,6 +13,7 @@ use block::{
 
 use crate::device::{Device, Offers};
 use crate::findings::Findings;
+use crate::sighting::Sighting;
 
 /// One command's way through the drive, as seen from outside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,17 +36,6 @@ pub enum Order {
     Direct,
     /// Commands of somebody else: where the head came from is not known.
     Interrupted,
-}
-
-/// A block that was read from the medium.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Sighting {
-    /// Which.
-    pub lba: Lba,
-    /// When the command ended: a constant time after the block's end passed under the head.
-    pub at: Instant,
-    /// For how long the command was at the drive.
-    pub took: Duration,
 }
 
 /// A command that was given to the drive.

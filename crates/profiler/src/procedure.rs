@@ -9,55 +9,12 @@ use drive::Geometry;
 
 use crate::arm::{self, Effort};
 use crate::belief::phase;
+use crate::findings::{Step, TrackMap};
 use crate::firmware;
-use crate::map::{self, TrackMap};
+use crate::map;
 use crate::place::{self, NotPlaced};
 use crate::prober::{Prober, Unseen};
 use crate::spindle::{self, NotFound};
-
-/// A part of the whole procedure.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Step {
-    /// Nothing was asked yet.
-    #[default]
-    Begin,
-    /// The period and the phase.
-    Spindle,
-    /// Where tracks begin and end.
-    Map,
-    /// Which surfaces and cylinders they are on.
-    Layout,
-    /// How long the arm takes.
-    Arm,
-    /// What the electronics do and cost.
-    Firmware,
-    /// Nothing is left to ask.
-    Done,
-}
-
-impl Step {
-    /// What it looks for, for people.
-    pub fn name(self) -> &'static str {
-        match self {
-            Step::Begin => "nothing yet",
-            Step::Spindle => "the spindle",
-            Step::Map => "the tracks",
-            Step::Layout => "surfaces and cylinders",
-            Step::Arm => "the arm",
-            Step::Firmware => "the electronics",
-            Step::Done => "done",
-        }
-    }
-}
-
-/// How far the whole procedure has come.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Progress {
-    /// What it is at.
-    pub step: Step,
-    /// What could not be found, and why.
-    pub failed: Vec<(Step, String)>,
-}
 
 /// Finds everything that there are procedures for, going on from what is found, in at most about
 /// `budget` of the drive's time; who runs it stops it at the end of that in any case.

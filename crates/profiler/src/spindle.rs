@@ -11,7 +11,8 @@ use crate::clock::{Clock, apart};
 use crate::confidence::Confidence;
 use crate::device::Offers;
 use crate::findings::Steadiness;
-use crate::prober::{Prober, Sighting, Unseen};
+use crate::prober::{Prober, Unseen};
+use crate::sighting::Sighting;
 
 /// The revolutions of all drives ever sold: 3,000 to 20,000 rpm and some more, in nanoseconds.
 const PERIODS: (f64, f64) = (2.9e6, 20.1e6);

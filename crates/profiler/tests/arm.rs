@@ -7,8 +7,9 @@ use drive::catalog::Entry;
 use drive::imperfection::{Chance, Periodic};
 use drive::seek::SeekTable;
 use drive::{Imperfections, Profile, VirtualDrive, catalog};
-use profiler::arm::{Arm, Effort, measure};
+use profiler::arm::{Effort, measure};
 use profiler::clock::Clock;
+use profiler::findings::Arm;
 use profiler::rehearsal::{Rehearsed, rehearse};
 use profiler::{Device, Findings, Offers, Profiler, Writes, spindle};
 
@@ -99,7 +100,8 @@ fn errors(measured: &Measured) -> Errors {
     let micros = |time: Duration| time.as_nanos() as f64 / 1e3;
     let read = |distance| micros(truth.seek.read().time(distance));
     let table = arm.read_table(cylinders).expect("a table");
-    let off = |point: &profiler::arm::SeekPoint| (micros(point.mean) - read(point.distance)).abs();
+    let off =
+        |point: &profiler::findings::SeekPoint| (micros(point.mean) - read(point.distance)).abs();
     let points = arm.read.iter().map(off).sum::<f64>() / arm.read.len() as f64;
     let settle = truth.write_settle_nanos as f64 / 1e3;
     // What a write on one track waits for: its block.

@@ -7,12 +7,11 @@ use block::{Action, Command, CommandId, Durability, Duration, Extent, Instant, L
 use drive::geometry::indexed::{Description, GroupDescription, TrackRun};
 use drive::profile::Chunks;
 use drive::{Angle, Imperfections, Part, Profile, VirtualDrive, catalog};
-use profiler::arm::{Arm, SeekPoint};
 use profiler::clock::{Clock, apart};
-use profiler::findings::Steadiness;
-use profiler::firmware::{Chunk, Firmware, Found, Parts};
-use profiler::map::{Band, Elsewhere, Piece, Slip, TrackMap};
-use profiler::place::{Layout, Pattern};
+use profiler::findings::{
+    Arm, Band, Chunk, Elsewhere, Firmware, Found, Layout, Parts, Pattern, Piece, SeekPoint, Slip,
+    Steadiness, TrackMap,
+};
 use profiler::rehearsal::{Rehearsed, rehearse};
 use profiler::{Confidence, Device, Findings, Offers, Profiler, Writes, belief};
 

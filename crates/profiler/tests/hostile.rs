@@ -7,7 +7,7 @@ use block::{Duration, Extent, Instant, Lba, Sectors};
 use drive::imperfection::{Chance, DurableWrites, Periodic};
 use drive::{Angle, Imperfections, Profile, VirtualDrive, catalog};
 use profiler::clock::apart;
-use profiler::firmware::Honesty;
+use profiler::findings::Honesty;
 use profiler::rehearsal::{Rehearsed, rehearse};
 use profiler::{Device, Findings, Offers, Profiler, Writes, procedure};
 

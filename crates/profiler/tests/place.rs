@@ -5,7 +5,7 @@ use std::sync::Arc;
 use block::{Duration, Instant, Lba};
 use drive::geometry::indexed::GroupDescription;
 use drive::{Angle, Geometry, Imperfections, Profile, VirtualDrive, catalog};
-use profiler::place::Layout;
+use profiler::findings::Layout;
 use profiler::rehearsal::rehearse;
 use profiler::{Device, Findings, Offers, Profiler, Writes, place, spindle};
 

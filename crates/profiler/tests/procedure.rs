@@ -5,8 +5,9 @@ use std::sync::Arc;
 use block::{Duration, Extent, Instant, Lba, Sectors};
 use drive::{Angle, Geometry, Imperfections, VirtualDrive, catalog};
 use profiler::clock::apart;
-use profiler::map::{self, Band, Piece, TrackMap};
-use profiler::procedure::{Step, complete};
+use profiler::findings::{Band, Piece, Step, TrackMap};
+use profiler::map;
+use profiler::procedure::complete;
 use profiler::rehearsal::{Rehearsed, rehearse};
 use profiler::{Device, Findings, Offers, Profiler, Writes, place, spindle};
 

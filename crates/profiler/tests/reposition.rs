@@ -7,7 +7,7 @@ use drive::imperfection::{Chance, Periodic};
 use drive::mechanics::Position;
 use drive::{Imperfections, Profile, VirtualDrive, catalog};
 use profiler::arm::{Spread, reposition};
-use profiler::map::{Band, FoundTrack, Piece};
+use profiler::findings::{Band, FoundTrack, Piece};
 use profiler::rehearsal::{Rehearsed, rehearse};
 use profiler::{Device, Findings, Next, Offers, Profiler, Writes, spindle};
 

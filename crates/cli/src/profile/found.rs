@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use block::{Instant, Lba};
 use drive::{Angle, Profile};
-use profiler::map::{Band, Elsewhere, Piece, Slip, TrackMap};
+use profiler::findings::{Band, Elsewhere, Piece, Slip, TrackMap};
 use profiler::{Device, Findings, belief};
 use serde::{Deserialize, Serialize};
 

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use lab::plot::{self, Curve};
-use profiler::map::Piece;
+use profiler::findings::Piece;
 use profiler::{Findings, belief};
 use serde::Serialize;
 
@@ -255,7 +255,7 @@ fn more(text: &mut String, rows: usize) {
     }
 }
 
-fn electronics(text: &mut String, firmware: &profiler::firmware::Firmware) {
+fn electronics(text: &mut String, firmware: &profiler::findings::Firmware) {
     let (overheads, buffer) = (&firmware.overheads, &firmware.buffer);
     let _ = writeln!(
         text,
@@ -358,7 +358,7 @@ mod tests {
     use super::*;
     use block::Lba;
     use drive::Angle;
-    use profiler::map::{Band, TrackMap};
+    use profiler::findings::{Band, TrackMap};
 
     fn piece(first: u64, sectors: &[u32], repeats: u32) -> Piece {
         let band = |&sectors: &u32| Band {

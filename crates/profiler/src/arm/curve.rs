@@ -4,10 +4,11 @@ use block::{Direction, Duration};
 use drive::Geometry;
 use drive::seek::SeekTable;
 
-use crate::arm::reposition::Spread;
+use crate::arm::Effort;
 use crate::arm::survey::{Gap, Near, Subject, Survey, Ways};
-use crate::arm::{Arm, Effort, SeekPoint};
+use crate::arm::threshold::Spread;
 use crate::device::{Offers, Writes};
+use crate::findings::{Arm, SeekPoint};
 use crate::prober::Prober;
 
 /// Measures the arm of a drive whose layout is believed, and puts it into the findings. The

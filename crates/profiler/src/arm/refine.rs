@@ -14,8 +14,8 @@
 
 use block::Direction;
 
-use crate::arm::SeekPoint;
 use crate::arm::survey::{Gap, Subject, Survey};
+use crate::findings::SeekPoint;
 
 /// What an interval in which nothing was probed may be off, in nanoseconds: what the tables that
 /// we know are off at their worst points, nearly. A choice.

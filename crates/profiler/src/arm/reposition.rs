@@ -13,22 +13,11 @@
 use block::{Action, Direction, Durability, Duration, Extent, Instant, Lba, Status};
 use drive::Angle;
 
-use crate::arm::threshold::{Answer, Taken, Threshold};
+use crate::arm::threshold::{Answer, Spread, Taken, Threshold};
 use crate::clock::{apart, forward};
 use crate::device::{Offers, Writes};
-use crate::map::FoundTrack;
+use crate::findings::FoundTrack;
 use crate::prober::{Order, Prober, Timing};
-
-/// How long something takes, and how that varies.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Spread {
-    /// In the mean.
-    pub mean: Duration,
-    /// The standard deviation of single times.
-    pub deviation: Duration,
-    /// From how many answers near the mean.
-    pub samples: u32,
-}
 
 /// Where blocks begin.
 pub(crate) trait Angles: Sync {

@@ -5,8 +5,8 @@ use drive::geometry::Track;
 use drive::{Angle, Geometry};
 
 use crate::arm::Effort;
-use crate::arm::reposition::{Angles, Spread, Stretch, Trips};
-use crate::arm::threshold::{Scatter, Threshold};
+use crate::arm::reposition::{Angles, Stretch, Trips};
+use crate::arm::threshold::{Scatter, Spread, Threshold};
 use crate::prober::Prober;
 
 /// How two tracks lie to each other.

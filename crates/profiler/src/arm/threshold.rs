@@ -12,7 +12,16 @@
 
 use block::Duration;
 
-use crate::arm::reposition::Spread;
+/// How long something takes, and how that varies.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Spread {
+    /// In the mean.
+    pub mean: Duration,
+    /// The standard deviation of single times.
+    pub deviation: Duration,
+    /// From how many answers near the mean.
+    pub samples: u32,
+}
 
 /// Between which passes of a sector the head was ready, in nanoseconds after the command was
 /// given.

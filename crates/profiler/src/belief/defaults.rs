@@ -4,8 +4,8 @@
 use block::Duration;
 use drive::firmware::{AfterPrevious, Bus, Overheads, QueueOrder, QueueRules};
 
-use crate::arm::{Arm, SeekPoint};
 use crate::confidence::Confidence;
+use crate::findings::{Arm, SeekPoint};
 
 /// How much later writes settle than reads. A choice: more than those of the drives that we ship,
 /// which are up to 0.65 ms.

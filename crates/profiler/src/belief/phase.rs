@@ -4,8 +4,9 @@ use block::Lba;
 use drive::{Angle, Profile, Spindle};
 
 use crate::clock::{Clock, apart, forward};
-use crate::map::Piece;
-use crate::prober::{Prober, Sighting, Unseen};
+use crate::findings::Piece;
+use crate::prober::{Prober, Unseen};
+use crate::sighting::Sighting;
 
 /// Sightings from which the phase is taken. A choice: half of them may be disturbed.
 const SIGHTINGS: u64 = 9;

@@ -8,11 +8,9 @@ use drive::geometry::indexed::{Description, GroupDescription};
 use drive::{Angle, Part};
 
 use super::{defaults, known, tracks};
-use crate::arm::{self, Arm, SeekPoint};
 use crate::confidence::Confidence;
 use crate::device::{Device, Writes};
-use crate::findings::Findings;
-use crate::firmware::Parts;
+use crate::findings::{Arm, Findings, Parts, SeekPoint, whole_stroke};
 
 /// The profile file (`name` is a file's without ending, in kebab case). What was not found is
 /// believed to be slow, and has confidence 0.
@@ -121,7 +119,7 @@ fn seek(text: &mut String, findings: &Findings, cylinders: u32) {
     };
     put!(text, "write_settle_ms = {}", settle as f64 / 1e6);
     let stroke = cylinders.saturating_sub(1);
-    let whole = |points: &[SeekPoint]| arm::whole_stroke(points, stroke);
+    let whole = |points: &[SeekPoint]| whole_stroke(points, stroke);
     points(text, "read_points", &whole(&arm.read), |point| point.mean);
     if !arm.write.is_empty() {
         points(text, "write_points", &whole(&arm.write_points()), |point| {

@@ -12,7 +12,7 @@ use drive::Angle;
 use drive::geometry::MAX_CYLINDERS;
 use drive::geometry::indexed::{Description, GroupDescription, GroupRun, TrackRun};
 
-use crate::map::{Band, TrackMap};
+use crate::findings::{Band, TrackMap};
 
 /// Blocks on a track of a drive of which no track is known. A choice: those of 1995.
 const UNKNOWN: Band = Band {

@@ -7,9 +7,9 @@ use block::Lba;
 use drive::firmware::{BufferRules, LookAhead};
 use drive::geometry::Track;
 
-use super::Parts;
 use super::site::{Site, agreed};
 use crate::confidence::Confidence;
+use crate::findings::Parts;
 
 /// How often each question is asked again. A choice: two may go wrong.
 const AGAIN: u32 = 5;

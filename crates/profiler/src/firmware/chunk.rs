@@ -22,31 +22,9 @@
 use block::Lba;
 use drive::geometry::Track;
 
-use super::Parts;
 use super::site::{Site, moment};
 use crate::confidence::Confidence;
-
-/// What chunks are good for.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Chunk {
-    /// Where they were tried.
-    pub at: Lba,
-    /// Point a: the least size, in blocks, with the full rate.
-    pub least: u32,
-    /// Point b: the greatest size up to which it stays; `None` if no larger one was slower.
-    pub most: Option<u32>,
-    /// All that was tried, in the order of size.
-    pub curve: Vec<Rate>,
-}
-
-/// One size.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Rate {
-    /// Blocks of a command.
-    pub blocks: u32,
-    /// Blocks per second.
-    pub rate: f64,
-}
+use crate::findings::{Chunk, Parts, Rate};
 
 /// Which share of the full rate is full.
 pub const FULL: f64 = 0.95;

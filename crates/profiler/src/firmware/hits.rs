@@ -3,10 +3,10 @@
 use block::{Direction, Lba, Status};
 use drive::firmware::BufferRules;
 
-use super::Parts;
 use super::site::{Site, median, took};
 use crate::confidence::Confidence;
 use crate::device::Writes;
+use crate::findings::Parts;
 
 /// Sums of one-block answers, and the bus, in nanoseconds.
 #[derive(Clone, Debug, Default)]

@@ -7,9 +7,9 @@ use std::task::Poll;
 use block::{Direction, Lba};
 use drive::firmware::{QueueOrder, QueueRules};
 
-use super::Parts;
 use super::site::{Site, moment};
 use crate::confidence::Confidence;
+use crate::findings::Parts;
 use crate::prober::Timing;
 
 /// How often the order is looked at: once to find it, and to check it.

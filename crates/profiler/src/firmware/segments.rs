@@ -3,19 +3,10 @@
 use block::{Direction, Lba};
 use drive::firmware::BufferRules;
 
-use super::Parts;
 use super::site::{Site, agreed, took};
 use crate::confidence::Confidence;
 use crate::device::{Offers, Writes};
-
-/// Whether a number was found, or only that it is not smaller.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Found {
-    /// Just so many.
-    Exactly,
-    /// As many or more.
-    AtLeast,
-}
+use crate::findings::{Found, Parts};
 
 /// The largest segment that is looked for, in blocks: twice that of the largest drives of 2020.
 const LARGEST: u64 = 16_384;

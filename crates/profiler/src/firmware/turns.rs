@@ -9,10 +9,10 @@
 use block::{Direction, Status};
 use drive::firmware::BufferRules;
 
-use super::Parts;
 use super::site::{Site, moment};
 use crate::confidence::Confidence;
 use crate::device::Writes;
+use crate::findings::Parts;
 
 /// Tries to find it, and to check it.
 const TRIES: u32 = 8;

@@ -3,10 +3,11 @@
 use block::{Action, Direction, Lba};
 use drive::firmware::{BufferRules, WriteBack};
 
+use super::Sums;
 use super::hits::densest;
 use super::site::{Site, median, moment, took};
-use super::{Destage, Findings, Honesty, Parts, WriteBuffer};
 use crate::confidence::Confidence;
+use crate::findings::{Destage, Honesty, Parts, WriteBuffer};
 
 /// Writes of which the middle one counts.
 const WRITES: usize = 15;
@@ -56,7 +57,7 @@ enum Through {
 
 pub(super) async fn measure(
     site: &mut Site,
-    found: &mut Findings,
+    found: &mut Sums,
     buffer: &mut BufferRules,
     parts: &mut Parts,
 ) -> WriteBuffer {
@@ -110,7 +111,7 @@ async fn settled(site: &mut Site, before: Direction, blocks: u64) -> Vec<f64> {
 
 /// Whether writes that must be on the medium are: wherever their blocks are, those of the buffer
 /// take equally long.
-async fn honesty(site: &mut Site, found: &mut Findings, parts: &mut Parts) -> Honesty {
+async fn honesty(site: &mut Site, found: &mut Sums, parts: &mut Parts) -> Honesty {
     let mut seen = Vec::new();
     for _ in 0..WRITES {
         site.prober.ask(Action::Flush).await;
@@ -136,7 +137,7 @@ async fn honesty(site: &mut Site, found: &mut Findings, parts: &mut Parts) -> Ho
 /// All writes, or only those that continue: bursts of scattered ones tell.
 async fn kind(
     site: &mut Site,
-    found: &Findings,
+    found: &Sums,
     usual: f64,
     buffer: &mut BufferRules,
     parts: &mut Parts,

@@ -4,8 +4,8 @@ use block::Lba;
 use drive::Angle;
 
 use super::rhythm::{Run, SAME};
-use super::{Band, Elsewhere, Piece, TrackMap};
 use crate::clock::{apart, forward};
+use crate::findings::{Band, Elsewhere, Piece, TrackMap};
 
 /// Runs as bands: a run's turn leads to the next run's first track, which belongs to its band if
 /// it has as many blocks.

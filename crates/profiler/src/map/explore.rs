@@ -14,11 +14,11 @@
 use block::Lba;
 use drive::Angle;
 
-use super::Piece;
 use super::eye::{Care, Eye, width};
 use super::line::{Lost, beginning};
 use super::rhythm::{History, Kind, Landings, Rhythm, SAME};
 use crate::clock::forward;
+use crate::findings::Piece;
 use crate::prober::Prober;
 
 /// How an exploration ended.

@@ -3,11 +3,11 @@
 use block::Lba;
 use drive::Angle;
 
-use super::Slip;
 use super::eye::{Care, Eye, width};
 use super::line::Lost;
 use super::rhythm::SAME;
 use crate::clock::{apart, forward};
+use crate::findings::Slip;
 
 /// A track of which the beginning is known.
 #[derive(Debug)]

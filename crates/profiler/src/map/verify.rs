@@ -39,7 +39,7 @@ pub async fn verify(prober: &Prober, checks: u32, seed: u64) -> Result<Confidenc
     Ok(confidence)
 }
 
-impl super::TrackMap {
+impl crate::findings::TrackMap {
     /// The known block with so many known blocks before it.
     fn known_block(&self, mut place: u64) -> Option<Lba> {
         for piece in &self.pieces {

@@ -3,13 +3,13 @@
 use block::Lba;
 use drive::Angle;
 
-use super::Piece;
 use super::explore::Explorer;
 use super::eye::{Care, width};
 use super::line::{self, Line, Lost, beginning};
 use super::rhythm::{Kind, Rhythm, Run, SAME};
 use super::track::{Traced, Tracing};
 use crate::clock::apart;
+use crate::findings::Piece;
 
 /// A line of fewer blocks is no track, but a sign that nothing fits. A choice.
 const FEWEST: u32 = 4;

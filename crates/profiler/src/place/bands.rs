@@ -1,8 +1,7 @@
 //! Bands of a serpentine: after how many tracks the arm comes back.
 
-use super::pattern::Turning;
 use super::way::{EQUAL, Ways};
-use crate::map::FoundTrack;
+use crate::findings::{FoundTrack, Turning};
 
 /// The longest band that is looked for, in tracks. A choice: ten times those of the drives that
 /// are known.

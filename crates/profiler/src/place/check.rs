@@ -3,10 +3,9 @@
 use block::Lba;
 use drive::Geometry;
 
-use super::Layout;
 use super::way::{EQUAL, Ways};
 use crate::confidence::Confidence;
-use crate::map::FoundTrack;
+use crate::findings::{FoundTrack, Layout};
 
 /// Short distances that are checked, in cylinders: the shortest ones, which a wrong number of
 /// surfaces changes most, and longer ones, at which the arm comes back if it is a serpentine that

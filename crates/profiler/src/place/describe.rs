@@ -4,13 +4,11 @@ use block::{Extent, Lba};
 use drive::Angle;
 use drive::geometry::indexed::{Description, GroupDescription, GroupRun, TrackRun};
 
-use super::pattern::{Heading, Pattern};
-use super::recognise::other_density;
-use super::rows::{CUT, Laid};
+use super::rows::Laid;
 use super::skipped::{AROUND, Skipped};
-use super::strip::Origin;
+use super::strip::{CUT, Origin, other_density};
 use crate::clock::apart;
-use crate::map::Slip;
+use crate::findings::{Heading, Pattern, Slip};
 
 /// Among how many of the last patterns of rows an equal one is looked for. A choice: drives have
 /// a cycle of one or two.
@@ -208,7 +206,7 @@ fn places(laid: &[Laid], slips: &[Slip]) -> Vec<(u64, u32)> {
 }
 
 /// Which blocks the map knows.
-pub(super) fn known(pieces: &[crate::map::Piece]) -> Vec<Extent> {
+pub(super) fn known(pieces: &[crate::findings::Piece]) -> Vec<Extent> {
     let mut known: Vec<Extent> = Vec::new();
     for piece in pieces {
         let (first, end) = (piece.first, piece.end());

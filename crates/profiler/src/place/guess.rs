@@ -105,7 +105,7 @@ fn push(strips: &mut Vec<Strip>, next: &mut Strip, tracks: u64, blocks: u64) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::usual::Usual;
+    use super::super::strip::Usual;
     use super::*;
     use drive::Angle;
 

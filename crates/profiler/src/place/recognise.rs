@@ -7,11 +7,11 @@
 use drive::Angle;
 
 use super::bands::{Bands, ROUGHLY, across, hinted, is_turn, lowest, searched};
-use super::pattern::{Heading, Pattern};
 use super::stretches::{self, Stretch};
+use super::strip::other_density;
 use super::way::{EQUAL, Ways, nth};
 use crate::clock::apart;
-use crate::map::{FoundTrack, Piece};
+use crate::findings::{FoundTrack, Heading, Pattern, Piece};
 
 /// At most how many surfaces: those of the layouts that can be described.
 const SURFACES: u64 = drive::geometry::MAX_SURFACES as u64;
@@ -19,10 +19,6 @@ const SURFACES: u64 = drive::geometry::MAX_SURFACES as u64;
 /// Skews within a cycle that differ by less, in revolutions, are the same. A choice: a few
 /// sectors, which slips may move.
 const SAME: f64 = 0.006;
-
-/// Zones and surfaces differ by more than this part of their sectors per track. A choice: one
-/// hundredth is less than the steps of all drives that are known.
-const DENSITIES: u32 = 100;
 
 /// A pattern, and the first block of a row that fits it.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -200,11 +196,6 @@ fn turns(piece: &Piece) -> Vec<Turn> {
         });
     }
     turns
-}
-
-/// Whether tracks have other numbers of sectors, by more than a few that were slipped.
-pub(super) fn other_density(a: u32, b: u32) -> bool {
-    a.abs_diff(b) * DENSITIES > a.max(b)
 }
 
 /// After how many tracks the next cut comes, mostly.

@@ -4,10 +4,9 @@ use block::Lba;
 use drive::Angle;
 
 use super::guess::Gap;
-use super::pattern::Pattern;
-use super::recognise::other_density;
-use super::strip::{Origin, Strip};
+use super::strip::{CUT, Origin, Strip, is_cut, other_density};
 use crate::clock::apart;
+use crate::findings::Pattern;
 
 /// Tracks of one band.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -42,10 +41,6 @@ pub(super) struct Layer<'a> {
     /// Tracks of the row's bands.
     band: u32,
 }
-
-/// How far a skew may be off the regular one, in revolutions, between tracks of one band: a few
-/// slipped sectors. A choice.
-pub(super) const CUT: f64 = 0.02;
 
 /// No more tracks of a band in a row are without blocks. A choice: more are as likely another skew.
 const MOST_LEFT_OUT: u32 = 6;
@@ -313,16 +308,6 @@ impl Layer<'_> {
         }
         self.at.within = 0;
     }
-}
-
-/// Whether a band ends between two strips: the skew is another, or the density is.
-pub(super) fn is_cut(before: &Strip, strip: &Strip) -> bool {
-    let off = apart(
-        before.usual.step,
-        strip.turn_start() - before.last_turn_start(),
-    );
-    let follows = strip.origin == Origin::Map;
-    follows && (other_density(strip.sectors, before.sectors) || off.abs() > CUT)
 }
 
 /// Whether the band that the first of some strips begins ends where one of `short` tracks would,

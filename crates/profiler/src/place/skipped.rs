@@ -4,9 +4,8 @@
 use block::{Duration, Lba};
 use drive::Geometry;
 
-use super::pattern::Pattern;
 use super::way::Ways;
-use crate::map::FoundTrack;
+use crate::findings::{FoundTrack, Pattern};
 
 /// Cylinders that are left out before a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,8 +3,7 @@
 
 use block::Lba;
 
-use super::rows::is_cut;
-use super::strip::{Origin, Strip};
+use super::strip::{Origin, Strip, is_cut};
 
 /// Tracks between two cuts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,10 +1,10 @@
-//! A map's tracks one run after the other, with the skews that are regular where they are.
+//! A map's tracks in order: strips of tracks that are alike, and the cuts between them.
 
 use block::Lba;
 use drive::Angle;
 
-use super::usual::{self, Usual};
-use crate::map::TrackMap;
+use crate::clock::apart;
+use crate::findings::TrackMap;
 
 /// Neighbouring tracks that are alike.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -29,6 +29,15 @@ pub(super) struct Strip {
     pub usual: Usual,
     /// Whether it is on the map, or a guess.
     pub origin: Origin,
+}
+
+/// The regular skews of a zone.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Usual {
+    /// From most tracks to the next.
+    pub step: Angle,
+    /// The commonest of the others, where there are others.
+    pub jump: Angle,
 }
 
 /// Where a strip comes from.
@@ -133,6 +142,28 @@ pub(super) fn strips(map: &TrackMap) -> Vec<Strip> {
             }
         }
     }
-    usual::settle(&mut all);
     all
 }
+
+/// Whether a band ends between two strips: the skew is another, or the density is.
+pub(super) fn is_cut(before: &Strip, strip: &Strip) -> bool {
+    let off = apart(
+        before.usual.step,
+        strip.turn_start() - before.last_turn_start(),
+    );
+    let follows = strip.origin == Origin::Map;
+    follows && (other_density(strip.sectors, before.sectors) || off.abs() > CUT)
+}
+
+/// How far a skew may be off the regular one, in revolutions, between tracks of one band: a few
+/// slipped sectors. A choice.
+pub(super) const CUT: f64 = 0.02;
+
+/// Whether tracks have other numbers of sectors, by more than a few that were slipped.
+pub(super) fn other_density(a: u32, b: u32) -> bool {
+    a.abs_diff(b) * DENSITIES > a.max(b)
+}
+
+/// Zones and surfaces differ by more than this part of their sectors per track. A choice: one
+/// hundredth is less than the steps of all drives that are known.
+const DENSITIES: u32 = 100;

@@ -3,7 +3,7 @@
 use block::Direction;
 
 use crate::arm::reposition;
-use crate::map::{FoundTrack, TrackMap};
+use crate::findings::{FoundTrack, TrackMap};
 use crate::prober::Prober;
 
 /// From how many answers a time is. A choice: with noise of 60 microseconds the mean is within

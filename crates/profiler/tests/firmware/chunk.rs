@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use block::{Action, Command, CommandId, Durability, Extent, Instant, Lba, Sectors};
 use drive::{Profile, VirtualDrive};
-use profiler::firmware::{Chunk, ENOUGH, FULL, MOSTLY, SLOW, STRETCH, commands};
+use profiler::findings::Chunk;
+use profiler::firmware::{ENOUGH, FULL, MOSTLY, SLOW, STRETCH, commands};
 use profiler::{Offers, Writes};
 
 use crate::{micros, noisy, run, truth};

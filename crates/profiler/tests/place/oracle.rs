@@ -2,7 +2,7 @@
 
 use block::Lba;
 use drive::{Angle, Geometry};
-use profiler::map::{Band, Piece, Slip, TrackMap};
+use profiler::findings::{Band, Piece, Slip, TrackMap};
 
 /// One track.
 #[derive(Clone, Copy, Debug)]

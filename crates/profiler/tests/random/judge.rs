@@ -7,7 +7,8 @@ use block::{Duration, Instant, Lba};
 use drive::seek::SeekTable;
 use drive::{Geometry, Profile, VirtualDrive};
 use profiler::clock::apart;
-use profiler::procedure::{Step, complete};
+use profiler::findings::Step;
+use profiler::procedure::complete;
 use profiler::rehearsal::{Rehearsed, rehearse};
 use profiler::{Device, Findings, Offers, Profiler, Writes};
 
@@ -163,7 +164,7 @@ impl Judged {
             return;
         };
         self.arm = arm.confidence.share();
-        let error = |point: &profiler::arm::SeekPoint| {
+        let error = |point: &profiler::findings::SeekPoint| {
             let time = truth
                 .seek
                 .read()

@@ -2,18 +2,9 @@
 
 use drive::Angle;
 
-use super::recognise::other_density;
-use super::strip::{Origin, Strip};
+use super::strip::{self, Origin, Strip, Usual, other_density};
 use crate::clock::apart;
-
-/// The regular skews of a zone.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(super) struct Usual {
-    /// From most tracks to the next.
-    pub step: Angle,
-    /// The commonest of the others, where there are others.
-    pub jump: Angle,
-}
+use crate::findings::TrackMap;
 
 /// Skews that differ by less, in revolutions, are the same. A choice: a few sectors.
 const SAME: f64 = 0.008;
@@ -24,9 +15,15 @@ const RARE: u64 = 100;
 /// So many tracks tell a zone's step. A choice.
 const ENOUGH: u64 = 4;
 
-/// Tells strips what is regular in their zones; where a zone is too short to tell, it is what is
-/// in the one before, or else behind.
-pub(super) fn settle(strips: &mut [Strip]) {
+/// The map's tracks in order, with the skews that are regular in their zones. A zone that is too short to tell
+/// has those of the zone before, or else of the zone behind.
+pub(super) fn strips(map: &TrackMap) -> Vec<Strip> {
+    let mut strips = strip::strips(map);
+    settle(&mut strips);
+    strips
+}
+
+fn settle(strips: &mut [Strip]) {
     let begins = beginnings(strips);
     let mut zones: Vec<(usize, Option<Angle>, Option<Angle>)> = Vec::new();
     let mut from = 0;
