@@ -123,10 +123,23 @@ impl Mailbox {
     /// # Errors
     /// If nobody empties it any more.
     pub fn post(&self, letter: Letter) -> Result<(), Gone> {
+        self.put(letter).map_err(|_| Gone)
+    }
+
+    /// Posts an operation. If the loop has ended, the reply is called at once with
+    /// [`Failed::ShuttingDown`].
+    pub fn submit(&self, posted: Posted) {
+        if let Err(Letter::Operation(posted)) = self.put(Letter::Operation(posted)) {
+            (posted.reply)(Err(Failed::ShuttingDown));
+        }
+    }
+
+    /// Puts a letter in and rings the bell, or gives the letter back if the mailbox is closed.
+    fn put(&self, letter: Letter) -> Result<(), Letter> {
         let is_first = {
             let mut letters = self.lock();
             if letters.is_closed {
-                return Err(Gone);
+                return Err(letter);
             }
             letters.waiting.push_back(letter);
             letters.waiting.len() == 1

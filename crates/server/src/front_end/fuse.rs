@@ -11,12 +11,12 @@
 //! a write are copied twice on our side (the session's buffer is used again at once, and the loop's
 //! arena is aligned for direct input and output), those of a read not at all.
 //!
-//! A request need not be of whole blocks of the drive. Reads are widened; writes are made of the
-//! blocks as they are and the new bytes, and nothing that overlaps them passes them (see
-//! `change`). That order is one among the users of one file: who writes parts of blocks to one
-//! volume through two files, or through a file and NBD, has to see to the order himself.
+//! A request need not be of whole blocks of the drive. The loop reads and writes the blocks around it,
+//! in one order for all front ends: writers of different bytes of one block lose nothing, whether they
+//! write through one file, two files of one volume, or a file and NBD.
 
 use std::io;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -25,13 +25,14 @@ use fuser::{BackgroundSession, Config, MountOption, Session, SessionACL};
 use rustix::mount::{UnmountFlags, unmount};
 use tracing::{info, warn};
 
-use crate::mailbox::Mailbox;
+use crate::mailbox::{Contents, Mailbox, Posted, Reply};
+use crate::operation::Ask;
 
-mod change;
 mod folder;
 mod gate;
 mod mount_table;
 mod search;
+mod zeroes;
 
 /// A volume that becomes a file.
 #[derive(Clone)]
@@ -48,6 +49,20 @@ pub struct File {
     pub export: usize,
     /// Bytes in a block of the drive.
     pub block_bytes: u32,
+}
+
+impl File {
+    /// Posts an operation on some bytes of the volume. The reply is called in any case.
+    fn post(&self, ask: Ask, bytes: Range<u64>, contents: Vec<u8>, reply: Reply) {
+        self.mailbox.submit(Posted {
+            export: self.export,
+            ask,
+            offset: bytes.start,
+            length: bytes.end - bytes.start,
+            contents: Contents::Owned(contents),
+            reply,
+        });
+    }
 }
 
 /// A folder with volumes in it. Dropping it unmounts.

@@ -12,7 +12,7 @@ mod beside;
 mod flushes;
 mod order;
 pub mod posted;
-mod swept;
+pub mod swept;
 mod wished;
 
 /// A cache of at most so many pages, of any algorithms.

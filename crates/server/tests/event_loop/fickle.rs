@@ -17,6 +17,7 @@ use server::ring::Ring;
 pub enum Fails {
     #[default]
     Nothing,
+    Reads,
     Writes,
     Flushes,
 }
@@ -55,6 +56,7 @@ impl BackEnd for Fickle {
     ) {
         let fails = *self.mood.lock().expect("a mood");
         let is_failed = match command.action {
+            Action::Read { .. } => fails == Fails::Reads,
             Action::Write { .. } => fails == Fails::Writes,
             Action::Flush => fails == Fails::Flushes,
             _ => false,

@@ -29,6 +29,7 @@ use tempfile::TempDir;
 
 use crate::fickle::{Fickle, Mood};
 use crate::gate::{COARSE, Closed, Gate};
+use crate::shuffled::Shuffled;
 use crate::streams;
 
 pub const BLOCK: u64 = 512;
@@ -147,6 +148,23 @@ impl Served {
                     Box::new(image.expect("an image"))
                 }
             },
+        )
+    }
+
+    /// Memory that tells the ends of commands late and in any order.
+    pub fn shuffled(seed: u64, cache: Option<cached::Setting>, bytes: u64) -> Served {
+        let folder = tempfile::tempdir().expect("a folder");
+        let belief = server::featureless::profile("a-test", bytes / BLOCK, BLOCK as u32);
+        let belief = Arc::new(belief.expect("a profile"));
+        let make = move || Box::new(Shuffled::new(bytes, seed)) as Box<dyn BackEnd>;
+        Served::start_behind(
+            cache,
+            folder,
+            "c-look",
+            belief,
+            TimeScale::REAL,
+            bytes,
+            make,
         )
     }
 

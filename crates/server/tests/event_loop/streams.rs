@@ -72,6 +72,23 @@ fn layout() -> impl Strategy<Value = Layout> {
     })
 }
 
+impl Step {
+    /// A stream of the first pages of the volume.
+    pub fn at_the_beginning(mode: Mode) -> Self {
+        let (first, second, pages) = (0, 20 * PAGE, 2);
+        let layout = Layout {
+            first,
+            second,
+            pages,
+        };
+        Step::Attach {
+            mode,
+            layout,
+            memory: 8 * PAGE,
+        }
+    }
+}
+
 impl Layout {
     fn places(self) -> Places {
         let bytes = self.pages * PAGE * BLOCK;

@@ -46,7 +46,7 @@ enum Step {
 }
 
 impl Operation {
-    fn changes(&self) -> bool {
+    pub(super) fn changes(&self) -> bool {
         match self.ask {
             Ask::Write { .. } | Ask::Zero { .. } | Ask::Trim { .. } => self.length > 0,
             Ask::Read | Ask::Flush | Ask::Cache => false,

@@ -1,19 +1,56 @@
 //! Operations that were posted: those of front ends on threads of their own.
 
+use block::Extent;
+
 use super::{Bytes, From, Operation, Stalled};
 use crate::event_loop::{EventLoop, Stopping};
 use crate::mailbox::{Contents, Posted};
 use crate::operation::{Ask, Failed};
 
+impl Operation {
+    fn of(posted: &Posted) -> Self {
+        Operation {
+            export: posted.export,
+            ask: posted.ask,
+            offset: posted.offset,
+            length: posted.length,
+        }
+    }
+}
+
 impl EventLoop {
-    /// Begins what was posted, in its order, as far as there is room; whether anything began.
+    /// Begins posted operations in their order, as far as there is room; whether any began.
+    ///
+    /// An operation that changes blocks whose edges another one is changing waits for that one. Operations
+    /// behind it that change other blocks, or that change nothing, go first.
     pub(in crate::event_loop) fn begin_posted(&mut self) -> bool {
         let mut is_any = false;
-        while let Some(posted) = self.posted.pop_front() {
+        // The blocks of the operations that wait, all of which are before `next`.
+        let mut held: Vec<Extent> = Vec::new();
+        let mut next = 0;
+        while let Some(posted) = self.posted.get(next) {
+            let operation = Operation::of(posted);
+            let checked = self.check(&operation, &posted.contents);
+            if checked.is_ok() && operation.changes() {
+                let around = self.around(&operation);
+                let is_behind = held.iter().any(|extent| extent.overlaps(around));
+                if is_behind || self.has_to_wait(&operation) {
+                    held.push(around);
+                    next += 1;
+                    continue;
+                }
+            }
+            let Some(posted) = self.posted.remove(next) else {
+                break;
+            };
+            if let Err(failed) = checked {
+                (posted.reply)(Err(failed));
+                continue;
+            }
             match self.begin_post(posted) {
                 Ok(()) => is_any = true,
                 Err(posted) => {
-                    self.posted.push_front(posted);
+                    self.posted.insert(next, posted);
                     break;
                 }
             }
@@ -22,16 +59,7 @@ impl EventLoop {
     }
 
     fn begin_post(&mut self, posted: Posted) -> Result<(), Posted> {
-        let operation = Operation {
-            export: posted.export,
-            ask: posted.ask,
-            offset: posted.offset,
-            length: posted.length,
-        };
-        if let Err(failed) = self.check(&operation, &posted.contents) {
-            (posted.reply)(Err(failed));
-            return Ok(());
-        }
+        let operation = Operation::of(&posted);
         let Some(bytes) = self.bytes_of_post(&operation, &posted.contents) else {
             return Err(posted);
         };

@@ -14,9 +14,9 @@ use fuser::{
 };
 use tracing::warn;
 
-use super::change::{Volume, ceiling, floor};
 use super::gate::Gate;
 use super::search::Search;
+use super::zeroes::Zeroes;
 use super::{File, Size};
 use crate::operation::{Ask, Failed, Pace, Space};
 
@@ -32,16 +32,13 @@ pub(super) struct Folder {
 struct Open {
     file: File,
     size: Size,
-    volume: Arc<Volume>,
 }
 
 impl Folder {
     pub(super) fn new(files: Vec<File>) -> Self {
         let open = |file: File| {
-            let block = u64::from(file.block_bytes);
-            let volume = Arc::new(Volume::new(file.mailbox.clone(), file.export, block));
             let size = Size::of(file.bytes);
-            Open { file, size, volume }
+            Open { file, size }
         };
         let (user, group) = (rustix::process::geteuid(), rustix::process::getegid());
         Folder {
@@ -247,21 +244,16 @@ impl Filesystem for Folder {
         if length == 0 {
             return reply.data(&[]);
         }
-        let block = u64::from(open.file.block_bytes);
-        let start = floor(offset, block);
-        let span = start..ceiling(offset + length, block);
-        let from = (offset - start) as usize;
-        let wanted = from..from + length as usize;
         let pass = self.gate.enter(0);
         let ended = move |result: Result<&[u8], Failed>| {
             match result {
-                Ok(bytes) => reply.data(&bytes[wanted]),
+                Ok(bytes) => reply.data(bytes),
                 Err(failed) => reply.error(number(failed)),
             }
             drop(pass);
         };
-        open.volume
-            .post(Ask::Read, span, Vec::new(), Box::new(ended));
+        let span = offset..offset + length;
+        open.file.post(Ask::Read, span, Vec::new(), Box::new(ended));
     }
 
     fn write(
@@ -291,17 +283,18 @@ impl Filesystem for Folder {
             };
         }
         let pass = self.gate.enter(length);
-        let ended = move |result: Result<(), Failed>| {
+        let ended = move |result: Result<&[u8], Failed>| {
             match result {
-                Ok(()) => reply.written(length as u32),
+                Ok(_) => reply.written(length as u32),
                 Err(failed) => reply.error(number(failed)),
             }
             drop(pass);
         };
         let durability = durability(flags.0);
-        let bytes = &bytes[..length];
-        open.volume
-            .write(offset, bytes, durability, Box::new(ended));
+        let ask = Ask::Write { durability };
+        let span = offset..offset + length as u64;
+        open.file
+            .post(ask, span, bytes[..length].to_vec(), Box::new(ended));
     }
 
     fn fsync(&self, _: &Request, inode: INodeNo, _: FileHandle, _: bool, reply: ReplyEmpty) {
@@ -317,7 +310,7 @@ impl Filesystem for Folder {
             }
             drop(pass);
         };
-        open.volume
+        open.file
             .post(Ask::Flush, 0..0, Vec::new(), Box::new(ended));
     }
 
@@ -360,7 +353,7 @@ impl Filesystem for Folder {
         };
         let durability = durability(handle.0 as i32);
         let span = offset..offset + inside;
-        open.volume.zero(span, how, durability, Box::new(ended));
+        Zeroes::new(&open.file, span, how, durability, Box::new(ended)).post();
     }
 
     fn lseek(
