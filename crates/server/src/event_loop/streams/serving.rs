@@ -144,7 +144,11 @@ impl EventLoop {
             streams.filter(|entry| entry.records() && entry.kept.parts(extent).next().is_some());
         let numbers: Vec<u64> = touched.map(|entry| entry.number).collect();
         if numbers.is_empty() {
-            return Meeting::Apart;
+            // What was copied before must not come to the drive between the read and the write of them.
+            return match self.is_queued(extent) {
+                true => Meeting::Later,
+                false => Meeting::Apart,
+            };
         }
         for number in numbers {
             self.end_stream(number, "parts of its blocks are written by somebody else");
