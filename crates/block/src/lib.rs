@@ -12,6 +12,7 @@
 //! | LBN, [`Lba`] | the number of a logical block of the drive |
 //! | class | real-time, best-effort 0..6, background |
 //! | outcome | how a command ended |
+//! | terms, [`Terms`] | what a stream's client asked for: rate, buffer, mode, priority |
 //! | account | where the time of a command went |
 
 pub mod account;
@@ -19,6 +20,7 @@ pub mod address;
 pub mod command;
 pub mod interval;
 pub mod request;
+pub mod terms;
 pub mod time;
 
 pub use account::Account;
@@ -28,4 +30,5 @@ pub use command::{
 };
 pub use interval::Interval;
 pub use request::{Class, Direction, Finished, Refused, Request, RequestId};
+pub use terms::{Mode, Terms};
 pub use time::{Duration, Instant};

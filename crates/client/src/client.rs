@@ -15,12 +15,13 @@ use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use block::Terms;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::places::{Located, NotLocated, locate};
-use crate::stream::{Stream, Terms};
+use crate::stream::Stream;
 use crate::wire::{self, Attach, Event, Granted, Listed, Places, Refused, Said};
 
 /// Why something could not be done.
@@ -140,7 +141,13 @@ impl Client {
         places: Places,
         terms: &Terms,
     ) -> Result<Stream, Error> {
-        let attach = terms.attach(export, places);
+        let attach = Attach {
+            terms: Terms {
+                export: Some(export.to_owned()),
+                ..terms.clone()
+            },
+            places,
+        };
         let granted: Granted = self.line.attach(&attach)?;
         let line = Arc::clone(&self.line);
         Ok(Stream::new(line, granted, terms.clone(), attach.places))

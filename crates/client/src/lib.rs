@@ -35,7 +35,8 @@ pub mod places;
 mod stream;
 pub mod wire;
 
+pub use block::{Mode, Terms};
 pub use client::{Client, Error, usual_socket};
 pub use places::{Located, NotLocated};
-pub use stream::{Stream, Terms};
-pub use wire::{Change, Event, Granted, Listed, Mode, Piece, Places, Refused, Standing};
+pub use stream::Stream;
+pub use wire::{Change, Event, Granted, Listed, Piece, Places, Refused, Standing};

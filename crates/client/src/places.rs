@@ -17,7 +17,9 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use crate::fiemap::{self, Extent};
-use crate::wire::{Mode, PIECES, Piece, Places};
+use block::Mode;
+
+use crate::wire::{PIECES, Piece, Places};
 
 /// A file's places, and the export that they are in.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,75 +1,14 @@
-//! A stream that was granted, and what is asked for.
+//! A stream that was granted.
 
 use std::fs::File;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use block::Terms;
+
 use crate::client::{Error, Line};
 use crate::places::locate;
-use crate::wire::{Attach, Change, Close, Event, Granted, Mode, Places, Position, Refresh};
-
-/// What is asked for.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Terms {
-    /// What it is called in lists, and by rules about names.
-    pub name: String,
-    /// What it is for.
-    pub mode: Mode,
-    /// Bytes in a second.
-    pub rate: u64,
-    /// How far beyond its playout point the application reads or writes, in bytes.
-    pub buffer: u64,
-    /// Memory that it may take in the service, in bytes; if not said, as much as it takes.
-    pub memory: Option<u64>,
-    /// The first byte that is wanted.
-    pub start: u64,
-    /// The best-effort priority of the file, from 0, the highest, to 6.
-    pub priority: Option<u8>,
-    /// The export whose volume the file system is on, where the kernel does not know it.
-    pub export: Option<String>,
-}
-
-impl Terms {
-    /// To play at so many bytes in a second, reading at most so many beyond the playout point.
-    pub fn play(rate: u64, buffer: u64) -> Self {
-        Terms {
-            rate,
-            buffer,
-            ..Terms::default()
-        }
-    }
-
-    /// To record at so many bytes in a second, so many at once.
-    pub fn record(rate: u64, buffer: u64) -> Self {
-        Terms {
-            mode: Mode::Record,
-            ..Terms::play(rate, buffer)
-        }
-    }
-
-    /// A priority from 0, the highest, to 6 for all that anybody reads and writes of the file, and no
-    /// guarantee.
-    pub fn prefer(priority: u8) -> Self {
-        Terms {
-            priority: Some(priority),
-            ..Terms::default()
-        }
-    }
-
-    pub(crate) fn attach(&self, export: &str, places: Places) -> Attach {
-        Attach {
-            name: self.name.clone(),
-            export: export.to_owned(),
-            mode: self.mode,
-            rate: self.rate,
-            buffer: self.buffer,
-            memory: self.memory,
-            priority: self.priority,
-            start: self.start,
-            places,
-        }
-    }
-}
+use crate::wire::{Change, Close, Event, Granted, Places, Position, Refresh};
 
 /// A stream. It ends when this is dropped, when it is closed, or when the process ends.
 #[derive(Debug)]

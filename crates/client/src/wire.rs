@@ -11,6 +11,7 @@
 //! Each request has one answer, and answers are in the order of the requests; what a stream is told
 //! comes between them. The connection is the lease: when it ends, its streams do.
 
+pub use block::{Mode, Terms};
 use serde::{Deserialize, Serialize};
 
 /// The version of what is said; that of the control socket.
@@ -19,30 +20,6 @@ pub const VERSION: u32 = 1;
 /// Pieces of a file at most in one request. A choice: with twenty digits in each of its numbers a
 /// piece takes 65 bytes of a line, and a line has 1 MiB.
 pub const PIECES: usize = 16_000;
-
-/// What a stream is for.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Mode {
-    /// Its bytes are read.
-    #[default]
-    Play,
-    /// They are written; a write is answered when the buffer has it.
-    Record,
-    /// They are written; a write is answered when it is on the media.
-    RecordSync,
-}
-
-impl Mode {
-    /// The word of JSON.
-    pub fn name(self) -> &'static str {
-        match self {
-            Mode::Play => "play",
-            Mode::Record => "record",
-            Mode::RecordSync => "record-sync",
-        }
-    }
-}
 
 /// A range of a file that lies in one piece on the volume; in JSON a list of the three numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -55,35 +32,22 @@ pub struct Piece(
     pub u64,
 );
 
-/// A stream is asked for.
+/// Request for a stream.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Attach {
-    /// What it is called in lists, and by rules about names.
-    #[serde(default)]
-    pub name: String,
-    /// The export of whose volume the pieces are.
-    pub export: String,
-    /// What it is for.
-    #[serde(default)]
-    pub mode: Mode,
-    /// Bytes in a second. 0 with a priority: nothing is guaranteed, and the file has that priority.
-    pub rate: u64,
-    /// How far beyond its playout point the application reads or writes, in bytes.
-    pub buffer: u64,
-    /// Memory that it may take in the service, in bytes; if not said, as much as it takes.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub memory: Option<u64>,
-    /// The best-effort priority of the file, from 0, the highest, to 6: what is read and written of it
-    /// by anybody, and filled into its buffer, is served at it, or at a higher one that somebody else
-    /// has asked for there. If not said, that of the export, and that of the service for buffers.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub priority: Option<u8>,
-    /// The first byte that is wanted.
-    #[serde(default)]
-    pub start: u64,
+    /// The terms, whose fields stand beside `places` in the JSON object.
+    #[serde(flatten)]
+    pub terms: Terms,
     /// Where the file's bytes are.
     pub places: Places,
+}
+
+impl Attach {
+    /// The export's name; empty if the client did not send one.
+    pub fn export(&self) -> &str {
+        self.terms.export.as_deref().unwrap_or_default()
+    }
 }
 
 /// Where a file's bytes are.
@@ -216,43 +180,31 @@ pub enum Event {
     },
 }
 
-/// A stream, for those who look.
+/// Entry of a list of streams.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Listed {
-    /// Its number.
+    /// Number of the stream.
     pub stream: u64,
-    /// The drive that serves it.
+    /// Drive that serves it.
     pub drive: String,
-    /// The export of its volume.
-    pub export: String,
-    /// What its client calls it.
-    pub name: String,
-    /// The uid of its client.
+    /// Uid of its client.
     pub user: u32,
-    /// What it is for.
-    pub mode: Mode,
-    /// Bytes in a second.
-    pub rate: u64,
-    /// The application's part of the buffer, in bytes.
-    pub buffer: u64,
-    /// The best-effort priority that it has asked for.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub priority: Option<u8>,
-    /// Its memory in all, in bytes.
-    pub memory: u64,
-    /// How it stands.
+    /// Its terms, with the memory that it has. Their fields stand in the same JSON object.
+    #[serde(flatten)]
+    pub terms: Terms,
+    /// State of its guarantee.
     pub standing: Standing,
-    /// What is in memory, in bytes of the file: the first.
+    /// First byte of the file that is in memory.
     pub from: u64,
-    /// And the byte after the last that was asked of the disk.
+    /// Byte after the last that the disk was asked for.
     pub to: u64,
-    /// Reads or writes that were served from memory at once, a total.
+    /// Reads and writes that memory served at once, a total.
     pub from_memory_total: u64,
-    /// Those that waited for the disk, a total.
+    /// Reads and writes that waited for the disk, a total.
     pub waited_total: u64,
     /// Batches that came too late, a total.
     pub late_total: u64,
-    /// How often the guarantee lapsed.
+    /// Lapses of the guarantee, a total.
     pub lapsed_total: u64,
 }
 
@@ -403,18 +355,34 @@ mod tests {
         let line = request(
             "attach",
             &Attach {
-                export: "a\nb".to_owned(),
+                terms: Terms {
+                    export: Some("a\nb".to_owned()),
+                    ..Terms::default()
+                },
                 places: Places {
                     length: 8192,
                     pieces: vec![Piece(0, 4096, 8192)],
                 },
-                ..Attach::default()
             },
         );
         assert_eq!(line.matches('\n').count(), 1, "{line}");
         for part in [r#""version":1"#, r#""ask":"attach""#, "[[0,4096,8192]]"] {
             assert!(line.contains(part), "{line}");
         }
+    }
+
+    #[test]
+    fn terms_stand_beside_places_and_unknown_fields_are_refused() {
+        let line = r#"{"export":"disk","mode":"record","rate":5,"buffer":7,"places":{"length":0,"pieces":[]}}"#;
+        let attach: Attach = serde_json::from_str(line).expect("a request");
+        let expected = Terms {
+            export: Some("disk".to_owned()),
+            ..Terms::record(5, 7)
+        };
+        assert_eq!(attach.terms, expected);
+        let more = line.replace("\"rate\"", "\"speed\":1,\"rate\"");
+        let refused = serde_json::from_str::<Attach>(&more).map_err(|error| error.to_string());
+        assert!(refused.is_err_and(|error| error.contains("unknown field `speed`")));
     }
 
     proptest! {

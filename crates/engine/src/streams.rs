@@ -15,9 +15,7 @@
 //! are to be told.
 
 use block::{Direction, Extent, Instant, Status};
-use stream::LocationMap;
 use stream::admission::{Refusal, Rules};
-use stream::playout::{Answering, Standing};
 use stream::quota::Quotas;
 use stream::streams::{Answer, Settings, StreamId};
 
@@ -37,32 +35,6 @@ pub struct Promise {
     /// The blocks among which all files of streams lie: the nearer they are to each other, the
     /// more streams fit. None: the whole drive.
     pub place: Option<Extent>,
-}
-
-/// What a client asks for.
-#[derive(Clone, Debug)]
-pub struct Ask<'a> {
-    /// The peer's uid.
-    pub user: u32,
-    /// The stream's name.
-    pub name: &'a str,
-    /// Reading or recording.
-    pub direction: Direction,
-    /// Bytes in a second.
-    pub rate: u64,
-    /// How far beyond its playout point the application goes, in bytes.
-    pub application: u64,
-    /// Memory that it may have in all, in bytes.
-    pub memory: u64,
-    /// Where its file is on the drive, in blocks of the drive.
-    pub map: LocationMap,
-    /// The first byte of the file that it wants.
-    pub start: u64,
-    /// When a write is answered.
-    pub answer: Answering,
-    /// The best-effort priority of its file, 0 to 6, at which its buffer fills; none: that of the
-    /// promise.
-    pub priority: Option<u8>,
 }
 
 /// Why a stream was not granted, or not moved.
@@ -125,30 +97,4 @@ pub enum StreamEvent {
     },
     /// An access was answered, or the stream itself is told something.
     Answer(Answer),
-}
-
-/// A stream that was granted and has not ended.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Listed<'a> {
-    /// Its name in calls.
-    pub stream: StreamId,
-    /// The peer's uid.
-    pub user: u32,
-    /// Its name for people.
-    pub name: &'a str,
-    /// Reading or recording.
-    pub direction: Direction,
-    /// Bytes in a second.
-    pub rate: u64,
-    /// How far beyond its playout point the application goes, in bytes.
-    pub application: u64,
-    /// Its memory, in bytes.
-    pub memory: u64,
-    /// What it is due in a round at present, in bytes; none while it has no guarantee because its
-    /// file was moved to where it could not be granted.
-    pub batch: Option<u64>,
-    /// How it stands.
-    pub standing: Standing,
-    /// The bytes of the file that are in memory: from here to there.
-    pub window: (u64, u64),
 }

@@ -110,9 +110,12 @@ fn is_closed(client: &mut BufReader<UnixStream>) -> bool {
 
 fn attach(rate: u64) -> String {
     protocol::request(&Ask::Attach(wire::Attach {
-        export: String::from("db"),
-        name: String::from("film"),
-        rate,
+        terms: wire::Terms {
+            export: Some(String::from("db")),
+            name: String::from("film"),
+            rate,
+            ..wire::Terms::default()
+        },
         ..wire::Attach::default()
     }))
 }

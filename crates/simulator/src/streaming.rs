@@ -17,14 +17,15 @@ pub mod trial;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use block::{Direction, Duration, Extent, Instant, Lba, Sectors};
+use block::{Direction, Duration, Extent, Instant, Lba, Mode, Sectors, Terms};
 use engine::Engine;
-use engine::streams::{Ask, NotGranted, StreamEvent, StreamTransfer};
+use engine::streams::{NotGranted, StreamEvent, StreamTransfer};
 use rand_core::{Rng, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use stream::admission::Plan;
 use stream::location::Piece;
-use stream::playout::{AccessId, Answering, Served, Standing};
+use stream::playout::{AccessId, Served, Standing};
+use stream::streams::Attach;
 use stream::streams::{Answer, Notice, StreamId};
 use stream::{LocationMap, Rate};
 
@@ -422,17 +423,18 @@ fn attach(
     let extent = Extent::new(Lba(place.start().0 + offset), Sectors(blocks));
     let extent = extent.expect("a file of at least one page, on the drive");
     let map = LocationMap::new(vec![Piece { offset: 0, extent }], block, blocks * block);
-    let ask = Ask {
+    let ask = Attach {
         user: 0,
-        name: "simulated",
-        direction,
-        rate: wish.rate.bytes(),
-        application: wish.at_once,
-        memory: wish.memory,
+        terms: Terms {
+            name: "simulated".to_owned(),
+            mode: match direction {
+                Direction::Read => Mode::Play,
+                Direction::Write => Mode::Record,
+            },
+            memory: Some(wish.memory),
+            ..Terms::play(wish.rate.bytes(), wish.at_once)
+        },
         map: map.expect("one piece is a map"),
-        start: 0,
-        answer: Answering::Buffered,
-        priority: None,
     };
     Ok(engine.attach(Instant::ZERO, ask)?.stream)
 }

@@ -41,15 +41,16 @@ use forms::forms;
 pub use refusal::{Reason, Refusal};
 pub use relearning::Promises;
 
-/// What is asked for.
+/// Terms in the form that admission computes with: a rate that is not zero, memory that is set, and the
+/// worst place of the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Demand {
     /// Reading or recording.
     pub direction: Direction,
     /// Bytes in a second.
     pub rate: Rate,
-    /// How far beyond its playout point the application reads or writes, in bytes.
-    pub application: u64,
+    /// Bytes that the application reads or writes beyond its playout point at most.
+    pub buffer: u64,
     /// Memory that the stream may have in all, in bytes.
     pub memory: u64,
     /// The slowest zone of its extents.
@@ -146,7 +147,7 @@ impl Demand {
     /// parts count: the first one, the last one, and the one that is not yet due.
     pub fn own_part(&self, latency: Duration) -> u64 {
         let late = self.rate.bytes_until(latency);
-        let parts = [self.application, late, late, self.page.saturating_mul(3)];
+        let parts = [self.buffer, late, late, self.page.saturating_mul(3)];
         parts.into_iter().fold(0, u64::saturating_add)
     }
 }

@@ -18,37 +18,33 @@ mod frozen;
 
 use std::collections::VecDeque;
 
-use block::{Direction, Duration, Extent, Instant};
+use block::{Direction, Duration, Extent, Instant, Mode};
 
 use crate::admission::Demand;
 use crate::credit::Credit;
 use crate::location::{LocationMap, Piece};
 use crate::rounds::Slot;
 
-/// What was granted to a stream.
+/// What holds for one stream: the demand that was admitted, and how its buffer fills.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Terms {
-    /// Which way.
-    pub direction: Direction,
-    /// What was asked for and granted.
+pub(crate) struct Contract {
+    /// Purpose of the stream.
+    pub mode: Mode,
+    /// Demand that was admitted.
     pub demand: Demand,
-    /// How late the host may notice anything.
+    /// Longest delay with which the host notices anything.
     pub latency: Duration,
     /// Bytes of one best-effort read while the buffer fills.
     pub fill: u64,
-    /// When a write is answered.
-    pub answer: Answering,
-    /// The best-effort priority of its file.
+    /// Best-effort priority of the file.
     pub priority: u8,
 }
 
-/// When a write to a stream counts as done.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Answering {
-    /// When the buffer has it.
-    Buffered,
-    /// When it is on the media (`sync`).
-    Durable,
+impl Contract {
+    /// Direction of the transfers.
+    pub fn direction(&self) -> Direction {
+        self.mode.direction()
+    }
 }
 
 /// Names an access of an application; given by the caller.
@@ -185,7 +181,7 @@ pub(crate) struct Due {
 /// One stream.
 #[derive(Clone, Debug)]
 pub(crate) struct Playout {
-    pub terms: Terms,
+    pub contract: Contract,
     pub map: LocationMap,
     pub standing: Standing,
     pub under: Vec<Under>,
@@ -231,12 +227,15 @@ pub const WAITING: usize = 64;
 const FAILED: usize = 16;
 
 impl Playout {
-    pub fn new(now: Instant, terms: Terms, map: LocationMap, start: u64) -> Self {
-        let page = terms.demand.page;
+    pub fn new(now: Instant, contract: Contract, map: LocationMap, start: u64) -> Self {
+        let Contract {
+            demand, latency, ..
+        } = contract;
+        let page = demand.page;
         let base = start - start % page;
         Playout {
-            credit: Credit::new(now, terms.demand.rate, terms.latency, terms.demand.page),
-            terms,
+            credit: Credit::new(now, demand.rate, latency, page),
+            contract,
             map,
             standing: Standing::Filling,
             under: Vec::new(),
@@ -253,13 +252,13 @@ impl Playout {
 
     /// The buffer's memory, in whole pages.
     pub(super) fn memory(&self) -> u64 {
-        let Demand { memory, page, .. } = self.terms.demand;
+        let Demand { memory, page, .. } = self.contract.demand;
         memory - memory % page
     }
 
     /// What the caller has to keep in memory: the bytes from here to there.
     pub fn window(&self) -> (u64, u64) {
-        match self.terms.direction {
+        match self.contract.direction() {
             Direction::Read => (self.base, self.edge),
             Direction::Write => (self.drained(), self.point),
         }
@@ -273,19 +272,22 @@ impl Playout {
 
     /// Whether all that was written is on the media.
     pub fn is_drained(&self) -> bool {
-        self.terms.direction == Direction::Read || self.drained() >= self.point
+        self.contract.direction() == Direction::Read || self.drained() >= self.point
     }
 
     /// The end of the file, in whole pages.
     pub(super) fn end(&self) -> u64 {
-        match self.terms.direction {
-            Direction::Read => self.map.length().next_multiple_of(self.terms.demand.page),
+        match self.contract.direction() {
+            Direction::Read => self
+                .map
+                .length()
+                .next_multiple_of(self.contract.demand.page),
             Direction::Write => u64::MAX,
         }
     }
 
     pub(super) fn page_of(&self, offset: u64) -> u64 {
-        offset - offset % self.terms.demand.page
+        offset - offset % self.contract.demand.page
     }
 }
 

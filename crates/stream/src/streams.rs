@@ -9,25 +9,27 @@
 
 mod filling;
 mod freezing;
+mod listing;
 mod moved;
 mod orders;
 mod relearning;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use block::{Class, Direction, Instant, Status};
+use block::{Class, Direction, Instant, Mode, Status, Terms};
 
 use crate::admission::{Admission, Demand, Grant, Held, Reason, Refusal, Rules};
 use crate::head_times::{HeadTimes, Tracks, Zone};
+use crate::location::LocationMap;
 use crate::playout::{
-    AccessId, Answering, Due, Ended, NotTaken, Playout, Standing, Terms, Under, Urgency, Use,
+    AccessId, Contract, Due, Ended, NotTaken, Playout, Standing, Under, Urgency, Use,
 };
 use crate::quota::{Claim, Exceeded, Quotas, Taken};
 use crate::rate::Rate;
 use crate::rounds::{Batch, Rounds, Slot};
 use freezing::durability;
 pub use orders::{
-    Answer, Attach, Attached, Notice, Order, Settings, StreamId, Transfer, TransferId,
+    Answer, Attach, Attached, Listed, Notice, Order, Settings, StreamId, Transfer, TransferId,
 };
 
 /// The streams of a disk.
@@ -56,6 +58,8 @@ pub struct Streams<T> {
 
 #[derive(Debug)]
 struct Stream {
+    user: u32,
+    terms: Terms,
     playout: Playout,
     held: Option<Held>,
     taken: Option<Taken>,
@@ -184,21 +188,27 @@ impl<T: Tracks> Streams<T> {
     ///
     /// # Errors
     /// The reason, and what would be granted instead.
-    pub fn attach(&mut self, now: Instant, attach: Attach<'_>) -> Result<Attached, Refusal> {
+    pub fn attach(
+        &mut self,
+        now: Instant,
+        attach: Attach,
+        zone: Zone,
+    ) -> Result<Attached, Refusal> {
         self.advance(now);
+        let Attach { user, terms, map } = attach;
         let refused = |reason| Refusal {
             reason,
             largest_rate: None,
             least_memory: None,
         };
-        let rate = Rate::new(attach.rate).ok_or_else(|| refused(Reason::ZeroRate))?;
-        if let Some(priority) = attach.priority.filter(|&priority| priority > LOWEST) {
+        let rate = Rate::new(terms.rate).ok_or_else(|| refused(Reason::ZeroRate))?;
+        if let Some(priority) = terms.priority.filter(|&priority| priority > LOWEST) {
             return Err(refused(Reason::Priority { priority }));
         }
-        let demand = self.demand(&attach, rate);
+        let demand = self.demand(&terms, rate, &map, zone);
         let claim = Claim {
-            user: attach.user,
-            name: attach.name,
+            user,
+            name: &terms.name,
             rate,
             head: self.admission.alone(&demand),
         };
@@ -220,17 +230,17 @@ impl<T: Tracks> Streams<T> {
         } = grant;
         self.named += 1;
         let stream = StreamId(self.named);
-        let terms = Terms {
-            direction: attach.direction,
+        let contract = Contract {
+            mode: terms.mode,
             demand,
             latency: self.admission.rules().latency,
             fill: self.settings.fill,
-            answer: attach.answer,
-            priority: attach.priority.unwrap_or(self.settings.priority),
+            priority: terms.priority.unwrap_or(self.settings.priority),
         };
-        let playout = Playout::new(now, terms, attach.map, attach.start);
         let entry = Stream {
-            playout,
+            user,
+            playout: Playout::new(now, contract, map, terms.start),
+            terms,
             held: Some(held),
             taken: Some(taken),
             life: Life::Open,
@@ -248,22 +258,20 @@ impl<T: Tracks> Streams<T> {
         })
     }
 
-    fn demand(&self, attach: &Attach<'_>, rate: Rate) -> Demand {
-        let tracks = match (attach.direction, attach.answer) {
-            // Who waits for the media would wait for the rest of the track to be written, too.
-            (Direction::Write, Answering::Durable) => None,
-            _ => attach.zone.tracks,
+    fn demand(&self, terms: &Terms, rate: Rate, map: &LocationMap, zone: Zone) -> Demand {
+        let tracks = match terms.mode {
+            // A write that ends on the medium would wait for the rest of its track, too.
+            Mode::RecordSync => None,
+            Mode::Play | Mode::Record => zone.tracks,
         };
+        let memory = terms.memory.unwrap_or(0);
         Demand {
-            direction: attach.direction,
+            direction: terms.mode.direction(),
             rate,
-            application: attach.application,
-            memory: attach.memory,
-            zone: Zone {
-                tracks,
-                ..attach.zone
-            },
-            extents: attach.map.most_pieces(attach.memory).max(1),
+            buffer: terms.buffer,
+            memory,
+            zone: Zone { tracks, ..zone },
+            extents: map.most_pieces(memory).max(1),
             page: self.settings.page,
         }
     }
@@ -379,7 +387,7 @@ impl<T: Tracks> Streams<T> {
             Status::Good => Ended::Good,
             _ => Ended::Failed,
         };
-        if ended == Ended::Failed && entry.playout.terms.direction == Direction::Write {
+        if ended == Ended::Failed && entry.playout.contract.mode.direction() == Direction::Write {
             let Under { from, to, .. } = under;
             notices[1] = Some(Notice::WriteFailed { from, to });
         }

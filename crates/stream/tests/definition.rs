@@ -5,7 +5,7 @@
 //! A playout point that moves is reported at least every `LATENCY`; one that is not reported
 //! stands still.
 
-use block::{Class, Direction, Duration, Instant, Status};
+use block::{Class, Duration, Instant, Mode, Status};
 use proptest::prelude::*;
 use stream::playout::{Served, Standing};
 use stream::streams::{Notice, StreamId};
@@ -16,7 +16,7 @@ mod disk;
 mod world;
 
 use disk::{BLOCK, LATENCY};
-use world::{Fate, World, attach, file};
+use world::{Fate, World, attach, file, with_memory};
 
 const SECOND: u64 = 1_000_000_000;
 
@@ -171,11 +171,11 @@ proptest! {
         let map = file(5, blocks);
         let length = map.length();
         let (start, far) = (start % length, far % length);
-        let attached = world.streams.attach(world.now, stream::streams::Attach {
-            start,
-            memory: memory(rate, buffer, lasts),
-            ..attach(Direction::Read, rate, buffer, map.clone())
-        });
+        let attached = {
+            let mut asked = attach(Mode::Play, rate, buffer, map.clone());
+            asked.terms.start = start;
+            world.attach(with_memory(memory(rate, buffer, lasts), asked))
+        };
         // Some are too short even for an empty disk.
         let Ok(attached) = attached else { return Ok(()) };
         let stream = attached.stream;
@@ -185,8 +185,8 @@ proptest! {
         application.reports.push((world.now, start));
         for (number, step) in first.into_iter().enumerate() {
             for &(rate, _) in neighbours.iter().filter(|neighbour| neighbour.1 == number) {
-                let neighbour = attach(Direction::Read, rate, 100_000, file(70_000, 60_000));
-                let _ = world.streams.attach(world.now, neighbour);
+                let neighbour = attach(Mode::Play, rate, 100_000, file(70_000, 60_000));
+                let _ = world.attach(neighbour);
             }
             play(&mut world, &mut application, step)?;
         }
@@ -231,10 +231,10 @@ proptest! {
         let buffer = buffer * BLOCK;
         let map = file(5, 60_000);
         let length = map.length();
-        let attached = world.streams.attach(world.now, stream::streams::Attach {
-            memory: memory(rate, buffer, lasts),
-            ..attach(Direction::Write, rate, buffer, map)
-        });
+        let attached = {
+            let asked = attach(Mode::Record, rate, buffer, map);
+            world.attach(with_memory(memory(rate, buffer, lasts), asked))
+        };
         let Ok(attached) = attached else { return Ok(()) };
         let stream = attached.stream;
         world.until_serving(stream);

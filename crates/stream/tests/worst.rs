@@ -1,11 +1,11 @@
 //! A drive on which everything takes its worst case, beside a foreground that takes every moment
 //! that is safe: nothing is late, whoever comes and goes.
 
-use block::{Class, Direction, Duration, Extent, Instant, Status};
+use block::{Class, Direction, Duration, Extent, Instant, Mode, Status, Terms};
 use proptest::prelude::*;
 use stream::admission::Rules;
 use stream::location::{LocationMap, Piece};
-use stream::playout::{AccessId, Answering, Served, Standing};
+use stream::playout::{AccessId, Served, Standing};
 use stream::quota::Quotas;
 use stream::streams::{Answer, Attach, Order, Settings, StreamId, Streams, Transfer, TransferId};
 use stream::{HeadTimes, Tracks, Zone};
@@ -36,7 +36,7 @@ struct Client {
 enum Happens {
     /// Somebody comes: rate, how many milliseconds his buffer lasts, where his file is, and of
     /// how many blocks its extents are.
-    Comes(Direction, u64, u64, u64, u64),
+    Comes(Mode, u64, u64, u64, u64),
     /// One of those present goes.
     Goes(usize),
 }
@@ -115,7 +115,7 @@ impl Slowest {
 
     fn happens(&mut self, what: Happens) {
         match what {
-            Happens::Comes(direction, rate, lasts, start, blocks) => {
+            Happens::Comes(mode, rate, lasts, start, blocks) => {
                 let file = self.setup.file;
                 let blocks = blocks.min(file);
                 let pieces = (0..file.div_ceil(blocks)).map(|number| {
@@ -131,22 +131,19 @@ impl Slowest {
                     self.now,
                     Attach {
                         user: 0,
-                        name: "test",
-                        direction,
-                        rate,
-                        application: READ,
-                        memory: READ + rate * lasts / 1_000,
+                        terms: Terms {
+                            mode,
+                            memory: Some(READ + rate * lasts / 1_000),
+                            ..Terms::play(rate, READ)
+                        },
                         map: map.expect("a valid map"),
-                        zone: self.setup.zone,
-                        start: 0,
-                        answer: Answering::Buffered,
-                        priority: None,
                     },
+                    self.setup.zone,
                 );
                 if let Ok(attached) = attached {
                     self.clients.push(Client {
                         stream: attached.stream,
-                        direction,
+                        direction: mode.direction(),
                         rate,
                         began: None,
                         done: 0,
@@ -179,7 +176,7 @@ impl Slowest {
     fn fill_and_serve(&mut self, rate: u64, lasts: u64) -> usize {
         for number in 0..100 {
             let start = number * 1_400_000;
-            self.happens(Happens::Comes(Direction::Read, rate, lasts, start, FILE));
+            self.happens(Happens::Comes(Mode::Play, rate, lasts, start, FILE));
         }
         let count = self.clients.len();
         assert!(count > 10 && count < 100, "{count} of {rate} B/s");
@@ -316,19 +313,13 @@ fn worst_times() -> HeadTimes {
 }
 
 fn happens() -> impl Strategy<Value = (u64, Happens)> {
-    let direction = prop_oneof![Just(Direction::Read), Just(Direction::Write)];
+    let mode = prop_oneof![Just(Mode::Play), Just(Mode::Record)];
     let extents = prop_oneof![3 => Just(FILE), 1 => 800u64..FILE];
     let start = 0u64..140_000_000;
-    let comes = (
-        direction,
-        50_000u64..5_000_000,
-        300u64..6_000,
-        start,
-        extents,
-    );
+    let comes = (mode, 50_000u64..5_000_000, 300u64..6_000, start, extents);
     let what = prop_oneof![
-        4 => comes.prop_map(|(direction, rate, lasts, start, blocks)| {
-            Happens::Comes(direction, rate, lasts, start, blocks)
+        4 => comes.prop_map(|(mode, rate, lasts, start, blocks)| {
+            Happens::Comes(mode, rate, lasts, start, blocks)
         }),
         1 => (0usize..100).prop_map(Happens::Goes),
     ];
@@ -391,7 +382,7 @@ fn others_have_their_share_of_the_slowest_drive() {
         (500, 1_000_000, 4_000),
         (800, 1_000_000, 8_000),
     ] {
-        for direction in [Direction::Read, Direction::Write] {
+        for mode in [Mode::Play, Mode::Record] {
             let rules = Rules {
                 foreground_permille: permille,
                 ..rules()
@@ -399,7 +390,7 @@ fn others_have_their_share_of_the_slowest_drive() {
             let mut slowest = Slowest::new(Setup { rules, ..usual() });
             for number in 0..100 {
                 let start = number * 1_400_000;
-                slowest.happens(Happens::Comes(direction, rate, lasts, start, FILE));
+                slowest.happens(Happens::Comes(mode, rate, lasts, start, FILE));
             }
             let count = slowest.clients.len();
             assert!(count > 0 && count < 64, "{count} of {rate} B/s");

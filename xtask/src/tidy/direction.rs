@@ -42,8 +42,8 @@ const DRAWING: &[(&str, &[&str])] = &[
     ("stream", &["block"]),
     ("engine", ENGINE),
     // Beside the drawing: what clients and the service say to each other.
-    ("headtime-client", &[]),
-    ("headtime-client-c", &["headtime-client"]),
+    ("headtime-client", &["block"]),
+    ("headtime-client-c", &["headtime-client", "block"]),
     ("server", BELOW_THE_SERVER),
     ("simulator", BELOW_THE_WORLDS),
     ("lab", BELOW_LAB),

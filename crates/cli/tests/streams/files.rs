@@ -117,9 +117,13 @@ fn a_film_with_a_priority_is_read_at_it_while_it_plays() {
     assert_eq!(play(&["mounted/film"]), (Some(2 * MIB), 2 * MIB));
     // While it plays, what others read of it has the priority as well, and no other file has.
     let (mut player, listed) = play_slowly(&service, &["--best-effort", "--priority", "6"]);
-    assert_eq!(listed.priority, Some(6), "{listed:?}");
+    assert_eq!(listed.terms.priority, Some(6), "{listed:?}");
     assert_eq!(listed.standing, Standing::BestEffort, "{listed:?}");
-    assert_eq!((listed.rate, listed.memory), (0, 0), "{listed:?}");
+    assert_eq!(
+        (listed.terms.rate, listed.terms.memory),
+        (0, Some(0)),
+        "{listed:?}"
+    );
     let (bytes, read) = play(&["mounted/film"]);
     assert!(
         bytes == Some(2 * MIB) && read >= 4 * MIB,
@@ -134,7 +138,10 @@ fn a_film_with_a_priority_is_read_at_it_while_it_plays() {
     assert_eq!(play(&other), (Some(MIB), before), "that is the foreground");
     // With a guarantee, it is told besides.
     let (mut player, listed) = play_slowly(&service, &["--priority", "3"]);
-    assert_eq!((listed.priority, listed.rate), (Some(3), 64 << 10));
+    assert_eq!(
+        (listed.terms.priority, listed.terms.rate),
+        (Some(3), 64 << 10)
+    );
     player.kill().expect("it runs");
     player.wait().expect("its end");
     let words = ["play", "mounted/film", "--rate", "1M", "--priority", "7"];

@@ -59,7 +59,7 @@ fn what_is_played_comes_from_memory_and_is_what_was_written_last() {
         stream.position(at).expect("it serves");
     }
     let listed = client.streams().expect("a list");
-    assert_eq!((listed.len(), listed[0].name.as_str()), (1, "test"));
+    assert_eq!((listed.len(), listed[0].terms.name.as_str()), (1, "test"));
     // The first read that was written over came from memory as well.
     assert!(listed[0].from_memory_total > 0, "{listed:?}");
     stream.close().expect("it was there");

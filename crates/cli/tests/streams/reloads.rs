@@ -108,7 +108,7 @@ impl Scene {
         assert_eq!(listed.len(), 3);
         for it in &listed {
             assert_eq!((it.lapsed_total, it.late_total), (0, 0), "{it:?}");
-            let is_film = it.mode == Mode::Play;
+            let is_film = it.terms.mode == Mode::Play;
             assert!(!is_film || it.standing == Standing::Serving, "{it:?}");
         }
         let from_memory: u64 = listed.iter().map(|it| it.from_memory_total).sum();

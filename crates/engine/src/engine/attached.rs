@@ -5,51 +5,27 @@ use stream::admission::{Plan, Promises, Refusal};
 use stream::location::{Change, Piece};
 use stream::playout::{AccessId, NotTaken, Standing};
 use stream::quota::Taken;
-use stream::streams::{Answer, Attach, Attached, Notice, StreamId, Streams};
+use stream::streams::{Answer, Attach, Attached, Listed, Notice, StreamId, Streams};
 use stream::{LocationMap, Zone};
 
 use super::Engine;
-use super::guaranteed::{Asked, Leftover, Under};
+use super::guaranteed::{Leftover, Under};
 use crate::guarantees::{BelievedTracks, head_times, zone_over};
-use crate::streams::{Ask, Listed, NotGranted, StreamEvent, StreamTransfer};
+use crate::streams::{NotGranted, StreamEvent, StreamTransfer};
 
 impl Engine {
     /// Grants a stream, or says why not.
     ///
     /// # Errors
     /// The reason, and what would be granted instead.
-    pub fn attach(&mut self, now: Instant, ask: Ask<'_>) -> Result<Attached, NotGranted> {
+    pub fn attach(&mut self, now: Instant, attach: Attach) -> Result<Attached, NotGranted> {
         self.reach(now);
-        let zone = self.zone_of(&ask.map, ask.direction)?;
+        let zone = self.zone_of(&attach.map, attach.terms.mode.direction())?;
         let guaranteed = self
             .guaranteed
             .as_deref_mut()
             .ok_or(NotGranted::NoPromise)?;
-        let attached = guaranteed.streams.attach(
-            now,
-            Attach {
-                user: ask.user,
-                name: ask.name,
-                direction: ask.direction,
-                rate: ask.rate,
-                application: ask.application,
-                memory: ask.memory,
-                map: ask.map,
-                zone,
-                start: ask.start,
-                answer: ask.answer,
-                priority: ask.priority,
-            },
-        )?;
-        guaranteed.asked.push(Asked {
-            stream: attached.stream,
-            user: ask.user,
-            name: ask.name.into(),
-            direction: ask.direction,
-            rate: ask.rate,
-            application: ask.application,
-            memory: attached.memory,
-        });
+        let attached = guaranteed.streams.attach(now, attach, zone)?;
         if guaranteed.leftover == Leftover::Maybe {
             guaranteed.leftover = Leftover::Due;
         }
@@ -133,9 +109,12 @@ impl Engine {
         map: LocationMap,
     ) -> Result<Change, NotGranted> {
         self.reach(now);
-        let mut asked = self.guaranteed.iter().flat_map(|it| &it.asked);
-        let asked = asked.find(|asked| asked.stream == stream);
-        let direction = asked.ok_or(NotGranted::NoStream(stream))?.direction;
+        let streams = self
+            .guaranteed
+            .as_ref()
+            .map(|guaranteed| &guaranteed.streams);
+        let direction = streams.and_then(|streams| streams.direction(stream));
+        let direction = direction.ok_or(NotGranted::NoStream(stream))?;
         let zone = self.zone_of(&map, direction)?;
         let guaranteed = self
             .guaranteed
@@ -211,27 +190,9 @@ impl Engine {
     /// The streams that were granted and have not ended, in the order of their attachments.
     pub fn streams(&self) -> impl Iterator<Item = Listed<'_>> {
         let guaranteed = self.guaranteed.as_deref();
-        let asked = guaranteed.map_or(&[][..], |guaranteed| &guaranteed.asked);
-        let streams = guaranteed.map(|guaranteed| &guaranteed.streams);
-        asked.iter().filter_map(move |asked| {
-            let streams = streams?;
-            let plan = streams.admission().plan();
-            let plan = plan.filter(|_| streams.is_held(asked.stream));
-            Some(Listed {
-                stream: asked.stream,
-                user: asked.user,
-                name: &asked.name,
-                direction: asked.direction,
-                rate: asked.rate,
-                application: asked.application,
-                memory: asked.memory,
-                batch: plan
-                    .zip(stream::Rate::new(asked.rate))
-                    .map(|(plan, rate)| rate.bytes_until(plan.round)),
-                standing: streams.standing(asked.stream)?,
-                window: streams.window(asked.stream)?,
-            })
-        })
+        guaranteed
+            .into_iter()
+            .flat_map(|guaranteed| guaranteed.streams.list())
     }
 
     /// The next thing that streams, or the owner of their bytes, are to be told.
@@ -242,14 +203,13 @@ impl Engine {
         }
         let answer = guaranteed.streams.poll_answer()?;
         if let Answer::Notice {
-            stream,
             notice: Notice::Closed,
+            ..
         } = &answer
+            && guaranteed.streams.is_empty()
+            && guaranteed.leftover == Leftover::None
         {
-            guaranteed.asked.retain(|asked| asked.stream != *stream);
-            if guaranteed.asked.is_empty() && guaranteed.leftover == Leftover::None {
-                guaranteed.leftover = Leftover::Maybe;
-            }
+            guaranteed.leftover = Leftover::Maybe;
         }
         Some(StreamEvent::Answer(answer))
     }

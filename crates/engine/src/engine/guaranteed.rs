@@ -10,7 +10,7 @@ use scheduler::ordering::{Level, Newcomer};
 use scheduler::preemption::{LastChunk, When};
 use stream::HeadTimes;
 use stream::head_times::NoPoints;
-use stream::streams::{Order, StreamId, Streams, Transfer, TransferId};
+use stream::streams::{Order, Streams, Transfer, TransferId};
 
 use super::{Engine, keep, target};
 use crate::forecast::Route;
@@ -28,7 +28,6 @@ pub(super) struct Guaranteed {
     /// The names of transfers by the slots of their requests.
     of_slot: Vec<Option<TransferId>>,
     pub(super) moved: VecDeque<StreamEvent>,
-    pub(super) asked: Vec<Asked>,
     /// When a command last ended, whatever it was.
     pub(super) ended: Instant,
     /// Batches that were given since a command of others was.
@@ -47,18 +46,6 @@ pub(super) struct Under {
     pub(super) transfer: Transfer,
     slot: u32,
     pub(super) piece: u32,
-}
-
-/// What a stream asked for.
-#[derive(Clone, Debug)]
-pub(super) struct Asked {
-    pub(super) stream: StreamId,
-    pub(super) user: u32,
-    pub(super) name: Box<str>,
-    pub(super) direction: block::Direction,
-    pub(super) rate: u64,
-    pub(super) application: u64,
-    pub(super) memory: u64,
 }
 
 /// Whether the drive's buffer may hold blocks that are still to be written, from before there were
@@ -108,7 +95,6 @@ impl Engine {
             under: Vec::new(),
             of_slot: Vec::new(),
             moved: VecDeque::new(),
-            asked: Vec::new(),
             ended: self.now,
             passed: 0,
             coming: None,

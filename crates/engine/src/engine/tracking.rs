@@ -238,12 +238,12 @@ mod tests {
     use super::*;
     use crate::Limits;
     use crate::guarantees::{Beyond, FOREGROUND_BYTES};
-    use crate::streams::{Ask, NotGranted, Promise};
-    use block::Sectors;
+    use crate::streams::{NotGranted, Promise};
+    use block::{Sectors, Terms};
     use drive::{SeekTable, catalog};
     use stream::admission::{Promises, Reason, Rules};
-    use stream::playout::Answering;
     use stream::quota::Quotas;
+    use stream::streams::Attach;
     use stream::streams::Settings;
     use stream::{LocationMap, Piece};
 
@@ -258,23 +258,20 @@ mod tests {
         SeekCurve::new(read, write)
     }
 
-    fn film(number: u64) -> Ask<'static> {
+    fn film(number: u64) -> Attach {
         let extent = Extent::new(Lba(number * 40_000_000), Sectors(25_000));
         let piece = Piece {
             offset: 0,
             extent: extent.expect("blocks"),
         };
-        Ask {
+        Attach {
             user: 0,
-            name: "film",
-            direction: Direction::Read,
-            rate: MB,
-            application: 64 * 1024,
-            memory: 4 * MB,
+            terms: Terms {
+                name: "film".to_owned(),
+                memory: Some(4 * MB),
+                ..Terms::play(MB, 64 * 1024)
+            },
             map: LocationMap::new(vec![piece], 4096, 100 * MB).expect("a valid map"),
-            start: 0,
-            answer: Answering::Buffered,
-            priority: None,
         }
     }
 

@@ -55,7 +55,7 @@ fn granted_in(
     let demand = Demand {
         direction: Direction::Read,
         rate: Rate::new(rate).expect("not zero"),
-        application: 0,
+        buffer: 0,
         memory,
         zone: Zone { cylinders, ..zone },
         extents: 1,
@@ -197,7 +197,7 @@ fn a_rate_above_the_inner_zone_is_refused_by_name() {
     let demand = Demand {
         direction: Direction::Read,
         rate: Rate::new(200_000_000).expect("not zero"),
-        application: 0,
+        buffer: 0,
         memory: 1 << 30,
         zone: slowest_zone(&belief, innermost(&belief), QUIET, Direction::Read),
         extents: 1,

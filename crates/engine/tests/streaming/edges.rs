@@ -2,7 +2,7 @@
 
 use block::{Action, Direction, Durability, Instant, Status};
 use drive::Imperfections;
-use engine::streams::{Ask, NotGranted, Promise, StreamEvent};
+use engine::streams::{NotGranted, Promise, StreamEvent};
 use engine::{Engine, Limits};
 use scheduler::policy::find;
 use stream::LocationMap;
@@ -18,15 +18,17 @@ fn what_cannot_be_granted_is_refused_with_its_reason() {
     let read = |map| ask(Direction::Read, map);
     let refused =
         |world: &mut World, ask| world.engine.attach(world.now, ask).expect_err("refused");
-    let rate = Ask {
-        rate: 0,
-        ..read(map(0, 8))
+    let rate = {
+        let mut ask = read(map(0, 8));
+        ask.terms.rate = 0;
+        ask
     };
     let reason = refused(&mut world, rate);
     assert!(matches!(reason, NotGranted::Refused(refusal) if refusal.reason == Reason::ZeroRate));
-    let rate = Ask {
-        rate: 1_000 * MB,
-        ..read(map(0, 8))
+    let rate = {
+        let mut ask = read(map(0, 8));
+        ask.terms.rate = 1_000 * MB;
+        ask
     };
     let reason = refused(&mut world, rate);
     let NotGranted::Refused(refusal) = &reason else {
@@ -40,9 +42,10 @@ fn what_cannot_be_granted_is_refused_with_its_reason() {
         refusal.largest_rate.is_some(),
         "what would be granted is said: {refusal}"
     );
-    let small = Ask {
-        memory: 8 * 1024,
-        ..read(map(0, 8))
+    let small = {
+        let mut ask = read(map(0, 8));
+        ask.terms.memory = Some(8 * 1024);
+        ask
     };
     let reason = refused(&mut world, small);
     let small = |reason: &Reason| matches!(reason, Reason::BufferTooSmall { .. });
@@ -93,7 +96,11 @@ fn a_stream_is_listed_played_and_gone() {
     let stream = world.ask(Direction::Read, 5_000, 30);
     let listed: Vec<_> = world.engine.streams().collect();
     assert_eq!(
-        (listed[0].stream, listed[0].user, listed[0].name),
+        (
+            listed[0].stream,
+            listed[0].user,
+            listed[0].terms.name.as_str()
+        ),
         (stream, 7, "film")
     );
     assert_eq!(listed[0].standing, Standing::Filling);

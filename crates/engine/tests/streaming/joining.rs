@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use block::{Direction, Duration, Lba};
 use drive::Target;
 use engine::guarantees::{Beyond, head_times, worst_cost};
-use engine::streams::{Ask, Promise};
+use engine::streams::Promise;
 use scheduler::background::Order;
 use scheduler::freeblock::Wanted;
 use scheduler::{Choice, Pending, Policy, Sight, Ticket, View};
@@ -55,15 +55,17 @@ fn a_large_batch_goes_out_of_its_turn_only_if_the_others_are_in_time() {
         ..promise(0)
     };
     let film = |number: u64| match number {
-        0 => Ask {
-            rate: 30 * MB,
-            memory: 200 * MB,
-            ..ask(Direction::Read, map(blocks - 900_000, 3_000))
-        },
-        number => Ask {
-            memory: 6 * MB,
-            ..ask(Direction::Read, map(number * 50_000, 100))
-        },
+        0 => {
+            let mut ask = ask(Direction::Read, map(blocks - 900_000, 3_000));
+            ask.terms.rate = 30 * MB;
+            ask.terms.memory = Some(200 * MB);
+            ask
+        }
+        number => {
+            let mut ask = ask(Direction::Read, map(number * 50_000, 100));
+            ask.terms.memory = Some(6 * MB);
+            ask
+        }
     };
     let make = || -> Box<dyn Policy> { Box::new(Last::default()) };
     let mut scene = Scene::new(&make, short, (0..7).map(film));

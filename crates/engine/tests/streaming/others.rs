@@ -2,11 +2,12 @@
 //! it asks for what cannot be, attaches twice, dies.
 
 use block::Direction;
-use engine::streams::{Ask, NotGranted, StreamEvent};
+use engine::streams::{NotGranted, StreamEvent};
 use stream::LocationMap;
 use stream::admission::Reason;
 use stream::location::{Change, Piece};
 use stream::playout::{AccessId, Served, Standing};
+use stream::streams::Attach;
 use stream::streams::{Answer, StreamId};
 
 use crate::world::{MB, PAGE, World, ask, extent, map, promise};
@@ -41,23 +42,29 @@ fn punched() -> LocationMap {
 
 fn ask_for_what_cannot_be(world: &mut World) {
     let film = || ask(Direction::Read, map(5_000, 60));
-    let refused = |world: &mut World, ask: Ask<'static>| {
+    let refused = |world: &mut World, ask: Attach| {
         let refused = world.engine.attach(world.now, ask).expect_err("refused");
         match refused {
             NotGranted::Refused(refusal) => refusal.reason,
             other => panic!("{other}"),
         }
     };
-    let rate = Ask { rate: 0, ..film() };
+    let rate = {
+        let mut ask = film();
+        ask.terms.rate = 0;
+        ask
+    };
     assert_eq!(refused(world, rate), Reason::ZeroRate);
-    let rate = Ask {
-        rate: 1_000 * MB,
-        ..film()
+    let rate = {
+        let mut ask = film();
+        ask.terms.rate = 1_000 * MB;
+        ask
     };
     assert!(matches!(refused(world, rate), Reason::AboveDisk { .. }));
-    let memory = Ask {
-        memory: PAGE,
-        ..film()
+    let memory = {
+        let mut ask = film();
+        ask.terms.memory = Some(PAGE);
+        ask
     };
     assert!(matches!(
         refused(world, memory),

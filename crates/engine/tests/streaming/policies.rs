@@ -2,7 +2,6 @@
 
 use block::{Direction, Duration, Instant, RequestId};
 use drive::Imperfections;
-use engine::streams::Ask;
 use scheduler::{Choice, Pending, Policy, Sight, View};
 use stream::playout::{AccessId, Served, Standing};
 
@@ -40,9 +39,10 @@ fn hostile_policies_make_nothing_late() {
         let mut streams = Vec::new();
         loop {
             let start = blocks - 20_000 * (streams.len() as u64 + 1);
-            let film = Ask {
-                memory: megabytes * MB,
-                ..ask(Direction::Read, map(start, 60))
+            let film = {
+                let mut ask = ask(Direction::Read, map(start, 60));
+                ask.terms.memory = Some(megabytes * MB);
+                ask
             };
             match world.engine.attach(world.now, film) {
                 Ok(attached) => streams.push(attached.stream),
@@ -95,10 +95,11 @@ fn a_policy_that_waits_for_an_hour_is_not_waited_for() {
     promise.rules.latency = seldom;
     promise.rules.longest_round = Duration::from_secs(1);
     let mut world = World::under(&|| Box::new(Idler), promise, Imperfections::default());
-    let film = Ask {
-        application: 900_000,
-        memory: 6 * MB,
-        ..ask(Direction::Read, map(5_000, 60))
+    let film = {
+        let mut ask = ask(Direction::Read, map(5_000, 60));
+        ask.terms.buffer = 900_000;
+        ask.terms.memory = Some(6 * MB);
+        ask
     };
     let attached = world.engine.attach(world.now, film);
     let stream = attached.expect("there is room").stream;

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use block::{Direction, Extent, RequestId};
 use drive::Imperfections;
-use engine::streams::{Ask, StreamEvent};
+use engine::streams::StreamEvent;
 use proptest::prelude::*;
 use scheduler::Preemption;
 use scheduler::background::Order;
@@ -92,10 +92,11 @@ impl Course {
             true => Direction::Write,
             false => Direction::Read,
         };
-        let asked = Ask {
-            rate,
-            memory,
-            ..ask(direction, map(start, FILE))
+        let asked = {
+            let mut ask = ask(direction, map(start, FILE));
+            ask.terms.rate = rate;
+            ask.terms.memory = Some(memory);
+            ask
         };
         if let Ok(attached) = self.world.engine.attach(self.world.now, asked) {
             let application = Application {

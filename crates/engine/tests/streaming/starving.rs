@@ -2,7 +2,6 @@
 //! still nobody waits for ever.
 
 use block::{Direction, Duration, Instant, RequestId};
-use engine::streams::Ask;
 use stream::playout::AccessId;
 use stream::streams::{Notice, StreamId};
 
@@ -18,9 +17,10 @@ fn overloaded(slowness: u64) -> (World, Vec<StreamId>) {
     let mut streams = Vec::new();
     loop {
         let start = blocks - 30_000_000 * (streams.len() as u64 + 1);
-        let film = Ask {
-            memory: 2 * MB,
-            ..ask(Direction::Write, map(start, 400))
+        let film = {
+            let mut ask = ask(Direction::Write, map(start, 400));
+            ask.terms.memory = Some(2 * MB);
+            ask
         };
         match world.engine.attach(world.now, film) {
             Ok(attached) => streams.push(attached.stream),

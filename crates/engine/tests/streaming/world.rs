@@ -3,20 +3,21 @@
 use std::sync::Arc;
 
 use block::{
-    Class, Command, Direction, Durability, Duration, Extent, Finished, Instant, Lba, Request,
-    RequestId, Sectors,
+    Class, Command, Direction, Durability, Duration, Extent, Finished, Instant, Lba, Mode, Request,
+    RequestId, Sectors, Terms,
 };
 use drive::{Imperfections, Profile, VirtualDrive, catalog};
 use engine::guarantees::{Beyond, FOREGROUND_BYTES};
-use engine::streams::{Ask, Promise, StreamEvent};
+use engine::streams::{Promise, StreamEvent};
 use engine::{Engine, Limits};
 use scheduler::Policy;
 use scheduler::policy::find;
 use stream::LocationMap;
 use stream::admission::Rules;
 use stream::location::Piece;
-use stream::playout::{AccessId, Answering, Served};
+use stream::playout::{AccessId, Served};
 use stream::quota::Quotas;
+use stream::streams::Attach;
 use stream::streams::{Answer, Notice, Settings, StreamId};
 
 pub const PAGE: u64 = 4096;
@@ -210,17 +211,18 @@ pub fn map(start: u64, megabytes: u64) -> LocationMap {
     LocationMap::new(vec![piece], PAGE, bytes).expect("a valid map")
 }
 
-pub fn ask(direction: Direction, map: LocationMap) -> Ask<'static> {
-    Ask {
+pub fn ask(direction: Direction, map: LocationMap) -> Attach {
+    Attach {
         user: 7,
-        name: "film",
-        direction,
-        rate: MB,
-        application: 64 * 1024,
-        memory: 4 * MB,
+        terms: Terms {
+            name: "film".to_owned(),
+            mode: match direction {
+                Direction::Read => Mode::Play,
+                Direction::Write => Mode::Record,
+            },
+            memory: Some(4 * MB),
+            ..Terms::play(MB, 64 * 1024)
+        },
         map,
-        start: 0,
-        answer: Answering::Buffered,
-        priority: None,
     }
 }

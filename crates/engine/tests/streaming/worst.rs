@@ -10,13 +10,14 @@ use block::{
 };
 use drive::{Position, Profile, Target};
 use engine::guarantees::{Beyond, FOREGROUND_BYTES, head_times, pass, slowest_zone, worst_cost};
-use engine::streams::{Ask, Promise, StreamEvent};
+use engine::streams::{Promise, StreamEvent};
 use engine::{Engine, Limits};
 use scheduler::Policy;
 use scheduler::background::Order;
 use scheduler::freeblock::Wanted;
 use stream::HeadTimes;
 use stream::playout::{AccessId, Served, Standing};
+use stream::streams::Attach;
 use stream::streams::{Answer, StreamId};
 
 use crate::hostile;
@@ -117,15 +118,16 @@ const FREE: Range<u64> = SCANNED..8_000_000;
 const SCANNED: u64 = 4_000_000;
 
 /// As many readers as there may be, all over the disk.
-pub fn films(memory: u64) -> impl Iterator<Item = Ask<'static>> {
+pub fn films(memory: u64) -> impl Iterator<Item = Attach> {
     let blocks = drive().geometry.sectors().0;
     (0..u128::MAX).map(move |number| {
         // By the golden section: however many they are, they lie evenly.
         let place = (number * 0x9E37_79B9 % (1 << 32)) as u64;
         let start = (blocks - 30_000) / (1 << 32) * place;
-        Ask {
-            memory,
-            ..ask(Direction::Read, map(start, 100))
+        {
+            let mut ask = ask(Direction::Read, map(start, 100));
+            ask.terms.memory = Some(memory);
+            ask
         }
     })
 }
@@ -135,7 +137,7 @@ impl Scene {
     pub fn new(
         make: &dyn Fn() -> Box<dyn Policy>,
         promise: Promise,
-        films: impl Iterator<Item = Ask<'static>>,
+        films: impl Iterator<Item = Attach>,
     ) -> Scene {
         let belief = drive();
         let engine = Engine::new(Arc::clone(&belief), make, Limits::default());
@@ -143,7 +145,7 @@ impl Scene {
         let mut engine = engine.with_background(engine::Rules::default());
         let (mut streams, mut rates) = (Vec::new(), Vec::new());
         for film in films {
-            rates.push(film.rate);
+            rates.push(film.terms.rate);
             match engine.attach(Instant::ZERO, film) {
                 Ok(attached) => streams.push(attached.stream),
                 Err(_) => break,

@@ -5,15 +5,15 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use block::{
-    Action, Class, Command, CommandId, Direction, Durability, Duration, Extent, Instant, Lba,
-    Sectors,
+    Action, Class, Command, CommandId, Direction, Durability, Duration, Extent, Instant, Lba, Mode,
+    Sectors, Terms,
 };
 use drive::firmware::QueueOrder;
 use drive::{Position, Profile, Target, VirtualDrive, catalog};
 use engine::guarantees::{BelievedTracks, FOREGROUND_BYTES, head_times, slowest_zone};
 use stream::admission::Rules;
 use stream::location::Piece;
-use stream::playout::{AccessId, Answering, Served, Standing};
+use stream::playout::{AccessId, Served, Standing};
 use stream::quota::Quotas;
 use stream::rounds::Slot;
 use stream::streams::{Answer, Attach, Order, Settings, StreamId, Streams, Transfer, TransferId};
@@ -187,17 +187,17 @@ impl Driver {
             self.now,
             Attach {
                 user: 0,
-                name: "test",
-                direction,
-                rate: self.rate.bytes(),
-                application: READ,
-                memory: self.setup.memory,
+                terms: Terms {
+                    mode: match direction {
+                        Direction::Read => Mode::Play,
+                        Direction::Write => Mode::Record,
+                    },
+                    memory: Some(self.setup.memory),
+                    ..Terms::play(self.rate.bytes(), READ)
+                },
                 map: map.expect("a valid map"),
-                zone,
-                start: 0,
-                answer: Answering::Buffered,
-                priority: None,
             },
+            zone,
         );
         let Ok(attached) = attached else {
             return false;

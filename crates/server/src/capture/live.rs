@@ -5,7 +5,7 @@ use std::ops::Deref;
 use block::{
     Class, Command, CommandId, Extent, Finished, Instant, Outcome, Refused, Request, RequestId,
 };
-use engine::streams::{Ask, NotGranted, StreamEvent};
+use engine::streams::{NotGranted, StreamEvent};
 use engine::{Engine, Flushed, Unchanged};
 use scheduler::background::{NotWanted, Order, TaskId, TaskRefused, UnknownTask};
 
@@ -13,7 +13,7 @@ use stream::LocationMap;
 use stream::location::Change;
 use stream::playout::{AccessId, NotTaken};
 use stream::quota;
-use stream::streams::{Attached, StreamId};
+use stream::streams::{Attach, Attached, StreamId};
 
 use super::event::{Event, Taken, TaskChange, TaskOrder};
 use super::recorder::Recorder;
@@ -242,9 +242,9 @@ impl LiveEngine {
     ///
     /// # Errors
     /// The engine's.
-    pub fn attach(&mut self, now: Instant, ask: Ask<'_>) -> Result<Attached, NotGranted> {
+    pub fn attach(&mut self, now: Instant, attach: Attach) -> Result<Attached, NotGranted> {
         match self.recorder {
-            None => self.engine.attach(now, ask),
+            None => self.engine.attach(now, attach),
             Some(_) => Err(NotGranted::NoPromise),
         }
     }

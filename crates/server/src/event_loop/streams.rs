@@ -14,7 +14,7 @@
 
 use std::time;
 
-use block::Extent;
+use block::{Extent, Terms};
 use engine::streams::StreamEvent;
 use headtime_client::wire::{self, Event, Mode};
 use stream::LocationMap;
@@ -119,7 +119,7 @@ struct Entry {
     id: StreamId,
     export: usize,
     teller: Teller,
-    asked: wire::Attach,
+    terms: Terms,
     user: u32,
     kept: Kept,
     standing: Standing,
@@ -138,7 +138,7 @@ struct Entry {
 
 impl Entry {
     fn records(&self) -> bool {
-        self.asked.mode != Mode::Play
+        self.terms.mode != Mode::Play
     }
 
     fn tell(&self, event: Event) {
@@ -285,14 +285,11 @@ impl EventLoop {
             wire::Listed {
                 stream: entry.number,
                 drive: String::new(),
-                export: entry.asked.export.clone(),
-                name: entry.asked.name.clone(),
                 user: entry.user,
-                mode: entry.asked.mode,
-                rate: entry.asked.rate,
-                buffer: entry.asked.buffer,
-                priority: entry.asked.priority,
-                memory: entry.kept.bytes(),
+                terms: Terms {
+                    memory: Some(entry.kept.bytes()),
+                    ..entry.terms.clone()
+                },
                 standing: match entry.standing {
                     Standing::Filling => wire::Standing::Filling,
                     Standing::Serving => wire::Standing::Serving,

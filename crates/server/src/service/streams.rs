@@ -19,13 +19,18 @@ impl Running {
         teller: Teller,
     ) -> Result<wire::Granted, wire::Refused> {
         let mut drives = self.drives.iter().enumerate();
-        let found = drives.find(|(_, drive)| drive.exports().contains(&attach.export));
+        let found = drives.find(|(_, drive)| {
+            drive
+                .exports()
+                .iter()
+                .any(|export| export == attach.export())
+        });
         let Some((place, drive)) = found else {
             let names: Vec<String> = self.drives.iter().flat_map(Drive::exports).collect();
             let names = names.join(", ");
             return Err(refused(format!(
                 "no export {}: expected one of {names}",
-                attach.export
+                attach.export()
             )));
         };
         if let Some(why) = drive.no_streams() {

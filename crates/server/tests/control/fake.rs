@@ -82,8 +82,8 @@ impl Service for Fake {
         attach: wire::Attach,
         teller: Teller,
     ) -> Result<wire::Granted, wire::Refused> {
-        self.hear(format!("attach {} of {user}", attach.name));
-        if attach.rate == 0 {
+        self.hear(format!("attach {} of {user}", attach.terms.name));
+        if attach.terms.rate == 0 {
             return Err(wire::Refused {
                 reason: String::from("a rate of 0"),
                 largest_rate: Some(1_000),

@@ -26,14 +26,16 @@ fn every_verb_of_streams_has_its_answer() {
         "{error}"
     );
     let whole = protocol::request(&Ask::Attach(wire::Attach {
-        mode: wire::Mode::RecordSync,
-        rate: 5,
-        buffer: 64,
-        memory: Some(512),
-        priority: Some(2),
-        start: 4096,
+        terms: wire::Terms {
+            mode: wire::Mode::RecordSync,
+            rate: 5,
+            buffer: 64,
+            memory: Some(512),
+            priority: Some(2),
+            start: 4096,
+            ..wire::Terms::default()
+        },
         places,
-        ..wire::Attach::default()
     }));
     assert_eq!(ask(&mut client, &whole)["ok"]["stream"], 7);
     assert_eq!(answer(&mut client)["told"]["event"], "serving");

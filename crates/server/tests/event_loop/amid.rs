@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use block::{Durability, Extent, Lba, Sectors};
-use headtime_client::wire::{Attach, Mode, Piece, Places};
+use headtime_client::wire::{Attach, Mode, Piece, Places, Terms};
 use server::operation::Failed;
 
 use crate::cached::posted::{Asked, alone, begun};
@@ -38,15 +38,17 @@ fn meet(changes: &Asked, stands_at: u64, recorded: u64) -> [Vec<u8>; 2] {
     let changed = begun(&served, changes);
     assert!(changed.try_recv().is_err(), "the drive keeps it back");
     let attach = Attach {
-        mode: Mode::Record,
-        rate: 400_000,
-        buffer: PAGE,
-        memory: Some(16 * PAGE),
+        terms: Terms {
+            mode: Mode::Record,
+            rate: 400_000,
+            buffer: PAGE,
+            memory: Some(16 * PAGE),
+            ..Terms::default()
+        },
         places: Places {
             length: 4 * PAGE,
             pieces: vec![Piece(0, recorded, 4 * PAGE)],
         },
-        ..Attach::default()
     };
     ask_for(&served, 1, attach).expect("granted");
     let written = begun(&served, &Asked::write(VOLATILE, (recorded, PAGE), 3));

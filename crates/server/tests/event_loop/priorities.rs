@@ -2,7 +2,9 @@
 //! several, and as before when nobody asks for one any more.
 
 use block::Class;
-use headtime_client::wire::{Attach, Change, Mode, Piece, Places, Refresh, Refused, Standing};
+use headtime_client::wire::{
+    Attach, Change, Mode, Piece, Places, Refresh, Refused, Standing, Terms,
+};
 use server::control::Teller;
 use server::event_loop::streams::Newcomer;
 use server::nbd::Style;
@@ -34,9 +36,11 @@ fn prefer(served: &Served, stream: u64, attach: Attach) -> Result<u64, Refused> 
 
 fn only(priority: u8, places: Places) -> Attach {
     Attach {
-        priority: Some(priority),
+        terms: Terms {
+            priority: Some(priority),
+            ..Terms::default()
+        },
         places,
-        ..Attach::default()
     }
 }
 
@@ -79,7 +83,7 @@ fn what_is_read_of_a_file_has_its_priority_and_the_highest_of_several() {
     let listed = served.ask(|event_loop| event_loop.streams());
     let listed: Vec<_> = listed
         .iter()
-        .map(|file| (file.stream, file.priority, file.standing))
+        .map(|file| (file.stream, file.terms.priority, file.standing))
         .collect();
     let best_effort = Standing::BestEffort;
     assert_eq!(
@@ -117,41 +121,46 @@ fn what_is_no_priority_is_refused_with_what_was_expected() {
             "priority 7: expected 0, the highest, to 6",
         ),
         (
-            Attach {
-                buffer: 4096,
-                ..usual()
+            {
+                let mut attach = usual();
+                attach.terms.buffer = 4096;
+                attach
             },
             "expected no buffer",
         ),
         (
-            Attach {
-                mode: Mode::Record,
-                ..usual()
+            {
+                let mut attach = usual();
+                attach.terms.mode = Mode::Record;
+                attach
             },
             "mode play",
         ),
         (only(3, at(5_000)), "expected places within"),
         (
-            Attach {
-                priority: None,
-                ..usual()
+            {
+                let mut attach = usual();
+                attach.terms.priority = None;
+                attach
             },
             "a buffer of 0 bytes",
         ),
         (
-            Attach {
-                priority: None,
-                buffer: 4096,
-                ..usual()
+            {
+                let mut attach = usual();
+                attach.terms.priority = None;
+                attach.terms.buffer = 4096;
+                attach
             },
             "a rate of 0",
         ),
         (
-            Attach {
-                priority: Some(9),
-                rate: 100_000,
-                buffer: 4096,
-                ..usual()
+            {
+                let mut attach = usual();
+                attach.terms.priority = Some(9);
+                attach.terms.rate = 100_000;
+                attach.terms.buffer = 4096;
+                attach
             },
             "priority 9: expected 0, the highest, to 6",
         ),

@@ -8,7 +8,7 @@ use drive::Profile;
 use engine::Engine;
 use engine::guarantees::{Beyond, FOREGROUND_BYTES};
 use engine::streams::Promise;
-use headtime_client::wire::{self, Attach, Mode, Piece, Places, Position, Refresh};
+use headtime_client::wire::{self, Attach, Mode, Piece, Places, Position, Refresh, Terms};
 use proptest::prelude::*;
 use server::control::Teller;
 use server::event_loop::EventLoop;
@@ -170,13 +170,13 @@ impl Streams {
         self.named += 1;
         let number = self.named;
         let attach = Attach {
-            mode,
-            // 20 kB in a second of the drive's.
-            rate: 400_000,
-            buffer: 4096,
-            memory: Some(memory * BLOCK + 4 * 4096),
+            terms: Terms {
+                mode,
+                memory: Some(memory * BLOCK + 4 * 4096),
+                // 20 kB in a second of the drive's.
+                ..Terms::play(400_000, 4096)
+            },
             places: layout.places(),
-            ..Attach::default()
         };
         match ask_for(served, number, attach) {
             Ok(_) => self.open.push(Open {

@@ -1,13 +1,14 @@
 //! Players whose streams the engine guarantees.
 
-use block::{Direction, Duration, Extent, Instant, Sectors};
+use block::{Duration, Extent, Instant, Sectors, Terms};
 use engine::Engine;
 use engine::guarantees::{Beyond, FOREGROUND_BYTES};
-use engine::streams::{Ask, NotGranted, Promise, StreamEvent};
+use engine::streams::{NotGranted, Promise, StreamEvent};
 use stream::admission::Rules;
 use stream::location::{LocationMap, Piece};
-use stream::playout::{AccessId, Answering, Served, Standing};
+use stream::playout::{AccessId, Served, Standing};
 use stream::quota::Quotas;
+use stream::streams::Attach;
 use stream::streams::{Answer, Settings, StreamId};
 
 use super::PAGE;
@@ -76,17 +77,14 @@ impl Guaranteed {
         for (file, number) in players.files.iter().zip(1..) {
             let extent = file.extent().expect("a file has blocks");
             let map = LocationMap::new(vec![Piece { offset: 0, extent }], block, file.bytes());
-            let ask = Ask {
+            let ask = Attach {
                 user: 0,
-                name: "played",
-                direction: Direction::Read,
-                rate: players.rate.bytes(),
-                application: players.read,
-                memory: guarantee.memory,
+                terms: Terms {
+                    name: "played".to_owned(),
+                    memory: Some(guarantee.memory),
+                    ..Terms::play(players.rate.bytes(), players.read)
+                },
                 map: map.expect("one piece from the beginning"),
-                start: 0,
-                answer: Answering::Buffered,
-                priority: None,
             };
             let granted = engine.attach(Instant::ZERO, ask);
             let refused = |refused: NotGranted| NotPlayed::Stream { number, refused };

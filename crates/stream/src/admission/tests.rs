@@ -50,7 +50,7 @@ fn demand(bytes: u64, memory: u64) -> Demand {
     Demand {
         direction: Direction::Read,
         rate: rate(bytes),
-        application: 0,
+        buffer: 0,
         memory,
         zone: Zone {
             sustained: rate(100_000_000),

@@ -1,17 +1,17 @@
 //! What applications do: move their playout points, read, write, close; and what ends.
 
-use block::{Direction, Instant};
+use block::{Direction, Instant, Mode};
 
 use super::{
-    AccessId, Answering, Course, Ended, FAILED, NotTaken, Playout, Served, Standing, Tail, Under,
-    Urgency, Use, WAITING, Waiting,
+    AccessId, Course, Ended, FAILED, NotTaken, Playout, Served, Standing, Tail, Under, Urgency,
+    Use, WAITING, Waiting,
 };
 use crate::location::{Change, LocationMap};
 
 impl Playout {
     /// The application's playout point is at `point` now.
     pub fn position(&mut self, point: u64) {
-        if self.terms.direction == Direction::Write {
+        if self.contract.direction() == Direction::Write {
             return self.leave_for(point);
         }
         if point < self.base || point > self.edge {
@@ -59,7 +59,7 @@ impl Playout {
         from: u64,
         length: u64,
     ) -> Result<(), NotTaken> {
-        if self.terms.direction == Direction::Write {
+        if self.contract.direction() == Direction::Write {
             return Err(NotTaken::Direction);
         }
         let to = from.saturating_add(length).min(self.map.length());
@@ -101,10 +101,10 @@ impl Playout {
         from: u64,
         length: u64,
     ) -> Result<(), NotTaken> {
-        if self.terms.direction == Direction::Read {
+        if self.contract.direction() == Direction::Read {
             return Err(NotTaken::Direction);
         }
-        let page = self.terms.demand.page;
+        let page = self.contract.demand.page;
         if !from.is_multiple_of(page) || !length.is_multiple_of(page) || length == 0 {
             return Err(NotTaken::NotWholePages {
                 offset: from,
@@ -155,9 +155,9 @@ impl Playout {
             }
             self.point = self.point.max(waiting.to);
         }
-        let done = match self.terms.answer {
-            Answering::Buffered => self.point,
-            Answering::Durable => self.drained(),
+        let done = match self.contract.mode {
+            Mode::Play | Mode::Record => self.point,
+            Mode::RecordSync => self.drained(),
         };
         while let Some(&waiting) = self.waiting.front().filter(|waiting| waiting.to <= done) {
             self.waiting.pop_front();
@@ -254,13 +254,13 @@ impl Playout {
     /// A transfer has ended.
     pub fn ended(&mut self, now: Instant, under: Under, outcome: Ended) {
         self.under.retain(|other| other.key != under.key);
-        if under.use_ == Use::Stale && self.terms.direction == Direction::Read {
+        if under.use_ == Use::Stale && self.contract.direction() == Direction::Read {
             return;
         }
         if outcome == Ended::Failed && under.use_ == Use::Wanted {
             self.fail(under.from, under.to);
         }
-        match self.terms.direction {
+        match self.contract.direction() {
             Direction::Read => self.answer_readers(),
             Direction::Write => {
                 self.make_room(now);
@@ -310,7 +310,7 @@ impl Playout {
             // What the buffer has of a write will be on the media.
             self.answers.push_back((wait.access, Served::Closed));
         }
-        if self.terms.direction == Direction::Read {
+        if self.contract.direction() == Direction::Read {
             self.edge = self.base;
             for under in &mut self.under {
                 under.use_ = Use::Stale;
@@ -322,7 +322,7 @@ impl Playout {
     pub fn unplaced(&self) -> Vec<(u64, u64)> {
         let (mut at, to) = (self.drained(), self.point);
         let mut holes = Vec::new();
-        while at < to && self.terms.direction == Direction::Write {
+        while at < to && self.contract.direction() == Direction::Write {
             let piece = self.map.first_in(at, to);
             let next = piece.map_or(to, |piece| piece.offset.max(at));
             if next > at {
@@ -357,7 +357,7 @@ impl Playout {
     /// Nothing of the buffer is known to be right any more: a reader's fills again from where the
     /// application is, a writer's is written once more.
     fn forget(&mut self) {
-        match self.terms.direction {
+        match self.contract.direction() {
             Direction::Read => {
                 self.edge = self.base;
                 self.jump(self.point);

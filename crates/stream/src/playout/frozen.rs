@@ -11,7 +11,7 @@ use crate::location::Piece;
 impl Playout {
     /// The next best-effort read of a filling buffer.
     pub fn next_fill(&mut self) -> Option<(Piece, u64, u64)> {
-        if self.standing != Standing::Filling || self.terms.direction == Direction::Write {
+        if self.standing != Standing::Filling || self.contract.direction() == Direction::Write {
             return None;
         }
         let fills = self.under.iter().filter(|u| u.use_ == Use::Wanted);
@@ -19,7 +19,7 @@ impl Playout {
             return None;
         }
         let target = self.base.saturating_add(self.memory()).min(self.end());
-        let to = target.min(self.edge.saturating_add(self.terms.fill));
+        let to = target.min(self.edge.saturating_add(self.contract.fill));
         let (piece, from, to) = self.next_piece(self.edge, to)?;
         self.edge = to;
         Some((piece, from, to))
@@ -27,11 +27,11 @@ impl Playout {
 
     /// The next best-effort write of a recording that has no guarantee.
     pub fn next_drain(&mut self) -> Option<(Piece, u64, u64)> {
-        if self.terms.direction == Direction::Read || self.under.len() >= FILLS {
+        if self.contract.direction() == Direction::Read || self.under.len() >= FILLS {
             return None;
         }
         while self.edge < self.point {
-            let to = self.point.min(self.edge.saturating_add(self.terms.fill));
+            let to = self.point.min(self.edge.saturating_add(self.contract.fill));
             let next = self.next_piece(self.edge, to);
             self.edge = next.map_or(self.edge, |(_, _, to)| to);
             self.base = self.base.max(self.edge);
@@ -65,16 +65,16 @@ impl Playout {
         due: &mut Vec<Due>,
     ) {
         let before = self.edge;
-        let page = self.terms.demand.page;
+        let page = self.contract.demand.page;
         let owed = self.credit.accrue(now);
         let goal = self.page_of(self.point);
         let moves = goal.saturating_sub(self.base).min(owed - owed % page);
         self.base += moves;
         self.credit.spend(moves);
-        if self.terms.direction == Direction::Read {
+        if self.contract.direction() == Direction::Read {
             self.leave_behind();
         }
-        let target = match self.terms.direction {
+        let target = match self.contract.direction() {
             Direction::Read => (self.base.saturating_add(self.memory())).min(self.end()),
             Direction::Write => self.base,
         };
@@ -110,7 +110,7 @@ impl Playout {
         }
         let extent = self.map.first_in(last.from, u64::MAX);
         let extent_ends = extent.is_none_or(|whole| whole.extent.end() == end);
-        if extent_ends && self.terms.demand.extents > 1 {
+        if extent_ends && self.contract.demand.extents > 1 {
             return;
         }
         let start = last.piece.extent.start();
@@ -133,7 +133,7 @@ impl Playout {
 
     /// Whether nothing will come after this byte.
     fn is_last(&self, to: u64) -> bool {
-        match self.terms.direction {
+        match self.contract.direction() {
             Direction::Read => to >= self.map.length(),
             Direction::Write => self.tail == Tail::Due && to >= self.page_of(self.point),
         }
@@ -143,28 +143,25 @@ impl Playout {
     /// reader's buffer it is read then, in a writer's its room is.
     fn deadline(&self, now: Instant, edge: u64) -> Instant {
         let Demand {
-            rate,
-            application,
-            page,
-            ..
-        } = self.terms.demand;
-        let reach = match self.terms.direction {
+            rate, buffer, page, ..
+        } = self.contract.demand;
+        let reach = match self.contract.direction() {
             Direction::Read => edge,
             Direction::Write => edge.saturating_add(self.memory()),
         };
         let ahead = reach.saturating_sub(self.base);
-        let ahead = ahead.saturating_sub(application.saturating_add(page));
-        let lasts = rate.at_least(ahead).saturating_sub(self.terms.latency);
+        let ahead = ahead.saturating_sub(buffer.saturating_add(page));
+        let lasts = rate.at_least(ahead).saturating_sub(self.contract.latency);
         now + lasts
     }
 
     /// Whether the guarantee may hold from this freezing on: what a full buffer lacks is no more
     /// than one round brings, in no more pieces. It is then needed no sooner than a round's batch.
     pub fn is_ready(&self, round: Duration) -> bool {
-        if self.terms.direction == Direction::Write {
+        if self.contract.direction() == Direction::Write {
             return true;
         }
-        let Demand { rate, extents, .. } = self.terms.demand;
+        let Demand { rate, extents, .. } = self.contract.demand;
         let full = self.base.saturating_add(self.memory());
         let target = full.min(self.end());
         let under = self.under.iter().filter(|u| u.use_ == Use::Wanted);
@@ -180,9 +177,9 @@ impl Playout {
     /// be there.
     pub fn begin(&mut self, now: Instant) -> Instant {
         self.standing = Standing::Serving;
-        let Demand { rate, page, .. } = self.terms.demand;
+        let Demand { rate, page, .. } = self.contract.demand;
         let behind = self.point.saturating_sub(self.base).min(page);
-        self.credit = Credit::new(now, rate, self.terms.latency, page).owing(behind);
+        self.credit = Credit::new(now, rate, self.contract.latency, page).owing(behind);
         let first = self.under.iter().filter(|u| u.use_ == Use::Wanted);
         let first = first.map(|under| under.from).min();
         self.deadline(now, first.unwrap_or(self.edge))

@@ -3,12 +3,12 @@
 
 use std::ops::Bound;
 
-use block::{Class, Direction, Extent, Instant};
+use block::{Class, Extent, Instant, Mode};
 
 use super::{Life, Order, Stream, Streams, Transfer, TransferId, durability};
 use crate::head_times::Tracks;
 use crate::location::Piece;
-use crate::playout::{Terms, Under, Urgency, Use};
+use crate::playout::{Contract, Under, Urgency, Use};
 
 impl<T: Tracks> Streams<T> {
     /// A best-effort transfer for the next buffer in turn that wants one.
@@ -39,35 +39,35 @@ impl<T: Tracks> Streams<T> {
                 urgency: Urgency::Filling,
                 use_: Use::Wanted,
             });
-            let terms = entry.playout.terms;
-            let priority = self.priority_of(&terms, piece.extent);
+            let contract = entry.playout.contract;
+            let priority = self.priority_of(&contract, piece.extent);
             self.transfers.insert(id, stream);
             self.raise(stream);
             return Some(Order::Transfer(Transfer {
                 id,
                 stream,
-                direction: terms.direction,
+                direction: contract.direction(),
                 extent: piece.extent,
                 offset: piece.offset,
                 class: Class::BestEffort(priority),
-                durability: durability(&terms),
+                durability: durability(contract.mode),
             }));
         }
         None
     }
 
     /// The priority of a stream's blocks: its own, or a higher one of somebody else who reads them.
-    fn priority_of(&self, own: &Terms, extent: Extent) -> u8 {
+    fn priority_of(&self, own: &Contract, extent: Extent) -> u8 {
         let others = self.table.values().map(|stream| &stream.playout);
         let higher = others.filter(|other| {
-            let terms = &other.terms;
-            terms.priority < own.priority && terms.direction == Direction::Read
+            let contract = &other.contract;
+            contract.priority < own.priority && contract.mode == Mode::Play
         });
         let shared = higher.filter(|other| {
             let mut pieces = other.map.pieces().iter();
             pieces.any(|piece| piece.extent.overlaps(extent))
         });
-        let highest = shared.map(|other| other.terms.priority).min();
+        let highest = shared.map(|other| other.contract.priority).min();
         highest.unwrap_or(own.priority)
     }
 }

@@ -1,11 +1,11 @@
 //! Rounds as they come: what is due is frozen, ordered, and put into the safe set.
 
-use block::{Class, Direction, Durability, Duration, Extent, Instant};
+use block::{Class, Direction, Durability, Duration, Extent, Instant, Mode};
 
 use super::{Answer, Life, Notice, Order, Pace, Stream, StreamId, Streams, Transfer, TransferId};
 use crate::admission::{Admission, Plan};
 use crate::head_times::{HeadTimes, Tracks, Zone};
-use crate::playout::{Answering, Due, Playout, Standing, Terms, Under, Urgency, Use};
+use crate::playout::{Due, Playout, Standing, Under, Urgency, Use};
 use crate::rounds::Batch;
 
 impl<T: Tracks> Streams<T> {
@@ -199,9 +199,9 @@ impl<'a, T: Tracks> Cost<'a, T> {
         Cost {
             times: admission.times(),
             tracks,
-            zone: playout.terms.demand.zone,
+            zone: playout.contract.demand.zone,
             block: playout.map.block(),
-            direction: playout.terms.direction,
+            direction: playout.contract.direction(),
         }
     }
 
@@ -235,24 +235,24 @@ impl<'a, T: Tracks> Cost<'a, T> {
 }
 
 fn transfer(id: TransferId, stream: StreamId, playout: &Playout, due: &Due) -> Order {
-    let terms = &playout.terms;
+    let contract = &playout.contract;
     Order::Transfer(Transfer {
         id,
         stream,
-        direction: terms.direction,
+        direction: contract.direction(),
         extent: due.piece.extent,
         offset: due.piece.offset,
         class: Class::RealTime {
             deadline: due.deadline,
         },
-        durability: durability(terms),
+        durability: durability(contract.mode),
     })
 }
 
 /// How durable a stream's transfers have to be.
-pub(super) fn durability(terms: &Terms) -> Durability {
-    match (terms.direction, terms.answer) {
-        (Direction::Write, Answering::Durable) => Durability::Durable,
-        _ => Durability::Volatile,
+pub(super) fn durability(mode: Mode) -> Durability {
+    match mode {
+        Mode::RecordSync => Durability::Durable,
+        Mode::Play | Mode::Record => Durability::Volatile,
     }
 }

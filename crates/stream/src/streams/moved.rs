@@ -29,25 +29,25 @@ impl<T: Tracks> Streams<T> {
             zone: Zone {
                 tracks: zone
                     .tracks
-                    .filter(|_| entry.playout.terms.demand.zone.tracks.is_some()),
+                    .filter(|_| entry.playout.contract.demand.zone.tracks.is_some()),
                 ..zone
             },
-            extents: map.most_pieces(entry.playout.terms.demand.memory).max(1),
-            ..entry.playout.terms.demand
+            extents: map.most_pieces(entry.playout.contract.demand.memory).max(1),
+            ..entry.playout.contract.demand
         };
         let change = entry.playout.refresh(map);
         for (from, to) in entry.playout.unplaced() {
             let notice = Notice::WriteFailed { from, to };
             self.answers.push_back(Answer::Notice { stream, notice });
         }
-        if demand != entry.playout.terms.demand || entry.held.is_none() {
+        if demand != entry.playout.contract.demand || entry.held.is_none() {
             if let Some(held) = entry.held.take() {
                 self.admission.release(held);
             }
             match self.admission.admit(&demand) {
                 Ok(grant) => {
                     entry.held = Some(grant.held);
-                    entry.playout.terms.demand = demand;
+                    entry.playout.contract.demand = demand;
                 }
                 Err(refusal) => {
                     entry.playout.standing = Standing::Filling;

@@ -1,11 +1,10 @@
 //! What goes in and out: attachments, orders for the disk, answers for the clients.
 
-use block::{Class, Direction, Durability, Duration, Extent};
+use block::{Class, Direction, Durability, Duration, Extent, Terms};
 
 use crate::admission::{Plan, Refusal};
-use crate::head_times::Zone;
 use crate::location::LocationMap;
-use crate::playout::{AccessId, Answering, Served, Standing};
+use crate::playout::{AccessId, Served, Standing};
 
 /// Names a stream from its attachment on; never used twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -15,32 +14,34 @@ pub struct StreamId(pub u64);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct TransferId(pub u64);
 
-/// What a client asks for.
+/// Request for a stream.
 #[derive(Clone, Debug)]
-pub struct Attach<'a> {
-    /// The peer's uid.
+pub struct Attach {
+    /// Uid of the client.
     pub user: u32,
-    /// The stream's name.
-    pub name: &'a str,
-    /// Reading or recording.
-    pub direction: Direction,
-    /// Bytes in a second.
-    pub rate: u64,
-    /// How far beyond its playout point the application goes, in bytes.
-    pub application: u64,
-    /// Memory that it may have in all, in bytes; see [`Demand::lasting`](crate::admission::Demand::lasting).
-    pub memory: u64,
-    /// Where its file is.
+    /// The client's terms in the drive's time. Without `memory` admission refuses them, and names the
+    /// least memory that it would grant. Without `priority` the buffer fills at that of [`Settings`].
+    pub terms: Terms,
+    /// Place of the file on the drive.
     pub map: LocationMap,
-    /// The slowest zone of these places.
-    pub zone: Zone,
-    /// The first byte that it wants.
-    pub start: u64,
-    /// When a write is answered.
-    pub answer: Answering,
-    /// The best-effort priority of its file, 0 to 6: its buffer fills at it, or at that of another
-    /// reader of the same blocks, if that is higher. None: that of [`Settings`].
-    pub priority: Option<u8>,
+}
+
+/// Entry of the list of streams that were granted and have not ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Listed<'a> {
+    /// The stream.
+    pub stream: StreamId,
+    /// Uid of its client.
+    pub user: u32,
+    /// Its terms, with the memory that it was granted.
+    pub terms: &'a Terms,
+    /// Bytes that are due to it in a round at present. `None` while it has no guarantee because its
+    /// file moved to a place where it could not be granted.
+    pub batch: Option<u64>,
+    /// State of its guarantee.
+    pub standing: Standing,
+    /// The bytes of the file that are in memory, from the first to the end.
+    pub window: (u64, u64),
 }
 
 /// A stream that was granted.

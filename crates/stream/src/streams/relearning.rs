@@ -24,17 +24,17 @@ impl<T: Tracks> Streams<T> {
         let streams = self.table.values_mut();
         let granted = streams.filter_map(|stream| {
             let Stream { playout, held, .. } = stream;
-            let found = zone(&playout.map, playout.terms.direction);
-            let before = playout.terms.demand.zone;
+            let found = zone(&playout.map, playout.contract.direction());
+            let before = playout.contract.demand.zone;
             let demand = Demand {
                 zone: Zone {
                     tracks: found.tracks.filter(|_| before.tracks.is_some()),
                     ..found
                 },
-                ..playout.terms.demand
+                ..playout.contract.demand
             };
             let held = held.as_mut()?;
-            playout.terms.demand = demand;
+            playout.contract.demand = demand;
             Some((held, demand))
         });
         self.admission.relearn(times.clone(), granted);

@@ -1,9 +1,9 @@
 //! At which priority buffers fill.
 
-use block::{Class, Direction, Duration};
+use block::{Class, Duration, Mode};
 use stream::LocationMap;
 use stream::admission::Reason;
-use stream::streams::{Attach, Transfer};
+use stream::streams::Transfer;
 
 use super::disk::BLOCK;
 use super::world::{World, attach, file, piece};
@@ -18,11 +18,9 @@ fn buffers_fill_at_their_own_priority_and_shared_blocks_at_the_highest() {
     let second = LocationMap::new(pieces, BLOCK, 1_000 * BLOCK).expect("a map");
     let mut world = World::new(at_the_last_moment());
     let ask = |world: &mut World, map: LocationMap, priority| {
-        let asked = Attach {
-            priority,
-            ..attach(Direction::Read, MB, 64 * BLOCK, map)
-        };
-        world.streams.attach(world.now, asked)
+        let mut asked = attach(Mode::Play, MB, 64 * BLOCK, map);
+        asked.terms.priority = priority;
+        world.attach(asked)
     };
     let low = ask(&mut world, file(0, 3_000), Some(5)).expect("an empty disk");
     let high = ask(&mut world, second, Some(1)).expect("there is room");

@@ -1,6 +1,6 @@
 //! The drive turns out to take longer than was believed when streams were granted.
 
-use block::{Direction, Duration};
+use block::{Direction, Duration, Mode};
 use stream::admission::{Promises, Reason};
 use stream::head_times::AccessTimes;
 use stream::playout::Standing;
@@ -8,7 +8,7 @@ use stream::streams::Attach;
 use stream::{HeadTimes, LocationMap, Zone};
 
 use super::disk::{BLOCK, times, zone};
-use super::world::{World, attach, file};
+use super::world::{World, attach, file, with_memory};
 use super::{MB, at_the_last_moment};
 
 /// Every access takes so much longer.
@@ -26,11 +26,9 @@ fn slower(by: Duration) -> HeadTimes {
 }
 
 /// A film with a second of memory, so that fewer fit than there may be.
-fn film() -> Attach<'static> {
-    Attach {
-        memory: 100 * BLOCK + MB,
-        ..attach(Direction::Read, MB, 100 * BLOCK, file(0, 60_000))
-    }
+fn film() -> Attach {
+    let attach = attach(Mode::Play, MB, 100 * BLOCK, file(0, 60_000));
+    with_memory(100 * BLOCK + MB, attach)
 }
 
 fn here(_: &LocationMap, _: Direction) -> Zone {
@@ -41,7 +39,7 @@ fn here(_: &LocationMap, _: Direction) -> Zone {
 fn promises_stand_when_the_drive_is_found_to_be_slower_and_no_others_are_given() {
     let mut world = World::new(at_the_last_moment());
     let mut streams = Vec::new();
-    while let Ok(attached) = world.streams.attach(world.now, film()) {
+    while let Ok(attached) = world.attach(film()) {
         streams.push(attached.stream);
     }
     for &stream in &streams {
@@ -61,7 +59,7 @@ fn promises_stand_when_the_drive_is_found_to_be_slower_and_no_others_are_given()
         assert!(world.streams.is_held(stream));
         assert_eq!(world.streams.standing(stream), Some(Standing::Serving));
     }
-    let refused = world.streams.attach(world.now, film());
+    let refused = world.attach(film());
     let refused = refused.expect_err("what is there is too much");
     assert_eq!(refused.reason, Reason::Strained);
 
@@ -74,7 +72,7 @@ fn promises_stand_when_the_drive_is_found_to_be_slower_and_no_others_are_given()
         ended += 1;
     }
     assert!(ended > 0 && !streams.is_empty(), "{ended}");
-    let refused = world.streams.attach(world.now, film());
+    let refused = world.attach(film());
     let reason = refused.expect_err("as many as fit are there").reason;
     assert!(matches!(reason, Reason::HeadTime { .. }), "{reason}");
     assert_eq!(world.streams.admission().times(), &slower);
@@ -85,13 +83,13 @@ fn a_drive_that_is_found_to_be_faster_has_room_for_more() {
     let mut world = World::new(at_the_last_moment());
     let slower = slower(Duration::from_millis(2));
     world.streams.relearn(world.now, slower, here);
-    while world.streams.attach(world.now, film()).is_ok() {}
+    while world.attach(film()).is_ok() {}
     let before = world.streams.admission().streams();
     world.streams.relearn(world.now, times(), here);
-    assert!(world.streams.attach(world.now, film()).is_ok());
+    assert!(world.attach(film()).is_ok());
     let mut fresh = World::new(at_the_last_moment());
-    while fresh.streams.attach(fresh.now, film()).is_ok() {}
-    while world.streams.attach(world.now, film()).is_ok() {}
+    while fresh.attach(film()).is_ok() {}
+    while world.attach(film()).is_ok() {}
     let [relearned, fresh] = [&world, &fresh].map(|world| world.streams.admission());
     assert!(fresh.streams() > before);
     assert_eq!(

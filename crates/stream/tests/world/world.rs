@@ -1,12 +1,13 @@
 //! A disk that keeps every deadline, or does not, as its test wants; and time.
 
-use block::{Class, Direction, Duration, Extent, Instant, Lba, Sectors, Status};
+use block::{Class, Duration, Extent, Instant, Lba, Mode, Sectors, Status, Terms};
 use stream::LocationMap;
+use stream::admission::Refusal;
 use stream::location::Piece;
-use stream::playout::{AccessId, Answering, Served, Standing};
+use stream::playout::{AccessId, Served, Standing};
 use stream::quota::Quotas;
 use stream::streams::{
-    Answer, Attach, Notice, Order, Settings, StreamId, Streams, Transfer, TransferId,
+    Answer, Attach, Attached, Notice, Order, Settings, StreamId, Streams, Transfer, TransferId,
 };
 
 use crate::disk::{BLOCK, Flat, rules, times, zone};
@@ -21,24 +22,27 @@ pub fn file(start: u64, blocks: u64) -> LocationMap {
     LocationMap::new(vec![piece(0, start, blocks)], BLOCK, blocks * BLOCK).expect("a valid map")
 }
 
-pub fn attach(
-    direction: Direction,
-    rate: u64,
-    application: u64,
-    map: LocationMap,
-) -> Attach<'static> {
+pub fn attach(mode: Mode, rate: u64, buffer: u64, map: LocationMap) -> Attach {
     Attach {
         user: 0,
-        name: "test",
-        direction,
-        rate,
-        application,
-        memory: application + 4 * rate.max(1 << 20),
+        terms: Terms {
+            name: "test".to_owned(),
+            mode,
+            memory: Some(buffer + 4 * rate.max(1 << 20)),
+            ..Terms::play(rate, buffer)
+        },
         map,
-        zone: zone(),
-        start: 0,
-        answer: Answering::Buffered,
-        priority: None,
+    }
+}
+
+/// The same request with other memory.
+pub fn with_memory(memory: u64, attach: Attach) -> Attach {
+    Attach {
+        terms: Terms {
+            memory: Some(memory),
+            ..attach.terms
+        },
+        ..attach
     }
 }
 
@@ -61,6 +65,11 @@ pub struct World {
 impl World {
     pub fn new(fate: Fate) -> Self {
         Self::with_quotas(fate, Quotas::open())
+    }
+
+    /// Asks for a stream now, in the only zone of the disk.
+    pub fn attach(&mut self, attach: Attach) -> Result<Attached, Refusal> {
+        self.streams.attach(self.now, attach, zone())
     }
 
     pub fn with_quotas(fate: Fate, quotas: Quotas) -> Self {

@@ -95,7 +95,7 @@ impl EventLoop {
             // volume is not asked for.
             let here = self.extent_of_export(entry.export);
             let is_here = here.is_some_and(|here| here.overlaps(within));
-            let is_answered = entry.asked.mode == Mode::Record;
+            let is_answered = entry.terms.mode == Mode::Record;
             let Some((from, to)) = self.dirty(place).filter(|_| is_here && is_answered) else {
                 continue;
             };

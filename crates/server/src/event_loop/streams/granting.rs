@@ -1,11 +1,12 @@
 //! Streams that are asked for: granted with their memory, or refused.
 
-use block::{Extent, Lba, Sectors};
-use engine::streams::{self as engine_streams, NotGranted};
-use headtime_client::wire::{self, Mode};
+use block::{Extent, Lba, Mode, Sectors, Terms};
+use engine::streams::NotGranted;
+use headtime_client::wire;
 use stream::admission::Reason;
 use stream::location::MapError;
-use stream::playout::{Answering, Standing};
+use stream::playout::Standing;
+use stream::streams::Attach;
 use stream::{LocationMap, Piece};
 
 use super::{Entry, EventLoop, Kept, Newcomer, refused};
@@ -32,7 +33,7 @@ impl EventLoop {
             attach,
             teller,
         } = newcomer;
-        let preferred = attach.priority.filter(|_| attach.rate == 0);
+        let preferred = attach.terms.preference();
         let export = self.export_meant(&attach)?;
         let map = self.map(export, &attach.places).map_err(refused)?;
         if let Some(priority) = preferred {
@@ -44,10 +45,10 @@ impl EventLoop {
             };
             return self.prefer((newcomer, priority), export, &map);
         }
-        if attach.mode != Mode::Play {
+        if attach.terms.mode != Mode::Play {
             self.check_recording(&map).map_err(refused)?;
         }
-        let (memory, attached) = self.grant_memory(user, &attach, &map)?;
+        let (memory, attached) = self.grant_memory(user, &attach.terms, &map)?;
         let kept = match Kept::new(&map, memory) {
             Ok(kept) => kept,
             Err(error) => {
@@ -60,8 +61,8 @@ impl EventLoop {
             id: attached.stream,
             export,
             teller,
-            copied: attach.start,
-            written: attach.start,
+            copied: attach.terms.start,
+            written: attach.terms.start,
             leaps: 0,
             user,
             kept,
@@ -71,7 +72,7 @@ impl EventLoop {
             waited: 0,
             late: 0,
             lapsed: 0,
-            asked: attach,
+            terms: attach.terms,
         });
         self.hear_streams();
         let round = self.clock.scale().real(attached.plan.round);
@@ -85,33 +86,33 @@ impl EventLoop {
 
     /// The export that a newcomer means, if there can be streams on it.
     fn export_meant(&self, attach: &wire::Attach) -> Result<usize, wire::Refused> {
-        let is_preference = attach.priority.is_some() && attach.rate == 0;
+        let is_preference = attach.terms.preference().is_some();
         if self.stopping != Stopping::No {
             return Err(refused("the service is stopping"));
         }
-        if attach.buffer == 0 && !is_preference {
+        if attach.terms.buffer == 0 && !is_preference {
             return Err(refused(
                 "a buffer of 0 bytes: expected what is read or written at once, at least",
             ));
         }
         let all = self.exports.iter().enumerate();
-        let mut named = all.filter(|(_, other)| other.name == attach.export);
+        let mut named = all.filter(|(_, other)| other.name == attach.export());
         let Some((export, first)) = named.next() else {
-            return Err(refused(format!("no export {}", attach.export)));
+            return Err(refused(format!("no export {}", attach.export())));
         };
         // Who came before a reload has it still as it was, and the kernel does, too.
         if named.any(|(_, other)| other.offset != first.offset) {
             return Err(refused(format!(
                 "export {} was another volume's before a reload: expected one that was not, or a \
                  restart of the service",
-                attach.export
+                attach.export()
             )));
         }
         // Two places in memory for one block would each have to hear of every change.
         if self.has_cache(export) {
             return Err(refused(format!(
                 "export {} is of a volume with a cache: expected one without",
-                attach.export
+                attach.export()
             )));
         }
         Ok(export)
@@ -121,7 +122,7 @@ impl EventLoop {
     fn grant_memory(
         &mut self,
         user: u32,
-        attach: &wire::Attach,
+        terms: &Terms,
         map: &LocationMap,
     ) -> Result<(u64, stream::streams::Attached), wire::Refused> {
         let settings = self.streams.settings;
@@ -133,11 +134,11 @@ impl EventLoop {
             .sum();
         let left = settings.memory.saturating_sub(taken);
         let lasts = settings.batch * 2 + settings.latency * 2;
-        let beyond = u128::from(attach.rate) * lasts.as_nanos() / 1_000_000_000;
+        let beyond = u128::from(terms.rate) * lasts.as_nanos() / 1_000_000_000;
         let beyond = u64::try_from(beyond).unwrap_or(u64::MAX);
-        let usual = [attach.buffer, beyond, settings.page * 4];
+        let usual = [terms.buffer, beyond, settings.page * 4];
         let usual = usual.into_iter().fold(0, u64::saturating_add);
-        let mut memory = attach.memory.unwrap_or(usual.min(left));
+        let mut memory = terms.memory.unwrap_or(usual.min(left));
         let mut tries = TRIES;
         loop {
             if memory > left {
@@ -146,14 +147,14 @@ impl EventLoop {
                     settings.memory
                 )));
             }
-            let ask = self.ask(user, attach, map.clone(), memory);
-            let refusal = match self.engine.attach(self.now, ask) {
+            let asked = self.in_drive_time(user, terms, map.clone(), memory);
+            let refusal = match self.engine.attach(self.now, asked) {
                 Ok(attached) => return Ok((memory, attached)),
                 Err(NotGranted::Refused(refusal)) => refusal,
                 Err(other) => return Err(refused(other.to_string())),
             };
             tries -= 1;
-            match (attach.memory, refusal.least_memory) {
+            match (terms.memory, refusal.least_memory) {
                 (None, Some(least)) if least > memory && least <= left && tries > 0 => {
                     memory = least;
                 }
@@ -162,31 +163,17 @@ impl EventLoop {
         }
     }
 
-    fn ask<'a>(
-        &self,
-        user: u32,
-        attach: &'a wire::Attach,
-        map: LocationMap,
-        memory: u64,
-    ) -> engine_streams::Ask<'a> {
+    /// The request in the drive's time, with the memory that is tried.
+    fn in_drive_time(&self, user: u32, terms: &Terms, map: LocationMap, memory: u64) -> Attach {
         let scale = self.clock.scale().times();
-        engine_streams::Ask {
+        Attach {
             user,
-            name: &attach.name,
-            direction: match attach.mode {
-                Mode::Play => block::Direction::Read,
-                Mode::Record | Mode::RecordSync => block::Direction::Write,
+            terms: Terms {
+                rate: of_the_drive(terms.rate, scale),
+                memory: Some(memory),
+                ..terms.clone()
             },
-            rate: of_the_drive(attach.rate, scale),
-            application: attach.buffer,
-            memory,
             map,
-            start: attach.start,
-            answer: match attach.mode {
-                Mode::RecordSync => Answering::Durable,
-                Mode::Play | Mode::Record => Answering::Buffered,
-            },
-            priority: attach.priority,
         }
     }
 

@@ -1,7 +1,7 @@
 //! Files with a priority: what anybody reads or writes of them is served at it, or at the highest that
 //! somebody has asked for there.
 
-use block::{Class, Extent, RequestId};
+use block::{Class, Extent, RequestId, Terms};
 use engine::streams::NotGranted;
 use headtime_client::wire::{self, Mode};
 use stream::LocationMap;
@@ -43,12 +43,15 @@ impl EventLoop {
                 "priority {priority}: expected 0, the highest, to {LOWEST}"
             )));
         }
-        if attach.mode != Mode::Play || attach.buffer > 0 || attach.memory.is_some() {
+        if attach.terms.mode != Mode::Play
+            || attach.terms.buffer > 0
+            || attach.terms.memory.is_some()
+        {
             return Err(refused(
                 "a rate of 0 and a priority: expected no buffer, no memory and mode play, or a rate",
             ));
         }
-        let taken = match self.engine.claim(user, &attach.name) {
+        let taken = match self.engine.claim(user, &attach.terms.name) {
             Ok(taken) => taken,
             Err(NotGranted::Refused(refusal)) => return Err(self.told(&refusal)),
             Err(other) => return Err(refused(other.to_string())),
@@ -141,7 +144,7 @@ impl Streams {
     /// Whether anybody has asked for a priority.
     fn has_priorities(&self) -> bool {
         let mut streams = self.table.iter();
-        !self.preferred.is_empty() || streams.any(|entry| entry.asked.priority.is_some())
+        !self.preferred.is_empty() || streams.any(|entry| entry.terms.priority.is_some())
     }
 
     /// The highest priority that somebody has asked for some of these blocks.
@@ -149,7 +152,7 @@ impl Streams {
         let files = self.preferred.iter();
         let files = files.filter(|file| overlaps(&file.blocks, extent));
         let streams = self.table.iter().filter_map(|entry| {
-            let priority = entry.asked.priority?;
+            let priority = entry.terms.priority?;
             entry.kept.parts(extent).next().map(|_| priority)
         });
         files.map(|file| file.priority).chain(streams).min()
@@ -161,10 +164,11 @@ impl Preferred {
     pub(super) fn listed(&self) -> wire::Listed {
         wire::Listed {
             stream: self.number,
-            export: self.asked.export.clone(),
-            name: self.asked.name.clone(),
             user: self.user,
-            priority: Some(self.priority),
+            terms: Terms {
+                memory: Some(0),
+                ..self.asked.terms.clone()
+            },
             standing: wire::Standing::BestEffort,
             ..wire::Listed::default()
         }

@@ -219,7 +219,7 @@ impl EventLoop {
     pub(super) fn keep_written(&mut self) {
         let block = u64::from(self.shape.block_bytes);
         for entry in &mut self.streams.table {
-            if entry.waiting.is_empty() || entry.asked.mode == Mode::Play {
+            if entry.waiting.is_empty() || entry.terms.mode == Mode::Play {
                 continue;
             }
             let Some((window_start, point)) = self.engine.window(entry.id) else {
@@ -267,7 +267,7 @@ impl EventLoop {
             Served::Waited(_) => entry.waited += 1,
             _ => (),
         }
-        let is_sync = entry.asked.mode == Mode::RecordSync;
+        let is_sync = entry.terms.mode == Mode::RecordSync;
         match (served, waiting.write) {
             (Served::Memory | Served::Waited(_), None) => self.answer_from_buffer(key, place),
             (Served::Memory | Served::Waited(_), Some(_)) => {

@@ -1,6 +1,6 @@
 //! Streams on a drive of which a volume has a cache.
 
-use headtime_client::wire::{Attach, Piece, Places};
+use headtime_client::wire::{Attach, Piece, Places, Terms};
 use server::cached::PAGE;
 
 use super::posted::writing_back;
@@ -12,15 +12,17 @@ use crate::streams::ask_for;
 fn a_stream_on_a_volume_with_a_cache_is_refused() {
     let served = Served::behind(Some(writing_back(8)), Medium::Promising, BLOCKS * BLOCK);
     let attach = |export: &str| Attach {
-        export: export.to_owned(),
-        rate: 400_000,
-        buffer: PAGE,
-        memory: Some(16 * PAGE),
+        terms: Terms {
+            export: Some(export.to_owned()),
+            rate: 400_000,
+            buffer: PAGE,
+            memory: Some(16 * PAGE),
+            ..Terms::default()
+        },
         places: Places {
             length: 4 * PAGE,
             pieces: vec![Piece(0, 0, 4 * PAGE)],
         },
-        ..Attach::default()
     };
     ask_for(&served, 1, attach("")).expect("the first volume has none");
     let refused = ask_for(&served, 2, attach("1")).expect_err("the second has one");
