@@ -21,6 +21,7 @@ use block::{
 };
 use clock::Tracker;
 use drive::{Profile, VirtualDrive};
+use simulator::driver::serve_alone;
 
 /// One request that a real drive served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,16 +79,8 @@ pub fn replay(profile: &Arc<Profile>, samples: &[Sample], clock: Clock) -> Vec<R
             Direction::Read => Action::Read { extent, durability },
             Direction::Write => Action::Write { extent, durability },
         };
-        drive
-            .submit(issue, Command::new(CommandId(id), action))
+        let outcome = serve_alone(&mut drive, issue, Command::new(CommandId(id), action))
             .expect("one command at a time, and the reader has checked the extent");
-        let mut now = issue;
-        let outcome = loop {
-            if let Some(outcome) = drive.poll(now) {
-                break outcome;
-            }
-            now = drive.next_wakeup().expect("a submitted command ends");
-        };
         let account = outcome
             .account
             .expect("a virtual drive accounts for its time");

@@ -258,6 +258,27 @@ impl<D: SimulatedDrive> SimulatedDrive for &mut D {
     }
 }
 
+/// Gives an idle drive one command at `now`, without an engine, and answers its end.
+///
+/// # Errors
+/// If the extent is not on the drive.
+///
+/// # Panics
+/// If the drive takes the command and never ends it.
+pub fn serve_alone<D: SimulatedDrive>(
+    drive: &mut D,
+    mut now: Instant,
+    command: Command,
+) -> Result<Outcome, Refused> {
+    drive.submit(now, command)?;
+    loop {
+        if let Some(outcome) = drive.poll(now) {
+            return Ok(outcome);
+        }
+        now = drive.next_wakeup().expect("a submitted command ends");
+    }
+}
+
 /// The earlier of two moments.
 pub(crate) fn earlier(one: Option<Instant>, other: Option<Instant>) -> Option<Instant> {
     match (one, other) {

@@ -11,7 +11,7 @@ use engine::{Engine, Limits};
 use proptest::prelude::*;
 use scheduler::policy::{ALL, find};
 use scheduler::{Choice, Pending, Policy, Sight, View};
-use simulator::driver::{Driver, SimulatedDrive};
+use simulator::driver::{Driver, SimulatedDrive, serve_alone};
 use simulator::ledger::{Format, Ledger, Report, RequestsFile};
 use simulator::run::{
     Arrival, Demand, Load, LoadError, Options, Part, PastEnd, Progress, Ran, RunError, Watch, run,
@@ -194,10 +194,9 @@ fn one_by_one(arrivals: &[Arrival]) -> Vec<Instant> {
             Direction::Read => block::Action::Read { extent, durability },
             Direction::Write => block::Action::Write { extent, durability },
         };
-        let submitted = drive.submit(now, Command::new(block::CommandId(0), action));
-        submitted.expect("the drive is idle");
-        now = drive.next_wakeup().expect("it will end");
-        drive.poll(now).expect("it has ended");
+        let command = Command::new(block::CommandId(0), action);
+        let outcome = serve_alone(&mut drive, now, command);
+        now = outcome.expect("the drive is idle").at;
         ends.push(now);
     }
     ends

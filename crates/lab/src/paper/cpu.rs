@@ -8,13 +8,15 @@
 //! The paper's figures are those of a whole machine of 1999; ours have neither kernel nor copying in
 //! them. Only their order can be compared.
 
+use std::mem;
 use std::sync::Arc;
 
 use block::{Finished, Instant, Outcome, Request, RequestId};
 use engine::{Engine, Rules};
 use scheduler::background::Order;
 use scheduler::freeblock::Wanted;
-use simulator::run::{Arrival, Load as _, Part};
+use simulator::driver::{Activity, Driver, Host};
+use simulator::run::{Arrival, Load as _, Part, RunError};
 use simulator::workload::{Overrides, Synthetic};
 
 use super::finding::{Finding, Measured, Shape};
@@ -136,54 +138,83 @@ fn engine(scene: &Scene, policy: &str, background: Background) -> Result<Engine,
 }
 
 /// Serves the load, and writes down what came in. The last requests may still be under way.
-fn record(scene: &Scene, mut engine: Engine, requests: u64) -> Result<Vec<Moment>, Failure> {
+fn record(scene: &Scene, engine: Engine, requests: u64) -> Result<Vec<Moment>, Failure> {
     let flags = Overrides {
         tasks: Some(TASKS),
         ..Overrides::default()
     };
     let mut load = scene.begin(&load("small-files", &flags)?)?;
-    let mut drive = scene.drive();
-    let mut moments = Vec::new();
-    let mut moment = Moment {
-        now: Instant::ZERO,
-        outcomes: Vec::new(),
-        requests: first(&mut load)?,
-    };
-    let (mut given, mut ended) = (moment.requests.len() as u64, 0);
-    loop {
-        for outcome in &moment.outcomes {
-            engine.complete(moment.now, outcome.id, *outcome);
-        }
-        while let Some(finished) = engine.poll_finished() {
-            ended += 1;
-            if let Some(arrival) = next(&mut load, moment.now, &finished)? {
-                moment.requests.push(request(given, &arrival));
-                given += 1;
-            }
-        }
-        for request in &moment.requests {
-            engine
-                .submit(moment.now, *request)
-                .map_err(Failure::failed)?;
-        }
-        while let Some(command) = engine.poll(moment.now) {
-            drive.submit(moment.now, command).map_err(Failure::failed)?;
-        }
-        moments.push(moment);
-        let wakeups = [drive.next_wakeup(), engine.next_wakeup()];
-        let Some(now) = wakeups.into_iter().flatten().min() else {
-            break;
-        };
-        if ended >= requests {
-            break;
-        }
-        moment = Moment {
-            now,
-            outcomes: std::iter::from_fn(|| drive.poll(now)).collect(),
-            requests: Vec::new(),
-        };
+    let mut arrived = Vec::new();
+    while let Some(arrival) = load.next_arrival().map_err(Failure::failed)? {
+        arrived.push(request(arrived.len() as u64, &arrival));
     }
-    Ok(moments)
+    let mut recorder = Recorder {
+        load,
+        submitted: arrived.len() as u64,
+        left: requests,
+        moments: Vec::new(),
+        outcomes: Vec::new(),
+        requests: arrived,
+    };
+    let mut driver = Driver::new(engine, scene.drive());
+    driver.run(&mut recorder).map_err(Failure::failed)?;
+    Ok(recorder.moments)
+}
+
+/// A host that writes down what the engine is told. Readers do not think, so that the arrival to
+/// which an end gives rise comes at once.
+struct Recorder {
+    load: Synthetic,
+    submitted: u64,
+    /// Ends until the recording is over.
+    left: u64,
+    moments: Vec<Moment>,
+    /// Of the moment that is being recorded.
+    outcomes: Vec<Outcome>,
+    requests: Vec<Request>,
+}
+
+impl Host for Recorder {
+    type Error = RunError;
+
+    fn command_ended(&mut self, _: Instant, _: &Engine, outcome: &Outcome) {
+        self.outcomes.push(*outcome);
+    }
+
+    fn request_ended(
+        &mut self,
+        now: Instant,
+        _: &mut Engine,
+        finished: Finished,
+    ) -> Result<(), RunError> {
+        self.left = self.left.saturating_sub(1);
+        if let Some(arrival) = self.load.on_finished(now, Part::ONLY, &finished)? {
+            self.requests.push(request(self.submitted, &arrival));
+            self.submitted += 1;
+        }
+        Ok(())
+    }
+
+    fn act(&mut self, now: Instant, engine: &mut Engine) -> Result<Activity, RunError> {
+        let moment = Moment {
+            now,
+            outcomes: mem::take(&mut self.outcomes),
+            requests: mem::take(&mut self.requests),
+        };
+        for request in &moment.requests {
+            engine.submit(now, *request)?;
+        }
+        self.moments.push(moment);
+        Ok(Activity::Waits)
+    }
+
+    fn is_over(&mut self, _: Instant, _: &mut Engine) -> bool {
+        self.left == 0
+    }
+
+    fn next_event(&self, _: Instant, _: &Engine) -> Option<Instant> {
+        None
+    }
 }
 
 /// The same inputs again; the same commands come out, and nobody carries them out.
@@ -199,24 +230,6 @@ fn feed(engine: &mut Engine, moment: &Moment) -> Result<(), Failure> {
     }
     while engine.poll(moment.now).is_some() {}
     Ok(())
-}
-
-fn first(load: &mut Synthetic) -> Result<Vec<Request>, Failure> {
-    let mut requests = Vec::new();
-    while let Some(arrival) = load.next_arrival().map_err(Failure::failed)? {
-        requests.push(request(requests.len() as u64, &arrival));
-    }
-    Ok(requests)
-}
-
-/// The arrival to which an end gives rise; readers do not think, so that it comes at once.
-fn next(
-    load: &mut Synthetic,
-    now: Instant,
-    finished: &Finished,
-) -> Result<Option<Arrival>, Failure> {
-    load.on_finished(now, Part::ONLY, finished)
-        .map_err(Failure::failed)
 }
 
 fn request(number: u64, arrival: &Arrival) -> Request {

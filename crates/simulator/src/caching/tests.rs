@@ -11,6 +11,7 @@ use proptest::prelude::*;
 use super::{
     Arrival, BadSetup, Level, Link, Load, Lower, Pace, Report, Scheduler, Setup, System, run,
 };
+use crate::driver::serve_alone;
 
 mod hastened;
 mod outside;
@@ -89,14 +90,8 @@ fn alone(first: u64, last: u64) -> u64 {
         durability: Durability::Volatile,
     };
     let command = Command::new(CommandId(0), action);
-    drive.submit(Instant::ZERO, command).expect("on the disk");
-    let mut now = Instant::ZERO;
-    loop {
-        if let Some(outcome) = drive.poll(now) {
-            return outcome.at.as_nanos();
-        }
-        now = drive.next_wakeup().expect("the command ends");
-    }
+    let outcome = serve_alone(&mut drive, Instant::ZERO, command);
+    outcome.expect("on the disk").at.as_nanos()
 }
 
 #[test]

@@ -9,6 +9,7 @@ use block::{
 use drive::{Profile, VirtualDrive};
 
 use crate::validate::Sample;
+use simulator::driver::serve_alone;
 use simulator::workload::dice::Dice;
 
 /// What the clock of a trace is worth.
@@ -47,16 +48,8 @@ pub fn measured_within(
             0 => (Direction::Write, Action::Write { extent, durability }),
             _ => (Direction::Read, Action::Read { extent, durability }),
         };
-        drive
-            .submit(now, Command::new(CommandId(id), action))
-            .expect("one command at a time");
-        let mut poll_at = now;
-        let ended = loop {
-            if let Some(outcome) = drive.poll(poll_at) {
-                break outcome.at;
-            }
-            poll_at = drive.next_wakeup().expect("a submitted command ends");
-        };
+        let outcome = serve_alone(&mut drive, now, Command::new(CommandId(id), action));
+        let ended = outcome.expect("one command at a time").at;
         let took = ended.since(now).as_nanos();
         let service = (took + dice.below(4_000)) / 1_000 * 1_000;
         // The next request comes on a tick, after the measured completion.

@@ -8,6 +8,7 @@ use block::{
 };
 use drive::VirtualDrive;
 use rayon::prelude::*;
+use simulator::driver::serve_alone;
 
 use crate::Failure;
 use crate::paper::finding::{Finding, Measured, Shape};
@@ -91,18 +92,11 @@ fn sequential(
             Direction::Write => Action::Write { extent, durability },
         };
         let command = Command::new(CommandId(number), action);
-        drive.submit(now, command).map_err(Failure::failed)?;
-        loop {
-            let then = drive.next_wakeup();
-            now = then.ok_or_else(|| Failure::failed("a command that never ends"))?;
-            match drive.poll(now) {
-                Some(outcome) if outcome.status == Status::Good => break,
-                Some(outcome) => {
-                    return Err(Failure::failed(format!("{command:?}: {outcome:?}")));
-                }
-                None => {}
-            }
+        let outcome = serve_alone(&mut drive, now, command).map_err(Failure::failed)?;
+        if outcome.status != Status::Good {
+            return Err(Failure::failed(format!("{command:?}: {outcome:?}")));
         }
+        now = outcome.at;
     }
     let took = now.since(Instant::ZERO).max(Duration::from_nanos(1));
     Ok(Sized {
