@@ -13,7 +13,7 @@ use hdrhistogram::Histogram;
 
 use commands::Commands;
 
-use crate::run::Part;
+use crate::run::load::Part;
 
 mod commands;
 mod report;
@@ -28,10 +28,10 @@ pub use requests::{Format, RequestsFile};
 pub struct Ledger {
     block_bytes: u32,
     actuators: u8,
-    reads: Tally,
-    writes: Tally,
+    reads: DirectionSums,
+    writes: DirectionSums,
     /// By part of the load, if it has several.
-    parts: Vec<(String, Tally)>,
+    parts: Vec<(String, DirectionSums)>,
     commands: Commands,
     /// From the first arrival to the last end.
     span: Option<Span>,
@@ -46,7 +46,7 @@ struct Span {
 
 /// The sums of one direction.
 #[derive(Clone, Debug)]
-struct Tally {
+struct DirectionSums {
     requests: u64,
     errors: u64,
     blocks: u64,
@@ -90,8 +90,8 @@ impl Ledger {
         Ledger {
             block_bytes,
             actuators,
-            reads: Tally::new(),
-            writes: Tally::new(),
+            reads: DirectionSums::new(),
+            writes: DirectionSums::new(),
             parts: Vec::new(),
             commands: Commands::new(),
             span: None,
@@ -100,7 +100,7 @@ impl Ledger {
 
     /// The same, with sums for each of these parts of the load besides.
     pub fn with_parts(mut self, names: Vec<String>) -> Self {
-        let parts = names.into_iter().map(|name| (name, Tally::new()));
+        let parts = names.into_iter().map(|name| (name, DirectionSums::new()));
         self.parts = parts.collect();
         self
     }
@@ -139,6 +139,16 @@ impl Ledger {
     }
 }
 
+/// Exact to the nanosecond, rounded to nearest.
+fn mean(sum: u128, count: u64) -> f64 {
+    let count = u128::from(count);
+    millis((sum + count / 2) / count)
+}
+
+fn millis(nanos: u128) -> f64 {
+    nanos as f64 / 1e6
+}
+
 /// The upper end of each step of a histogram that holds any, and how many.
 fn steps(histogram: &Histogram<u64>) -> impl Iterator<Item = (Duration, u64)> {
     histogram.iter_recorded().map(|step| {
@@ -169,9 +179,9 @@ fn histogram() -> Histogram<u64> {
     histogram
 }
 
-impl Tally {
+impl DirectionSums {
     fn new() -> Self {
-        Tally {
+        DirectionSums {
             requests: 0,
             errors: 0,
             blocks: 0,
@@ -210,7 +220,7 @@ impl Tally {
     }
 
     /// The sums of both.
-    fn with(&self, other: &Tally) -> Tally {
+    fn with(&self, other: &DirectionSums) -> DirectionSums {
         let mut both = self.clone();
         both.requests += other.requests;
         both.errors += other.errors;

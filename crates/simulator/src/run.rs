@@ -30,7 +30,7 @@ pub mod shared;
 pub use audience::Audience;
 pub use load::{Arrival, Demand, Load, LoadError, Part};
 pub use scan::{AfterLoad, Point, Scan};
-pub use shared::{Known, Shared, Turns};
+pub use shared::{ProfiledDrive, ProfilingProgress, Turns};
 
 /// When a run stops taking arrivals, and what it does with bad ones. What was taken is always
 /// served to its end.
@@ -310,7 +310,7 @@ impl<L: Load + ?Sized, W: Watch + ?Sized, A: Audience> Host for LoadHost<'_, L, 
         let began = self.heads.end(outcome);
         self.ledger.record_command(began, outcome.at);
         if let Some(transfer) = engine.stream_of(outcome.id) {
-            self.audience.moved(transfer, began, outcome.at);
+            self.audience.transfer_ended(transfer, began, outcome.at);
         }
     }
 
@@ -357,7 +357,7 @@ impl<L: Load + ?Sized, W: Watch + ?Sized, A: Audience> Host for LoadHost<'_, L, 
 
     fn round_ended(&mut self, now: Instant, engine: &mut Engine) {
         while let Some(event) = engine.poll_stream() {
-            self.audience.hear(now, event);
+            self.audience.stream_event(now, event);
         }
     }
 
@@ -376,7 +376,7 @@ impl<L: Load + ?Sized, W: Watch + ?Sized, A: Audience> Host for LoadHost<'_, L, 
     fn next_event(&self, now: Instant, engine: &Engine) -> Option<Instant> {
         // What is due already is held back, and will be asked for when something ends.
         let arrival = self.arrivals.due().filter(|&due| due > now);
-        earlier(arrival, self.audience.next(engine))
+        earlier(arrival, self.audience.next_event(engine))
     }
 
     fn waits_for_engine(&self, engine: &Engine) -> bool {

@@ -114,16 +114,16 @@ pub struct Applications {
     /// How many are not served yet.
     coming: usize,
     /// When it was last told where they are.
-    told: Instant,
+    last_report: Instant,
     /// When they did something last.
     now: Instant,
-    stage: Stage,
+    stage: SessionStage,
     accesses: u64,
     kept: Kept,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Stage {
+enum SessionStage {
     Playing,
     /// So many have not left.
     Leaving(usize),
@@ -186,9 +186,9 @@ impl Applications {
         Ok(Applications {
             due: BinaryHeap::with_capacity(all.len()),
             coming: all.len(),
-            told: Instant::ZERO,
+            last_report: Instant::ZERO,
             now: Instant::ZERO,
-            stage: Stage::Playing,
+            stage: SessionStage::Playing,
             accesses: 0,
             kept: Kept {
                 streams: all.len(),
@@ -212,20 +212,20 @@ impl Applications {
     }
 
     /// When the applications tell next where they are: at the last tick before a freezing.
-    fn tells(&self, engine: &Engine) -> Option<Instant> {
+    fn next_report(&self, engine: &Engine) -> Option<Instant> {
         let tick = self.wish.latency;
         if self.coming > 0 {
-            return Some(self.told + tick);
+            return Some(self.last_report + tick);
         }
         let freezing = engine.next_round()?;
         let then = self.tick_before(freezing);
         // A freezing that waits for rounds to end lies in the past.
-        (then > self.told).then_some(then.max(self.now))
+        (then > self.last_report).then_some(then.max(self.now))
     }
 
     /// All tell where they are; those that are served now begin.
-    fn tell(&mut self, now: Instant, engine: &mut Engine) {
-        self.told = now;
+    fn report_positions(&mut self, now: Instant, engine: &mut Engine) {
+        self.last_report = now;
         let serves = |it: &Application| engine.standing(it.stream) == Some(Standing::Serving);
         let begins = self.wish.layout == Layout::Anywhere || self.all.iter().all(serves);
         for (number, application) in self.all.iter_mut().enumerate() {
@@ -293,8 +293,8 @@ impl Applications {
         self.due.push(Reverse((then.max(now + latency), number)));
     }
 
-    fn leave(&mut self, now: Instant, engine: &mut Engine) {
-        self.stage = Stage::Leaving(self.all.len());
+    fn detach_all(&mut self, now: Instant, engine: &mut Engine) {
+        self.stage = SessionStage::Leaving(self.all.len());
         self.kept.until = now;
         for application in &self.all {
             let closed = engine.detach(now, application.stream);
@@ -318,12 +318,12 @@ impl Applications {
 
 impl Audience for Applications {
     fn act(&mut self, now: Instant, engine: &mut Engine) {
-        if self.stage != Stage::Playing {
+        if self.stage != SessionStage::Playing {
             return;
         }
         self.now = now;
-        if self.tells(engine).is_some_and(|then| then <= now) {
-            self.tell(now, engine);
+        if self.next_report(engine).is_some_and(|then| then <= now) {
+            self.report_positions(now, engine);
         }
         while let Some(&Reverse((then, number))) = self.due.peek() {
             if then > now {
@@ -333,14 +333,14 @@ impl Audience for Applications {
             self.access(now, number, engine);
         }
         if now >= self.wish.until {
-            self.leave(now, engine);
+            self.detach_all(now, engine);
         }
     }
 
-    fn hear(&mut self, now: Instant, event: StreamEvent) {
+    fn stream_event(&mut self, now: Instant, event: StreamEvent) {
         let answer = match event {
             StreamEvent::Moved { .. } => {
-                self.kept.batches += u64::from(self.stage == Stage::Playing);
+                self.kept.batches += u64::from(self.stage == SessionStage::Playing);
                 return;
             }
             StreamEvent::Answer(answer) => answer,
@@ -351,11 +351,11 @@ impl Audience for Applications {
                     notice: Notice::Closed,
                     ..
                 },
-                Stage::Leaving(left),
+                SessionStage::Leaving(left),
             ) => *left -= 1,
-            (_, Stage::Leaving(_)) => {}
-            (Answer::Access { served, .. }, Stage::Playing) => self.served(now, served),
-            (Answer::Notice { notice, .. }, Stage::Playing) => match notice {
+            (_, SessionStage::Leaving(_)) => {}
+            (Answer::Access { served, .. }, SessionStage::Playing) => self.served(now, served),
+            (Answer::Notice { notice, .. }, SessionStage::Playing) => match notice {
                 Notice::Late(by) => {
                     self.kept.late += 1;
                     self.kept.latest = self.kept.latest.max(by);
@@ -366,20 +366,20 @@ impl Audience for Applications {
         }
     }
 
-    fn moved(&mut self, _: StreamTransfer, began: Instant, ended: Instant) {
-        if self.stage == Stage::Playing {
+    fn transfer_ended(&mut self, _: StreamTransfer, began: Instant, ended: Instant) {
+        if self.stage == SessionStage::Playing {
             self.kept.head += ended.since(began);
         }
     }
 
-    fn next(&self, engine: &Engine) -> Option<Instant> {
-        if self.stage != Stage::Playing {
+    fn next_event(&self, engine: &Engine) -> Option<Instant> {
+        if self.stage != SessionStage::Playing {
             return None;
         }
         let access = self.due.peek().map(|Reverse((then, _))| *then);
         // What has become due since is done at the next tick.
         let next_tick = self.tick_before(self.now) + self.wish.latency;
-        let tells = self.tells(engine).map(|then| match then > self.now {
+        let tells = self.next_report(engine).map(|then| match then > self.now {
             true => then,
             false => next_tick,
         });
@@ -388,7 +388,7 @@ impl Audience for Applications {
     }
 
     fn is_over(&self) -> bool {
-        self.stage == Stage::Leaving(0)
+        self.stage == SessionStage::Leaving(0)
     }
 }
 

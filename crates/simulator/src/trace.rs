@@ -27,10 +27,10 @@ mod statistics;
 mod validate;
 mod writer;
 
-pub use devices::{DeviceIndex, Devices};
+pub use devices::Devices;
 pub use error::{Fault, Reason, Skipped, TraceError};
 pub use reader::{OnBad, Reader};
-pub use record::{ByteRange, CacheAction, Measured, RangeError, Record};
+pub use record::{ByteRange, CacheAction, DeviceIndex, Measured, RangeError, Record};
 pub use statistics::{DeviceSummary, Spread, Statistics, Summary};
 pub use writer::{IfExists, Unfit, WriteError, Writer};
 

@@ -12,7 +12,7 @@ use scheduler::policy::find;
 use serde::Serialize;
 use simulator::driver::{Driver, SimulatedDrive};
 use simulator::ledger::{Ledger, Report};
-use simulator::run::{self, Known, Options, Shared, Turns};
+use simulator::run::{self, Options, ProfiledDrive, ProfilingProgress, Turns};
 
 use super::rehearsal::{Noise, fits};
 use crate::output::{Exit, grouped};
@@ -180,11 +180,11 @@ pub fn profile(
         until: end,
         note_every: Duration::from_nanos(plan.budget.as_nanos() / NOTES),
     };
-    let mut shared = Shared::new(drive, profiler, turns);
+    let mut shared = ProfiledDrive::new(drive, profiler, turns);
     let (beside, over) = plan.serve(truth, &mut shared)?;
     let findings = shared.findings();
     let last = shared.known_at(over);
-    let share = |known: &Known| known.blocks as f64 / device.blocks as f64;
+    let share = |known: &ProfilingProgress| known.blocks as f64 / device.blocks as f64;
     let seconds = shared.finished().unwrap_or(over.min(end)).as_secs_f64();
     let more = |of: fn(&Foreground) -> Option<f64>, beside: &Foreground, alone: &Foreground| {
         Some((of(beside)? / of(alone)? - 1.0) * 100.0)
@@ -228,7 +228,7 @@ impl Foreground {
 }
 
 impl Moment {
-    fn of(known: &Known, share: f64) -> Self {
+    fn of(known: &ProfilingProgress, share: f64) -> Self {
         Moment {
             seconds: known.at.as_secs_f64(),
             known: share,

@@ -6,8 +6,9 @@ use std::sync::Arc;
 
 use drive::Profile;
 
-use super::load::{Arrival, Load, Pace, run};
+use super::load::{Arrival, Load, Pace};
 use super::report::Report;
+use super::run::run;
 use super::setup::{BadSetup, Level, Link, Lower, Scheduler, Setup};
 use super::system::System;
 

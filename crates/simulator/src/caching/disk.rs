@@ -12,14 +12,12 @@ use block::{
 use drive::{Profile, VirtualDrive};
 
 use super::elevator::Elevator;
-use super::jobs::{JobId, Jobs, NONE};
+use super::jobs::{JobId, Jobs};
+use super::merging::MergedRead;
 use super::setup::BadSetup;
 
 /// The bytes of a block.
 const BLOCK: u64 = 4096;
-
-/// The largest command in blocks: 128 sectors, the default of Linux 2.6 and the paper's time.
-pub const LARGEST: u64 = 16;
 
 /// A drive and what is to be read from it.
 #[derive(Debug)]
@@ -31,7 +29,7 @@ pub(super) struct Disk {
     /// What waits.
     elevator: Elevator,
     /// What the drive is doing, and since when.
-    active: Option<(Entry, Instant)>,
+    active: Option<(MergedRead, Instant)>,
     /// When it has something to tell of that.
     wakes: Option<Instant>,
     /// Where the elevator is.
@@ -49,14 +47,6 @@ pub struct DiskCounts {
     pub blocks: u64,
     /// For how long it had a command.
     pub busy: Duration,
-}
-
-/// Jobs that are read by one command, as a list.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Entry {
-    pub(super) blocks: Interval,
-    pub(super) first: JobId,
-    last: JobId,
 }
 
 impl Disk {
@@ -81,9 +71,9 @@ impl Disk {
         self.blocks
     }
 
-    /// A job of at most [`LARGEST`] blocks is to be read.
+    /// A job of at most [`LARGEST`](super::merging::LARGEST) blocks is to be read.
     pub(super) fn add(&mut self, blocks: Interval, job: JobId, jobs: &mut Jobs) {
-        let mut entry = Entry::of(blocks, job);
+        let mut entry = MergedRead::of(blocks, job);
         if let Some(before) = self.elevator.up_to(entry.blocks.first)
             && let Some(both) = self.elevator.get(before).followed_by(&entry, jobs)
         {
@@ -159,31 +149,6 @@ impl Disk {
     }
 }
 
-impl Entry {
-    /// One job.
-    pub(super) fn of(blocks: Interval, job: JobId) -> Entry {
-        Entry {
-            blocks,
-            first: job,
-            last: job,
-        }
-    }
-
-    /// One command for both, if `after` begins where this one ends and it is not too large.
-    pub(super) fn followed_by(&self, after: &Entry, jobs: &mut Jobs) -> Option<Entry> {
-        let is_too_large = self.blocks.len() + after.blocks.len() > LARGEST;
-        if self.blocks.last + 1 != after.blocks.first || is_too_large {
-            return None;
-        }
-        jobs.get_mut(self.last).next = after.first;
-        Some(Entry {
-            blocks: Interval::new(self.blocks.first, after.blocks.last),
-            first: self.first,
-            last: after.last,
-        })
-    }
-}
-
 /// How many of the drive's sectors a block is.
 pub(super) fn sectors_of_a_block(profile: &Profile) -> Result<u64, BadSetup> {
     let bytes = u64::from(profile.block_bytes);
@@ -191,9 +156,4 @@ pub(super) fn sectors_of_a_block(profile: &Profile) -> Result<u64, BadSetup> {
         true => Ok(BLOCK / bytes),
         false => Err(BadSetup::SectorSize(bytes)),
     }
-}
-
-/// The job after this one in the same command.
-pub(super) fn next_of(job: JobId, jobs: &Jobs) -> Option<JobId> {
-    Some(jobs.get(job).next).filter(|&next| next != NONE)
 }

@@ -7,26 +7,26 @@
 //!
 //! Nothing is allocated once as many waited as ever will.
 
-use super::disk::Entry;
+use super::merging::MergedRead;
 
 /// What waits.
 #[derive(Debug)]
 pub(super) struct Elevator {
     /// At least one.
-    chunks: Vec<Vec<Waiting>>,
-    spare: Vec<Vec<Waiting>>,
+    chunks: Vec<Vec<QueuedRead>>,
+    spare: Vec<Vec<QueuedRead>>,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Waiting {
-    entry: Entry,
+struct QueuedRead {
+    entry: MergedRead,
     /// Grows from entry to entry.
     age: u64,
 }
 
 /// Where an entry stands, until another one is added or taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct ChunkSlot {
     chunk: usize,
     at: usize,
 }
@@ -49,41 +49,41 @@ impl Elevator {
     }
 
     /// The lowest and oldest entry that begins at the block or above it.
-    pub(super) fn from(&self, block: u64) -> Option<Place> {
-        let is_below = |waiting: &Waiting| waiting.entry.blocks.first < block;
+    pub(super) fn from(&self, block: u64) -> Option<ChunkSlot> {
+        let is_below = |waiting: &QueuedRead| waiting.entry.blocks.first < block;
         let chunk = self.chunk_of(is_below);
         let at = self.chunks[chunk].partition_point(is_below);
-        (at < self.chunks[chunk].len()).then_some(Place { chunk, at })
+        (at < self.chunks[chunk].len()).then_some(ChunkSlot { chunk, at })
     }
 
     /// The highest and youngest entry that begins at the block or below it.
-    pub(super) fn up_to(&self, block: u64) -> Option<Place> {
-        let is_there = |waiting: &Waiting| waiting.entry.blocks.first <= block;
+    pub(super) fn up_to(&self, block: u64) -> Option<ChunkSlot> {
+        let is_there = |waiting: &QueuedRead| waiting.entry.blocks.first <= block;
         let chunk = self.chunk_of(is_there);
         let above = self.chunks[chunk].partition_point(is_there);
         match above.checked_sub(1) {
-            Some(at) => Some(Place { chunk, at }),
+            Some(at) => Some(ChunkSlot { chunk, at }),
             None => {
                 let chunk = chunk.checked_sub(1)?;
                 let at = self.chunks[chunk].len() - 1;
-                Some(Place { chunk, at })
+                Some(ChunkSlot { chunk, at })
             }
         }
     }
 
     /// The lowest entry.
-    pub(super) fn lowest(&self) -> Option<Place> {
-        let lowest = Place { chunk: 0, at: 0 };
+    pub(super) fn lowest(&self) -> Option<ChunkSlot> {
+        let lowest = ChunkSlot { chunk: 0, at: 0 };
         (!self.is_empty()).then_some(lowest)
     }
 
     /// The entry in a place.
-    pub(super) fn get(&self, place: Place) -> &Entry {
+    pub(super) fn get(&self, place: ChunkSlot) -> &MergedRead {
         &self.chunks[place.chunk][place.at].entry
     }
 
     /// Takes the entry out of a place.
-    pub(super) fn take(&mut self, place: Place) -> Entry {
+    pub(super) fn take(&mut self, place: ChunkSlot) -> MergedRead {
         let chunk = &mut self.chunks[place.chunk];
         let taken = chunk.remove(place.at);
         if chunk.is_empty() && self.chunks.len() > 1 {
@@ -93,9 +93,9 @@ impl Elevator {
     }
 
     /// Adds an entry; it is younger than those of a smaller age.
-    pub(super) fn add(&mut self, entry: Entry, age: u64) {
+    pub(super) fn add(&mut self, entry: MergedRead, age: u64) {
         let key = (entry.blocks.first, age);
-        let is_before = |waiting: &Waiting| (waiting.entry.blocks.first, waiting.age) < key;
+        let is_before = |waiting: &QueuedRead| (waiting.entry.blocks.first, waiting.age) < key;
         let mut chunk = self.chunk_of(is_before);
         if self.chunks[chunk].len() == CHUNK {
             let spare = self.spare.pop();
@@ -107,11 +107,11 @@ impl Elevator {
         }
         let chunk = &mut self.chunks[chunk];
         let at = chunk.partition_point(is_before);
-        chunk.insert(at, Waiting { entry, age });
+        chunk.insert(at, QueuedRead { entry, age });
     }
 
     /// The first chunk with an entry that is not like this, or else the last one.
-    fn chunk_of(&self, is_like: impl Fn(&Waiting) -> bool) -> usize {
+    fn chunk_of(&self, is_like: impl Fn(&QueuedRead) -> bool) -> usize {
         let others = &self.chunks[..self.chunks.len() - 1];
         others.partition_point(|chunk| chunk.last().is_some_and(&is_like))
     }
@@ -124,52 +124,52 @@ mod tests {
     use block::Interval;
     use proptest::prelude::*;
 
-    use super::{Elevator, Entry, Place};
+    use super::{ChunkSlot, Elevator, MergedRead};
 
     /// Adds an entry at a block, or takes one that is found from a block.
     #[derive(Clone, Copy, Debug)]
-    enum Step {
+    enum Operation {
         Add(u64),
         TakeFrom(u64),
         TakeUpTo(u64),
         TakeLowest,
     }
 
-    fn step() -> impl Strategy<Value = Step> {
+    fn operation() -> impl Strategy<Value = Operation> {
         prop_oneof![
-            6 => (0..90_u64).prop_map(Step::Add),
-            1 => (0..90_u64).prop_map(Step::TakeFrom),
-            1 => (0..90_u64).prop_map(Step::TakeUpTo),
-            1 => Just(Step::TakeLowest),
+            6 => (0..90_u64).prop_map(Operation::Add),
+            1 => (0..90_u64).prop_map(Operation::TakeFrom),
+            1 => (0..90_u64).prop_map(Operation::TakeUpTo),
+            1 => Just(Operation::TakeLowest),
         ]
     }
 
     /// The entry's job: each has another one.
-    fn job(elevator: &Elevator, place: Option<Place>) -> Option<u32> {
+    fn job(elevator: &Elevator, place: Option<ChunkSlot>) -> Option<u32> {
         place.map(|place| elevator.get(place).first)
     }
 
     proptest! {
         /// Several chunks, and several entries that begin at one block.
         #[test]
-        fn it_finds_what_a_map_finds(steps in prop::collection::vec(step(), 1..600)) {
+        fn it_finds_what_a_map_finds(steps in prop::collection::vec(operation(), 1..600)) {
             let mut elevator = Elevator::new();
             let mut map = BTreeMap::new();
             for (age, step) in steps.into_iter().enumerate() {
                 let age = age as u64;
                 let (key, place) = match step {
-                    Step::Add(block) => {
-                        elevator.add(Entry::of(Interval::of(block, 1), age as u32), age);
+                    Operation::Add(block) => {
+                        elevator.add(MergedRead::of(Interval::of(block, 1), age as u32), age);
                         map.insert((block, age), age as u32);
                         continue;
                     }
-                    Step::TakeFrom(block) => {
+                    Operation::TakeFrom(block) => {
                         (map.range((block, 0)..).next(), elevator.from(block))
                     }
-                    Step::TakeUpTo(block) => {
+                    Operation::TakeUpTo(block) => {
                         (map.range(..=(block, u64::MAX)).next_back(), elevator.up_to(block))
                     }
-                    Step::TakeLowest => (map.iter().next(), elevator.lowest()),
+                    Operation::TakeLowest => (map.iter().next(), elevator.lowest()),
                 };
                 let key = key.map(|(&key, &job)| (key, job));
                 prop_assert_eq!(job(&elevator, place), key.map(|(_, job)| job));
@@ -194,7 +194,7 @@ mod tests {
         for round in 0..20 {
             for block in 0..200 {
                 elevator.add(
-                    Entry::of(Interval::of(block * 7 % 200, 1), 0),
+                    MergedRead::of(Interval::of(block * 7 % 200, 1), 0),
                     round * 200 + block,
                 );
             }

@@ -9,7 +9,7 @@
 //!
 //! Requests that the engine has no room for stay plugged. What the level above wishes is wanted by a
 //! standing task of the engine; sectors that it reads for that are blocks again when all of one are there
-//! ([`Wishes`]).
+//! ([`DiskWishes`]).
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -26,11 +26,12 @@ use engine::{Engine, Limits, Tallies};
 use scheduler::ordering::Level;
 use scheduler::policy;
 
-use super::disk::{DiskCounts, Entry, sectors_of_a_block};
+use super::disk::{DiskCounts, sectors_of_a_block};
 use super::jobs::{JobId, Jobs, overlap};
+use super::merging::MergedRead;
 use super::report::Slack;
 use super::setup::{BadSetup, Outside, Readmore, Scheduled};
-use super::wishes::Wishes;
+use super::wishes::DiskWishes;
 use crate::driver::{Activity, Driver, Host};
 
 /// A drive behind an engine, and the queue before both.
@@ -47,7 +48,7 @@ struct Plug {
     /// The class of prefetches that come by themselves.
     prefetches: Class,
     /// Demands, and what is less urgent, each in the order in which they came.
-    plugged: [VecDeque<(Class, Entry)>; 2],
+    plugged: [VecDeque<(Class, MergedRead)>; 2],
     /// What was asked of the engine that is less urgent than demands: first jobs, and blocks.
     ahead: Vec<(JobId, Interval)>,
     /// First jobs of requests that have ended.
@@ -55,7 +56,7 @@ struct Plug {
     /// Since when the drive has commands.
     busy_since: Option<Instant>,
     /// If the level above may wish.
-    wishes: Option<Wishes>,
+    wishes: Option<DiskWishes>,
     /// For how long the drive had commands.
     busy: Duration,
     commands: u64,
@@ -94,7 +95,7 @@ impl EngineDisk {
             (_, None) => return Err(BadSetup::NeverGranted),
             (_, Some(_)) => {
                 let task = engine.begin_standing_task(Instant::ZERO, 0);
-                Some(Wishes::new(task.expect("the only task"), sectors))
+                Some(DiskWishes::new(task.expect("the only task"), sectors))
             }
         };
         Ok(EngineDisk {
@@ -227,7 +228,7 @@ impl Plug {
             Purpose::Demand => Class::default(),
             Purpose::Prefetch => self.prefetches,
         };
-        let entry = Entry::of(blocks, job);
+        let entry = MergedRead::of(blocks, job);
         let queue = &mut self.plugged[usize::from(is_less_urgent(class))];
         for (other, plugged) in queue.iter_mut().rev().take(PLUGGED) {
             if *other == class
@@ -263,7 +264,7 @@ impl Plug {
     }
 
     /// What the engine is to be asked next, if it has room.
-    fn unplug(&mut self, engine: &Engine) -> Option<(Class, Entry)> {
+    fn unplug(&mut self, engine: &Engine) -> Option<(Class, MergedRead)> {
         let queue = self.plugged.iter_mut().find(|queue| !queue.is_empty())?;
         let (class, _) = queue.front()?;
         match engine.has_room(*class) {
@@ -358,7 +359,7 @@ fn extent(blocks: Interval, sectors: u64) -> Extent {
 }
 
 /// One request for both, if one of them begins where the other ends.
-fn either_way(one: &Entry, other: &Entry, jobs: &mut Jobs) -> Option<Entry> {
+fn either_way(one: &MergedRead, other: &MergedRead, jobs: &mut Jobs) -> Option<MergedRead> {
     let behind = one.followed_by(other, jobs);
     behind.or_else(|| other.followed_by(one, jobs))
 }

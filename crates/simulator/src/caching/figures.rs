@@ -42,7 +42,7 @@ pub struct Figures {
 
 /// The end of a request, and of the run that it belongs to.
 #[derive(Clone, Copy, Debug)]
-struct End {
+struct RunEnd {
     block: u64,
     request: u64,
     run: u64,
@@ -71,13 +71,13 @@ impl Figures {
     }
 
     fn count_runs(&mut self, arrivals: &[Arrival]) {
-        let mut ends: BTreeMap<u64, VecDeque<End>> = BTreeMap::new();
+        let mut ends: BTreeMap<u64, VecDeque<RunEnd>> = BTreeMap::new();
         let mut runs: BTreeMap<u64, u64> = BTreeMap::new();
         let (mut continued, mut next, mut late) = (0u64, 0u64, 0u64);
         for (number, arrival) in (0u64..).zip(arrivals) {
             let of_file = ends.entry(arrival.file).or_default();
             let first = arrival.blocks.first;
-            let is_before = |end: &&End| end.block == first || end.block + 1 == first;
+            let is_before = |end: &&RunEnd| end.block == first || end.block + 1 == first;
             let before = of_file.iter().rev().find(is_before).copied();
             let run = before.map_or(number, |end| end.run);
             if let Some(end) = before {
@@ -86,7 +86,7 @@ impl Figures {
                 late += u64::from(number - end.request > 24);
             }
             *runs.entry(run).or_default() += 1;
-            of_file.push_back(End {
+            of_file.push_back(RunEnd {
                 block: arrival.blocks.last,
                 request: number,
                 run,

@@ -18,7 +18,7 @@ pub(super) type JobId = u32;
 pub(super) const NONE: u32 = u32::MAX;
 
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Job {
+pub(super) struct LevelJob {
     pub(super) asked: Asked,
     /// The node that serves it; [`NONE`] is the disk.
     pub(super) server: u32,
@@ -42,7 +42,7 @@ pub(super) enum Asker {
 /// All jobs that are under way.
 #[derive(Debug)]
 pub(super) struct Jobs {
-    jobs: Vec<Job>,
+    jobs: Vec<LevelJob>,
     free: JobId,
     under_way: usize,
 }
@@ -70,7 +70,7 @@ impl Jobs {
     }
 
     pub(super) fn add(&mut self, asked: Asked, server: u32, asker: Asker, at: Instant) -> JobId {
-        let job = Job {
+        let job = LevelJob {
             asked,
             server,
             asker,
@@ -91,11 +91,11 @@ impl Jobs {
         }
     }
 
-    pub(super) fn get(&self, id: JobId) -> &Job {
+    pub(super) fn get(&self, id: JobId) -> &LevelJob {
         &self.jobs[id as usize]
     }
 
-    pub(super) fn get_mut(&mut self, id: JobId) -> &mut Job {
+    pub(super) fn get_mut(&mut self, id: JobId) -> &mut LevelJob {
         &mut self.jobs[id as usize]
     }
 

@@ -2,9 +2,7 @@
 
 use block::{Direction, Instant, Interval};
 
-use super::report::Report;
 use super::setup::BadSetup;
-use super::system::System;
 
 /// A request of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,50 +45,5 @@ impl<I: Iterator<Item = Arrival>> Load for I {
     /// One stream: in a closed loop that of the only client.
     fn arrival(&mut self, _: u32) -> Result<Option<Arrival>, BadSetup> {
         Ok(self.next())
-    }
-}
-
-/// Runs all of a load.
-///
-/// # Errors
-/// If a request cannot be served.
-pub fn run(system: &mut System, load: &mut dyn Load, pace: Pace) -> Result<Report, BadSetup> {
-    match pace {
-        Pace::Open => open(system, load)?,
-        Pace::Closed => closed(system, load)?,
-    }
-    Ok(system.report())
-}
-
-fn open(system: &mut System, load: &mut dyn Load) -> Result<(), BadSetup> {
-    while let Some(arrival) = load.arrival(0)? {
-        while system.next_event().is_some_and(|at| at <= arrival.at) {
-            system.step();
-        }
-        system.request(arrival.at, &arrival)?;
-        while system.answered().is_some() {}
-    }
-    while !system.is_over() {
-        system.step();
-    }
-    Ok(())
-}
-
-fn closed(system: &mut System, load: &mut dyn Load) -> Result<(), BadSetup> {
-    for client in 0..system.clients() as u32 {
-        if let Some(arrival) = load.arrival(client)? {
-            system.request(system.now(), &arrival)?;
-        }
-    }
-    loop {
-        while let Some(client) = system.answered() {
-            if let Some(arrival) = load.arrival(client)? {
-                system.request(system.now(), &arrival)?;
-            }
-        }
-        if system.is_over() {
-            return Ok(());
-        }
-        system.step();
     }
 }

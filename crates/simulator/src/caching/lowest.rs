@@ -68,7 +68,7 @@ impl Lowest {
         }
     }
 
-    /// A job of at most [`super::disk::LARGEST`] blocks is to be read.
+    /// A job of at most [`super::merging::LARGEST`] blocks is to be read.
     pub(super) fn add(&mut self, blocks: Interval, job: JobId, jobs: &mut Jobs) {
         match self {
             Lowest::Elevator(disk) => disk.add(blocks, job, jobs),

@@ -4,12 +4,12 @@ use cache::coordinator::Sent;
 use cache::level::{BadLevel, Composition, Counts};
 use cache::{FrameId, Origin};
 
-use super::disk::LARGEST;
 use super::jobs::NONE;
+use super::merging::LARGEST;
 use super::report::LevelReport;
 use super::setup::{BadSetup, Level, Link, Readmore};
 
-pub(super) struct Node {
+pub(super) struct LevelNode {
     pub(super) level: cache::Level,
     /// Which node is asked for what is missing; [`NONE`] is the disk.
     pub(super) below: u32,
@@ -21,7 +21,7 @@ pub(super) struct Node {
 /// As many requests at a time as there may be fetches above it: nothing is refused.
 const REQUESTS: u32 = u32::MAX;
 
-impl Node {
+impl LevelNode {
     /// The level with this number, counted from 1 at the top.
     pub(super) fn new(
         of: &Level,
@@ -43,7 +43,7 @@ impl Node {
                 replacement: of.replacement.clone(),
             });
         }
-        Ok(Node {
+        Ok(LevelNode {
             level: match below {
                 NONE => level.with_longest_fetch(LARGEST),
                 _ => level.with_longest_fetch(cache::coordinator::LONGEST_REQUEST),
@@ -61,7 +61,7 @@ impl Node {
             Readmore::Wished => self.level.with_wishes(),
             Readmore::WishedWhileGranted => self.level.with_wishes_while_granted(),
         };
-        Node { level, ..self }
+        LevelNode { level, ..self }
     }
 
     /// What happened, if this is the end of the run.
@@ -108,7 +108,7 @@ impl Node {
     }
 
     /// Blocks that are in both.
-    pub(super) fn in_common_with(&self, other: &Node) -> u64 {
+    pub(super) fn in_common_with(&self, other: &LevelNode) -> u64 {
         let (residency, other) = (self.level.residency(), other.level.residency());
         let is_common = |&frame: &FrameId| other.is_resident(residency.block(frame));
         residency.frames().filter(is_common).count() as u64

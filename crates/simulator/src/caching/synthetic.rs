@@ -21,7 +21,7 @@ use crate::workload::dice::{Chance, Dice, Outcome};
 mod parse;
 mod space;
 
-use space::{Place, Space};
+use space::{RunPlace, Space};
 
 /// A load that can be generated.
 #[derive(Clone, Debug, PartialEq)]
@@ -192,8 +192,8 @@ pub struct Extent {
 
 /// A run under way.
 #[derive(Clone, Debug, Default)]
-struct Reader {
-    place: Place,
+struct ActiveRun {
+    place: RunPlace,
     /// The next block.
     at: u64,
     /// Sizes of the requests that are left, the next one last.
@@ -202,8 +202,8 @@ struct Reader {
 
 /// A run that was read.
 #[derive(Clone, Copy, Debug)]
-struct Read {
-    place: Place,
+struct FinishedRun {
+    place: RunPlace,
     requests: u64,
 }
 
@@ -228,13 +228,13 @@ struct Walk<'a> {
     made: u64,
     now: f64,
     space: Space,
-    readers: Vec<Reader>,
+    readers: Vec<ActiveRun>,
     /// Readers, the one that had the last request last.
     order: Vec<usize>,
     /// Runs in the order in which they were begun.
-    history: Vec<Read>,
+    history: Vec<FinishedRun>,
     /// The fresh ones of them, and which was the last one in the loop.
-    first_reads: Vec<Read>,
+    first_reads: Vec<FinishedRun>,
     looped: usize,
     dice: Dice,
     times: Dice,
@@ -254,7 +254,7 @@ impl<'a> Walk<'a> {
             made: 0,
             now: 0.0,
             space: Space::new(of, part, disk, &mut dice),
-            readers: vec![Reader::default(); readers],
+            readers: vec![ActiveRun::default(); readers],
             order: (0..readers).collect(),
             history: Vec::new(),
             first_reads: Vec::new(),
@@ -300,7 +300,7 @@ impl<'a> Walk<'a> {
             false => self.again(),
         };
         let sizes = self.sizes(&begun);
-        self.readers[reader] = Reader {
+        self.readers[reader] = ActiveRun {
             place: begun.place,
             at: begun.place.blocks.first,
             left: sizes,
@@ -314,11 +314,11 @@ impl<'a> Walk<'a> {
         self.history.push(read);
     }
 
-    fn fresh(&mut self) -> Read {
+    fn fresh(&mut self) -> FinishedRun {
         let weights = self.of.runs.iter().map(|runs| runs.weight);
         let at = drawn(&mut self.dice, weights);
         match self.of.runs[at].length {
-            Length::File => Read {
+            Length::File => FinishedRun {
                 place: self.space.next_file(&mut self.dice),
                 requests: u64::MAX,
             },
@@ -326,7 +326,7 @@ impl<'a> Walk<'a> {
                 let requests = self.log_even(from, to);
                 // What it is expected to come to.
                 let blocks = self.expected(requests);
-                Read {
+                FinishedRun {
                     place: self.space.place(blocks, self.of, &mut self.dice),
                     requests,
                 }
@@ -335,7 +335,7 @@ impl<'a> Walk<'a> {
     }
 
     /// An earlier run once more.
-    fn again(&mut self) -> Read {
+    fn again(&mut self) -> FinishedRun {
         let runs = self.history.len() as u64;
         if self.dice.happens(Chance::new(self.of.looping)) == Outcome::Yes {
             self.looped = (self.looped + 1) % self.first_reads.len();
@@ -357,7 +357,7 @@ impl<'a> Walk<'a> {
     }
 
     /// The sizes of a run's requests, the first one last.
-    fn sizes(&mut self, run: &Read) -> Vec<u64> {
+    fn sizes(&mut self, run: &FinishedRun) -> Vec<u64> {
         let mut sizes = Vec::new();
         let mut left = run.place.blocks.len();
         while left > 0 && (sizes.len() as u64) < run.requests {

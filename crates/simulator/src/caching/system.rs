@@ -8,29 +8,29 @@ use block::{Instant, RequestId, Switch};
 use cache::coordinator::{Asked, LONGEST_REQUEST, Purpose};
 use cache::level::Ending;
 
-use super::disk;
 use super::jobs::{Asker, JobId, Jobs, NONE};
 use super::load::Arrival;
 use super::lowest::Lowest;
-use super::node::Node;
+use super::merging;
+use super::node::LevelNode;
 use super::report::{LevelReport, Report, Responses};
 use super::setup::{BadSetup, Readmore, Scheduler, Setup};
 
 mod hasten;
 
-use hasten::Ahead;
+use hasten::FetchesAhead;
 
 /// Caches in levels over a disk.
 pub struct System {
     /// The clients' caches, then the lower levels.
-    nodes: Vec<Node>,
+    nodes: Vec<LevelNode>,
     clients: usize,
     /// Whether the lowest level may wish.
     wishes: Switch,
     disk: Lowest,
     jobs: Jobs,
     /// Where fetches ahead are less urgent than demands.
-    ahead: Option<Ahead>,
+    ahead: Option<FetchesAhead>,
     /// Replies that travel: when they arrive, in which order they were sent, whose they are.
     replies: BinaryHeap<Reverse<(Instant, u64, JobId)>>,
     sent: u64,
@@ -61,11 +61,11 @@ impl System {
             false => NONE,
         };
         for level in &setup.clients {
-            nodes.push(Node::new(level, "none", 1, below(clients))?);
+            nodes.push(LevelNode::new(level, "none", 1, below(clients))?);
         }
         for (at, lower) in setup.lower.iter().enumerate() {
             let below = below(clients + at + 1);
-            let mut node = Node::new(&lower.level, &lower.coordinator, at + 2, below)?;
+            let mut node = LevelNode::new(&lower.level, &lower.coordinator, at + 2, below)?;
             node.link = lower.link;
             nodes.push(node);
         }
@@ -83,7 +83,7 @@ impl System {
             nodes,
             wishes,
             clients,
-            ahead: disk.puts_prefetches_last().then(Ahead::default),
+            ahead: disk.puts_prefetches_last().then(FetchesAhead::default),
             disk,
             jobs: Jobs::new(),
             replies: BinaryHeap::new(),
@@ -204,7 +204,7 @@ impl System {
         if let Some(first) = self.disk.ended(self.now) {
             let mut next = Some(first);
             while let Some(job) = next {
-                next = disk::next_of(job, &self.jobs);
+                next = merging::next_of(job, &self.jobs);
                 self.deliver(job);
             }
         }
@@ -226,7 +226,7 @@ impl System {
             0,
             "a run that ends with something pending"
         );
-        let is_none_ahead = self.ahead.as_ref().is_none_or(Ahead::is_empty);
+        let is_none_ahead = self.ahead.as_ref().is_none_or(FetchesAhead::is_empty);
         assert!(is_none_ahead, "jobs that are over are noted as under way");
         let mut levels = vec![LevelReport::default()];
         for (at, node) in self.nodes.iter().enumerate() {
@@ -238,7 +238,7 @@ impl System {
         }
         let (upper, lower) = self.nodes.split_at(self.clients);
         let duplicated = lower.first().map_or(0, |lower| {
-            let common = |upper: &Node| upper.in_common_with(lower);
+            let common = |upper: &LevelNode| upper.in_common_with(lower);
             upper.iter().map(common).sum()
         });
         Report {

@@ -9,7 +9,7 @@ use scheduler::background::TaskId;
 
 /// What is wished of a disk.
 #[derive(Debug)]
-pub(super) struct Wishes {
+pub(super) struct DiskWishes {
     /// The engine's task that wants it.
     pub(super) task: TaskId,
     /// Sectors of a block.
@@ -20,11 +20,11 @@ pub(super) struct Wishes {
     whole: VecDeque<u64>,
 }
 
-impl Wishes {
+impl DiskWishes {
     /// None; a block has at most 64 sectors.
     pub(super) fn new(task: TaskId, sectors: u64) -> Self {
         assert!(sectors <= 64, "blocks of {sectors} sectors");
-        Wishes {
+        DiskWishes {
             task,
             sectors,
             wished: BTreeMap::new(),
@@ -77,7 +77,7 @@ mod tests {
 
     #[test]
     fn a_block_is_there_when_all_its_sectors_were_read_since_it_was_wished() {
-        let mut wishes = Wishes::new(TaskId(0), 8);
+        let mut wishes = DiskWishes::new(TaskId(0), 8);
         let extent = |from, to| Extent::new(Lba(from), Sectors(to - from)).expect("sectors");
         wishes.want(Interval::new(2, 4));
         // All of 3, the end of 2, the beginning of 4, and nothing that was not wished.

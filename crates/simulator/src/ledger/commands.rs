@@ -15,8 +15,7 @@ use block::{Duration, Instant};
 use hdrhistogram::Histogram;
 use serde::Serialize;
 
-use super::report::{mean, millis};
-use super::{Span, histogram, steps};
+use super::{Span, histogram, mean, millis, steps};
 
 /// Running sums over the commands that the drive was given.
 #[derive(Clone, Debug)]

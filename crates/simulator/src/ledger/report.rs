@@ -3,7 +3,7 @@
 use block::Duration;
 use serde::Serialize;
 
-use crate::ledger::{CommandFigures, Ledger, Phases, Span, Tally};
+use crate::ledger::{CommandFigures, DirectionSums, Ledger, Phases, Span, mean, millis};
 use crate::run::Ran;
 
 /// The figures of a run. Times are in milliseconds, to the nanosecond.
@@ -166,7 +166,7 @@ impl Ledger {
         }
     }
 
-    fn part(&self, name: &str, tally: &Tally, span: Duration) -> PartFigures {
+    fn part(&self, name: &str, tally: &DirectionSums, span: Duration) -> PartFigures {
         let bytes = u128::from(tally.blocks) * u128::from(self.block_bytes);
         PartFigures {
             name: name.to_owned(),
@@ -176,7 +176,7 @@ impl Ledger {
         }
     }
 
-    fn side(&self, tally: &Tally) -> Side {
+    fn side(&self, tally: &DirectionSums) -> Side {
         Side {
             requests: tally.requests,
             errors: tally.errors,
@@ -192,7 +192,7 @@ impl Ledger {
     }
 }
 
-fn response(tally: &Tally) -> Response {
+fn response(tally: &DirectionSums) -> Response {
     let longest = tally.longest.as_nanos();
     let quantile = |q| {
         let value = tally.histogram.value_at_quantile(q);
@@ -213,7 +213,7 @@ fn response(tally: &Tally) -> Response {
 }
 
 /// The standard deviation over all requests, to the nanosecond.
-fn deviation(tally: &Tally) -> f64 {
+fn deviation(tally: &DirectionSums) -> f64 {
     let n = u128::from(tally.requests);
     let (mean, rest) = (tally.response / n, tally.response % n);
     // The squares around the whole part of the mean, so that nothing large is subtracted from
@@ -224,7 +224,7 @@ fn deviation(tally: &Tally) -> f64 {
     millis(variance.max(0.0).sqrt().round() as u128)
 }
 
-fn account(tally: &Tally) -> AccountMeans {
+fn account(tally: &DirectionSums) -> AccountMeans {
     let Phases {
         waited,
         queue,
@@ -263,16 +263,6 @@ fn head_time(phases: &Phases, span: Duration, idle: Duration, actuators: u8) -> 
         other: share(span.saturating_sub(phases.head() + idle)),
         idle: share(idle),
     }
-}
-
-/// Exact to the nanosecond, rounded to nearest.
-pub(super) fn mean(sum: u128, count: u64) -> f64 {
-    let count = u128::from(count);
-    millis((sum + count / 2) / count)
-}
-
-pub(super) fn millis(nanos: u128) -> f64 {
-    nanos as f64 / 1e6
 }
 
 /// To a thousandth.

@@ -25,7 +25,7 @@ pub struct RequestsFile<W> {
 
 /// One line. The order of the fields is the order of the columns.
 #[derive(Clone, Copy, Debug, Serialize)]
-struct Line {
+struct RequestLine {
     request: u64,
     direction: &'static str,
     lbn: u64,
@@ -69,7 +69,7 @@ impl<W: Write> RequestsFile<W> {
         Ok(self.to)
     }
 
-    fn csv(&mut self, line: &Line) -> io::Result<()> {
+    fn csv(&mut self, line: &RequestLine) -> io::Result<()> {
         write!(
             self.to,
             "{},{},{},{},{},{},{},{},{}",
@@ -103,7 +103,7 @@ impl<W: Write> RequestsFile<W> {
 
 impl<W: Write> Watch for RequestsFile<W> {
     fn finished(&mut self, finished: &Finished) -> io::Result<()> {
-        let line = Line::from(finished);
+        let line = RequestLine::from(finished);
         match self.format {
             Format::Csv => self.csv(&line),
             Format::JsonLines => {
@@ -114,11 +114,11 @@ impl<W: Write> Watch for RequestsFile<W> {
     }
 }
 
-impl From<&Finished> for Line {
+impl From<&Finished> for RequestLine {
     fn from(finished: &Finished) -> Self {
         let account = finished.account.as_ref();
         let extent = finished.request.extent;
-        Line {
+        RequestLine {
             request: finished.request.id.0,
             direction: match finished.request.direction {
                 Direction::Read => "read",

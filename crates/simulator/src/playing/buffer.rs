@@ -19,7 +19,7 @@ use super::{COMMAND, PAGE};
 
 /// One stream's buffer.
 #[derive(Debug)]
-pub(super) struct Buffer {
+pub(super) struct PlayoutBuffer {
     rate: Rate,
     /// Bytes of a batch.
     batch: u64,
@@ -35,10 +35,10 @@ pub(super) struct Buffer {
     accrued: Instant,
 }
 
-impl Buffer {
+impl PlayoutBuffer {
     /// An empty one for a file of so many bytes.
-    pub(super) fn new(rate: Rate, batch: u64, end: u64) -> Buffer {
-        Buffer {
+    pub(super) fn new(rate: Rate, batch: u64, end: u64) -> PlayoutBuffer {
+        PlayoutBuffer {
             rate,
             batch,
             end,

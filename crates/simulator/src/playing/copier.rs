@@ -7,9 +7,9 @@ use stream::Rate;
 
 use super::PAGE;
 
-/// For whom a page is copied.
+/// CopyTarget whom a page is copied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum For {
+pub(super) enum CopyTarget {
     /// The player of this number: the last page of its read, or one before.
     Player(usize),
     /// The background reader.
@@ -21,7 +21,7 @@ pub(super) enum For {
 pub(super) struct Copier {
     page: Duration,
     reads: VecDeque<(usize, u64)>,
-    current: Option<(For, Instant)>,
+    current: Option<(CopyTarget, Instant)>,
 }
 
 impl Copier {
@@ -40,7 +40,7 @@ impl Copier {
     }
 
     /// A page that has been copied, if one has.
-    pub(super) fn copied(&mut self, now: Instant) -> Option<For> {
+    pub(super) fn copied(&mut self, now: Instant) -> Option<CopyTarget> {
         let (whose, _) = self.current.take_if(|(_, ends)| *ends <= now)?;
         Some(whose)
     }
@@ -65,8 +65,8 @@ impl Copier {
             return false;
         }
         let next = match (self.reads.front(), reader) {
-            (Some(&(player, _)), _) => For::Player(player),
-            (None, Ready::Page) => For::Reader,
+            (Some(&(player, _)), _) => CopyTarget::Player(player),
+            (None, Ready::Page) => CopyTarget::Reader,
             (None, Ready::Nothing) => return false,
         };
         self.current = Some((next, now + self.page));

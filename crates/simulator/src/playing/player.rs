@@ -12,7 +12,7 @@ pub(super) struct Player {
     pub(super) file: File,
     /// Bytes that it has read.
     pub(super) at: u64,
-    pub(super) state: State,
+    pub(super) state: PlayerState,
     pub(super) reads: Vec<Read>,
     /// How long after the first one it begins.
     offset: Duration,
@@ -20,7 +20,7 @@ pub(super) struct Player {
 
 /// What it does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum State {
+pub(super) enum PlayerState {
     /// Until its next bytes are due.
     Pausing,
     /// It has called for them; so many of its requests have not come.
@@ -37,7 +37,7 @@ impl Player {
         Player {
             file,
             at: 0,
-            state: State::Pausing,
+            state: PlayerState::Pausing,
             reads: Vec::new(),
             offset,
         }
@@ -52,8 +52,8 @@ impl Player {
     pub(super) fn point(&self, now: Instant, began: Instant, rate: Rate, read: u64) -> u64 {
         let played = rate.bytes_within(now.since(began + self.offset));
         let most = match self.state {
-            State::Pausing | State::Over => self.at,
-            State::Waiting { .. } | State::Copying { .. } => self.next(read).1,
+            PlayerState::Pausing | PlayerState::Over => self.at,
+            PlayerState::Waiting { .. } | PlayerState::Copying { .. } => self.next(read).1,
         };
         played.min(most)
     }
@@ -65,14 +65,14 @@ impl Player {
 
     /// All of its bytes are in memory.
     pub(super) fn came(&mut self, now: Instant) {
-        if let State::Waiting { called, .. } = self.state {
-            self.state = State::Copying { called, came: now };
+        if let PlayerState::Waiting { called, .. } = self.state {
+            self.state = PlayerState::Copying { called, came: now };
         }
     }
 
     /// It has what it called for, as `paced` from a beginning.
     pub(super) fn read(&mut self, now: Instant, (began, rate): (Instant, Rate), read: u64) {
-        let State::Copying { called, came } = self.state else {
+        let PlayerState::Copying { called, came } = self.state else {
             return;
         };
         self.reads.push(Read {
@@ -83,8 +83,8 @@ impl Player {
         });
         self.at = self.next(read).1;
         self.state = match self.at == self.file.bytes() {
-            true => State::Over,
-            false => State::Pausing,
+            true => PlayerState::Over,
+            false => PlayerState::Pausing,
         };
     }
 }

@@ -17,7 +17,7 @@ use super::{COMMAND, PAGE};
 
 /// Where it is.
 #[derive(Debug)]
-pub(super) struct Reader {
+pub(super) struct BackgroundReader {
     file: File,
     window: u64,
     /// Bytes that it has.
@@ -28,10 +28,10 @@ pub(super) struct Reader {
     under: Vec<u64>,
 }
 
-impl Reader {
+impl BackgroundReader {
     /// At the beginning of a file, with windows of so many bytes.
-    pub(super) fn new(file: File, window: u64) -> Reader {
-        Reader {
+    pub(super) fn new(file: File, window: u64) -> BackgroundReader {
+        BackgroundReader {
             file,
             window,
             copied: 0,

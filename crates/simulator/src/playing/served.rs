@@ -3,23 +3,23 @@
 use block::Instant;
 use engine::Engine;
 
-use super::buffer::Buffer;
+use super::buffer::PlayoutBuffer;
 use super::guaranteed::Guaranteed;
-use super::player::{Player, State};
+use super::player::{Player, PlayerState};
 use super::setup::{NotPlayed, Paced, Players, Service};
 
 /// One of them.
 #[derive(Debug)]
-pub(super) enum Served {
+pub(super) enum Supply {
     /// The disk itself.
     Plain,
     /// A buffer for each player.
-    Abiss(Paced, Vec<Buffer>),
+    Abiss(Paced, Vec<PlayoutBuffer>),
     /// A stream of the engine for each player.
     Guaranteed(Guaranteed),
 }
 
-impl Served {
+impl Supply {
     /// For these players; blocks have so many bytes.
     ///
     /// # Errors
@@ -28,11 +28,11 @@ impl Served {
         engine: &mut Engine,
         players: &Players,
         block: u64,
-    ) -> Result<Served, NotPlayed> {
+    ) -> Result<Supply, NotPlayed> {
         Ok(match players.service {
-            Service::Plain => Served::Plain,
+            Service::Plain => Supply::Plain,
             Service::Guaranteed(guarantee) => {
-                Served::Guaranteed(Guaranteed::new(engine, players, guarantee, block)?)
+                Supply::Guaranteed(Guaranteed::new(engine, players, guarantee, block)?)
             }
             Service::Abiss(paced) => {
                 let (memory, least) = (paced.memory, paced.batch + players.read);
@@ -40,23 +40,23 @@ impl Served {
                     return Err(NotPlayed::Buffer { memory, least });
                 }
                 let files = players.files.iter();
-                let buffer = |end| Buffer::new(players.rate, paced.batch, end);
-                Served::Abiss(paced, files.map(|file| buffer(file.bytes())).collect())
+                let buffer = |end| PlayoutBuffer::new(players.rate, paced.batch, end);
+                Supply::Abiss(paced, files.map(|file| buffer(file.bytes())).collect())
             }
         })
     }
 
     /// Whether players' reads go to the disk.
     pub(super) fn is_plain(&self) -> bool {
-        matches!(self, Served::Plain)
+        matches!(self, Supply::Plain)
     }
 
     /// What is to be read before anybody plays, by player.
     pub(super) fn fills(&mut self) -> Vec<(usize, u64, u64)> {
-        let Served::Abiss(paced, buffers) = self else {
+        let Supply::Abiss(paced, buffers) = self else {
             return Vec::new();
         };
-        let fill = |(player, buffer): (usize, &mut Buffer)| {
+        let fill = |(player, buffer): (usize, &mut PlayoutBuffer)| {
             let (from, to) = buffer.fill(paced.memory);
             (player, from, to)
         };
@@ -66,18 +66,18 @@ impl Served {
     /// Whether everybody may play.
     pub(super) fn is_filled(&self, engine: &Engine) -> bool {
         match self {
-            Served::Plain => true,
-            Served::Guaranteed(streams) => streams.is_serving(engine),
-            Served::Abiss(_, buffers) => buffers.iter().all(Buffer::is_quiet),
+            Supply::Plain => true,
+            Supply::Guaranteed(streams) => streams.is_serving(engine),
+            Supply::Abiss(_, buffers) => buffers.iter().all(PlayoutBuffer::is_quiet),
         }
     }
 
     /// The batches that are due, by player; all of them have to be asked for.
     pub(super) fn due(&mut self, now: Instant) -> Vec<(usize, u64, u64)> {
-        let Served::Abiss(_, buffers) = self else {
+        let Supply::Abiss(_, buffers) = self else {
             return Vec::new();
         };
-        let due = |(player, buffer): (usize, &mut Buffer)| {
+        let due = |(player, buffer): (usize, &mut PlayoutBuffer)| {
             let (from, to) = buffer.due(now)?;
             Some((player, from, to))
         };
@@ -86,14 +86,14 @@ impl Served {
 
     /// A part of a player's buffer was asked for, from this byte on.
     pub(super) fn asked(&mut self, player: usize, from: u64) {
-        if let Served::Abiss(_, buffers) = self {
+        if let Supply::Abiss(_, buffers) = self {
             buffers[player].asked(from);
         }
     }
 
     /// It is in memory.
     pub(super) fn came(&mut self, player: usize, from: u64) {
-        if let Served::Abiss(_, buffers) = self {
+        if let Supply::Abiss(_, buffers) = self {
             buffers[player].came(from);
         }
     }
@@ -107,9 +107,9 @@ impl Served {
         (from, to): (u64, u64),
     ) {
         match self {
-            Served::Plain => {}
-            Served::Abiss(_, buffers) => buffers[player].position(from),
-            Served::Guaranteed(streams) => streams.call(now, engine, player, (from, to)),
+            Supply::Plain => {}
+            Supply::Abiss(_, buffers) => buffers[player].position(from),
+            Supply::Guaranteed(streams) => streams.call(now, engine, player, (from, to)),
         }
     }
 
@@ -120,7 +120,7 @@ impl Served {
         engine: &mut Engine,
         points: impl FnOnce() -> Vec<u64>,
     ) {
-        if let Served::Guaranteed(streams) = self
+        if let Supply::Guaranteed(streams) = self
             && streams.tick() <= now
         {
             streams.tell(now, engine, &points());
@@ -135,13 +135,13 @@ impl Served {
         read: u64,
     ) -> Vec<usize> {
         let buffers = match self {
-            Served::Plain => return Vec::new(),
-            Served::Guaranteed(_) => return Guaranteed::answers(engine),
-            Served::Abiss(_, buffers) => buffers,
+            Supply::Plain => return Vec::new(),
+            Supply::Guaranteed(_) => return Guaranteed::answers(engine),
+            Supply::Abiss(_, buffers) => buffers,
         };
-        let has = |(player, buffer): (&Player, &mut Buffer)| {
+        let has = |(player, buffer): (&Player, &mut PlayoutBuffer)| {
             let (from, to) = player.next(read);
-            matches!(player.state, State::Waiting { .. }) && buffer.has(from, to)
+            matches!(player.state, PlayerState::Waiting { .. }) && buffer.has(from, to)
         };
         let all = players.iter().zip(buffers).enumerate();
         all.filter_map(|(number, both)| has(both).then_some(number))
@@ -151,18 +151,18 @@ impl Served {
     /// When the next batch is due, or players tell where they are.
     pub(super) fn next_event(&self) -> Option<Instant> {
         match self {
-            Served::Plain => None,
-            Served::Abiss(_, buffers) => buffers.iter().filter_map(Buffer::next_event).min(),
-            Served::Guaranteed(streams) => Some(streams.tick()),
+            Supply::Plain => None,
+            Supply::Abiss(_, buffers) => buffers.iter().filter_map(PlayoutBuffer::next_event).min(),
+            Supply::Guaranteed(streams) => Some(streams.tick()),
         }
     }
 
     /// Bytes of a batch; none where nothing is batched.
     pub(super) fn batch(&self, engine: &Engine) -> u64 {
         match self {
-            Served::Plain => 0,
-            Served::Abiss(paced, _) => paced.batch,
-            Served::Guaranteed(_) => {
+            Supply::Plain => 0,
+            Supply::Abiss(paced, _) => paced.batch,
+            Supply::Guaranteed(_) => {
                 let batches = engine.streams().filter_map(|stream| stream.batch);
                 batches.max().unwrap_or_default()
             }

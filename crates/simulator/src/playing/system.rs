@@ -10,14 +10,14 @@ use block::{
 use drive::VirtualDrive;
 use engine::{Engine, Limits};
 
-use super::copier::{Copier, For, Ready};
+use super::copier::{Copier, CopyTarget, Ready};
 use super::guaranteed::promising;
-use super::player::{Player, State};
-use super::reader::Reader;
+use super::player::{Player, PlayerState};
+use super::reader::BackgroundReader;
 use super::report::Report;
-use super::served::Served;
+use super::served::Supply;
 use super::setup::{Beside, NotPlayed, Service, Setup};
-use super::tasks::Tasks;
+use super::tasks::GreedyTasks;
 use super::{COMMAND, File};
 use crate::driver::{Activity, Driver, Host};
 
@@ -51,11 +51,11 @@ pub fn play(setup: &Setup) -> Result<Report, NotPlayed> {
 struct Playback<'a> {
     setup: &'a Setup,
     players: Vec<Player>,
-    served: Served,
-    reader: Option<Reader>,
-    tasks: Option<Tasks>,
+    served: Supply,
+    reader: Option<BackgroundReader>,
+    tasks: Option<GreedyTasks>,
     copier: Copier,
-    asked: Asked,
+    asked: Outstanding,
     /// From when on everybody plays.
     began: Option<Instant>,
     /// Nobody asks for anything any more.
@@ -63,9 +63,9 @@ struct Playback<'a> {
     report: Report,
 }
 
-/// Whose request it is, and for which bytes.
+/// RequestOwner request it is, and for which bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Whose {
+enum RequestOwner {
     /// A player's plain read.
     Player(usize),
     /// A part of a player's buffer, from this byte on.
@@ -78,8 +78,8 @@ enum Whose {
 
 /// What the engine holds, by the name under which it knows it.
 #[derive(Debug, Default)]
-struct Asked {
-    all: Vec<Whose>,
+struct Outstanding {
+    all: Vec<RequestOwner>,
     free: Vec<usize>,
 }
 
@@ -95,10 +95,12 @@ impl<'a> Playback<'a> {
         let size = (setup.truth.geometry.sectors().0, block);
         let (reader, tasks) = match setup.beside {
             Beside::Nobody => (None, None),
-            Beside::Reader { file, read_ahead } => (Some(Reader::new(file, read_ahead)), None),
-            Beside::Tasks(greed) => (None, Some(Tasks::new(greed, size))),
+            Beside::Reader { file, read_ahead } => {
+                (Some(BackgroundReader::new(file, read_ahead)), None)
+            }
+            Beside::Tasks(greed) => (None, Some(GreedyTasks::new(greed, size))),
         };
-        let served = Served::new(engine, paced, block)?;
+        let served = Supply::new(engine, paced, block)?;
         let mut playback = Playback {
             setup,
             players: players.collect(),
@@ -106,7 +108,7 @@ impl<'a> Playback<'a> {
             reader,
             tasks,
             copier: Copier::new(setup.copies),
-            asked: Asked::default(),
+            asked: Outstanding::default(),
             began: None,
             is_over: false,
             report: Report::default(),
@@ -125,25 +127,25 @@ impl<'a> Playback<'a> {
         &mut self,
         now: Instant,
         engine: &mut Engine,
-        whose: Whose,
+        whose: RequestOwner,
         took: Duration,
     ) -> Result<(), NotPlayed> {
         match whose {
-            Whose::Player(player) => {
-                if let State::Waiting { requests, .. } = &mut self.players[player].state {
+            RequestOwner::Player(player) => {
+                if let PlayerState::Waiting { requests, .. } = &mut self.players[player].state {
                     *requests -= 1;
                     if *requests == 0 {
                         self.came(now, player);
                     }
                 }
             }
-            Whose::Buffer(player, from) => self.served.came(player, from),
-            Whose::Reader(from) => {
+            RequestOwner::Buffer(player, from) => self.served.came(player, from),
+            RequestOwner::Reader(from) => {
                 if let Some(reader) = &mut self.reader {
                     reader.came(from);
                 }
             }
-            Whose::Task => {
+            RequestOwner::Task => {
                 self.report.tasks.push(took);
                 if !self.is_over {
                     self.task(now, engine)?;
@@ -159,7 +161,7 @@ impl<'a> Playback<'a> {
             return Ok(());
         }
         self.began = Some(now);
-        let tasks = self.tasks.as_ref().map_or(0, Tasks::count);
+        let tasks = self.tasks.as_ref().map_or(0, GreedyTasks::count);
         for _ in 0..tasks {
             self.task(now, engine)?;
         }
@@ -185,20 +187,20 @@ impl<'a> Playback<'a> {
         }
     }
 
-    fn copied(&mut self, now: Instant, whose: For) {
+    fn copied(&mut self, now: Instant, whose: CopyTarget) {
         match (whose, self.began) {
-            (For::Player(player), Some(began)) => {
+            (CopyTarget::Player(player), Some(began)) => {
                 if self.copier.is_whole() {
                     let paced = &self.setup.players;
                     self.players[player].read(now, (began, paced.rate), paced.read);
                 }
             }
-            (For::Reader, _) => {
+            (CopyTarget::Reader, _) => {
                 if let Some(reader) = &mut self.reader {
                     reader.copied();
                 }
             }
-            (For::Player(_), None) => {}
+            (CopyTarget::Player(_), None) => {}
         }
     }
 
@@ -207,9 +209,9 @@ impl<'a> Playback<'a> {
         let Some(began) = self.began else {
             return Ok(());
         };
-        let is_read = self.reader.as_ref().is_some_and(Reader::is_over);
+        let is_read = self.reader.as_ref().is_some_and(BackgroundReader::is_over);
         let mut players = self.players.iter();
-        let is_played = players.any(|player| player.state == State::Over);
+        let is_played = players.any(|player| player.state == PlayerState::Over);
         if is_read || is_played || now.since(began) >= self.setup.lasts {
             self.is_over = true;
             self.report.span = now.since(began);
@@ -220,7 +222,7 @@ impl<'a> Playback<'a> {
         for player in 0..self.players.len() {
             let paced = &self.setup.players;
             let one = &self.players[player];
-            if one.state == State::Pausing && one.due(began, paced.rate) <= now {
+            if one.state == PlayerState::Pausing && one.due(began, paced.rate) <= now {
                 self.call(now, engine, player)?;
             }
         }
@@ -241,11 +243,11 @@ impl<'a> Playback<'a> {
                 Class::RealTime { deadline },
             )?;
         }
-        while let Some((file, (from, to))) = self.reader.as_mut().and_then(Reader::ask) {
+        while let Some((file, (from, to))) = self.reader.as_mut().and_then(BackgroundReader::ask) {
             self.submit(
                 now,
                 engine,
-                (Whose::Reader(from), file),
+                (RequestOwner::Reader(from), file),
                 (from, to),
                 Class::default(),
             )?;
@@ -255,7 +257,7 @@ impl<'a> Playback<'a> {
 
     /// A player calls for its next bytes.
     fn call(&mut self, now: Instant, engine: &mut Engine, player: usize) -> Result<(), NotPlayed> {
-        self.players[player].state = State::Waiting {
+        self.players[player].state = PlayerState::Waiting {
             called: now,
             requests: 0,
         };
@@ -272,14 +274,14 @@ impl<'a> Playback<'a> {
         let one = &mut self.players[player];
         let (from, to) = one.next(self.setup.players.read);
         let file = one.file;
-        if let State::Waiting { requests, .. } = &mut one.state {
+        if let PlayerState::Waiting { requests, .. } = &mut one.state {
             *requests = parts(from, to).count();
         }
         for part in parts(from, to) {
             self.submit(
                 now,
                 engine,
-                (Whose::Player(player), file),
+                (RequestOwner::Player(player), file),
                 part,
                 Class::default(),
             )?;
@@ -309,7 +311,7 @@ impl<'a> Playback<'a> {
             self.submit(
                 now,
                 engine,
-                (Whose::Buffer(player, part.0), file),
+                (RequestOwner::Buffer(player, part.0), file),
                 part,
                 class,
             )?;
@@ -319,13 +321,13 @@ impl<'a> Playback<'a> {
 
     /// The next request of a greedy task.
     fn task(&mut self, now: Instant, engine: &mut Engine) -> Result<(), NotPlayed> {
-        let Some((direction, extent)) = self.tasks.as_mut().and_then(Tasks::next) else {
+        let Some((direction, extent)) = self.tasks.as_mut().and_then(GreedyTasks::next) else {
             return Ok(());
         };
         self.request(
             now,
             engine,
-            Whose::Task,
+            RequestOwner::Task,
             (direction, extent),
             Class::default(),
         )
@@ -335,7 +337,7 @@ impl<'a> Playback<'a> {
         &mut self,
         now: Instant,
         engine: &mut Engine,
-        (whose, file): (Whose, File),
+        (whose, file): (RequestOwner, File),
         (from, to): (u64, u64),
         class: Class,
     ) -> Result<(), NotPlayed> {
@@ -347,7 +349,7 @@ impl<'a> Playback<'a> {
         &mut self,
         now: Instant,
         engine: &mut Engine,
-        whose: Whose,
+        whose: RequestOwner,
         (direction, extent): (Direction, Extent),
         class: Class,
     ) -> Result<(), NotPlayed> {
@@ -367,7 +369,7 @@ impl<'a> Playback<'a> {
         let playing = self.began.filter(|_| !self.is_over);
         let due = playing.and_then(|began| {
             let pausing = self.players.iter();
-            let pausing = pausing.filter(|player| player.state == State::Pausing);
+            let pausing = pausing.filter(|player| player.state == PlayerState::Pausing);
             pausing.map(|player| player.due(began, paced.rate)).min()
         });
         let batch = playing.and_then(|_| self.served.next_event());
@@ -428,8 +430,8 @@ impl Host for Playback<'_> {
     }
 }
 
-impl Asked {
-    fn insert(&mut self, whose: Whose) -> RequestId {
+impl Outstanding {
+    fn insert(&mut self, whose: RequestOwner) -> RequestId {
         let place = match self.free.pop() {
             Some(place) => {
                 self.all[place] = whose;
@@ -443,7 +445,7 @@ impl Asked {
         RequestId(place as u64)
     }
 
-    fn remove(&mut self, id: RequestId) -> Whose {
+    fn remove(&mut self, id: RequestId) -> RequestOwner {
         let place = id.0 as usize;
         self.free.push(place);
         self.all[place]

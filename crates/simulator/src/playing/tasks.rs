@@ -8,17 +8,17 @@ use crate::workload::dice::Dice;
 
 /// All of them.
 #[derive(Debug)]
-pub(super) struct Tasks {
+pub(super) struct GreedyTasks {
     greed: Greed,
     dice: Dice,
     /// Blocks of the drive and bytes of a block.
     drive: (u64, u64),
 }
 
-impl Tasks {
+impl GreedyTasks {
     /// On a drive of so many blocks of so many bytes.
-    pub(super) fn new(greed: Greed, drive: (u64, u64)) -> Tasks {
-        Tasks {
+    pub(super) fn new(greed: Greed, drive: (u64, u64)) -> GreedyTasks {
+        GreedyTasks {
             dice: Dice::new(greed.seed, PURPOSE),
             greed,
             drive,

@@ -8,9 +8,9 @@ use proptest::prelude::*;
 use scheduler::ordering::Phases;
 use stream::Rate;
 
-use super::buffer::Buffer;
-use super::copier::{Copier, For, Ready};
-use super::reader::Reader;
+use super::buffer::PlayoutBuffer;
+use super::copier::{Copier, CopyTarget, Ready};
+use super::reader::BackgroundReader;
 use super::*;
 
 const MB: u64 = 1_000_000;
@@ -182,8 +182,8 @@ fn greedy_tasks_are_served_with_and_without_streams() {
 #[test]
 fn the_window_ahead_is_asked_for_with_the_second_page() {
     let file = File::new(Lba(0), MB / PAGE * PAGE, 512).expect("whole blocks");
-    let mut reader = Reader::new(file, 128 * KB);
-    let asked = |reader: &mut Reader| reader.ask().map(|(_, bytes)| bytes);
+    let mut reader = BackgroundReader::new(file, 128 * KB);
+    let asked = |reader: &mut BackgroundReader| reader.ask().map(|(_, bytes)| bytes);
     let window = |number: u64| Some((number * 128 * KB, (number + 1) * 128 * KB));
     assert_eq!(asked(&mut reader), window(0));
     assert_eq!(asked(&mut reader), None);
@@ -212,10 +212,10 @@ fn players_are_copied_for_first_and_a_page_is_never_broken_off() {
     copier.read(1, 2 * PAGE);
     assert!(!copier.begin(at(0), Ready::Page));
     assert_eq!(copier.copied(at(0)), None);
-    assert_eq!(copier.copied(at(1)), Some(For::Reader));
+    assert_eq!(copier.copied(at(1)), Some(CopyTarget::Reader));
     for (millis, is_whole) in [(1, false), (2, true)] {
         assert!(copier.begin(at(millis), Ready::Page));
-        assert_eq!(copier.copied(at(millis + 1)), Some(For::Player(1)));
+        assert_eq!(copier.copied(at(millis + 1)), Some(CopyTarget::Player(1)));
         assert_eq!(copier.is_whole(), is_whole);
     }
     assert!(!copier.begin(at(3), Ready::Nothing));
@@ -232,7 +232,7 @@ proptest! {
     ) {
         let end = 100 * MB;
         let batch = batch * PAGE;
-        let mut buffer = Buffer::new(rate(MB), batch, end);
+        let mut buffer = PlayoutBuffer::new(rate(MB), batch, end);
         let (_, filled) = buffer.fill(564 * KB);
         let (mut now, mut point, mut edge) = (Instant::ZERO, 0, filled);
         let mut under = None;

@@ -34,7 +34,7 @@ pub struct Turns {
 
 /// What was known at a moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Known {
+pub struct ProfilingProgress {
     /// The moment.
     pub at: Instant,
     /// Blocks whose tracks were known.
@@ -47,7 +47,7 @@ pub struct Known {
 
 /// A virtual drive with a profiler behind its load.
 #[derive(Debug)]
-pub struct Shared {
+pub struct ProfiledDrive {
     drive: VirtualDrive,
     profiler: Profiler,
     turns: Turns,
@@ -69,16 +69,16 @@ pub struct Shared {
     spent: Duration,
     ended: u64,
     took: Duration,
-    known: Vec<Known>,
+    known: Vec<ProfilingProgress>,
 }
 
 /// Names of commands from here on are probes'.
 const PROBES: u64 = 1 << 62;
 
-impl Shared {
+impl ProfiledDrive {
     /// A drive and a profiler that was made for it.
     pub fn new(drive: VirtualDrive, profiler: Profiler, turns: Turns) -> Self {
-        Shared {
+        ProfiledDrive {
             drive,
             profiler,
             turns,
@@ -108,13 +108,13 @@ impl Shared {
     }
 
     /// What was known when: at each [`Turns::note_every`], and at the end of the profiler.
-    pub fn known(&self) -> &[Known] {
+    pub fn known(&self) -> &[ProfilingProgress] {
         &self.known
     }
 
     /// What is known at `now`.
-    pub fn known_at(&self, now: Instant) -> Known {
-        Known {
+    pub fn known_at(&self, now: Instant) -> ProfilingProgress {
+        ProfilingProgress {
             at: now,
             blocks: self.profiler.findings().map.known(),
             probes: self.ended,
@@ -211,7 +211,7 @@ impl Shared {
     }
 }
 
-impl SimulatedDrive for Shared {
+impl SimulatedDrive for ProfiledDrive {
     fn submit(&mut self, now: Instant, command: Command) -> Result<(), Refused> {
         if !self.backlog.is_empty() {
             self.backlog.push_back(command);

@@ -26,7 +26,7 @@ pub(super) fn starts(
     batch: Sectors,
 ) -> Vec<Lba> {
     let mut starts = Vec::with_capacity(files);
-    let mut head = Head::default();
+    let mut head = HeadState::default();
     for file in 0..files {
         let nominal = nominal(place, (files, blocks), file);
         let mut worst: Option<(Duration, Lba)> = None;
@@ -64,15 +64,15 @@ fn nominal(place: Extent, (files, blocks): (usize, u64), file: usize) -> Lba {
 
 /// A head that has just ended a batch.
 #[derive(Clone, Copy, Debug, Default)]
-struct Head {
+struct HeadState {
     position: Position,
     at: Instant,
 }
 
-impl Head {
+impl HeadState {
     /// Until when it reads an extent, if it leaves so much later.
-    fn after(self, drive: &Profile, extent: Extent, later: Duration) -> Head {
-        let mut head = Head {
+    fn after(self, drive: &Profile, extent: Extent, later: Duration) -> HeadState {
+        let mut head = HeadState {
             at: self.at + later,
             ..self
         };
@@ -81,7 +81,7 @@ impl Head {
                 true => drive.pass_zero_latency(head.position, head.at, &run, Direction::Read),
                 false => drive.pass(head.position, head.at, &run, Direction::Read),
             };
-            head = Head {
+            head = HeadState {
                 position: Target::from(&run).position,
                 at: head.at + pass.total(),
             };

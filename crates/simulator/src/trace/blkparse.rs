@@ -25,7 +25,11 @@ pub(super) const FORMAT: Format = Format {
     shape: "maj,min cpu seq seconds pid action rwbs block + blocks [process]",
     extensions: &["blkparse"],
     time_field: TIME.name,
-    parser: || Box::new(Blkparse { part: Part::Events }),
+    parser: || {
+        Box::new(Blkparse {
+            part: OutputPart::Events,
+        })
+    },
     encoder: None,
 };
 
@@ -42,24 +46,24 @@ const COUNT: Field = Field::new("blocks", "a whole number of 512-byte blocks");
 
 /// Which part of the output a line is in.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Part {
+enum OutputPart {
     Events,
     /// The counts per CPU and in total, at the end.
     Summary,
 }
 
 struct Blkparse {
-    part: Part,
+    part: OutputPart,
 }
 
 impl Parse for Blkparse {
     fn line(&mut self, line: &[u8], devices: &mut Devices) -> Result<Parsed, Fault> {
         if line.starts_with(b"CPU") || line.starts_with(b"Total (") {
-            self.part = Part::Summary;
+            self.part = OutputPart::Summary;
         }
         let first = line.trim_ascii_start().first();
         let is_text = first.is_none_or(u8::is_ascii_alphabetic);
-        if (is_text && self.part == Part::Summary) || line.starts_with(b"Input file ") {
+        if (is_text && self.part == OutputPart::Summary) || line.starts_with(b"Input file ") {
             return Ok(Parsed::Other);
         }
         event(line, devices)

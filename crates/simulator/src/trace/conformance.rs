@@ -35,14 +35,14 @@ pub fn check(format: &'static Format, bytes: &[u8]) {
 }
 
 /// What reading came to.
-struct Outcome {
+struct Reading {
     records: Vec<Record>,
     names: Vec<String>,
     error: Option<TraceError>,
     skipped: u64,
 }
 
-fn read(format: Option<&'static Format>, bytes: &[u8], on_bad: OnBad) -> Option<Outcome> {
+fn read(format: Option<&'static Format>, bytes: &[u8], on_bad: OnBad) -> Option<Reading> {
     let input = Cursor::new(bytes.to_vec());
     let mut reader = match Reader::new("memory", input, format, on_bad) {
         Ok(reader) => reader,
@@ -76,7 +76,7 @@ fn read(format: Option<&'static Format>, bytes: &[u8], on_bad: OnBad) -> Option<
     } else {
         assert!(!records.is_empty(), "an empty trace is an error");
     }
-    Some(Outcome {
+    Some(Reading {
         records,
         names: reader.devices().names().map(String::from).collect(),
         error,
@@ -84,7 +84,7 @@ fn read(format: Option<&'static Format>, bytes: &[u8], on_bad: OnBad) -> Option<
     })
 }
 
-fn check_written(format: &'static Format, original: &Outcome) {
+fn check_written(format: &'static Format, original: &Reading) {
     let (Some(encoder), Some(step)) = (format.encoder, format.resolution()) else {
         return;
     };

@@ -2,19 +2,9 @@
 
 use super::error::{Fault, Reason};
 use super::fields::Field;
+use super::record::DeviceIndex;
 use super::{MAX_DEVICE_NAME_BYTES, MAX_DEVICES};
 use std::collections::BTreeMap;
-
-/// A device of one trace, by the order in which it first appeared.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct DeviceIndex(u16);
-
-impl DeviceIndex {
-    /// The place in the order of first appearance, from zero.
-    pub fn place(self) -> usize {
-        usize::from(self.0)
-    }
-}
 
 /// The names of the devices of a trace, at most [`MAX_DEVICES`].
 ///

@@ -30,7 +30,7 @@ pub(super) const V3: Format = Format {
     shape: "timestamp filename action offset length",
     extensions: &["iolog", "fio"],
     time_field: TIME.name,
-    parser: || Box::new(Log::new(Version::Three)),
+    parser: || Box::new(FioLog::new(Version::Three)),
     encoder: Some(|| Box::new(Encoder::new(Version::Three))),
 };
 
@@ -40,7 +40,7 @@ pub(super) const V2: Format = Format {
     shape: "filename action offset length",
     extensions: &["iolog", "fio"],
     time_field: WAIT.name,
-    parser: || Box::new(Log::new(Version::Two)),
+    parser: || Box::new(FioLog::new(Version::Two)),
     encoder: Some(|| Box::new(Encoder::new(Version::Two))),
 };
 
@@ -75,23 +75,23 @@ impl Version {
 
 /// Where in the log the next line is.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Part {
+enum LogPart {
     Header,
     Actions,
 }
 
-struct Log {
+struct FioLog {
     version: Version,
-    part: Part,
+    part: LogPart,
     /// The sum of the waits, in version 2.
     waited: Instant,
 }
 
-impl Log {
+impl FioLog {
     fn new(version: Version) -> Self {
-        Log {
+        FioLog {
             version,
-            part: Part::Header,
+            part: LogPart::Header,
             waited: Instant::ZERO,
         }
     }
@@ -150,14 +150,14 @@ impl Log {
     }
 }
 
-impl Parse for Log {
+impl Parse for FioLog {
     fn line(&mut self, line: &[u8], devices: &mut Devices) -> Result<Parsed, Fault> {
-        match std::mem::replace(&mut self.part, Part::Actions) {
-            Part::Actions => self.action(line, devices),
-            Part::Header if line.trim_ascii() == self.version.header().as_bytes() => {
+        match std::mem::replace(&mut self.part, LogPart::Actions) {
+            LogPart::Actions => self.action(line, devices),
+            LogPart::Header if line.trim_ascii() == self.version.header().as_bytes() => {
                 Ok(Parsed::Other)
             }
-            Part::Header => Err(Fault {
+            LogPart::Header => Err(Fault {
                 found: quoted(line),
                 expected: format!("\"{}\" on the first line", self.version.header()),
                 ..HEADER.fault(Reason::Malformed, line)
@@ -182,7 +182,7 @@ fn end_of_line<'a>(mut rest: impl Iterator<Item = &'a [u8]>) -> Result<(), Fault
 
 struct Encoder {
     version: Version,
-    part: Part,
+    part: LogPart,
     /// The files that were added and opened.
     open: BTreeMap<DeviceIndex, String>,
     /// The time of the line before, in microseconds.
@@ -193,7 +193,7 @@ impl Encoder {
     fn new(version: Version) -> Self {
         Encoder {
             version,
-            part: Part::Header,
+            part: LogPart::Header,
             open: BTreeMap::new(),
             now: 0,
         }
@@ -208,7 +208,7 @@ impl Encoder {
     }
 
     fn header(&mut self, out: &mut Vec<u8>) {
-        if std::mem::replace(&mut self.part, Part::Actions) == Part::Header {
+        if std::mem::replace(&mut self.part, LogPart::Actions) == LogPart::Header {
             push_line(out, format_args!("{}", self.version.header()));
         }
     }

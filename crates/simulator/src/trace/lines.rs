@@ -23,7 +23,7 @@ pub(super) struct Lines<R> {
 
 /// What comes next.
 #[derive(Debug)]
-pub(super) enum Next<'a> {
+pub(super) enum NextLine<'a> {
     /// A line with its newline, which is not part of the text.
     Line(&'a [u8]),
     /// The last line, without a newline.
@@ -71,7 +71,7 @@ impl<R: Read> Lines<R> {
     }
 
     /// The next line.
-    pub(super) fn next(&mut self) -> io::Result<Next<'_>> {
+    pub(super) fn next(&mut self) -> io::Result<NextLine<'_>> {
         let mut searched = 0;
         loop {
             let held = &self.buffer[self.start..self.end];
@@ -93,43 +93,43 @@ impl<R: Read> Lines<R> {
         }
     }
 
-    fn hand_out(&mut self, length: usize) -> Next<'_> {
+    fn hand_out(&mut self, length: usize) -> NextLine<'_> {
         let from = self.start;
         self.start += length + 1;
         self.number += 1;
         match without_return(&self.buffer[from..from + length]) {
-            line if line.len() > MAX_LINE_BYTES => Next::TooLong,
-            line => Next::Line(line),
+            line if line.len() > MAX_LINE_BYTES => NextLine::TooLong,
+            line => NextLine::Line(line),
         }
     }
 
-    fn hand_out_last(&mut self) -> Next<'_> {
+    fn hand_out_last(&mut self) -> NextLine<'_> {
         let from = self.start;
         self.start = self.end;
         match without_return(&self.buffer[from..self.end]) {
-            [] if from == self.end => Next::End,
+            [] if from == self.end => NextLine::End,
             line => {
                 self.number += 1;
                 match line.len() > MAX_LINE_BYTES {
-                    true => Next::TooLong,
-                    false => Next::Unended(line),
+                    true => NextLine::TooLong,
+                    false => NextLine::Unended(line),
                 }
             }
         }
     }
 
     /// Drops everything up to the next newline.
-    fn pass_over(&mut self) -> io::Result<Next<'_>> {
+    fn pass_over(&mut self) -> io::Result<NextLine<'_>> {
         self.number += 1;
         loop {
             let held = &self.buffer[self.start..self.end];
             if let Some(newline) = memchr::memchr(b'\n', held) {
                 self.start += newline + 1;
-                return Ok(Next::TooLong);
+                return Ok(NextLine::TooLong);
             }
             self.start = self.end;
             if self.ended {
-                return Ok(Next::TooLong);
+                return Ok(NextLine::TooLong);
             }
             self.fill()?;
         }
@@ -188,9 +188,9 @@ mod tests {
         let mut found = Vec::new();
         loop {
             let text = match lines.next().expect("no error in memory") {
-                Next::Line(line) | Next::Unended(line) => Some(line.to_vec()),
-                Next::TooLong => None,
-                Next::End => return found,
+                NextLine::Line(line) | NextLine::Unended(line) => Some(line.to_vec()),
+                NextLine::TooLong => None,
+                NextLine::End => return found,
             };
             found.push((lines.number(), text));
         }

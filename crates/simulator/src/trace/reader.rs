@@ -1,7 +1,7 @@
 //! Reads a trace, one record at a time.
 
 use super::error::{Fault, Reason, Skipped, TraceError, quoted};
-use super::lines::{Lines, Next};
+use super::lines::{Lines, NextLine};
 use super::{ALL, BLOCK_BYTES, Devices, Format, MAX_LINE_BYTES, Parse, Parsed, Record};
 use block::Instant;
 use std::fs::File;
@@ -172,10 +172,10 @@ impl Reader {
     /// The record of the next line, if that is a request; `None` at the end.
     fn step(&mut self) -> Option<Result<Option<Record>, Fault>> {
         let (line, is_last) = match self.lines.next() {
-            Ok(Next::Line(line)) => (line, false),
-            Ok(Next::Unended(line)) => (line, true),
-            Ok(Next::TooLong) => return Some(Err(too_long())),
-            Ok(Next::End) => return None,
+            Ok(NextLine::Line(line)) => (line, false),
+            Ok(NextLine::Unended(line)) => (line, true),
+            Ok(NextLine::TooLong) => return Some(Err(too_long())),
+            Ok(NextLine::End) => return None,
             Err(error) => {
                 self.ended = true;
                 return Some(Err(broken(&error)));

@@ -1,6 +1,6 @@
 //! One request of a trace.
 
-use super::{DeviceIndex, MAX_REQUEST_BYTES};
+use super::MAX_REQUEST_BYTES;
 use block::{Direction, Duration, Extent, Instant, Lba, Sectors};
 use std::num::NonZeroU64;
 
@@ -17,6 +17,17 @@ pub struct Record {
     pub bytes: ByteRange,
     /// What was measured on a real drive, where the format has it.
     pub measured: Option<Measured>,
+}
+
+/// A device of one trace, by the order in which it first appeared.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct DeviceIndex(pub(super) u16);
+
+impl DeviceIndex {
+    /// The place in the order of first appearance, from zero.
+    pub fn place(self) -> usize {
+        usize::from(self.0)
+    }
 }
 
 /// A run of bytes of a device: never empty, not longer than [`MAX_REQUEST_BYTES`], its end a

@@ -92,7 +92,7 @@ pub struct Writer {
     lines: Vec<u8>,
     records: u64,
     now: Instant,
-    sink: Sink,
+    sink: OutputFile,
 }
 
 impl fmt::Debug for Writer {
@@ -129,7 +129,7 @@ impl Writer {
             source,
         };
         let target = target(path).map_err(failed)?;
-        let sink = Sink::beside(&target).map_err(failed)?;
+        let sink = OutputFile::beside(&target).map_err(failed)?;
         Ok(Writer {
             path: target,
             if_exists,
@@ -221,12 +221,12 @@ fn folder(path: &Path) -> &Path {
 }
 
 /// A temporary file, plain or through zstd.
-enum Sink {
+enum OutputFile {
     Plain(BufWriter<NamedTempFile>),
     Zstd(zstd::Encoder<'static, NamedTempFile>),
 }
 
-impl Sink {
+impl OutputFile {
     fn beside(path: &Path) -> io::Result<Self> {
         let mut builder = tempfile::Builder::new();
         builder.prefix(".headtime-").suffix(".partial");
@@ -241,23 +241,23 @@ impl Sink {
             true => {
                 let mut encoder = zstd::Encoder::new(file, zstd::DEFAULT_COMPRESSION_LEVEL)?;
                 encoder.include_checksum(true)?;
-                Sink::Zstd(encoder)
+                OutputFile::Zstd(encoder)
             }
-            false => Sink::Plain(BufWriter::new(file)),
+            false => OutputFile::Plain(BufWriter::new(file)),
         })
     }
 
     fn as_write(&mut self) -> &mut dyn Write {
         match self {
-            Sink::Plain(plain) => plain,
-            Sink::Zstd(encoder) => encoder,
+            OutputFile::Plain(plain) => plain,
+            OutputFile::Zstd(encoder) => encoder,
         }
     }
 
     fn finish(self, path: &Path, if_exists: IfExists) -> io::Result<()> {
         let file = match self {
-            Sink::Plain(plain) => plain.into_inner()?,
-            Sink::Zstd(encoder) => encoder.finish()?,
+            OutputFile::Plain(plain) => plain.into_inner()?,
+            OutputFile::Zstd(encoder) => encoder.finish()?,
         };
         file.as_file().sync_all()?;
         match if_exists {

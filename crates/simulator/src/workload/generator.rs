@@ -3,8 +3,8 @@
 use block::{Direction, Duration, Extent, Lba, Sectors};
 
 use super::dice::{Chance, Dice, Outcome};
-use super::placement::{Ground, Placer};
-use super::small_files::{Layout, Reader};
+use super::placement::{DriveBlocks, Placer};
+use super::small_files::{FileOpener, FileSystemLayout};
 use super::{Arrivals, Placement, Sizes, SpecError, Spread, Workload};
 
 /// Draws the requests of a load. Each of directions, sizes, places and times has a sequence of
@@ -13,7 +13,7 @@ use super::{Arrivals, Placement, Sizes, SpecError, Spread, Workload};
 pub struct Generator {
     aim: Aim,
     reads: Chance,
-    gap: Gap,
+    gap: GapModel,
     direction_dice: Dice,
     size_dice: Dice,
     place_dice: Dice,
@@ -27,16 +27,16 @@ enum Aim {
     Blocks {
         sizes: Sizes,
         placer: Placer,
-        ground: Ground,
+        ground: DriveBlocks,
         block_bytes: u64,
     },
     /// Files, which take several requests each.
-    Files(Box<Reader>),
+    Files(Box<FileOpener>),
 }
 
 /// The times between requests, or of thinking.
 #[derive(Clone, Copy, Debug)]
-struct Gap {
+struct GapModel {
     mean_nanos: f64,
     spread: Spread,
     /// What rounding to nanoseconds has left over, so that rates are exact in the long run.
@@ -59,7 +59,7 @@ impl Generator {
         Ok(Generator {
             aim: Aim::new(workload, u64::from(block_bytes), capacity)?,
             reads: Chance::new(workload.read_fraction),
-            gap: Gap {
+            gap: GapModel {
                 mean_nanos,
                 spread,
                 carry: 0.0,
@@ -120,12 +120,13 @@ impl Aim {
         if let (Placement::SmallFiles(files), Sizes::Fixed { bytes }) =
             (&workload.placement, &workload.sizes)
         {
-            let layout =
-                Layout::new(files, *bytes, block_bytes, capacity).map_err(|(key, problem)| {
+            let layout = FileSystemLayout::new(files, *bytes, block_bytes, capacity).map_err(
+                |(key, problem)| {
                     let drive = drive(block_bytes, capacity);
                     workload.origin.complain(key, format!("{problem}: {drive}"))
-                })?;
-            let reader = Reader::new(layout, files.cached_blocks);
+                },
+            )?;
+            let reader = FileOpener::new(layout, files.cached_blocks);
             return Ok(Aim::Files(Box::new(reader)));
         }
         let ground = workload.fit(block_bytes, capacity)?;
@@ -145,7 +146,7 @@ fn drive(block_bytes: u64, capacity: u64) -> String {
 
 impl Workload {
     /// The drive as placement sees it, if the load fits on it.
-    fn fit(&self, block_bytes: u64, capacity: u64) -> Result<Ground, SpecError> {
+    fn fit(&self, block_bytes: u64, capacity: u64) -> Result<DriveBlocks, SpecError> {
         let drive = drive(block_bytes, capacity);
         let size_key = match self.sizes {
             Sizes::Fixed { .. } => "size.kib",
@@ -167,7 +168,7 @@ impl Workload {
             let problem = format!("{align_bytes} bytes: expected whole blocks: {drive}");
             return Err(self.origin.complain("placement.align_kib", problem));
         }
-        let ground = Ground {
+        let ground = DriveBlocks {
             capacity,
             align: align_bytes / block_bytes,
         };
@@ -178,7 +179,7 @@ impl Workload {
 
     fn fit_placement(
         &self,
-        ground: Ground,
+        ground: DriveBlocks,
         largest: u64,
         block_bytes: u64,
     ) -> Result<(), (&'static str, String)> {

@@ -53,11 +53,11 @@ pub enum Described {
 /// A mixture on a drive.
 #[derive(Clone, Debug)]
 pub struct Mixed {
-    parts: Vec<Source>,
+    parts: Vec<MixtureSource>,
 }
 
 #[derive(Clone, Debug)]
-struct Source {
+struct MixtureSource {
     name: String,
     load: Synthetic,
     /// Its next arrival that depends on nothing, if it was asked for one that was later than
@@ -197,7 +197,7 @@ impl Mixed {
     /// If a part does not fit on it.
     pub fn new(mixture: &Mixture, block_bytes: u32, capacity: u64) -> Result<Self, SpecError> {
         let source = |part: &Workload| {
-            Ok(Source {
+            Ok(MixtureSource {
                 name: part.name.clone(),
                 load: Synthetic::new(part, block_bytes, capacity)?,
                 ahead: None,

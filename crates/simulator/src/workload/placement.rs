@@ -67,7 +67,7 @@ impl fmt::Display for Placement {
 
 /// A drive as placement sees it, in blocks.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Ground {
+pub(super) struct DriveBlocks {
     /// Blocks of the drive.
     pub capacity: u64,
     /// Jumps go to multiples of this.
@@ -86,7 +86,12 @@ pub(super) enum Placer {
 
 impl Placer {
     /// A placer for a placement that was found to fit the ground.
-    pub(super) fn new(placement: &Placement, ground: Ground, block_bytes: u64, seed: u64) -> Self {
+    pub(super) fn new(
+        placement: &Placement,
+        ground: DriveBlocks,
+        block_bytes: u64,
+        seed: u64,
+    ) -> Self {
         match *placement {
             // What a load of files asks for is decided by its reader.
             Placement::Uniform | Placement::SmallFiles(_) => Placer::Uniform,
@@ -110,7 +115,7 @@ impl Placer {
     }
 
     /// The first block of the next request, of `length` blocks, which never ends past the drive.
-    pub(super) fn place(&mut self, ground: Ground, length: u64, dice: &mut Dice) -> u64 {
+    pub(super) fn place(&mut self, ground: DriveBlocks, length: u64, dice: &mut Dice) -> u64 {
         match self {
             Placer::Uniform => ground.anywhere(length, dice),
             Placer::Zipf(zipf) => {
@@ -154,7 +159,7 @@ impl Placer {
     }
 }
 
-impl Ground {
+impl DriveBlocks {
     /// A multiple of the alignment, all equally likely.
     fn anywhere(self, length: u64, dice: &mut Dice) -> u64 {
         dice.below((self.capacity - length) / self.align + 1) * self.align
@@ -239,7 +244,7 @@ const TWO_TO_64: f64 = 18_446_744_073_709_551_616.0;
 mod tests {
     use super::*;
 
-    const GROUND: Ground = Ground {
+    const GROUND: DriveBlocks = DriveBlocks {
         capacity: 1_000_003,
         align: 8,
     };
@@ -288,7 +293,7 @@ mod tests {
 
     #[test]
     fn streams_go_through_their_shares_and_start_over() {
-        let ground = Ground {
+        let ground = DriveBlocks {
             capacity: 100,
             align: 1,
         };

@@ -61,16 +61,16 @@ type Step = (Direction, Extent);
 
 /// Opens files, one after the other.
 #[derive(Clone, Debug)]
-pub(super) struct Reader {
-    layout: Layout,
-    cache: Cache,
+pub(super) struct FileOpener {
+    layout: FileSystemLayout,
+    cache: BlockCache,
     /// By the first block of a read that is under way: what its clients ask for next, last first.
     then: BTreeMap<u64, VecDeque<Vec<Step>>>,
 }
 
 /// Where everything is, in blocks of the file system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Layout {
+pub(super) struct FileSystemLayout {
     directories: u64,
     files_per_directory: u64,
     groups: u64,
@@ -87,7 +87,7 @@ pub(super) struct Layout {
 /// What is wrong with a key.
 type Wrong = (&'static str, String);
 
-impl Layout {
+impl FileSystemLayout {
     /// `files`, each of `file_bytes`, on a drive of `capacity` blocks.
     ///
     /// # Errors
@@ -97,7 +97,7 @@ impl Layout {
         file_bytes: u64,
         block_bytes: u64,
         capacity: u64,
-    ) -> Result<Layout, Wrong> {
+    ) -> Result<FileSystemLayout, Wrong> {
         let fs_block = files.fs_block_bytes;
         if !fs_block.is_multiple_of(block_bytes) {
             let problem = format!("{fs_block} bytes: expected whole blocks");
@@ -122,7 +122,7 @@ impl Layout {
         let inodes = files.group_bytes / files.inode_every_bytes;
         let files_per_directory = u64::from(files.files_per_directory);
         let entries_per_block = (fs_block / ENTRY_BYTES).max(1);
-        let layout = Layout {
+        let layout = FileSystemLayout {
             directories: files.directories.into(),
             files_per_directory,
             groups,
@@ -181,12 +181,12 @@ impl Layout {
     }
 }
 
-impl Reader {
+impl FileOpener {
     /// A client with nothing in memory.
-    pub(super) fn new(layout: Layout, cached_blocks: u32) -> Self {
-        Reader {
+    pub(super) fn new(layout: FileSystemLayout, cached_blocks: u32) -> Self {
+        FileOpener {
             layout,
-            cache: Cache::new(cached_blocks),
+            cache: BlockCache::new(cached_blocks),
             then: BTreeMap::new(),
         }
     }
@@ -203,7 +203,7 @@ impl Reader {
         let mut steps = vec![(direction, layout.extent(contents, layout.file_blocks))];
         let [has_entry, has_inode] = [entry, inode].map(|block| self.cache.touch(block));
         for (block, has) in [(inode, has_inode), (entry, has_entry)] {
-            if has == Held::No {
+            if has == CacheLookup::No {
                 steps.push((Direction::Read, self.layout.extent(block, 1)));
             }
         }
@@ -235,7 +235,7 @@ impl Reader {
 
 /// Blocks in memory; the least recently used one leaves.
 #[derive(Clone, Debug)]
-struct Cache {
+struct BlockCache {
     room: usize,
     stamp: u64,
     stamps: BTreeMap<u64, u64>,
@@ -244,14 +244,14 @@ struct Cache {
 
 /// Whether a block was in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Held {
+enum CacheLookup {
     Yes,
     No,
 }
 
-impl Cache {
+impl BlockCache {
     fn new(room: u32) -> Self {
-        Cache {
+        BlockCache {
             room: room as usize,
             stamp: 0,
             stamps: BTreeMap::new(),
@@ -260,20 +260,20 @@ impl Cache {
     }
 
     /// Whether the block is there; from now on it is.
-    fn touch(&mut self, block: u64) -> Held {
+    fn touch(&mut self, block: u64) -> CacheLookup {
         self.stamp += 1;
         let before = self.stamps.insert(block, self.stamp);
         self.by_stamp.insert(self.stamp, block);
         if let Some(before) = before {
             self.by_stamp.remove(&before);
-            return Held::Yes;
+            return CacheLookup::Yes;
         }
         if self.stamps.len() > self.room
             && let Some((_, oldest)) = self.by_stamp.pop_first()
         {
             self.stamps.remove(&oldest);
         }
-        Held::No
+        CacheLookup::No
     }
 }
 
@@ -301,8 +301,8 @@ mod tests {
         cached_blocks: 1024,
     };
 
-    fn layout() -> Layout {
-        Layout::new(&PAPER, 3072, 512, 17_938_986).expect("it fits the Atlas 10K")
+    fn layout() -> FileSystemLayout {
+        FileSystemLayout::new(&PAPER, 3072, 512, 17_938_986).expect("it fits the Atlas 10K")
     }
 
     #[test]
@@ -330,7 +330,7 @@ mod tests {
 
     #[test]
     fn a_file_is_its_directory_its_inode_and_its_contents_each_after_the_other() {
-        let mut reader = Reader::new(layout(), 1024);
+        let mut reader = FileOpener::new(layout(), 1024);
         let mut dice = Dice::new(1, 3);
         let (_, entry) = reader.open(Direction::Write, &mut dice);
         let (reads, inode) = reader.after(entry).expect("an inode");
@@ -350,8 +350,8 @@ mod tests {
             cached_blocks: 0,
             ..PAPER
         };
-        let layout = Layout::new(&one, 3072, 512, 17_938_986).expect("it fits");
-        let mut reader = Reader::new(layout, 0);
+        let layout = FileSystemLayout::new(&one, 3072, 512, 17_938_986).expect("it fits");
+        let mut reader = FileOpener::new(layout, 0);
         let mut dice = Dice::new(1, 3);
         let [first, second] = [(); 2].map(|()| reader.open(Direction::Read, &mut dice).1);
         assert_eq!(first, second);
@@ -363,8 +363,8 @@ mod tests {
 
     #[test]
     fn the_memory_holds_what_was_used_last() {
-        let mut cache = Cache::new(2);
-        let held = |cache: &mut Cache, block| cache.touch(block) == Held::Yes;
+        let mut cache = BlockCache::new(2);
+        let held = |cache: &mut BlockCache, block| cache.touch(block) == CacheLookup::Yes;
         assert!(!held(&mut cache, 1) && !held(&mut cache, 2) && held(&mut cache, 1));
         assert!(!held(&mut cache, 3), "2 leaves");
         assert!(held(&mut cache, 1) && !held(&mut cache, 2), "3 leaves");
@@ -374,7 +374,7 @@ mod tests {
 
     #[test]
     fn a_full_memory_of_metadata_leaves_the_contents() {
-        let mut reader = Reader::new(layout(), 65_536);
+        let mut reader = FileOpener::new(layout(), 65_536);
         let mut dice = Dice::new(2, 3);
         let mut steps = 0;
         for _ in 0..30_000 {

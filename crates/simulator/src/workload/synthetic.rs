@@ -12,11 +12,11 @@ use crate::run::{Arrival, Demand, Load, LoadError, Part};
 pub struct Synthetic {
     generator: Generator,
     class: Class,
-    source: Source,
+    source: RequestSource,
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Source {
+enum RequestSource {
     /// So many tasks have not asked for anything yet.
     Closed { unborn: u32 },
     /// The last arrival was at this time.
@@ -33,8 +33,8 @@ impl Synthetic {
             generator: Generator::new(workload, block_bytes, capacity)?,
             class: workload.class,
             source: match workload.arrivals {
-                Arrivals::Closed { tasks, .. } => Source::Closed { unborn: tasks },
-                Arrivals::Open { .. } => Source::Open {
+                Arrivals::Closed { tasks, .. } => RequestSource::Closed { unborn: tasks },
+                Arrivals::Open { .. } => RequestSource::Open {
                     clock: Instant::ZERO,
                 },
             },
@@ -60,11 +60,11 @@ impl Synthetic {
 
     fn answered(&mut self, now: Instant) -> Option<Arrival> {
         match self.source {
-            Source::Closed { .. } => {
+            RequestSource::Closed { .. } => {
                 let at = now.checked_add(self.generator.gap())?;
                 Some(self.arrival(at))
             }
-            Source::Open { .. } => None,
+            RequestSource::Open { .. } => None,
         }
     }
 }
@@ -72,12 +72,12 @@ impl Synthetic {
 impl Load for Synthetic {
     fn next_arrival(&mut self) -> Result<Option<Arrival>, LoadError> {
         let at = match &mut self.source {
-            Source::Closed { unborn: 0 } => return Ok(None),
-            Source::Closed { unborn } => {
+            RequestSource::Closed { unborn: 0 } => return Ok(None),
+            RequestSource::Closed { unborn } => {
                 *unborn -= 1;
                 Instant::ZERO
             }
-            Source::Open { clock } => match clock.checked_add(self.generator.gap()) {
+            RequestSource::Open { clock } => match clock.checked_add(self.generator.gap()) {
                 Some(at) => {
                     *clock = at;
                     at

@@ -8,7 +8,7 @@ use crate::workload::dice::{Chance, Dice, Outcome};
 
 /// Where a run stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct RunPlace {
     pub(super) file: u64,
     /// All blocks of the file.
     pub(super) within: Interval,
@@ -16,9 +16,9 @@ pub(super) struct Place {
     pub(super) blocks: Interval,
 }
 
-impl Default for Place {
+impl Default for RunPlace {
     fn default() -> Self {
-        Place {
+        RunPlace {
             file: 0,
             within: Interval::EMPTY,
             blocks: Interval::EMPTY,
@@ -74,7 +74,7 @@ impl Space {
     }
 
     /// A file that was never read as a whole; when all were, one of them.
-    pub(super) fn next_file(&mut self, dice: &mut Dice) -> Place {
+    pub(super) fn next_file(&mut self, dice: &mut Dice) -> RunPlace {
         let files = self.files.len();
         let next = self.unread.pop();
         let file = next.unwrap_or_else(|| dice.below(files as u64) as usize);
@@ -82,7 +82,7 @@ impl Space {
     }
 
     /// Room for a fresh run of about so many blocks: more than it needs.
-    pub(super) fn place(&mut self, blocks: u64, of: &Synthetic, dice: &mut Dice) -> Place {
+    pub(super) fn place(&mut self, blocks: u64, of: &Synthetic, dice: &mut Dice) -> RunPlace {
         let mut found = (0, 0, 0);
         for _ in 0..TRIES {
             let (file, first) = match dice.happens(Chance::new(of.near)) {
@@ -123,8 +123,8 @@ impl Space {
         self.ends.push(blocks.last);
     }
 
-    fn of(&self, file: usize, blocks: Interval) -> Place {
-        Place {
+    fn of(&self, file: usize, blocks: Interval) -> RunPlace {
+        RunPlace {
             file: file as u64,
             within: self.files[file],
             blocks,

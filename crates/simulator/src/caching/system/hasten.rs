@@ -18,14 +18,14 @@ use super::System;
 
 /// Fetches ahead, where they are less urgent than demands.
 #[derive(Debug, Default)]
-pub(super) struct Ahead {
+pub(super) struct FetchesAhead {
     /// Those that are under way.
     jobs: Vec<JobId>,
     /// Nodes, and their blocks that somebody waits for. Used again.
     wanted: Vec<(u32, Interval)>,
 }
 
-impl Ahead {
+impl FetchesAhead {
     /// A job is under way; it is noted if nobody waits for it.
     pub(super) fn add(&mut self, job: JobId, purpose: Purpose) {
         if purpose == Purpose::Prefetch {

@@ -5,9 +5,9 @@ use cache::coordinator::{Asked, Purpose};
 use cache::level::Wish;
 
 use super::*;
-use crate::caching::disk::next_of;
 use crate::caching::engine_disk::EngineDisk;
 use crate::caching::jobs::{Asker, JobId, Jobs, NONE};
+use crate::caching::merging::next_of;
 use crate::caching::{Readmore, Scheduled};
 
 /// A disk, and what was asked of it.

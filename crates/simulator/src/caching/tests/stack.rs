@@ -10,7 +10,7 @@ use cache::{Stack, prefetch};
 use proptest::prelude::*;
 
 use super::{ALL, read, two_levels};
-use crate::caching::{System, disk};
+use crate::caching::{System, merging};
 
 /// More blocks than any run of the test reads, fetched ahead included.
 const AMPLE: u64 = 20_000;
@@ -46,7 +46,7 @@ fn stacked(names: (&str, &str), requests: &[Interval]) -> Stack {
         "du" => "du",
         _ => "lru",
     };
-    let lower = level(names.1, replacement).with_longest_fetch(disk::LARGEST);
+    let lower = level(names.1, replacement).with_longest_fetch(merging::LARGEST);
     let mut stack = Stack::new(vec![level("none", "lru"), lower]);
     for &blocks in requests {
         let asked = Asked {
