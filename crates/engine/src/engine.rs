@@ -1,91 +1,72 @@
 //! One drive, a belief and a policy: requests in, commands out, outcomes in, ends out.
-//!
-//! Inputs are [`Engine::submit`], [`Engine::flush`] and [`Engine::complete`], and what clients change:
-//! [`Engine::barrier`], [`Engine::upgrade`], [`Engine::abort`]. After any input, or at
-//! [`Engine::next_wakeup`]: [`Engine::poll`] until `None`, [`Engine::poll_finished`] and
-//! [`Engine::poll_flushed`] until `None`; then the next wakeup lies in the future. A call too many is harmless. `now` never goes
-//! backwards. Every accepted request comes back exactly once.
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 
 use block::{
-    Action, Class, Command, CommandId, Direction, Durability, Finished, Instant, Outcome, Refused,
-    Request, Sectors, Status,
+    Class, Command, CommandId, Extent, Finished, Instant, Outcome, Refused, Request, RequestId,
 };
-use drive::{Angle, Position, Profile, Target};
-use scheduler::ordering::{Drive, Level, Newcomer, Next};
-use scheduler::{Ordering, Policy, Sight};
+use drive::Profile;
+use scheduler::background::{NotWanted, Order, TaskId, TaskRefused};
+use scheduler::ordering::Newcomer;
+use scheduler::policy::NamedPolicy;
+use scheduler::preemption::Preemption;
+use scheduler::{Ordering, Policy};
+use stream::LocationMap;
+use stream::head_times::NoPoints;
+use stream::location::Change;
+use stream::playout::NotTaken;
+use stream::streams::{Attach, Attached, StreamId};
 
-use crate::background::Background;
-use crate::explanation::Log;
-use crate::forecast::{Head, Route};
-use crate::limits::Limits;
-use crate::sent::{Manner, Planned, Purpose, Sent, Step};
-use crate::slots::{End, Parts, Slots};
+use crate::belief::explanation::Known;
+use crate::belief::forecast::Route;
+use crate::belief::{DriveBelief, target};
+use crate::context::{StageAnswer, StageContext, Stages, ask};
+use crate::dispatch::{Dispatch, ended, give};
+use crate::gap::{GapStage, Rules, TaskChange};
+use crate::guarantees::streams::{NotGranted, Promise, StreamEvent, StreamTransfer};
+use crate::guarantees::{Guarantees, StreamInput};
+use crate::intake::{Intake, changes};
+use crate::preemption::Transfers;
+use crate::{Flushed, Limits, Unchanged};
 
-mod aside;
-mod attached;
-mod explaining;
-mod flush;
-mod gaps;
-mod guaranteed;
-mod handover;
-mod head;
-mod parts;
-mod safety;
-mod slack;
-mod tracking;
-mod transfer;
-mod waiting;
-
-pub use flush::Flushed;
-use flush::Flushes;
-use guaranteed::Guaranteed;
-use safety::Leave;
-pub use tracking::Tallies;
-use tracking::Tracking;
-pub use transfer::Preempted;
-use transfer::{Going, Rest, Transfers};
-pub(crate) use waiting::Waiting;
-
-/// The state machine between clients and one drive.
+/// The state machine between clients and one drive: a row of stages, each of which owns its state.
+///
+/// ```text
+///   inputs                      the row, asked by poll                        outputs
+///
+///   submit, flush ----> intake -----.   guarantees   streams first, or others?
+///   upgrade, abort                  |   preemption   a more urgent request overtakes
+///   attach, stream ---> guarantees -+   gap          the chosen command, or what fits before it
+///   begin_task -------> gap         |   intake       a flush                  --> poll: a command
+///                                   |   preemption   the transfer under way
+///   complete --> belief, dispatch --'   gap          nothing here: idle reads --> poll_finished
+///                                       ordering     the policy chooses       --> poll_flushed
+///                                       gap          the chosen command       --> poll_stream
+/// ```
+///
+/// The order of calls: after any input, or at [`Engine::next_wakeup`], the owner calls
+/// [`Engine::poll`] until `None`, then [`Engine::poll_finished`], [`Engine::poll_flushed`] and
+/// [`Engine::poll_stream`] until `None`; the next wakeup then lies in the future. A call too many is
+/// harmless. `now` never goes backwards. Every accepted request comes back exactly once.
+///
+/// The order of decisions: guarantees restrict, priorities order, rotation picks, free blocks fill. The
+/// same inputs at the same moments give the same outputs.
 pub struct Engine {
-    pub(crate) belief: Arc<Profile>,
-    capacity: Sectors,
-    limits: Limits,
     now: Instant,
-    pub(crate) slots: Slots,
-    /// The pieces of the requests that wait or are at the drive.
-    pub(crate) ordering: Ordering,
-    /// By piece, where somebody looks at the head; of pieces that are gone, anything.
-    pub(crate) routes: Vec<Route>,
-    /// The head after the command that ended last.
-    head: Head,
-    /// In the order in which the drive was given them.
-    at_drive: VecDeque<Sent>,
-    /// Chosen, and given to the drive as soon as it may have more: at most one piece, the last.
-    way: VecDeque<Step>,
-    background: Option<Box<Background>>,
-    tracking: Option<Box<Tracking>>,
-    transfers: Option<Box<Transfers>>,
-    guaranteed: Option<Box<Guaranteed>>,
-    /// What held the head lately, if somebody may ask.
-    log: Option<Box<Log>>,
-    flushes: Flushes,
-    /// When a request was last here.
-    busy: Instant,
-    /// When a command last ended.
-    ended_last: Instant,
-    pub(crate) ended: VecDeque<u32>,
-    /// Nothing is to be given; nobody is asked again before an input or the wakeup.
-    pub(crate) settled: bool,
-    /// Until when the policy idles on purpose, or somebody is out of patience.
-    wakeup: Option<Instant>,
-    given: u64,
-    retried: u64,
-    /// The pieces of a request that a client names.
-    pub(crate) found: Vec<u32>,
+    /// Requests and flushes, from acceptance until their ends are told.
+    intake: Intake,
+    /// The pieces of the requests that wait or are at the drive, and the policies.
+    ordering: Ordering,
+    /// Where the head is, and what was learned of the drive.
+    belief: DriveBelief,
+    /// What is chosen, and what is at the drive.
+    dispatch: Dispatch,
+    /// Streams, and what may be given without breaking a promise to them.
+    guarantees: Guarantees,
+    /// Requests in parts, which step aside.
+    preemption: Transfers,
+    /// What comes before a request, and what goes by itself.
+    gap: GapStage,
 }
 
 impl Engine {
@@ -95,74 +76,126 @@ impl Engine {
     /// # Panics
     /// If the limits are such that nothing could ever be served.
     pub fn new(belief: Arc<Profile>, policy: &dyn Fn() -> Box<dyn Policy>, limits: Limits) -> Self {
-        limits.check();
         Engine {
-            capacity: belief.geometry.sectors(),
-            belief,
-            limits,
             now: Instant::ZERO,
-            slots: Slots::default(),
+            intake: Intake::new(belief.geometry.sectors(), limits),
             ordering: Ordering::new(policy, limits.rules()),
-            routes: Vec::new(),
-            head: Head::UNKNOWN,
-            at_drive: VecDeque::new(),
-            way: VecDeque::new(),
-            background: None,
-            tracking: None,
-            transfers: None,
-            guaranteed: None,
-            log: None,
-            flushes: Flushes::default(),
-            busy: Instant::ZERO,
-            ended_last: Instant::ZERO,
-            ended: VecDeque::new(),
-            settled: false,
-            wakeup: None,
-            given: 0,
-            retried: 0,
-            found: Vec::new(),
+            belief: DriveBelief::new(belief),
+            dispatch: Dispatch::default(),
+            guarantees: Guarantees::none(),
+            preemption: Transfers::none(),
+            gap: GapStage::none(),
         }
     }
 
+    /// The engine, with background tasks under these rules.
+    ///
+    /// # Panics
+    /// If fewer than two commands may be at the drive: free reads are given while the command
+    /// before them is in service. If requests are already here.
+    pub fn with_background(mut self, rules: Rules) -> Self {
+        assert!(
+            self.limits().commands_at_drive >= 2,
+            "free blocks need two commands at the drive"
+        );
+        assert_eq!(self.held(), 0, "background tasks come before requests");
+        self.gap = GapStage::by(rules, &self.belief);
+        self.belief.watch_head();
+        self
+    }
+
+    /// The engine, following its drive; `policy` chooses while positions can be trusted.
+    ///
+    /// # Panics
+    /// If requests are already here.
+    pub fn with_tracking(mut self, policy: NamedPolicy) -> Self {
+        assert_eq!(self.held(), 0, "tracking begins before requests come");
+        self.belief.follow(self.now, policy);
+        self
+    }
+
+    /// The engine, whose larger requests step aside under these rules.
+    ///
+    /// # Panics
+    /// If requests are already here.
+    pub fn with_preemption(mut self, rules: Preemption) -> Self {
+        assert_eq!(self.held(), 0, "rules come before requests");
+        self.preemption = Transfers::by(rules, self.belief.profile(), self.now);
+        self.belief.watch_head();
+        self
+    }
+
+    /// The engine, with guarantees for streams. While there are streams, larger requests are given in parts
+    /// of at most [`FOREGROUND_BYTES`](crate::guarantees::FOREGROUND_BYTES), with other rules or without.
+    ///
+    /// # Errors
+    /// If the belief has no seek curve.
+    ///
+    /// # Panics
+    /// If requests are already here.
+    pub fn with_guarantees(mut self, promise: Promise) -> Result<Self, NoPoints> {
+        self.guarantees = Guarantees::by(promise, &self.belief, self.now)?;
+        self.belief.watch_head();
+        Ok(match self.preemption.rules() {
+            Some(_) => self,
+            None => self.with_preemption(Transfers::WHOLE),
+        })
+    }
+
+    /// The engine, able to say where the time of a request went. What it does stays the same.
+    pub fn with_explanations(mut self, known: Known) -> Self {
+        self.belief.remember(known);
+        self
+    }
+
     /// What is believed of the drive.
-    pub fn belief(&self) -> &Arc<Profile> {
+    pub fn belief(&self) -> &DriveBelief {
         &self.belief
+    }
+
+    /// The streams, and the promises to them.
+    pub fn guarantees(&self) -> &Guarantees {
+        &self.guarantees
+    }
+
+    /// The same, to claim and give back what a user may have without a stream.
+    pub fn guarantees_mut(&mut self) -> &mut Guarantees {
+        &mut self.guarantees
+    }
+
+    /// The requests that are given in parts.
+    pub fn preemption(&self) -> &Transfers {
+        &self.preemption
+    }
+
+    /// Background tasks, and what came of the gaps.
+    pub fn background(&self) -> &GapStage {
+        &self.gap
+    }
+
+    /// The commands at the drive.
+    pub fn dispatch(&self) -> &Dispatch {
+        &self.dispatch
     }
 
     /// The bounds.
     pub fn limits(&self) -> Limits {
-        self.limits
+        self.intake.limits
     }
 
     /// Requests held: accepted, and their end not yet told.
     pub fn held(&self) -> usize {
-        self.slots.held() - self.transfers_held()
+        self.intake.slots.held() - self.guarantees.transfers()
     }
 
     /// Whether a request of this class would be accepted, if its extent is on the drive.
     pub fn has_room(&self, class: Class) -> bool {
-        self.held() < self.limits.open_to(class)
+        self.held() < self.intake.limits.open_to(class)
     }
 
-    /// Pieces of requests that wait: they are not at the drive, and not on the way to it.
-    pub fn waiting(&self) -> usize {
-        self.ordering.waiting()
-    }
-
-    /// Commands at the drive.
-    pub fn at_drive(&self) -> usize {
-        self.at_drive.len()
-    }
-
-    /// How often a policy answered what cannot be: a request that may not be served, a wait that
-    /// was over, or nothing while the drive stood idle. Another request was served instead.
-    pub fn overruled(&self) -> u64 {
-        self.ordering.overruled()
-    }
-
-    /// How often a command that the drive gave back undone was given to it again.
-    pub fn retried(&self) -> u64 {
-        self.retried
+    /// The pieces of requests that wait, in their order.
+    pub fn ordering(&self) -> &Ordering {
+        &self.ordering
     }
 
     /// The request of which a command at the drive is a piece; `None` for a background or
@@ -171,10 +204,22 @@ impl Engine {
     /// # Panics
     /// If the command is not at the drive.
     pub fn request_of(&self, id: CommandId) -> Option<Request> {
-        let sent = self.at_drive.iter().find(|sent| sent.id == id);
-        let sent = sent.unwrap_or_else(|| panic!("{id:?} is not at the drive"));
+        let slot = self.ordering.owner(self.dispatch.find(id).purpose.piece()?);
+        (!self.guarantees.is_of_stream(slot)).then(|| self.intake.slots.get(slot).request)
+    }
+
+    /// The bytes of a stream that a command at the drive moves; none if it is not a stream's.
+    ///
+    /// # Panics
+    /// If the command is not at the drive.
+    pub fn stream_of(&self, id: CommandId) -> Option<StreamTransfer> {
+        if !self.guarantees.is_on() {
+            return None;
+        }
+        let sent = self.dispatch.find(id);
         let slot = self.ordering.owner(sent.purpose.piece()?);
-        (!self.is_of_stream(slot)).then(|| self.slots.get(slot).request)
+        let block = self.belief.profile().block_bytes;
+        self.guarantees.transfer_of(slot, sent, block)
     }
 
     /// A client asks for something.
@@ -183,111 +228,217 @@ impl Engine {
     /// If as many requests are held as may be, the extent is not on the drive, or the class does
     /// not exist.
     pub fn submit(&mut self, now: Instant, request: Request) -> Result<(), Refused> {
-        self.reach(now);
-        let Request {
-            direction,
-            extent,
-            class,
-            ..
-        } = request;
-        if extent.end().0 > self.capacity.0 {
-            return Err(self.past_end(request));
-        }
-        let level = match (Level::of(class), class) {
-            (Some(level), _) => level,
-            (None, Class::BestEffort(priority)) => return Err(Refused::Priority { priority }),
-            (None, _) => panic!("{class:?} has no level"),
-        };
-        if !self.has_room(class) {
-            return Err(Refused::Full {
-                limit: self.limits.open_to(class),
-            });
-        }
-        let route = Route::seen(self.sight(), &self.belief, extent, direction)
-            .ok_or_else(|| self.past_end(request))?;
-        self.note_arrival(now, level);
+        self.advance(now);
+        let (direction, extent) = (request.direction, request.extent);
+        let level = self.intake.admit(&request, self.held())?;
+        let sight = self.belief.sight(&self.ordering);
+        let route = Route::seen(sight, self.belief.profile(), extent, direction);
+        let route = route.ok_or_else(|| self.intake.past_end(&request))?;
+        self.preemption.note_arrival(now, level);
         let newcomer = Newcomer {
-            owner: self.slots.accept(now, request),
+            owner: self.intake.slots.accept(now, request),
             direction,
             extent,
             level,
             target: target(route.as_ref()),
         };
         let piece = self.ordering.enter(now, newcomer);
-        keep(&mut self.routes, piece, route);
-        self.busy = now;
-        self.settled = false;
+        self.belief.keep(piece, route);
+        self.intake.busy = now;
+        self.dispatch.settled = false;
         Ok(())
+    }
+
+    /// A client wants all writes whose ends it was told to be on the medium.
+    ///
+    /// # Errors
+    /// If as many flushes are held as requests may be.
+    pub fn flush(&mut self, now: Instant, id: RequestId) -> Result<(), Refused> {
+        self.advance(now);
+        self.intake
+            .flushes
+            .accept(id, self.intake.limits.requests)?;
+        self.intake.busy = now;
+        Ok(())
+    }
+
+    /// Writes that are accepted from now on begin when all that were accepted before have ended.
+    pub fn barrier(&mut self, now: Instant) {
+        self.advance(now);
+        self.ordering.barrier();
+    }
+
+    /// The waiting blocks of `part` become as urgent as `class`, if they are not: a request is
+    /// divided, and what it waits for is raised with it. The request ends when all of it has.
+    ///
+    /// # Errors
+    /// If nothing of it waits.
+    pub fn upgrade(
+        &mut self,
+        now: Instant,
+        id: RequestId,
+        part: Extent,
+        class: Class,
+    ) -> Result<(), Unchanged> {
+        self.advance(now);
+        changes::upgrade(&mut self.stages(), (id, part, class))
+    }
+
+    /// Takes a request back: what of it waits is not done, and it ends as [`Status::Aborted`](block::Status::Aborted). What
+    /// is at the drive ends there first.
+    ///
+    /// # Errors
+    /// If nothing of it waits: then it ends as if it had not been taken back.
+    pub fn abort(&mut self, now: Instant, id: RequestId) -> Result<(), Unchanged> {
+        self.advance(now);
+        changes::abort(&mut self.stages(), id)
+    }
+
+    /// Begins a background task.
+    ///
+    /// # Errors
+    /// If there are too many, its deadline has passed, or its set is another drive's.
+    ///
+    /// # Panics
+    /// If the engine was made without background tasks; so do the other calls about them.
+    pub fn begin_task(&mut self, now: Instant, order: Order) -> Result<TaskId, TaskRefused> {
+        self.advance(now);
+        self.dispatch.settled = false;
+        self.gap.begin(now, &self.belief, order)
+    }
+
+    /// Begins a task that stands: see [`Tasks::begin_standing`](scheduler::background::Tasks::begin_standing).
+    ///
+    /// # Errors
+    /// If there is one.
+    pub fn begin_standing_task(
+        &mut self,
+        now: Instant,
+        priority: u8,
+    ) -> Result<TaskId, TaskRefused> {
+        self.advance(now);
+        self.gap.begin_standing(now, &self.belief, priority)
+    }
+
+    /// Changes a background task.
+    ///
+    /// # Errors
+    /// If it is not under way; for what a standing task wants, if it does not stand, or there are no
+    /// such blocks.
+    pub fn change_task(
+        &mut self,
+        now: Instant,
+        id: TaskId,
+        change: TaskChange,
+    ) -> Result<(), NotWanted> {
+        self.advance(now);
+        let wants_more = self.gap.change(now, id, change);
+        if change == TaskChange::Resume || wants_more == Ok(true) {
+            self.dispatch.settled = false;
+        }
+        wants_more.map(|_| ())
+    }
+
+    /// Plans may lengthen foreground requests by so much on average from now on, in parts per million.
+    /// An engine without background tasks or with a fixed guard keeps to no budget: nothing changes.
+    pub fn set_impact_budget(&mut self, now: Instant, impact_ppm: u32) {
+        self.advance(now);
+        self.gap.set_impact_budget(impact_ppm);
+    }
+
+    /// Grants a stream, or says why not.
+    ///
+    /// # Errors
+    /// The reason, and what would be granted instead.
+    pub fn attach(&mut self, now: Instant, attach: Attach) -> Result<Attached, NotGranted> {
+        self.advance(now);
+        let attached = self.guarantees.attach(now, &self.belief, attach)?;
+        self.dispatch.settled = false;
+        Ok(attached)
+    }
+
+    /// A client does something with its stream.
+    ///
+    /// # Errors
+    /// If there is no such stream, or the access cannot be taken; it is then not answered.
+    pub fn stream(
+        &mut self,
+        now: Instant,
+        stream: StreamId,
+        input: StreamInput,
+    ) -> Result<(), NotTaken> {
+        self.advance(now);
+        self.dispatch.settled = false;
+        self.guarantees.stream(now, stream, input)
+    }
+
+    /// The stream's file has grown, or lies elsewhere. Where it could not be granted it goes on at
+    /// best effort, and is told.
+    ///
+    /// # Errors
+    /// If there is no such stream, or the map is not of blocks where streams may be: it is then
+    /// read and written where it was.
+    pub fn refresh(
+        &mut self,
+        now: Instant,
+        stream: StreamId,
+        map: LocationMap,
+    ) -> Result<Change, NotGranted> {
+        self.advance(now);
+        self.guarantees
+            .refresh(now, (&self.belief, &mut self.dispatch), stream, map)
     }
 
     /// The next command for the drive, if it should have one now.
     pub fn poll(&mut self, now: Instant) -> Option<Command> {
-        self.reach(now);
-        self.hear_streams(now);
-        if self.at_drive.len() >= self.limits.commands_at_drive {
-            // An end comes before anything else can be given.
-            self.wakeup = None;
-            return None;
+        self.advance(now);
+        match self.ask_stages() {
+            StageAnswer::Give(draft) => return Some(give::give(&mut self.stages(), draft)),
+            StageAnswer::WaitUntil(then) => self.dispatch.wakeup = then,
+            StageAnswer::Pass => {}
         }
-        if self.is_starved_in_drive(now) {
-            self.wakeup = None;
-            return None;
-        }
-        if let Some(then) = self.taken_up(now) {
-            self.wakeup = Some(then);
-            return None;
-        }
-        if let Leave::Streams(command) = self.leave(now) {
-            return command;
-        }
-        self.let_urgent_pass(now);
-        if let Some(command) = self.set_out_safely(now) {
-            return Some(command);
-        }
-        if let Some(command) = self.poll_flush(now) {
-            return Some(command);
-        }
-        let is_asleep = self.settled || !self.way.is_empty();
-        if is_asleep && self.wakeup.is_none_or(|then| then > now) {
-            return None;
-        }
-        self.wakeup = None;
-        match self.going(now) {
-            Going::On(piece) => {
-                let most = u64::MAX;
-                return Some(self.give(now, Step::Part { piece, most }));
-            }
-            Going::Waiting => {
-                self.settled = true;
-                return None;
-            }
-            Going::Aside => return self.set_out_safely(now),
-            Going::Free => {}
-        }
-        if self.ordering.waiting() == 0 {
-            return self.poll_idle(now);
-        }
-        let Some(piece) = self.choose(now) else {
-            self.settled = true;
-            return None;
-        };
-        self.put_on_way(now, piece);
-        self.set_out_safely(now)
+        None
     }
 
-    /// A chosen piece is to be given to the drive.
-    fn put_on_way(&mut self, now: Instant, piece: u32) {
-        self.aim(piece);
-        match self.transfers {
-            None => self.plan(now, piece),
-            Some(_) => self.way.push_back(Step::Request {
-                piece,
-                planned: Planned::No,
-                was_held: false,
-                merged: None,
-                without: None,
-            }),
+    /// The row of stages.
+    fn ask_stages(&mut self) -> StageAnswer {
+        let Stages {
+            ref mut cx,
+            guarantees,
+            preemption,
+            gap,
+        } = self.stages();
+        // Transfers of streams whose round has come wait among the requests.
+        guarantees.freeze_rounds(cx);
+        // The drive may have as many commands as it should.
+        ask!(
+            cx.dispatch
+                .room(cx.now, &cx.intake.limits, preemption.taking_up())
+        );
+        // Streams are in time, or the drive is left to them.
+        ask!(guarantees.restrict(cx, preemption));
+        // A chosen request that waits for its moment may be overtaken.
+        preemption.let_urgent_pass(cx);
+        // What was chosen before goes, or what fits before it; while it is held back, only a flush.
+        ask!(guarantees.check_chosen(cx, preemption));
+        match gap.depart(cx, guarantees, preemption) {
+            StageAnswer::WaitUntil(then) => cx.dispatch.wakeup = then,
+            answer => ask!(answer),
         }
+        ask!(cx.intake.flushes.next());
+        // Nothing has changed since the stages had nothing to give.
+        ask!(cx.dispatch.rest(cx.now));
+        // The transfer that is under way goes on, or steps aside for a piece that it chooses.
+        ask!(preemption.go_on(cx, guarantees));
+        if cx.dispatch.chosen.is_empty() {
+            // Without requests, calibration and background reads go by themselves.
+            ask!(gap.idle(cx, guarantees));
+            // The policy chooses.
+            ask!(preemption.choose(cx, guarantees));
+        }
+        // What is chosen now goes, or what fits before it.
+        ask!(guarantees.check_chosen(cx, preemption));
+        gap.depart(cx, guarantees, preemption)
     }
 
     /// A command has ended, as the drive says.
@@ -295,203 +446,54 @@ impl Engine {
     /// # Panics
     /// If the command is not at the drive.
     pub fn complete(&mut self, now: Instant, id: CommandId, outcome: Outcome) {
-        self.reach(now);
+        self.advance(now);
         assert_eq!(id, outcome.id, "an outcome under another command's name");
-        let place = self
-            .at_drive
-            .iter()
-            .position(|sent| sent.id == id)
-            .unwrap_or_else(|| panic!("{id:?} ended, which is not at the drive"));
-        let sent = self.at_drive.remove(place).expect("a place in the queue");
-        self.settled = false;
-        self.remember(now, &sent, &outcome);
-        self.note_ended(now, id);
-        if matches!(sent.purpose, Purpose::Flush) {
-            return self.flushed(now, outcome.status);
-        }
-        if let Some(route) = &sent.route {
-            self.resync(now, &sent, route);
-        }
-        self.ended_last = now;
-        self.count_calibration(&sent, &outcome);
-        let lost = self.account_for(now, &sent, &outcome);
-        let Some(piece) = sent.purpose.piece() else {
-            return;
-        };
-        self.busy = now;
-        let is_undone = self.is_tried_again(piece, &sent, outcome.status);
-        if is_undone && self.transfers.is_none() {
-            self.retried += 1;
-            self.ordering.requeue(piece);
-            return;
-        }
-        let ended = (outcome.status, outcome.account);
-        let rest = self.part_ended(now, piece, &sent, ended, is_undone);
-        let Rest::None(status, account, waited) = rest else {
-            return;
-        };
-        let slot = self.ordering.owner(piece);
-        let waited_order = self.ordering.waited(piece).order;
-        self.ordering.end(now, piece);
-        if !self.is_of_stream(slot) {
-            self.feel(now, slot, lost);
-        }
-        let end = End {
-            at: outcome.at,
-            status,
-            waited,
-            waited_order,
-            account,
-        };
-        if self.slots.part_ended(slot, end) == Parts::All {
-            self.end_request(now, slot);
-        }
+        let sent = self.dispatch.take(id);
+        ended::complete(&mut self.stages(), &sent, &outcome);
     }
 
     /// The next request that has ended.
     pub fn poll_finished(&mut self) -> Option<Finished> {
-        let slot = self.slots.give_back(self.ended.pop_front()?);
-        Some(Finished {
-            request: slot.request,
-            submitted: slot.submitted,
-            at: slot.end.at,
-            status: slot.end.status,
-            waited: slot.end.waited,
-            waited_order: slot.end.waited_order,
-            account: slot.end.account,
-        })
+        self.intake.poll_finished()
+    }
+
+    /// The next flush that has ended.
+    pub fn poll_flushed(&mut self) -> Option<Flushed> {
+        self.intake.flushes.poll()
+    }
+
+    /// The next thing that streams, or the owner of their bytes, are to be told.
+    pub fn poll_stream(&mut self) -> Option<StreamEvent> {
+        self.guarantees.poll()
     }
 
     /// When `poll` should be called next, if nothing else happens.
     pub fn next_wakeup(&self) -> Option<Instant> {
-        let streams = self.guaranteed.as_deref();
-        let streams = streams.and_then(Guaranteed::next_wakeup);
-        [self.wakeup, streams].into_iter().flatten().min()
+        let moments = [self.dispatch.wakeup, self.guarantees.next_wakeup()];
+        moments.into_iter().flatten().min()
     }
 
-    /// Which piece is next. It must be given or put back.
-    fn choose(&mut self, now: Instant) -> Option<u32> {
-        let head = self.expected_head();
-        let drive = match self.at_drive.is_empty() {
-            true => Drive::Idle,
-            false => Drive::Busy,
-        };
-        match self
-            .ordering
-            .choose(now, &head.view(&self.belief, now), drive)
-        {
-            Next::Piece(piece) => Some(piece),
-            Next::Nothing(until) => {
-                self.wakeup = until;
-                None
-            }
-        }
-    }
-
-    /// Hands the next step to the drive.
-    fn give(&mut self, now: Instant, step: Step) -> Command {
-        let id = CommandId(self.given);
-        self.given += 1;
-        let manner = self.manner_of(&step);
-        let head = self.expected_head_of_streams();
-        let (purpose, direction, extent) = self.purpose(now, step);
-        let (part, asked) = self.note_given(now, &step);
-        let durability = match direction {
-            // What is in the drive's buffer delays whatever comes next.
-            Direction::Write if self.serves_streams() => Durability::Durable,
-            _ => asked,
-        };
-        let worst = self.note_given_beside_streams(&purpose, extent, head);
-        let route = match (step, self.sight()) {
-            (_, Sight::Order) => None,
-            (
-                Step::Request {
-                    piece,
-                    merged: None,
-                    ..
-                },
-                Sight::Head,
-            ) => Some(self.routes[piece as usize]),
-            (_, Sight::Head) => Route::new(&self.belief, extent, direction),
-        };
-        self.at_drive.push_back(Sent {
-            id,
-            given: now,
-            purpose,
-            part,
-            manner,
-            was_held: matches!(step, Step::Request { was_held: true, .. }),
-            is_buffered: self.transfers.is_some()
-                && direction == Direction::Write
-                && durability == Durability::Volatile
-                && self.is_hidden(direction),
-            route,
-            worst,
-        });
-        let action = match direction {
-            _ if manner == Manner::Only => Action::Seek { to: extent.start() },
-            Direction::Read => Action::Read { extent, durability },
-            Direction::Write => Action::Write { extent, durability },
-        };
-        Command::new(id, action)
-    }
-
-    /// Whether a command is given again that failed: the drive gave it back undone, or what failed
-    /// may have been the free blocks that were merged with it.
-    fn is_tried_again(&self, piece: u32, sent: &Sent, status: Status) -> bool {
-        let is_merged = matches!(sent.purpose, Purpose::Merged { .. });
-        let is_undone = status == Status::TimedOut || (is_merged && status != Status::Good);
-        // Another try was not counted when the batch was promised.
-        is_undone && !self.is_batch(piece) && self.ordering.requeued(piece) < RETRIES
-    }
-
-    /// Whether the drive keeps a command for so long that it must not be tempted by another.
-    fn is_starved_in_drive(&self, now: Instant) -> bool {
-        self.at_drive
-            .front()
-            .is_some_and(|sent| sent.given + self.limits.patience <= now)
-    }
-
-    fn past_end(&self, request: Request) -> Refused {
-        Refused::PastEnd {
-            extent: request.extent,
-            capacity: self.capacity.0,
-        }
-    }
-
-    pub(crate) fn reach(&mut self, now: Instant) {
-        assert!(
-            now >= self.now,
-            "time went back from {:?} to {now:?}",
-            self.now
-        );
+    fn advance(&mut self, now: Instant) {
+        let before = self.now;
+        assert!(now >= before, "time went back from {before:?} to {now:?}");
         self.now = now;
     }
-}
 
-/// Notes the route of a piece, if there is one; the answer is what a policy is told of it.
-pub(crate) fn keep(routes: &mut Vec<Route>, piece: u32, route: Option<Route>) -> Target {
-    let target = target(route.as_ref());
-    if let Some(route) = route {
-        match routes.get_mut(piece as usize) {
-            Some(place) => *place = route,
-            None => routes.push(route),
+    fn stages(&mut self) -> Stages<'_> {
+        Stages {
+            cx: StageContext {
+                now: self.now,
+                intake: &mut self.intake,
+                ordering: &mut self.ordering,
+                belief: &mut self.belief,
+                dispatch: &mut self.dispatch,
+            },
+            guarantees: &mut self.guarantees,
+            preemption: &mut self.preemption,
+            gap: &mut self.gap,
         }
     }
-    target
 }
 
-/// Where a piece begins; the beginning of the disk if nobody looks.
-fn target(route: Option<&Route>) -> Target {
-    route.map_or(
-        Target {
-            position: Position::default(),
-            angle: Angle::ZERO,
-        },
-        Route::target,
-    )
-}
-
-/// How often a command is given again that the drive gave back undone. A choice: once shows whether
-/// it was bad luck.
-const RETRIES: u8 = 1;
+#[cfg(test)]
+mod tests;

@@ -1,28 +1,41 @@
-//! The parts in a row: the state machine that both worlds drive.
+//! The engine: a state machine between clients and one drive, which both worlds drive.
 //!
 //! ```text
 //!   submit(now, request)                                     poll_finished()
 //!        |                                                        ^
 //!        v        choose          gap        give                 |
-//!     waiting -----------> chosen -----> on the way --> at the drive --> ended
-//!        ^    order, level, policy            |             |  ^
-//!        '--- overtaken by real-time ---------'             |  complete(now, id, outcome)
-//!        '--- given back by the drive ----------------------'
+//!     waiting -----------> chosen -----> drafts --> at the drive --> ended
+//!        ^    order, level, policy          |             |  ^
+//!        '--- overtaken by real-time -------'             |  complete(now, id, outcome)
+//!        '--- given back by the drive --------------------'
 //! ```
+//!
+//! [`Engine`] is a row of stages. Each owns its state, and answers give, wait until, or pass:
+//!
+//! | stage | owns |
+//! |---|---|
+//! | [`intake`] | requests and flushes: accepted, divided, refused, ended |
+//! | [`guarantees`] | streams, and what may be given without breaking a promise |
+//! | [`preemption`] | requests in parts, which step aside |
+//! | [`gap`] | what comes before a request, and what goes by itself |
+//! | [`dispatch`] | what is chosen, and what is at the drive |
+//! | [`belief`] | where the head is, and what was learned |
 
-pub mod background;
-pub mod changes;
+pub mod belief;
+mod context;
+pub mod dispatch;
 pub mod engine;
-pub mod explanation;
-pub mod forecast;
+pub mod gap;
 pub mod guarantees;
-pub mod lifecycle;
-pub mod limits;
-mod sent;
-mod slots;
-pub mod streams;
+pub mod intake;
+pub mod preemption;
 
-pub use crate::background::{Gaps, Rules};
-pub use crate::changes::Unchanged;
-pub use crate::engine::{Engine, Flushed, Preempted, Tallies};
-pub use crate::limits::Limits;
+pub use crate::belief::{Tallies, explanation, forecast};
+pub use crate::engine::Engine;
+pub use crate::gap::{Gaps, Rules, TaskChange};
+pub use crate::guarantees::{StreamInput, streams};
+pub use crate::intake::changes::Unchanged;
+pub use crate::intake::flushes::Flushed;
+pub use crate::intake::limits::Limits;
+pub use crate::intake::{lifecycle, limits};
+pub use crate::preemption::Preempted;

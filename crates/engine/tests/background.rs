@@ -37,10 +37,10 @@ fn a_busy_disk_is_scanned_in_its_gaps_and_no_request_is_later_for_it() {
     });
     let task = scene.begin(&[extent(0, scene.capacity())], 0);
     scene.run(&BUSY, never);
-    let progress = scene.engine.task(task).expect("a known task");
+    let progress = scene.engine.background().task(task).expect("a known task");
     assert!(progress.account.free.blocks.0 > progress.asked.0 / 2);
     assert_eq!(progress.account.idle.reads + progress.account.paid.reads, 0);
-    assert_eq!(scene.engine.gaps().mispredicted, 0);
+    assert_eq!(scene.engine.background().gaps().mispredicted, 0);
     assert_eq!(scene.ended.len() as u64, BUSY.requests);
 }
 
@@ -61,9 +61,11 @@ fn what_is_being_written_is_not_read_in_the_background() {
             ..BUSY
         };
         scene.run(&foreground, never);
-        let _ = scene.engine.abort_task(scene.now, task);
+        let _ = scene
+            .engine
+            .change_task(scene.now, task, engine::TaskChange::Abort);
     }
-    let [.., source, destination] = scene.engine.gaps().planned;
+    let [.., source, destination] = scene.engine.background().gaps().planned;
     assert!(source > 100 && destination > 100, "{source} {destination}");
 }
 
@@ -74,7 +76,7 @@ fn an_idle_disk_is_read_to_the_end_and_then_left_alone() {
     let task = scene.begin(&wanted, 0);
     scene.run(&QUIET, never);
     assert_eq!(scene.state(task), State::Finished);
-    let account = scene.engine.background_account();
+    let account = scene.engine.background().account();
     assert_eq!(account.idle.blocks.0, 317);
     assert_eq!(account.free.blocks.0, 0);
     let read: BTreeSet<u64> = scene
@@ -99,7 +101,7 @@ fn idle_reads_wait_until_the_disk_has_been_idle_for_long_enough() {
     );
     let idle_since = scene.now;
     scene.begin(&[extent(0, 8)], 0);
-    scene.run(&QUIET, |scene| scene.engine.at_drive() > 0);
+    scene.run(&QUIET, |scene| scene.engine.dispatch().at_drive() > 0);
     let after = exact().idle_after.expect("an idle time");
     assert_eq!(scene.now, idle_since + after);
 }
@@ -111,12 +113,12 @@ fn one_read_serves_every_task_that_wants_its_blocks() {
     let second = scene.begin(&[extent(200, 400)], 1);
     scene.run(&QUIET, never);
     for task in [first, second] {
-        let progress = scene.engine.task(task).expect("a known task");
+        let progress = scene.engine.background().task(task).expect("a known task");
         assert_eq!(progress.state, State::Finished);
         assert_eq!(progress.account.blocks().0, 400);
     }
     // Each block once, although 200 were asked for twice.
-    assert_eq!(scene.engine.background_account().blocks().0, 600);
+    assert_eq!(scene.engine.background().account().blocks().0, 600);
 }
 
 #[test]
@@ -128,7 +130,7 @@ fn the_higher_priority_is_read_first_until_another_is_promoted() {
     assert_eq!(scene.left(late), 600);
     scene
         .engine
-        .promote_task(scene.now, late, 0)
+        .change_task(scene.now, late, engine::TaskChange::Promote(0))
         .expect("under way");
     let left = scene.left(first);
     scene.run(&QUIET, |scene| scene.left(late) == 0);
@@ -164,7 +166,7 @@ fn a_suspended_task_is_not_looked_for_but_taken_along() {
     let task = scene.begin(&[extent(0, 400)], 0);
     scene
         .engine
-        .suspend_task(scene.now, task)
+        .change_task(scene.now, task, engine::TaskChange::Suspend)
         .expect("under way");
     scene.run(&QUIET, never);
     assert_eq!(scene.left(task), 400);
@@ -174,7 +176,7 @@ fn a_suspended_task_is_not_looked_for_but_taken_along() {
     assert!(scene.left(task) <= 300);
     scene
         .engine
-        .resume_task(scene.now, task)
+        .change_task(scene.now, task, engine::TaskChange::Resume)
         .expect("under way");
     scene.run(&QUIET, never);
     assert_eq!(scene.state(task), State::Finished);
@@ -185,12 +187,17 @@ fn an_aborted_task_is_read_no_further_and_cannot_be_resumed() {
     let mut scene = Scene::new(exact());
     let task = scene.begin(&[extent(0, 2_000)], 0);
     scene.run(&QUIET, |scene| scene.left(task) < 1_500);
-    scene.engine.abort_task(scene.now, task).expect("under way");
+    scene
+        .engine
+        .change_task(scene.now, task, engine::TaskChange::Abort)
+        .expect("under way");
     let left = scene.left(task);
     scene.run(&QUIET, never);
     assert_eq!(scene.left(task), left);
     assert_eq!(scene.state(task), State::Aborted);
-    let unknown = scene.engine.resume_task(scene.now, task);
+    let unknown = scene
+        .engine
+        .change_task(scene.now, task, engine::TaskChange::Resume);
     assert_eq!(
         unknown.expect_err("aborted").to_string(),
         "no task 0 is under way"
@@ -214,7 +221,7 @@ fn what_cannot_be_done_is_refused() {
     let refused = scene.engine.begin_task(scene.now, late);
     assert!(matches!(refused, Err(TaskRefused::Late { .. })));
     let past_end = extent(scene.capacity() - 1, 2);
-    let mut wanted = Wanted::none(&scene.engine.belief().geometry);
+    let mut wanted = Wanted::none(&scene.engine.belief().profile().geometry);
     assert!(wanted.add(past_end).is_err());
     for _ in 0..8 {
         scene.begin(&[extent(0, 8)], 0);
@@ -234,7 +241,7 @@ fn granted_head_time_is_spent_and_not_overspent() {
         });
         let task = scene.begin(&[extent(0, scene.capacity())], 0);
         scene.run(&BUSY, |scene| scene.left(task) == 0);
-        let reads = scene.engine.background_account().paid.reads;
+        let reads = scene.engine.background().account().paid.reads;
         (reads, scene.now.since(Instant::ZERO))
     };
     assert_eq!(paid(0).0, 0);
@@ -270,16 +277,16 @@ proptest! {
                     tasks.extend(scene.engine.begin_task(now, order).ok());
                 }
                 (2, Some(task)) => {
-                    let _ = scene.engine.suspend_task(now, task);
+                    let _ = scene.engine.change_task(now, task, engine::TaskChange::Suspend);
                 },
                 (3, Some(task)) => {
-                    let _ = scene.engine.resume_task(now, task);
+                    let _ = scene.engine.change_task(now, task, engine::TaskChange::Resume);
                 },
                 (4, Some(task)) => {
-                    let _ = scene.engine.abort_task(now, task);
+                    let _ = scene.engine.change_task(now, task, engine::TaskChange::Abort);
                 },
                 (5, Some(task)) => {
-                    let _ = scene.engine.promote_task(now, task, 0);
+                    let _ = scene.engine.change_task(now, task, engine::TaskChange::Promote(0));
                 },
                 _ => {}
             }
@@ -288,13 +295,13 @@ proptest! {
         }
         for &task in &tasks {
             {
-                    let _ = scene.engine.resume_task(scene.now, task);
+                    let _ = scene.engine.change_task(scene.now, task, engine::TaskChange::Resume);
                 };
         }
         scene.run(&QUIET, never);
         prop_assert_eq!(scene.ended.len() as u64, scene.submitted);
         for task in tasks {
-            if let Some(progress) = scene.engine.task(task) {
+            if let Some(progress) = scene.engine.background().task(task) {
                 prop_assert!(matches!(progress.state, State::Finished | State::Aborted));
                 if progress.state == State::Finished {
                     prop_assert_eq!(progress.account.blocks(), progress.asked);
@@ -312,11 +319,13 @@ fn a_real_time_request_overtakes_one_that_was_chosen_and_not_given() {
     });
     scene.begin(&[extent(0, scene.capacity())], 0);
     scene.run(&BUSY, |scene| {
-        let background = scene.last.filter(|&id| scene.engine.is_background(id));
-        scene.submitted > 100 && scene.engine.at_drive() == 2 && background.is_some()
+        let background = scene
+            .last
+            .filter(|&id| scene.engine.dispatch().is_background(id));
+        scene.submitted > 100 && scene.engine.dispatch().at_drive() == 2 && background.is_some()
     });
     // A request was chosen, and the drive was given what comes before it.
-    let waiting = scene.engine.waiting();
+    let waiting = scene.engine.ordering().waiting();
     let urgent = Request {
         id: RequestId(1_000_000),
         direction: Direction::Read,
@@ -341,7 +350,7 @@ fn a_real_time_request_overtakes_one_that_was_chosen_and_not_given() {
     }
     assert_eq!(next, Some(urgent));
     assert!(
-        scene.engine.waiting() > waiting,
+        scene.engine.ordering().waiting() > waiting,
         "the other one waits again"
     );
     scene.run(&QUIET, never);

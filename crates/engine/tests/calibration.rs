@@ -96,7 +96,7 @@ impl Scene {
             return None;
         }
         let command = self.engine.poll(self.now)?;
-        if self.engine.is_background(command.id) {
+        if self.engine.dispatch().is_background(command.id) {
             let Action::Read { extent, .. } = command.action else {
                 panic!("{command:?}: expected a read");
             };
@@ -112,10 +112,10 @@ impl Scene {
         let Some(&(_, lba)) = self.given.last() else {
             return;
         };
-        if !self.engine.is_background(outcome.id) {
+        if !self.engine.dispatch().is_background(outcome.id) {
             return;
         }
-        let belief = self.engine.belief();
+        let belief = self.engine.belief().profile();
         let place = belief.geometry.locate(lba).expect("a block of the drive");
         let tail = belief.bus.read_block + belief.overheads.read_completion;
         let tail = tail + belief.overheads.read_reselect;
@@ -128,7 +128,7 @@ impl Scene {
     /// Eight requests one after the other, from `at` on.
     fn burst(&mut self, at: Instant) -> Tallies {
         self.run(at, |_, _, _| ());
-        let before = self.engine.told().expect("a tracked run");
+        let before = self.engine.belief().tallies().expect("a tracked run");
         let last = self.submitted + 8;
         self.run(at + Duration::from_millis(500), |engine, now, submitted| {
             if engine.held() == 0 && *submitted < last {
@@ -136,7 +136,7 @@ impl Scene {
                 engine.submit(now, request(*submitted)).expect("room");
             }
         });
-        let after = self.engine.told().expect("a tracked run");
+        let after = self.engine.belief().tallies().expect("a tracked run");
         Tallies {
             as_believed: after.as_believed - before.as_believed,
             late: after.late - before.late,
@@ -187,7 +187,7 @@ fn the_phase_stays_within_a_hundredth_of_a_revolution_over_an_idle_hour() {
         let near = scene.errors.iter().filter(|error| error.abs() < 0.01);
         let share = near.count() as f64 / scene.errors.len() as f64;
         assert!(share > 0.95, "{ppm} ppm: {share}");
-        let told = scene.engine.told().expect("a tracked run");
+        let told = scene.engine.belief().tallies().expect("a tracked run");
         assert_eq!(told.calibrations, scene.given.len() as u64);
         // Head time of its own, and little of it: below one per cent of the hour.
         let spent = told.calibration_time.as_secs_f64();

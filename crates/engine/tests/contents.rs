@@ -225,7 +225,10 @@ impl Trial {
     /// Everything has ended as it would have, first come, first served.
     fn check(mut self) {
         assert_eq!(self.engine.held(), 0, "{:?}", self.requests);
-        assert_eq!(self.engine.waiting() + self.engine.at_drive(), 0);
+        assert_eq!(
+            self.engine.ordering().waiting() + self.engine.dispatch().at_drive(),
+            0
+        );
         self.done.sort_by_key(|&(request, ..)| request);
         let mut contents = vec![0; BLOCKS as usize];
         let mut read = BTreeMap::new();

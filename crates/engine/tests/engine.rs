@@ -118,7 +118,7 @@ impl Trial {
             self.drive
                 .submit(self.now, command)
                 .expect("the engine keeps to what the drive holds");
-            assert!(self.engine.at_drive() <= self.limits.commands_at_drive);
+            assert!(self.engine.dispatch().at_drive() <= self.limits.commands_at_drive);
         }
         while let Some(finished) = self.engine.poll_finished() {
             let id = finished.request.id.0;
@@ -316,7 +316,11 @@ fn what_does_not_fit_is_refused_by_name() {
     assert!(matches!(command.action, Action::Write { extent, .. } if extent.start() == Lba(2798)));
     assert_eq!(engine.poll(now), None, "one at the drive is the limit");
     assert_eq!(
-        (engine.held(), engine.waiting(), engine.at_drive()),
+        (
+            engine.held(),
+            engine.ordering().waiting(),
+            engine.dispatch().at_drive()
+        ),
         (2, 1, 1)
     );
 }

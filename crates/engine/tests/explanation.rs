@@ -92,7 +92,7 @@ impl Scene {
             self.engine.complete(self.now, outcome.id, outcome);
         }
         while let Some(finished) = self.engine.poll_finished() {
-            let explained = self.engine.explain(&finished, finished.submitted);
+            let explained = self.engine.belief().explain(&finished, finished.submitted);
             let explained = explained.expect("an engine with explanations");
             self.finished.push((finished, explained));
         }
@@ -323,7 +323,10 @@ fn flushes_and_pauses_are_told_apart_from_requests() {
     let second = engine.poll(at(20)).expect("the second").id;
     engine.complete(at(29), second, good(second, 29));
     let finished = engine.poll_finished().expect("the second");
-    let explained = engine.explain(&finished, at(0)).expect("explanations");
+    let explained = engine
+        .belief()
+        .explain(&finished, at(0))
+        .expect("explanations");
     let ms = Duration::from_millis;
     assert_eq!(explained.outside(), ms(1));
     assert_eq!(explained.share(Ahead::AtDrive).time, ms(9));

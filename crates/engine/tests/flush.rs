@@ -97,7 +97,7 @@ fn flushes_that_wait_share_a_command_and_later_ones_need_another() {
     let bad = Status::MediumError { at: Lba(7) };
     end(&mut engine, at(12), second[0].id, bad);
     assert_eq!(flushed(&mut engine), [(3, bad)]);
-    assert_eq!(engine.at_drive(), 0);
+    assert_eq!(engine.dispatch().at_drive(), 0);
 }
 
 #[test]

@@ -64,7 +64,7 @@ fn scan(caution: Caution, reads: Reads, at_once: usize) -> Course {
             submitted += 1;
         }
         while let Some(command) = engine.poll(now) {
-            let is_read = engine.is_background(command.id);
+            let is_read = engine.dispatch().is_background(command.id);
             background += u64::from(is_read);
             drive.misses_every = match reads {
                 Reads::ARevolutionLate if is_read => Some(1),
@@ -79,9 +79,9 @@ fn scan(caution: Caution, reads: Reads, at_once: usize) -> Course {
     }
     Course {
         mean: responses as f64 / REQUESTS as f64,
-        impact: engine.impact(),
+        impact: engine.background().impact(),
         reads: background,
-        mispredicted: engine.gaps().mispredicted,
+        mispredicted: engine.background().gaps().mispredicted,
     }
 }
 

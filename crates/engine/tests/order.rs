@@ -387,12 +387,12 @@ fn what_the_drive_gives_back_goes_first_once() {
     end(&mut engine, first[1].0, Status::TimedOut);
     let second = given(&mut engine);
     assert_eq!(requests(&second), [1, 0], "the last one goes first");
-    assert_eq!(engine.retried(), 2);
+    assert_eq!(engine.dispatch().retried(), 2);
     end(&mut engine, second[0].0, Status::TimedOut);
     assert_eq!(finished(&mut engine), [(1, Status::TimedOut)]);
     end(&mut engine, second[1].0, Status::Good);
     assert_eq!(finished(&mut engine), [(0, Status::Good)]);
-    assert_eq!((engine.retried(), engine.held()), (2, 2));
+    assert_eq!((engine.dispatch().retried(), engine.held()), (2, 2));
 }
 
 #[test]

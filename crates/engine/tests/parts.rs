@@ -165,7 +165,7 @@ fn something_urgent_goes_between_two_parts_and_the_rest_after_it() {
     let rest: Vec<_> = run(&mut engine, 4).iter().map(|it| (it.0, it.1)).collect();
     assert_eq!(rest, [(104, 4), (108, 4)]);
     assert_eq!(finished(&mut engine), [(1, Status::Good)]);
-    assert_eq!(engine.preempted().aside, 1);
+    assert_eq!(engine.preemption().tally().aside, 1);
 }
 
 #[test]

@@ -64,7 +64,7 @@ impl Scene {
         let mut reads = 0;
         let mut given = Vec::new();
         while let Some(command) = self.engine.poll(self.now) {
-            reads += usize::from(self.engine.is_background(command.id));
+            reads += usize::from(self.engine.dispatch().is_background(command.id));
             given.push(command.id);
         }
         for id in given {
@@ -98,13 +98,20 @@ impl Scene {
 fn a_task_gets_idle_time_and_no_gaps() {
     let mut scene = Scene::new(50_000);
     let mut number = 0;
-    while scene.engine.mode() == Mode::Positioning {
+    while scene.engine.belief().mode() == Mode::Positioning {
         assert!(number < 2_000, "nothing was as believed");
         number += 1;
         scene.ask(number);
         scene.serve();
     }
-    let left = |scene: &Scene| scene.engine.task(scene.task).expect("a task").left;
+    let left = |scene: &Scene| {
+        scene
+            .engine
+            .background()
+            .task(scene.task)
+            .expect("a task")
+            .left
+    };
     let before = left(&scene);
     for _ in 0..200 {
         for _ in 0..4 {
@@ -114,16 +121,23 @@ fn a_task_gets_idle_time_and_no_gaps() {
         while scene.engine.held() > 0 {
             assert_eq!(scene.serve(), 0, "a read in a gap");
         }
-        assert_eq!(scene.engine.mode(), Mode::Safe);
+        assert_eq!(scene.engine.belief().mode(), Mode::Safe);
     }
     assert_eq!(left(&scene), before);
     let mut turns = 0;
-    while scene.engine.task(scene.task).expect("a task").state == State::Active {
+    while scene
+        .engine
+        .background()
+        .task(scene.task)
+        .expect("a task")
+        .state
+        == State::Active
+    {
         turns += 1;
         assert!(turns < 10_000, "{:?} left", left(&scene));
         scene.now += Duration::from_millis(20);
         scene.serve();
     }
     assert_eq!(left(&scene), Sectors(0));
-    assert_eq!(scene.engine.mode(), Mode::Safe);
+    assert_eq!(scene.engine.belief().mode(), Mode::Safe);
 }

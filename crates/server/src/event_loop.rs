@@ -404,7 +404,7 @@ impl EventLoop {
             && self.connections.is_empty()
             && self.streams.is_empty()
             && self.caches.are_at_rest()
-            && self.engine.at_drive() == 0
+            && self.engine.dispatch().at_drive() == 0
     }
 
     fn turn(&mut self) -> io::Result<()> {

@@ -199,21 +199,21 @@ impl Scenario {
         let scan = options.scan.and_then(|scan| {
             Some(Scanned {
                 points: watch.points,
-                progress: engine.task(scan.task)?,
-                gaps: engine.gaps(),
-                guards: engine.guards(),
-                impact: engine.impact(),
+                progress: engine.background().task(scan.task)?,
+                gaps: engine.background().gaps(),
+                guards: engine.background().guards(),
+                impact: engine.background().impact(),
                 end: ran.over,
-                left: engine.task_left(scan.task)?.clone(),
+                left: engine.background().left(scan.task)?.clone(),
             })
         });
         Ok(Played {
             ran,
             ledger,
             scan,
-            told: engine.told(),
-            mode: engine.mode(),
-            preempted: engine.preempted(),
+            told: engine.belief().tallies(),
+            mode: engine.belief().mode(),
+            preempted: engine.preemption().tally(),
         })
     }
 }

@@ -192,7 +192,7 @@ impl Applications {
             accesses: 0,
             kept: Kept {
                 streams: all.len(),
-                plan: engine.rounds_plan(),
+                plan: engine.guarantees().plan(),
                 ..Kept::default()
             },
             all,
@@ -217,7 +217,7 @@ impl Applications {
         if self.coming > 0 {
             return Some(self.last_report + tick);
         }
-        let freezing = engine.next_round()?;
+        let freezing = engine.guarantees().next_round()?;
         let then = self.tick_before(freezing);
         // A freezing that waits for rounds to end lies in the past.
         (then > self.last_report).then_some(then.max(self.now))
@@ -226,12 +226,13 @@ impl Applications {
     /// All tell where they are; those that are served now begin.
     fn report_positions(&mut self, now: Instant, engine: &mut Engine) {
         self.last_report = now;
-        let serves = |it: &Application| engine.standing(it.stream) == Some(Standing::Serving);
+        let serves =
+            |it: &Application| engine.guarantees().standing(it.stream) == Some(Standing::Serving);
         let begins = self.wish.layout == Layout::Anywhere || self.all.iter().all(serves);
         for (number, application) in self.all.iter_mut().enumerate() {
             let stream = application.stream;
             let Some(began) = application.began else {
-                if begins && engine.standing(stream) == Some(Standing::Serving) {
+                if begins && engine.guarantees().standing(stream) == Some(Standing::Serving) {
                     application.began = Some(now);
                     self.coming -= 1;
                     self.due.push(Reverse((now, number)));
@@ -240,14 +241,14 @@ impl Applications {
             };
             let point = self.wish.rate.bytes_within(now.since(began));
             if application.direction == Direction::Read {
-                let moved = engine.position(now, stream, point);
+                let moved = engine.stream(now, stream, engine::StreamInput::Position(point));
                 moved.expect("its stream is open");
             }
         }
         if self.coming == 0 && self.kept.since.is_none() {
             self.kept = Kept {
                 streams: self.kept.streams,
-                plan: engine.rounds_plan(),
+                plan: engine.guarantees().plan(),
                 since: Some(now),
                 ..Kept::default()
             };
@@ -271,11 +272,19 @@ impl Applications {
             // Some of what is read passes before the next tick.
             Direction::Read => {
                 let read = (point + further, at_once - at_once.min(PAGE));
-                engine.stream_read(now, application.stream, access, read)
+                engine.stream(
+                    now,
+                    application.stream,
+                    engine::StreamInput::Read(access, read),
+                )
             }
             Direction::Write => {
                 let write = (application.next, at_once);
-                engine.stream_write(now, application.stream, access, write)
+                engine.stream(
+                    now,
+                    application.stream,
+                    engine::StreamInput::Write(access, write),
+                )
             }
         };
         // So many of its accesses wait that this one cannot.
@@ -297,7 +306,7 @@ impl Applications {
         self.stage = SessionStage::Leaving(self.all.len());
         self.kept.until = now;
         for application in &self.all {
-            let closed = engine.detach(now, application.stream);
+            let closed = engine.stream(now, application.stream, engine::StreamInput::Detach);
             closed.expect("its stream is open");
         }
     }
@@ -394,7 +403,7 @@ impl Audience for Applications {
 
 /// The blocks of each file.
 fn file_blocks(engine: &Engine, wish: &Wish) -> u64 {
-    let block = u64::from(engine.belief().block_bytes);
+    let block = u64::from(engine.belief().profile().block_bytes);
     let seconds = wish.until.as_nanos().div_ceil(stream::rate::SECOND) + 1;
     let length = wish.rate.bytes() * seconds + wish.memory + wish.further + wish.at_once;
     let blocks = length.div_ceil(PAGE) * (PAGE / block);
@@ -403,7 +412,7 @@ fn file_blocks(engine: &Engine, wish: &Wish) -> u64 {
 
 /// Where a file begins, from the beginning of the place.
 fn anywhere(engine: &Engine, wish: &Wish, dice: &mut Pcg64Mcg) -> u64 {
-    let page = PAGE / u64::from(engine.belief().block_bytes);
+    let page = PAGE / u64::from(engine.belief().profile().block_bytes);
     match wish.place.length().0 - file_blocks(engine, wish) {
         0 => 0,
         spread => (dice.next_u64() % spread) / page * page,
@@ -417,7 +426,7 @@ fn attach(
     direction: Direction,
     offset: u64,
 ) -> Result<StreamId, NotGranted> {
-    let block = u64::from(engine.belief().block_bytes);
+    let block = u64::from(engine.belief().profile().block_bytes);
     let place = wish.place;
     let blocks = file_blocks(engine, wish);
     let extent = Extent::new(Lba(place.start().0 + offset), Sectors(blocks));

@@ -61,11 +61,11 @@ impl Scene {
     }
 
     pub fn capacity(&self) -> u64 {
-        self.engine.belief().geometry.sectors().0
+        self.engine.belief().profile().geometry.sectors().0
     }
 
     pub fn order(&self, extents: &[Extent], priority: u8) -> Order {
-        let mut wanted = Wanted::none(&self.engine.belief().geometry);
+        let mut wanted = Wanted::none(&self.engine.belief().profile().geometry);
         for &extent in extents {
             wanted.add(extent).expect("blocks of the drive");
         }
@@ -87,7 +87,9 @@ impl Scene {
     }
 
     pub fn want(&mut self, task: TaskId, extent: Extent) {
-        let wanted = self.engine.want(self.now, task, extent);
+        let wanted = self
+            .engine
+            .change_task(self.now, task, engine::TaskChange::Want(extent));
         wanted.expect("it stands");
     }
 
@@ -111,7 +113,8 @@ impl Scene {
 
     pub fn hear(&mut self, command: &Command) {
         self.last = Some(command.id);
-        self.told.extend(self.engine.background_of(command.id));
+        self.told
+            .extend(self.engine.dispatch().background_of(command.id));
         let extent = match command.action {
             Action::Read { extent, .. } => extent,
             Action::Write { extent, .. } => return self.writing.push((command.id, extent)),
@@ -156,11 +159,20 @@ impl Scene {
     }
 
     pub fn state(&self, task: TaskId) -> State {
-        self.engine.task(task).expect("a known task").state
+        self.engine
+            .background()
+            .task(task)
+            .expect("a known task")
+            .state
     }
 
     pub fn left(&self, task: TaskId) -> u64 {
-        self.engine.task(task).expect("a known task").left.0
+        self.engine
+            .background()
+            .task(task)
+            .expect("a known task")
+            .left
+            .0
     }
 }
 

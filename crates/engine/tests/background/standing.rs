@@ -33,11 +33,11 @@ fn a_standing_task_gets_what_it_wants_in_gaps_and_idle_time_and_never_ends() {
     let whole = extent(0, scene.capacity());
     scene.want(task, whole);
     scene.run(&BUSY, never);
-    let progress = scene.engine.task(task).expect("a known task");
+    let progress = scene.engine.background().task(task).expect("a known task");
     assert!(progress.account.free.blocks.0 > progress.asked.0 / 2);
     scene.run(&QUIET, never);
     assert_eq!((scene.state(task), scene.left(task)), (State::Active, 0));
-    assert_eq!(scene.engine.gaps().mispredicted, 0);
+    assert_eq!(scene.engine.background().gaps().mispredicted, 0);
 }
 
 #[test]
@@ -47,11 +47,15 @@ fn what_is_no_longer_wanted_is_not_read() {
     scene.want(task, extent(0, 400));
     scene
         .engine
-        .unwant(scene.now, task, extent(100, 200))
+        .change_task(
+            scene.now,
+            task,
+            engine::TaskChange::Unwant(extent(100, 200)),
+        )
         .expect("it stands");
     scene.run(&QUIET, never);
     assert_eq!(read(&scene), (0..100).chain(300..400).collect());
-    let progress = scene.engine.task(task).expect("a known task");
+    let progress = scene.engine.background().task(task).expect("a known task");
     assert_eq!((progress.asked.0, progress.left.0), (200, 0));
 }
 
@@ -65,7 +69,7 @@ fn it_is_looked_for_before_others_of_its_priority_and_one_read_serves_both() {
     assert_eq!(scene.left(scan), 1_900);
     scene.run(&QUIET, never);
     assert_eq!(scene.state(scan), State::Finished);
-    assert_eq!(scene.engine.background_account().blocks().0, 2_000);
+    assert_eq!(scene.engine.background().account().blocks().0, 2_000);
     // And behind those of a higher one.
     let scan = scene.begin(&[extent(0, 2_000)], 0);
     scene.want(task, extent(2_100, 20));
@@ -85,10 +89,15 @@ fn it_takes_nobodys_place_and_there_is_one() {
     scene.want(task, extent(0, 8));
     scene.run(&QUIET, never);
     assert_eq!(scene.left(task), 0);
-    assert_eq!(scene.engine.background_account().blocks().0, 8);
-    scene.engine.abort_task(scene.now, task).expect("it stands");
+    assert_eq!(scene.engine.background().account().blocks().0, 8);
+    scene
+        .engine
+        .change_task(scene.now, task, engine::TaskChange::Abort)
+        .expect("it stands");
     scene.stand(0);
-    let unknown = scene.engine.want(scene.now, task, extent(0, 8));
+    let unknown = scene
+        .engine
+        .change_task(scene.now, task, engine::TaskChange::Want(extent(0, 8)));
     assert!(matches!(unknown, Err(NotWanted::Unknown(_))));
 }
 
@@ -96,11 +105,15 @@ fn it_takes_nobodys_place_and_there_is_one() {
 fn tasks_that_end_want_what_they_were_begun_with() {
     let mut scene = Scene::new(exact());
     let scan = scene.begin(&[extent(0, 8)], 0);
-    let refused = scene.engine.want(scene.now, scan, extent(0, 8));
+    let refused = scene
+        .engine
+        .change_task(scene.now, scan, engine::TaskChange::Want(extent(0, 8)));
     assert_eq!(refused, Err(NotWanted::Ordered(scan)));
     let task = scene.stand(0);
     let past_end = extent(scene.capacity() - 1, 2);
-    let refused = scene.engine.want(scene.now, task, past_end);
+    let refused = scene
+        .engine
+        .change_task(scene.now, task, engine::TaskChange::Want(past_end));
     assert!(matches!(refused, Err(NotWanted::PastEnd(_))));
 }
 
@@ -120,7 +133,12 @@ fn head_time_is_not_paid_for_it() {
         ..BUSY
     };
     let paid = |scene: &Scene, task| {
-        let account = scene.engine.task(task).expect("a known task").account;
+        let account = scene
+            .engine
+            .background()
+            .task(task)
+            .expect("a known task")
+            .account;
         assert!(account.free.reads > 0);
         account.paid.reads
     };
@@ -144,12 +162,15 @@ fn the_blocks_that_a_command_reads_in_the_background_are_told() {
     scene.want(task, extent(0, scene.capacity()));
     scene.run(&BUSY, never);
     let told: u64 = scene.told.iter().map(|told| told.length().0).sum();
-    let account = scene.engine.background_account();
+    let account = scene.engine.background().account();
     assert!(
         account.blocks().0 > 0 && told >= account.blocks().0,
         "{told}"
     );
-    assert!(scene.engine.gaps().planned[0] > 0, "none was merged");
+    assert!(
+        scene.engine.background().gaps().planned[0] > 0,
+        "none was merged"
+    );
 }
 
 proptest! {
@@ -173,7 +194,7 @@ proptest! {
                     naive.extend(blocks(extent));
                 }
                 false => {
-                    scene.engine.unwant(scene.now, task, extent).expect("it stands");
+                    scene.engine.change_task(scene.now, task, engine::TaskChange::Unwant(extent)).expect("it stands");
                     naive.retain(|block| !blocks(extent).contains(block));
                 }
             }
@@ -184,10 +205,10 @@ proptest! {
             for read in &scene.told[before..] {
                 naive.retain(|block| !blocks(*read).contains(block));
             }
-            let left = scene.engine.task_left(task).expect("it stands");
+            let left = scene.engine.background().left(task).expect("it stands");
             let wanted: BTreeSet<u64> = left.extents().flat_map(blocks).collect();
             prop_assert_eq!(&wanted, &naive);
-            let progress = scene.engine.task(task).expect("it stands");
+            let progress = scene.engine.background().task(task).expect("it stands");
             prop_assert!(progress.left <= progress.asked);
             prop_assert_eq!(progress.left.0, wanted.len() as u64);
         }

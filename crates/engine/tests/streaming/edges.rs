@@ -62,7 +62,7 @@ fn what_cannot_be_granted_is_refused_with_its_reason() {
     let blocks = drive().geometry.sectors().0;
     let reason = refused(&mut world, read(map(blocks - 10, 8)));
     assert!(matches!(reason, NotGranted::Outside { .. }), "{reason}");
-    assert_eq!(world.engine.streams().count(), 0);
+    assert_eq!(world.engine.guarantees().streams().count(), 0);
     let silent = Engine::new(
         drive(),
         &|| find("sptf").expect("a policy").make(),
@@ -94,7 +94,7 @@ fn streams_lie_where_they_were_promised_to() {
 fn a_stream_is_listed_played_and_gone() {
     let mut world = World::new(promise(0));
     let stream = world.ask(Direction::Read, 5_000, 30);
-    let listed: Vec<_> = world.engine.streams().collect();
+    let listed: Vec<_> = world.engine.guarantees().streams().collect();
     assert_eq!(
         (
             listed[0].stream,
@@ -105,7 +105,10 @@ fn a_stream_is_listed_played_and_gone() {
     );
     assert_eq!(listed[0].standing, Standing::Filling);
     world.run_for(2_000);
-    assert_eq!(world.engine.standing(stream), Some(Standing::Serving));
+    assert_eq!(
+        world.engine.guarantees().standing(stream),
+        Some(Standing::Serving)
+    );
     world.play(stream, 3_000);
     let served = world.served();
     assert_eq!(served.len(), 75);
@@ -113,14 +116,26 @@ fn a_stream_is_listed_played_and_gone() {
         served.iter().all(|served| *served == Served::Memory),
         "{served:?}"
     );
-    let (from, to) = world.engine.window(stream).expect("it is open");
+    let (from, to) = world
+        .engine
+        .guarantees()
+        .window(stream)
+        .expect("it is open");
     assert!(from <= 3 * MB && 3 * MB < to, "{from}..{to}");
-    world.engine.detach(world.now, stream).expect("it is open");
+    world
+        .engine
+        .stream(world.now, stream, engine::StreamInput::Detach)
+        .expect("it is open");
     world.run_for(1_000);
     assert!(world.is_told(&Notice::Closed));
-    assert_eq!(world.engine.streams().count(), 0);
-    assert_eq!(world.engine.rounds_plan(), None);
-    assert!(world.engine.detach(world.now, stream).is_err());
+    assert_eq!(world.engine.guarantees().streams().count(), 0);
+    assert_eq!(world.engine.guarantees().plan(), None);
+    assert!(
+        world
+            .engine
+            .stream(world.now, stream, engine::StreamInput::Detach)
+            .is_err()
+    );
     assert_eq!(
         world.drive.next_wakeup(),
         None,
@@ -163,7 +178,10 @@ fn requests_of_others_go_in_parts_while_there_are_streams() {
         });
     let writes: Vec<_> = writes.collect();
     assert!(writes.len() >= 20 && writes.iter().all(|kept| *kept == Durability::Durable));
-    world.engine.detach(world.now, stream).expect("it is open");
+    world
+        .engine
+        .stream(world.now, stream, engine::StreamInput::Detach)
+        .expect("it is open");
     world.run_for(1_000);
     world.commands.clear();
     world.request(Direction::Read, 900_000, 20 * LONGEST, 0);
@@ -209,9 +227,11 @@ fn a_page_that_is_waited_for_is_raised() {
         "its buffer fills behind what is more urgent"
     );
     let read = (0, 4 * PAGE);
-    let taken = world
-        .engine
-        .stream_read(world.now, stream, AccessId(1), read);
+    let taken = world.engine.stream(
+        world.now,
+        stream,
+        engine::StreamInput::Read(AccessId(1), read),
+    );
     taken.expect("it is taken");
     world.run_for(100);
     let served = world.served();
@@ -232,19 +252,27 @@ fn a_block_that_cannot_be_read_fails_its_own_access_alone() {
     // The second one waits for the next round.
     world.run_for(12_000);
     for stream in [bad, good] {
-        assert_eq!(world.engine.standing(stream), Some(Standing::Serving));
+        assert_eq!(
+            world.engine.guarantees().standing(stream),
+            Some(Standing::Serving)
+        );
     }
     world.events.clear();
     let mut failed = [0, 0];
     for tick in 0..800 {
         let point = tick * 10 * MB / 1000;
         for (place, stream) in [bad, good].into_iter().enumerate() {
-            let moved = world.engine.position(world.now, stream, point);
+            let moved =
+                world
+                    .engine
+                    .stream(world.now, stream, engine::StreamInput::Position(point));
             moved.expect("it is open");
             let access = AccessId(tick * 2 + place as u64);
-            let taken = world
-                .engine
-                .stream_read(world.now, stream, access, (point, 2 * PAGE));
+            let taken = world.engine.stream(
+                world.now,
+                stream,
+                engine::StreamInput::Read(access, (point, 2 * PAGE)),
+            );
             taken.expect("it is taken");
         }
         world.run_for(10);
@@ -266,7 +294,7 @@ fn a_block_that_cannot_be_read_fails_its_own_access_alone() {
         failed[0] > 0,
         "the bad block is in the first eight megabytes"
     );
-    assert_eq!((failed[1], world.engine.late()), (0, 0));
+    assert_eq!((failed[1], world.engine.guarantees().late()), (0, 0));
 }
 
 /// What is read is what was written before, and the others' batches are in time.
@@ -278,7 +306,9 @@ fn a_write_into_the_file_that_plays_keeps_its_order() {
     let mut number = 0;
     for tick in 0..600 {
         let point = tick * 10 * MB / 1000;
-        let moved = world.engine.position(world.now, stream, point);
+        let moved = world
+            .engine
+            .stream(world.now, stream, engine::StreamInput::Position(point));
         moved.expect("it is open");
         if tick % 20 == 0 {
             // Where its next batches lie, and far more than one command.
@@ -292,7 +322,7 @@ fn a_write_into_the_file_that_plays_keeps_its_order() {
         Some(Status::Good)
     );
     assert_eq!(world.finished.len(), 30, "all of them ended");
-    assert_eq!(world.engine.late(), 0);
+    assert_eq!(world.engine.guarantees().late(), 0);
     assert_eq!(world.engine.held(), 0);
 }
 
@@ -305,16 +335,21 @@ fn a_recording_is_written_to_its_end() {
     let at_once = 16 * PAGE;
     for access in 0..100 {
         let write = (access * at_once, at_once);
-        let taken = world
-            .engine
-            .stream_write(world.now, stream, AccessId(access), write);
+        let taken = world.engine.stream(
+            world.now,
+            stream,
+            engine::StreamInput::Write(AccessId(access), write),
+        );
         taken.expect("it is taken");
         world.run_for(at_once * 1000 / MB + 1);
     }
-    world.engine.detach(world.now, stream).expect("it is open");
+    world
+        .engine
+        .stream(world.now, stream, engine::StreamInput::Detach)
+        .expect("it is open");
     world.run_for(5_000);
     assert!(world.is_told(&Notice::Closed));
-    assert_eq!(world.engine.late(), 0);
+    assert_eq!(world.engine.guarantees().late(), 0);
     assert!(
         world
             .served()

@@ -71,7 +71,7 @@ fn a_large_batch_goes_out_of_its_turn_only_if_the_others_are_in_time() {
     let mut scene = Scene::new(&make, short, (0..7).map(film));
     assert_eq!(scene.streams.len(), 7);
     scene.play(2_000, 8);
-    assert_eq!((scene.engine.late(), scene.waited), (0, 0));
+    assert_eq!((scene.engine.guarantees().late(), scene.waited), (0, 0));
 }
 
 /// Reads of whole tracks in idle time, which has begun shortly before the next round is frozen: the head
@@ -83,7 +83,7 @@ fn a_long_read_of_a_scan_leaves_room_for_the_round_that_comes() {
     let mut world = World::new(promise(0));
     world = world.with(|engine| engine.with_background(engine::Rules::default()));
     let stream = world.ask(Direction::Read, blocks - 900_000, 300);
-    while world.engine.standing(stream) != Some(Standing::Serving) {
+    while world.engine.guarantees().standing(stream) != Some(Standing::Serving) {
         world.run_for(100);
     }
     let mut wanted = Wanted::none(&belief.geometry);
@@ -99,12 +99,16 @@ fn a_long_read_of_a_scan_leaves_room_for_the_round_that_comes() {
     let begun = world.now;
     let (mut seen, mut long) = (world.commands.len(), 0);
     for round in 0..60 {
-        let at = world.engine.next_round().expect("there are rounds");
+        let at = world
+            .engine
+            .guarantees()
+            .next_round()
+            .expect("there are rounds");
         // A client's read, an idle pause of 10 ms, and the scan goes on.
         world.run(at.saturating_sub(Duration::from_millis(20 + round % 30)));
         world.request(Direction::Read, blocks - 2_000 - 64 * round, 4, 0);
-        while world.engine.next_round() == Some(at) {
-            let plan = world.engine.rounds_plan().expect("a stream");
+        while world.engine.guarantees().next_round() == Some(at) {
+            let plan = world.engine.guarantees().plan().expect("a stream");
             let until = (at + plan.within).saturating_sub(plan.worst);
             let before = world.now;
             world.run_for(1);
@@ -125,7 +129,9 @@ fn a_long_read_of_a_scan_leaves_room_for_the_round_that_comes() {
             seen = world.commands.len();
         }
         let point = world.now.since(begun).as_nanos() / 1_000 * MB / 1_000_000;
-        let moved = world.engine.position(world.now, stream, point);
+        let moved = world
+            .engine
+            .stream(world.now, stream, engine::StreamInput::Position(point));
         moved.expect("it is open");
     }
     assert!(long > 60, "{long} long reads");

@@ -17,16 +17,25 @@ fn play(world: &mut World, good: StreamId, other: StreamId, (from, millis): (u64
     for tick in from / 10..(from + millis) / 10 {
         let point = tick * 10 * MB / 1000;
         let now = world.now;
-        world.engine.position(now, good, point).expect("it is open");
+        world
+            .engine
+            .stream(now, good, engine::StreamInput::Position(point))
+            .expect("it is open");
         let read = (point, 4 * PAGE);
-        let taken = world.engine.stream_read(now, good, AccessId(tick), read);
+        let taken = world
+            .engine
+            .stream(now, good, engine::StreamInput::Read(AccessId(tick), read));
         taken.expect("it is taken");
         // The other one's reads have no names that are looked at; it may be gone.
-        let _ = world.engine.position(now, other, point % (2 * MB));
-        let access = AccessId(1_000_000 + tick);
         let _ = world
             .engine
-            .stream_read(now, other, access, (point % (2 * MB), PAGE));
+            .stream(now, other, engine::StreamInput::Position(point % (2 * MB)));
+        let access = AccessId(1_000_000 + tick);
+        let _ = world.engine.stream(
+            now,
+            other,
+            engine::StreamInput::Read(access, (point % (2 * MB), PAGE)),
+        );
         world.run_for(10);
     }
 }
@@ -80,7 +89,10 @@ fn what_befalls_one_stream_breaks_no_guarantee_of_another() {
     // The second one waits for the next round.
     world.run_for(12_000);
     for stream in [good, bad] {
-        assert_eq!(world.engine.standing(stream), Some(Standing::Serving));
+        assert_eq!(
+            world.engine.guarantees().standing(stream),
+            Some(Standing::Serving)
+        );
     }
     world.events.clear();
     let mut at = 0;
@@ -104,15 +116,24 @@ fn what_befalls_one_stream_breaks_no_guarantee_of_another() {
     // The same file twice; one of them dies while its buffer fills, the other in the middle of a round.
     let again = world.ask(Direction::Read, 5_000, 60);
     world.run_for(0);
-    world.engine.detach(world.now, again).expect("it is open");
+    world
+        .engine
+        .stream(world.now, again, engine::StreamInput::Detach)
+        .expect("it is open");
     let again = world.ask(Direction::Read, 5_000, 60);
     on(&mut world);
     for stream in [again, bad] {
-        world.engine.detach(world.now, stream).expect("it is open");
+        world
+            .engine
+            .stream(world.now, stream, engine::StreamInput::Detach)
+            .expect("it is open");
     }
     on(&mut world);
-    assert_eq!(world.engine.late(), 0);
-    assert_eq!(world.engine.standing(good), Some(Standing::Serving));
+    assert_eq!(world.engine.guarantees().late(), 0);
+    assert_eq!(
+        world.engine.guarantees().standing(good),
+        Some(Standing::Serving)
+    );
     let mut answered = 0;
     for (_, event) in &world.events {
         let StreamEvent::Answer(Answer::Access { stream, served, .. }) = event else {

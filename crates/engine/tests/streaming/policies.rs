@@ -52,7 +52,7 @@ fn hostile_policies_make_nothing_late() {
         assert!(streams.len() > 40, "{}", streams.len());
         while streams
             .iter()
-            .any(|stream| world.engine.standing(*stream) != Some(Standing::Serving))
+            .any(|stream| world.engine.guarantees().standing(*stream) != Some(Standing::Serving))
         {
             world.run_for(100);
             assert!(
@@ -68,17 +68,22 @@ fn hostile_policies_make_nothing_late() {
             }
             for (access, stream) in streams.iter().enumerate() {
                 let point = tick * 10 * MB / 1000;
-                let moved = world.engine.position(world.now, *stream, point);
+                let moved =
+                    world
+                        .engine
+                        .stream(world.now, *stream, engine::StreamInput::Position(point));
                 moved.expect("it is open");
                 let access = AccessId(tick * 100 + access as u64);
-                let taken = world
-                    .engine
-                    .stream_read(world.now, *stream, access, (point, PAGE));
+                let taken = world.engine.stream(
+                    world.now,
+                    *stream,
+                    engine::StreamInput::Read(access, (point, PAGE)),
+                );
                 taken.expect("it is taken");
             }
             world.run_for(10);
         }
-        assert_eq!(world.engine.late(), 0, "{which}");
+        assert_eq!(world.engine.guarantees().late(), 0, "{which}");
         let served = world.served();
         assert!(
             served.iter().all(|served| *served == Served::Memory),
@@ -103,21 +108,25 @@ fn a_policy_that_waits_for_an_hour_is_not_waited_for() {
     };
     let attached = world.engine.attach(world.now, film);
     let stream = attached.expect("there is room").stream;
-    while world.engine.standing(stream) != Some(Standing::Serving) {
+    while world.engine.guarantees().standing(stream) != Some(Standing::Serving) {
         world.run_for(100);
     }
     world.events.clear();
     for tick in 0..40 {
         let point = tick * 900_000;
-        let moved = world.engine.position(world.now, stream, point);
-        moved.expect("it is open");
-        let taken = world
+        let moved = world
             .engine
-            .stream_read(world.now, stream, AccessId(tick), (point, 900_000));
+            .stream(world.now, stream, engine::StreamInput::Position(point));
+        moved.expect("it is open");
+        let taken = world.engine.stream(
+            world.now,
+            stream,
+            engine::StreamInput::Read(AccessId(tick), (point, 900_000)),
+        );
         taken.expect("it is taken");
         world.run(world.now + seldom);
     }
-    assert_eq!(world.engine.late(), 0);
+    assert_eq!(world.engine.guarantees().late(), 0);
     let served = world.served();
     assert!(
         served.iter().all(|served| *served == Served::Memory),
@@ -136,7 +145,11 @@ fn priorities_order_what_streams_leave() {
     let mut served = [0u64; 3];
     for tick in 0..40_000u64 {
         if tick % 10 == 0 {
-            let moved = world.engine.position(world.now, stream, tick * MB / 1000);
+            let moved = world.engine.stream(
+                world.now,
+                stream,
+                engine::StreamInput::Position(tick * MB / 1000),
+            );
             moved.expect("it is open");
         }
         world.run_for(1);
@@ -157,5 +170,5 @@ fn priorities_order_what_streams_leave() {
         served[0] > served[1] && served[1] >= served[2] && served[2] > 0,
         "{served:?}"
     );
-    assert_eq!(world.engine.late(), 0);
+    assert_eq!(world.engine.guarantees().late(), 0);
 }

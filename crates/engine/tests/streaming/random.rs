@@ -125,7 +125,10 @@ impl Course {
             Event::Detach(which) => {
                 if let Some(stream) = self.nth(which) {
                     self.playing.remove(&stream);
-                    let closed = self.world.engine.detach(now, stream);
+                    let closed = self
+                        .world
+                        .engine
+                        .stream(now, stream, engine::StreamInput::Detach);
                     closed.expect("it is open");
                 }
             }
@@ -174,7 +177,8 @@ impl Course {
         for _ in 0..ticks {
             let now = self.world.now;
             for (&stream, application) in &mut self.playing {
-                let serves = self.world.engine.standing(stream) == Some(Standing::Serving);
+                let serves =
+                    self.world.engine.guarantees().standing(stream) == Some(Standing::Serving);
                 match application.point {
                     None if serves => application.point = Some(0),
                     None => continue,
@@ -186,12 +190,19 @@ impl Course {
                 let engine = &mut self.world.engine;
                 let taken = match application.direction {
                     Direction::Read => {
-                        engine.position(now, stream, point).expect("it is open");
-                        engine.stream_read(now, stream, access, (point, 4 * PAGE))
+                        engine
+                            .stream(now, stream, engine::StreamInput::Position(point))
+                            .expect("it is open");
+                        engine.stream(
+                            now,
+                            stream,
+                            engine::StreamInput::Read(access, (point, 4 * PAGE)),
+                        )
                     }
                     Direction::Write if application.next + PAGE <= point => {
                         let write = (application.next, PAGE);
-                        let taken = engine.stream_write(now, stream, access, write);
+                        let taken =
+                            engine.stream(now, stream, engine::StreamInput::Write(access, write));
                         application.next += PAGE * u64::from(taken.is_ok());
                         taken
                     }
@@ -218,14 +229,17 @@ impl Course {
     /// All leave, and everything comes to its end.
     fn end(&mut self) {
         for stream in std::mem::take(&mut self.playing).into_keys() {
-            let closed = self.world.engine.detach(self.world.now, stream);
+            let closed =
+                self.world
+                    .engine
+                    .stream(self.world.now, stream, engine::StreamInput::Detach);
             closed.expect("it is open");
         }
         self.world.run_for(60_000);
         self.hear();
         assert_eq!(self.waiting, BTreeMap::new(), "every access is answered");
         assert_eq!(
-            self.world.engine.streams().count(),
+            self.world.engine.guarantees().streams().count(),
             0,
             "every stream is closed"
         );
@@ -281,9 +295,9 @@ proptest! {
             course.happen(event, Written::Elsewhere);
             course.world.run_for(3);
         }
-        prop_assert_eq!(course.world.engine.late(), 0);
+        prop_assert_eq!(course.world.engine.guarantees().late(), 0);
         course.end();
-        prop_assert_eq!(course.world.engine.late(), 0);
+        prop_assert_eq!(course.world.engine.guarantees().late(), 0);
     }
 
     #[test]

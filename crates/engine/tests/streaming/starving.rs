@@ -61,7 +61,11 @@ fn record(world: &mut World, streams: &[StreamId], seconds: u64) -> Course {
                 let write = (*next, PAGE);
                 let engine = &mut world.engine;
                 if engine
-                    .stream_write(world.now, *stream, access, write)
+                    .stream(
+                        world.now,
+                        *stream,
+                        engine::StreamInput::Write(access, write),
+                    )
                     .is_err()
                 {
                     break;
@@ -95,7 +99,11 @@ fn record(world: &mut World, streams: &[StreamId], seconds: u64) -> Course {
 fn where_every_round_is_late_others_have_their_share() {
     let (mut world, streams) = overloaded(4);
     let course = record(&mut world, &streams, 60);
-    assert!(world.engine.late() > 100, "{} late", world.engine.late());
+    assert!(
+        world.engine.guarantees().late() > 100,
+        "{} late",
+        world.engine.guarantees().late()
+    );
     let Course {
         ended,
         longest,
@@ -116,9 +124,11 @@ fn what_a_batch_waits_for_goes_on_however_long_the_way_to_it() {
     world.run_for(100);
     for access in 0..48 {
         let write = (access * 16 * PAGE, 16 * PAGE);
-        let taken = world
-            .engine
-            .stream_write(world.now, stream, AccessId(access), write);
+        let taken = world.engine.stream(
+            world.now,
+            stream,
+            engine::StreamInput::Write(AccessId(access), write),
+        );
         taken.expect("it is taken");
     }
     let write = world.request(Direction::Write, 90_000, 2_000, 3);
@@ -133,7 +143,10 @@ fn what_a_batch_waits_for_goes_on_however_long_the_way_to_it() {
     for id in [write, read] {
         assert!(world.ended(id).is_some(), "{id} waits for ever");
     }
-    world.engine.detach(world.now, stream).expect("it is open");
+    world
+        .engine
+        .stream(world.now, stream, engine::StreamInput::Detach)
+        .expect("it is open");
     world.run_for(5_000);
     assert!(world.is_told(&Notice::Closed));
 }

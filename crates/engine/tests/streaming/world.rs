@@ -165,13 +165,17 @@ impl World {
     pub fn play(&mut self, stream: StreamId, millis: u64) {
         for tick in 0..millis / 10 {
             let point = tick * 10 * MB / 1000;
-            let moved = self.engine.position(self.now, stream, point);
+            let moved = self
+                .engine
+                .stream(self.now, stream, engine::StreamInput::Position(point));
             moved.expect("it is open");
             if tick % 4 == 0 {
                 let read = (point, 32 * 1024);
-                let taken = self
-                    .engine
-                    .stream_read(self.now, stream, AccessId(tick), read);
+                let taken = self.engine.stream(
+                    self.now,
+                    stream,
+                    engine::StreamInput::Read(AccessId(tick), read),
+                );
                 taken.expect("it is taken");
             }
             self.run_for(10);

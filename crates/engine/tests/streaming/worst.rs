@@ -223,7 +223,7 @@ impl Scene {
         while !self
             .streams
             .iter()
-            .all(|stream| self.engine.standing(*stream) == Some(Standing::Serving))
+            .all(|stream| self.engine.guarantees().standing(*stream) == Some(Standing::Serving))
         {
             self.run_for(100);
             assert!(
@@ -257,10 +257,14 @@ impl Scene {
                 let point = tick * rate / 100;
                 let engine = &mut self.engine;
                 engine
-                    .position(self.now, *stream, point)
+                    .stream(self.now, *stream, engine::StreamInput::Position(point))
                     .expect("it is open");
                 let access = AccessId(tick * 1_000 + number as u64);
-                let taken = engine.stream_read(self.now, *stream, access, (point, PAGE));
+                let taken = engine.stream(
+                    self.now,
+                    *stream,
+                    engine::StreamInput::Read(access, (point, PAGE)),
+                );
                 taken.expect("it is taken");
             }
             self.run_for(10);
@@ -285,7 +289,7 @@ fn nothing_is_late_where_everything_takes_its_worst_case() {
         let mut scene = Scene::new(&make, promise(0), films(memory));
         assert!(scene.streams.len() > 40, "{}", scene.streams.len());
         scene.play(1_200, tasks);
-        let broken = (scene.engine.late(), scene.waited);
+        let broken = (scene.engine.guarantees().late(), scene.waited);
         assert_eq!(
             broken,
             (0, 0),
@@ -317,7 +321,7 @@ fn others_do_not_cross_a_long_way_in_one_command() {
     let mut scene = Scene::new(&make, promise(0), films(4 * MB).skip(1));
     scene.tasks = Tasks::Across(Lba(last));
     scene.play(200, 8);
-    assert_eq!((scene.engine.late(), scene.waited), (0, 0));
+    assert_eq!((scene.engine.guarantees().late(), scene.waited), (0, 0));
     let passed = scene.drive.passed;
     assert!(passed > Duration::ZERO, "nobody was there");
     assert!(

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use block::{Class, Command, CommandId, Extent, Finished, Instant, Outcome, Request, RequestId};
-use engine::Flushed;
+use engine::{Flushed, TaskChange};
 
 use super::numbers::{In, Out, Wrong};
 
@@ -58,23 +58,6 @@ pub struct TaskOrder {
     pub priority: u8,
     /// When it should be done.
     pub deadline: Option<Instant>,
-}
-
-/// What becomes of a background task.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TaskChange {
-    /// It is suspended.
-    Suspend,
-    /// It goes on.
-    Resume,
-    /// It is given up.
-    Abort,
-    /// It gets another priority.
-    Promote(u8),
-    /// One that stands wants these blocks, too.
-    Want(Extent),
-    /// One that stands no longer wants these.
-    Unwant(Extent),
 }
 
 /// Why a capture is over.

@@ -6,8 +6,8 @@ use block::{
     Class, Command, CommandId, Extent, Finished, Instant, Outcome, Refused, Request, RequestId,
 };
 use engine::streams::{NotGranted, StreamEvent};
-use engine::{Engine, Flushed, Unchanged};
-use scheduler::background::{NotWanted, Order, TaskId, TaskRefused, UnknownTask};
+use engine::{Engine, Flushed, StreamInput, TaskChange, Unchanged};
+use scheduler::background::{NotWanted, Order, TaskId, TaskRefused};
 
 use stream::LocationMap;
 use stream::location::Change;
@@ -15,7 +15,7 @@ use stream::playout::{AccessId, NotTaken};
 use stream::quota;
 use stream::streams::{Attach, Attached, StreamId};
 
-use super::event::{Event, Taken, TaskChange, TaskOrder};
+use super::event::{Event, Taken, TaskOrder};
 use super::recorder::Recorder;
 
 /// An engine in service. What only looks at it goes past; every input is here.
@@ -111,7 +111,8 @@ impl LiveEngine {
             }
         });
         let result = self.engine.begin_task(now, order);
-        self.tasks.retain(|&id| self.engine.task(id).is_some());
+        self.tasks
+            .retain(|&id| self.engine.background().task(id).is_some());
         self.tasks.extend(result.as_ref().ok());
         if let Some(order) = captured {
             self.record(|| Event::BeginTask(now, order, Taken::from(&result)));
@@ -139,8 +140,7 @@ impl LiveEngine {
     /// # Errors
     /// The engine's.
     pub fn want(&mut self, now: Instant, id: TaskId, extent: Extent) -> Result<(), NotWanted> {
-        let result = self.engine.want(now, id, extent);
-        self.task_changed(now, id, TaskChange::Want(extent), result)
+        self.change_task(now, id, TaskChange::Want(extent))
     }
 
     /// See [`Engine::unwant`].
@@ -148,35 +148,31 @@ impl LiveEngine {
     /// # Errors
     /// The engine's.
     pub fn unwant(&mut self, now: Instant, id: TaskId, extent: Extent) -> Result<(), NotWanted> {
-        let result = self.engine.unwant(now, id, extent);
-        self.task_changed(now, id, TaskChange::Unwant(extent), result)
+        self.change_task(now, id, TaskChange::Unwant(extent))
     }
 
     /// See [`Engine::suspend_task`].
     ///
     /// # Errors
     /// The engine's.
-    pub fn suspend_task(&mut self, now: Instant, id: TaskId) -> Result<(), UnknownTask> {
-        let result = self.engine.suspend_task(now, id);
-        self.task_changed(now, id, TaskChange::Suspend, result)
+    pub fn suspend_task(&mut self, now: Instant, id: TaskId) -> Result<(), NotWanted> {
+        self.change_task(now, id, TaskChange::Suspend)
     }
 
     /// See [`Engine::resume_task`].
     ///
     /// # Errors
     /// The engine's.
-    pub fn resume_task(&mut self, now: Instant, id: TaskId) -> Result<(), UnknownTask> {
-        let result = self.engine.resume_task(now, id);
-        self.task_changed(now, id, TaskChange::Resume, result)
+    pub fn resume_task(&mut self, now: Instant, id: TaskId) -> Result<(), NotWanted> {
+        self.change_task(now, id, TaskChange::Resume)
     }
 
     /// See [`Engine::abort_task`].
     ///
     /// # Errors
     /// The engine's.
-    pub fn abort_task(&mut self, now: Instant, id: TaskId) -> Result<(), UnknownTask> {
-        let result = self.engine.abort_task(now, id);
-        self.task_changed(now, id, TaskChange::Abort, result)
+    pub fn abort_task(&mut self, now: Instant, id: TaskId) -> Result<(), NotWanted> {
+        self.change_task(now, id, TaskChange::Abort)
     }
 
     /// Gives all tasks up, whoever has begun them: nothing is read for them any more.
@@ -196,9 +192,8 @@ impl LiveEngine {
         now: Instant,
         id: TaskId,
         priority: u8,
-    ) -> Result<(), UnknownTask> {
-        let result = self.engine.promote_task(now, id, priority);
-        self.task_changed(now, id, TaskChange::Promote(priority), result)
+    ) -> Result<(), NotWanted> {
+        self.change_task(now, id, TaskChange::Promote(priority))
     }
 
     /// See [`Engine::set_impact_budget`].
@@ -254,7 +249,8 @@ impl LiveEngine {
     /// # Errors
     /// The engine's; so do the other calls about a stream.
     pub fn position(&mut self, now: Instant, stream: StreamId, point: u64) -> Result<(), NotTaken> {
-        self.engine.position(now, stream, point)
+        let input = StreamInput::Position(point);
+        self.engine.stream(now, stream, input)
     }
 
     /// See [`Engine::claim`].
@@ -262,12 +258,12 @@ impl LiveEngine {
     /// # Errors
     /// The engine's.
     pub fn claim(&mut self, user: u32, name: &str) -> Result<quota::Taken, NotGranted> {
-        self.engine.claim(user, name)
+        self.engine.guarantees_mut().claim(user, name)
     }
 
     /// See [`Engine::give_back`].
     pub fn give_back(&mut self, taken: quota::Taken) {
-        self.engine.give_back(taken);
+        self.engine.guarantees_mut().give_back(taken);
     }
 
     /// See [`Engine::stream_read`].
@@ -281,7 +277,8 @@ impl LiveEngine {
         access: AccessId,
         range: (u64, u64),
     ) -> Result<(), NotTaken> {
-        self.engine.stream_read(now, stream, access, range)
+        let input = StreamInput::Read(access, range);
+        self.engine.stream(now, stream, input)
     }
 
     /// See [`Engine::stream_write`].
@@ -295,7 +292,8 @@ impl LiveEngine {
         access: AccessId,
         range: (u64, u64),
     ) -> Result<(), NotTaken> {
-        self.engine.stream_write(now, stream, access, range)
+        let input = StreamInput::Write(access, range);
+        self.engine.stream(now, stream, input)
     }
 
     /// See [`Engine::refresh`].
@@ -316,7 +314,7 @@ impl LiveEngine {
     /// # Errors
     /// The engine's.
     pub fn detach(&mut self, now: Instant, stream: StreamId) -> Result<(), NotTaken> {
-        self.engine.detach(now, stream)
+        self.engine.stream(now, stream, StreamInput::Detach)
     }
 
     /// See [`Engine::poll_stream`].
@@ -324,13 +322,13 @@ impl LiveEngine {
         self.engine.poll_stream()
     }
 
-    fn task_changed<E>(
+    fn change_task(
         &mut self,
         now: Instant,
         id: TaskId,
         change: TaskChange,
-        result: Result<(), E>,
-    ) -> Result<(), E> {
+    ) -> Result<(), NotWanted> {
+        let result = self.engine.change_task(now, id, change);
         self.record(|| Event::ChangeTask(now, id.0, change, Taken::from(&result)));
         result
     }

@@ -4,11 +4,11 @@ use std::fmt;
 use std::io::Read;
 
 use block::{CommandId, Instant};
-use engine::Engine;
+use engine::{Engine, TaskChange};
 use scheduler::background::{Order, TaskId};
 use scheduler::freeblock::Wanted;
 
-use super::event::{Ending, Event, Taken, TaskChange, TaskOrder};
+use super::event::{Ending, Event, Taken, TaskOrder};
 use super::numbers::Out;
 use super::reader::{Damaged, Reader};
 use super::setting::Unfit;
@@ -205,7 +205,7 @@ impl Run {
 
     fn begin_task(&mut self, now: Instant, order: &TaskOrder) -> Result<Taken, String> {
         self.has_background()?;
-        let geometry = &self.engine.belief().geometry;
+        let geometry = &self.engine.belief().profile().geometry;
         let wanted = Wanted::decode(geometry, &order.wanted[..]);
         let order = Order {
             wanted: wanted.map_err(|error| format!("the blocks of a task: {error}"))?,
@@ -222,20 +222,11 @@ impl Run {
         change: TaskChange,
     ) -> Result<Taken, String> {
         self.has_background()?;
-        Ok(Taken::from(&match change {
-            TaskChange::Suspend => self.engine.suspend_task(now, id),
-            TaskChange::Resume => self.engine.resume_task(now, id),
-            TaskChange::Abort => self.engine.abort_task(now, id),
-            TaskChange::Promote(priority) => self.engine.promote_task(now, id, priority),
-            TaskChange::Want(extent) => return Ok(Taken::from(&self.engine.want(now, id, extent))),
-            TaskChange::Unwant(extent) => {
-                return Ok(Taken::from(&self.engine.unwant(now, id, extent)));
-            }
-        }))
+        Ok(Taken::from(&self.engine.change_task(now, id, change)))
     }
 
     fn has_background(&self) -> Result<(), String> {
-        match self.engine.has_background() {
+        match self.engine.background().is_on() {
             true => Ok(()),
             false => Err("a background task of an engine without them".to_owned()),
         }

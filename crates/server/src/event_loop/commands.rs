@@ -113,9 +113,9 @@ impl EventLoop {
             status,
             account: ended.account,
         };
-        let mispredicted = self.engine.gaps().mispredicted;
+        let mispredicted = self.engine.background().gaps().mispredicted;
         self.engine.complete(self.now, ended.id, outcome);
-        let lost = self.engine.gaps().mispredicted - mispredicted;
+        let lost = self.engine.background().gaps().mispredicted - mispredicted;
         self.count(ended, request.as_ref(), lost);
         self.hear_streams();
         let is_read = ended.result.is_ok();
@@ -157,7 +157,7 @@ impl EventLoop {
             None if self.engine.held() == 0 => HeadKind::Idle,
             None | Some(Class::Background) => HeadKind::Free,
         };
-        let lost = self.engine.belief().spindle.period() * lost;
+        let lost = self.engine.belief().profile().spindle.period() * lost;
         self.tally.held_head(given, self.now, kind, lost);
         self.tally.last = action.extent().or(self.tally.last);
     }

@@ -18,8 +18,8 @@ impl EventLoop {
         Drive {
             capacity_bytes: self.shape.bytes(),
             queue: Queue {
-                waiting: self.engine.waiting() as u64,
-                at_drive: self.engine.at_drive() as u64,
+                waiting: self.engine.ordering().waiting() as u64,
+                at_drive: self.engine.dispatch().at_drive() as u64,
             },
             traffic: self.traffic(),
             head: self.head(),
@@ -29,17 +29,20 @@ impl EventLoop {
                 second_us: second.second,
                 total_us: second.total,
             },
-            mode: match (self.engine.told(), self.engine.mode()) {
+            mode: match (self.engine.belief().tallies(), self.engine.belief().mode()) {
                 (None, _) if !self.shape.rotational => Mode::Blind,
                 (_, tracker::Mode::Safe) => Mode::Safe,
                 (_, tracker::Mode::Positioning) => Mode::Positioning,
             },
             confidence: self
                 .engine
+                .belief()
                 .confidence()
                 .map(|confidence| confidence.share()),
             impact: Impact {
-                measured_percent: self.has_tasks().then(|| self.engine.impact() * 100.0),
+                measured_percent: self
+                    .has_tasks()
+                    .then(|| self.engine.background().impact() * 100.0),
                 budget_percent: 0.0,
             },
             standing: self.standing(),
@@ -111,7 +114,7 @@ impl EventLoop {
         if !self.shape.rotational {
             return None;
         }
-        let geometry = &self.engine.belief().geometry;
+        let geometry = &self.engine.belief().profile().geometry;
         let last = self.tally.last?;
         let cylinder = geometry.locate(last.last())?.cylinder;
         Some(Head {

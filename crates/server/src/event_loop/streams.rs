@@ -281,7 +281,11 @@ impl EventLoop {
         let files = self.streams.preferred.iter().map(Preferred::listed);
         let each = self.streams.table.iter();
         let each = each.map(|entry| {
-            let (from, to) = self.engine.window(entry.id).unwrap_or_default();
+            let (from, to) = self
+                .engine
+                .guarantees()
+                .window(entry.id)
+                .unwrap_or_default();
             wire::Listed {
                 stream: entry.number,
                 drive: String::new(),
@@ -316,7 +320,7 @@ impl EventLoop {
             refused_total: totals.refused,
             late_total: totals.late,
             lapsed_total: totals.lapsed,
-            strained: self.engine.promises() == Some(Promises::Strained),
+            strained: self.engine.guarantees().promises() == Some(Promises::Strained),
         }
     }
 

@@ -111,7 +111,7 @@ impl EventLoop {
     /// # Errors
     /// Why not, and what was expected.
     pub fn may_scan(&self) -> Result<(), String> {
-        match self.engine.has_background() {
+        match self.engine.background().is_on() {
             true => Ok(()),
             false => Err(
                 "free blocks need a drive that turns and takes two commands, a belief about it, and a policy that gives \
@@ -130,7 +130,7 @@ impl EventLoop {
         let block = u64::from(self.shape.block_bytes);
         let extent = Extent::new(Lba(scan.offset / block), Sectors(scan.length / block));
         let extent = extent.map_err(|error| error.to_string())?;
-        let mut wanted = Wanted::none(&self.engine.belief().geometry);
+        let mut wanted = Wanted::none(&self.engine.belief().profile().geometry);
         wanted.add(extent).map_err(|error| error.to_string())?;
         let asked = wanted.left();
         let wanted = scan.left.unwrap_or(wanted);
@@ -163,7 +163,7 @@ impl EventLoop {
             missing: wanted,
             began: self.now,
             ended: None,
-            beside: Beside::begin(&self.tally.company, self.engine.losses()),
+            beside: Beside::begin(&self.tally.company, self.engine.background().losses()),
             outcome: Arc::clone(&scan.sink.outcome),
             sink: Some(scan.sink),
             is_held: false,
@@ -238,10 +238,10 @@ impl EventLoop {
     /// How the tasks stand, the oldest first.
     pub fn tasks(&mut self) -> Vec<Task> {
         let (now, engine) = (self.now, &self.engine);
-        let (company, losses) = (&self.tally.company, engine.losses());
+        let (company, losses) = (&self.tally.company, engine.background().losses());
         let block = u64::from(self.shape.block_bytes);
         let each = self.tasks.iter_mut().filter_map(|task| {
-            let progress = engine.task(task.id).or(task.last)?;
+            let progress = engine.background().task(task.id).or(task.last)?;
             task.last = Some(progress);
             let done = task.asked - task.missing.left();
             let passed = now.since(task.pace.0).as_secs_f64();
@@ -290,7 +290,7 @@ impl EventLoop {
 
     /// Notes which tasks have ended, and whether the foreground is alone.
     fn look_after_tasks(&mut self) {
-        let losses = self.engine.losses();
+        let losses = self.engine.background().losses();
         let mut presence = Presence::Alone;
         for task in &mut self.tasks {
             if task.sink.is_none() && task.ended.is_none() {
@@ -308,7 +308,7 @@ impl EventLoop {
     pub(super) fn has_tasks(&self) -> bool {
         let mut ids = self.tasks.iter().map(|task| task.id);
         ids.any(|id| {
-            let progress = self.engine.task(id);
+            let progress = self.engine.background().task(id);
             progress.is_some_and(|progress| progress.ended.is_none())
         })
     }
@@ -357,7 +357,7 @@ impl EventLoop {
             if task.sink.is_none() {
                 continue;
             }
-            let progress = self.engine.task(task.id);
+            let progress = self.engine.background().task(task.id);
             let Some(state) = progress.map(|progress| progress.state) else {
                 continue;
             };

@@ -39,7 +39,7 @@ impl Running {
         }
         let layout = Self::asked(drive.mailbox(), |event_loop| {
             event_loop.may_scan()?;
-            let belief = event_loop.engine().belief();
+            let belief = event_loop.engine().belief().profile();
             Ok::<_, String>((Arc::clone(&belief.geometry), belief.block_bytes))
         });
         let silent = || "the drive does not answer".to_owned();

@@ -72,7 +72,7 @@ fn capture(setting: &Setting, requests: u64) -> Vec<u8> {
         served.ask(|event_loop| {
             let now = event_loop.now();
             let engine = event_loop.engine();
-            let geometry = std::sync::Arc::clone(&engine.belief().geometry);
+            let geometry = std::sync::Arc::clone(&engine.belief().profile().geometry);
             let order = |priority| Order {
                 wanted: Wanted::all(&geometry),
                 priority,

@@ -129,7 +129,7 @@ fn a_torn_sector_is_unreadable_until_it_is_written() {
     let torn = loop {
         let mut client = Client::connect(&served.socket(), Style::Simple);
         client.submit(write, 0, 1 << 20, &payload);
-        while served.ask(|event_loop| event_loop.engine().at_drive()) == 0 {
+        while served.ask(|event_loop| event_loop.engine().dispatch().at_drive()) == 0 {
             std::thread::yield_now();
         }
         // Each time a little later in the write.

@@ -132,8 +132,8 @@ impl EngineDisk {
 
     /// What it read in the background.
     pub(super) fn slack(&self) -> Slack {
-        let account = self.driver.engine().background_account();
-        let losses = self.driver.engine().losses();
+        let account = self.driver.engine().background().account();
+        let losses = self.driver.engine().background().losses();
         Slack {
             free: account.free.blocks.0,
             idle: account.idle.blocks.0,
@@ -149,11 +149,19 @@ impl EngineDisk {
         let changed = match wish {
             Wish::Want(blocks) => {
                 wishes.want(blocks);
-                engine.want(now, wishes.task, extent(blocks, self.queue.sectors))
+                engine.change_task(
+                    now,
+                    wishes.task,
+                    engine::TaskChange::Want(extent(blocks, self.queue.sectors)),
+                )
             }
             Wish::Unwant(blocks) => {
                 wishes.unwant(blocks);
-                engine.unwant(now, wishes.task, extent(blocks, self.queue.sectors))
+                engine.change_task(
+                    now,
+                    wishes.task,
+                    engine::TaskChange::Unwant(extent(blocks, self.queue.sectors)),
+                )
             }
         };
         changed.expect("blocks of the disk, and a task that stands");
@@ -198,18 +206,18 @@ impl EngineDisk {
     /// looks where the platter is for ever.
     pub(super) fn is_over(&self) -> bool {
         let engine = self.driver.engine();
-        let wakes = match engine.told() {
+        let wakes = match engine.belief().tallies() {
             None => engine.next_wakeup(),
             Some(_) => None,
         };
-        let is_idle = engine.at_drive() == 0 && engine.held() == 0;
+        let is_idle = engine.dispatch().at_drive() == 0 && engine.held() == 0;
         let is_any_plugged = self.queue.plugged.iter().any(|queue| !queue.is_empty());
         is_idle && !is_any_plugged && self.queue.ended.is_empty() && wakes.is_none()
     }
 
     /// What the ends of commands said of the belief, if that is not the truth.
     pub(super) fn told(&self) -> Option<Tallies> {
-        self.driver.engine().told()
+        self.driver.engine().belief().tallies()
     }
 
     /// The first of the jobs of a request that has ended by now.
@@ -278,11 +286,11 @@ impl Host for Plug {
     type Error = Refused;
 
     fn command_ended(&mut self, now: Instant, engine: &Engine, outcome: &Outcome) {
-        let read = engine.background_of(outcome.id);
+        let read = engine.dispatch().background_of(outcome.id);
         if let (Some(wishes), Some(extent)) = (&mut self.wishes, read) {
             wishes.read(extent);
         }
-        if engine.at_drive() == 1
+        if engine.dispatch().at_drive() == 1
             && let Some(since) = self.busy_since.take()
         {
             self.busy += now.since(since);

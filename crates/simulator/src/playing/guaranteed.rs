@@ -98,7 +98,7 @@ impl Guaranteed {
 
     /// Whether all of them are served.
     pub(super) fn is_serving(&self, engine: &Engine) -> bool {
-        let standing = |&stream: &StreamId| engine.standing(stream);
+        let standing = |&stream: &StreamId| engine.guarantees().standing(stream);
         let mut all = self.streams.iter().map(standing);
         all.all(|standing| standing == Some(Standing::Serving))
     }
@@ -112,10 +112,14 @@ impl Guaranteed {
         (from, to): (u64, u64),
     ) {
         let stream = self.streams[player];
-        let moved = engine.position(now, stream, from);
+        let moved = engine.stream(now, stream, engine::StreamInput::Position(from));
         moved.expect("the stream is open");
         let access = AccessId(player as u64);
-        let taken = engine.stream_read(now, stream, access, (from, to - from));
+        let taken = engine.stream(
+            now,
+            stream,
+            engine::StreamInput::Read(access, (from, to - from)),
+        );
         taken.expect("one read of a player at a time");
     }
 
@@ -126,7 +130,7 @@ impl Guaranteed {
         }
         self.tick = now + LATENCY;
         for (&stream, &point) in self.streams.iter().zip(points) {
-            let moved = engine.position(now, stream, point);
+            let moved = engine.stream(now, stream, engine::StreamInput::Position(point));
             moved.expect("the stream is open");
         }
     }

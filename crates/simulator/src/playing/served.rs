@@ -163,7 +163,10 @@ impl Supply {
             Supply::Plain => 0,
             Supply::Abiss(paced, _) => paced.batch,
             Supply::Guaranteed(_) => {
-                let batches = engine.streams().filter_map(|stream| stream.batch);
+                let batches = engine
+                    .guarantees()
+                    .streams()
+                    .filter_map(|stream| stream.batch);
                 batches.max().unwrap_or_default()
             }
         }

@@ -381,7 +381,7 @@ impl<'a> Playback<'a> {
     fn report(mut self, engine: &Engine) -> Report {
         self.report.tasks.sort_unstable();
         self.report.players = self.players.into_iter().map(|one| one.reads).collect();
-        self.report.late = engine.late();
+        self.report.late = engine.guarantees().late();
         self.report
     }
 }

@@ -72,7 +72,7 @@ impl Watched {
         requests: u64,
         mut report: impl FnMut(&Point),
     ) -> bool {
-        let Some(progress) = engine.task(self.scan.task) else {
+        let Some(progress) = engine.background().task(self.scan.task) else {
             return true;
         };
         let Sectors(asked) = progress.asked;
@@ -83,9 +83,9 @@ impl Watched {
             report(&Point {
                 hundredths: self.next,
                 at: now,
-                account: engine.background_account(),
+                account: engine.background().account(),
                 requests,
-                gaps: engine.gaps(),
+                gaps: engine.background().gaps(),
             });
             self.next += 1;
         }
@@ -96,16 +96,19 @@ impl Watched {
     /// the drive for it ends in any case: it would be neither read nor left.
     pub(super) fn is_done(&self, engine: &mut Engine, now: Instant) -> bool {
         let task = self.scan.task;
-        let is_under_way = engine.task(task).is_some_and(|task| !is_ended(task.state));
+        let is_under_way = engine
+            .background()
+            .task(task)
+            .is_some_and(|task| !is_ended(task.state));
         match self.scan.after_load {
             AfterLoad::Finish => !is_under_way,
-            AfterLoad::Stop if engine.at_drive() == 0 => {
+            AfterLoad::Stop if engine.dispatch().at_drive() == 0 => {
                 // Where it was not suspended it has ended.
-                let _ = engine.resume_task(now, task);
+                let _ = engine.change_task(now, task, engine::TaskChange::Resume);
                 true
             }
             AfterLoad::Stop => {
-                let _ = engine.suspend_task(now, task);
+                let _ = engine.change_task(now, task, engine::TaskChange::Suspend);
                 false
             }
         }

@@ -234,8 +234,8 @@ pub fn serve(truth: &Arc<Profile>, rules: Option<Preemption>, load: &Load, scan:
         mean: responses.iter().sum::<f64>() / responses.len().max(1) as f64,
         most: responses.iter().copied().fold(0.0, f64::max),
         expected_wait: trial.squares / 2.0 / (elapsed * 1e3),
-        preempted: engine.preempted(),
+        preempted: engine.preemption().tally(),
         turned: trial.turned,
-        free: engine.background_account().free.blocks,
+        free: engine.background().account().free.blocks,
     }
 }

@@ -34,7 +34,7 @@ impl EventLoop {
 
     /// The task of all caches of the drive, begun with the first wish.
     fn standing_task(&mut self) -> Option<TaskId> {
-        if self.caches.standing.is_none() && self.engine.has_background() {
+        if self.caches.standing.is_none() && self.engine.background().is_on() {
             let task = self.engine.begin_standing_task(self.now, PRIORITY);
             self.caches.standing = task.ok();
         }
@@ -43,7 +43,10 @@ impl EventLoop {
 
     /// How that task stands, once it was begun.
     pub(in crate::event_loop) fn standing(&self) -> Vec<Standing> {
-        let progress = self.caches.standing.and_then(|task| self.engine.task(task));
+        let progress = self
+            .caches
+            .standing
+            .and_then(|task| self.engine.background().task(task));
         let Some(progress) = progress else {
             return Vec::new();
         };

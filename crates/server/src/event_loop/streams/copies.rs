@@ -126,7 +126,11 @@ impl EventLoop {
     /// The blocks of a recording's file that are in memory only.
     pub(super) fn dirty(&self, place: usize) -> Option<(u64, u64)> {
         let entry = &self.streams.table[place];
-        let (from, to) = self.engine.window(entry.id).filter(|_| entry.records())?;
+        let (from, to) = self
+            .engine
+            .guarantees()
+            .window(entry.id)
+            .filter(|_| entry.records())?;
         let block = u64::from(self.shape.block_bytes);
         (from < to).then_some((from / block, to / block))
     }

@@ -115,7 +115,11 @@ impl EventLoop {
             return;
         };
         let entry = &self.streams.table[place];
-        let (base, _) = self.engine.window(entry.id).unwrap_or_default();
+        let (base, _) = self
+            .engine
+            .guarantees()
+            .window(entry.id)
+            .unwrap_or_default();
         let block = u64::from(self.shape.block_bytes);
         // Whoever is elsewhere by now needs the places for other blocks.
         let wanted = base / block..(base + entry.kept.bytes()) / block;

@@ -97,7 +97,11 @@ impl EventLoop {
             if entry.kept.has(first, count) {
                 return Meeting::Served(Serving::Memory(place, first));
             }
-            let (from, to) = self.engine.window(entry.id).unwrap_or_default();
+            let (from, to) = self
+                .engine
+                .guarantees()
+                .window(entry.id)
+                .unwrap_or_default();
             let is_wanted = from <= first * block && (first + count) * block <= to;
             let is_large = count * block > entry.kept.bytes();
             if !entry.records() && (is_wanted || is_large) {
@@ -222,7 +226,7 @@ impl EventLoop {
             if entry.waiting.is_empty() || entry.terms.mode == Mode::Play {
                 continue;
             }
-            let Some((window_start, point)) = self.engine.window(entry.id) else {
+            let Some((window_start, point)) = self.engine.guarantees().window(entry.id) else {
                 continue;
             };
             for waiting in &mut entry.waiting {

@@ -111,7 +111,8 @@ fn a_reader_waits_for_what_is_being_read_in_the_background() {
         let is_under_way = || {
             served.ask(|event_loop| {
                 let is_active = |task: &Task| task.state == TaskState::Active;
-                event_loop.engine().at_drive() > 0 || !event_loop.tasks().iter().any(is_active)
+                event_loop.engine().dispatch().at_drive() > 0
+                    || !event_loop.tasks().iter().any(is_active)
             })
         };
         while !is_under_way() {}

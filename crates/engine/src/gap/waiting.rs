@@ -11,8 +11,10 @@ use scheduler::freeblock::{Gap, Kind, Plan};
 use scheduler::ordering::Level;
 use scheduler::preemption::{When, Worth};
 
-use super::Engine;
-use crate::forecast::Course;
+use super::slack::{HeldBack, slack};
+use crate::belief::forecast::Course;
+use crate::context::StageContext;
+use crate::preemption::Transfers;
 
 /// How much longer others wait because of a plan.
 #[derive(Clone, Debug)]
@@ -48,24 +50,30 @@ impl Waiting {
     }
 }
 
-impl Engine {
-    /// What plans for `gap` before the request of `course` cost others; `None` if nobody asks.
-    pub(super) fn waiting_beside(&self, piece: u32, gap: &Gap, course: &Course) -> Option<Waiting> {
-        let transfers = self.transfers.as_deref()?;
-        if transfers.rules.when == When::Always || !self.may_be_outranked(piece) {
-            return None;
-        }
-        let level = self.ordering.level(piece);
-        let takes = course.pass.total();
-        let alone = takes.saturating_sub(self.slack(level, course));
-        Some(Waiting {
-            worth: transfers.worth.clone(),
-            level,
-            leaves: gap.leaves,
-            departs: course.start,
-            ends: course.start + takes,
-            alone: transfers.worth.waiting(level, alone),
-            behind: 1 + self.ordering.waiting(),
-        })
+/// What plans for `gap` before the request of `course` cost others; `None` if nothing more urgent is
+/// reckoned with.
+pub(super) fn waiting_beside(
+    cx: &StageContext<'_>,
+    preemption: &Transfers,
+    piece: u32,
+    gap: &Gap,
+    course: &Course,
+) -> Option<Waiting> {
+    let rules = preemption.rules()?;
+    if rules.when == When::Always || !preemption.may_be_outranked(cx, piece) {
+        return None;
     }
+    let level = cx.ordering.level(piece);
+    let takes = course.pass.total();
+    let slack = slack(cx, preemption, level, course, HeldBack::No);
+    let alone = takes.saturating_sub(slack);
+    Some(Waiting {
+        worth: preemption.worth.clone(),
+        level,
+        leaves: gap.leaves,
+        departs: course.start,
+        ends: course.start + takes,
+        alone: preemption.worth.waiting(level, alone),
+        behind: 1 + cx.ordering.waiting(),
+    })
 }

@@ -1,5 +1,5 @@
-//! The life of a request inside the engine: which step may follow which. Its pieces have lives of
-//! their own in between (`scheduler::ordering`).
+//! The life of a request inside the engine: which transition may follow which. Its pieces have lives
+//! of their own in between (`scheduler::ordering`).
 //!
 //! ```text
 //!            accept         finish            return
@@ -25,7 +25,7 @@ pub enum State {
 
 /// What happens to a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Step {
+pub enum Transition {
     /// It is taken from a client.
     Accept,
     /// A piece of it has ended, and others have not.
@@ -37,11 +37,11 @@ pub enum Step {
 }
 
 /// All legal steps.
-pub const LEGAL: &[(State, Step, State)] = &[
-    (State::Free, Step::Accept, State::Held),
-    (State::Held, Step::Part, State::Held),
-    (State::Held, Step::Finish, State::Ended),
-    (State::Ended, Step::Return, State::Free),
+pub const LEGAL: &[(State, Transition, State)] = &[
+    (State::Free, Transition::Accept, State::Held),
+    (State::Held, Transition::Part, State::Held),
+    (State::Held, Transition::Finish, State::Ended),
+    (State::Ended, Transition::Return, State::Free),
 ];
 
 impl State {
@@ -49,7 +49,7 @@ impl State {
     ///
     /// # Panics
     /// If the step is not in [`LEGAL`].
-    pub fn after(self, step: Step) -> State {
+    pub fn after(self, step: Transition) -> State {
         LEGAL
             .iter()
             .find(|&&(from, by, _)| from == self && by == step)
@@ -63,12 +63,17 @@ mod tests {
     use super::*;
 
     const STATES: [State; 3] = [State::Free, State::Held, State::Ended];
-    const STEPS: [Step; 4] = [Step::Accept, Step::Part, Step::Finish, Step::Return];
+    const TRANSITIONS: [Transition; 4] = [
+        Transition::Accept,
+        Transition::Part,
+        Transition::Finish,
+        Transition::Return,
+    ];
 
     #[test]
     fn every_pair_outside_the_table_stops_the_program() {
         for state in STATES {
-            for step in STEPS {
+            for step in TRANSITIONS {
                 let legal = LEGAL.iter().find(|row| row.0 == state && row.1 == step);
                 let led = std::panic::catch_unwind(|| state.after(step)).ok();
                 assert_eq!(led, legal.map(|row| row.2), "{state:?} {step:?}");
@@ -78,7 +83,7 @@ mod tests {
 
     #[test]
     fn every_life_is_a_circle() {
-        let end = STEPS.into_iter().fold(State::Free, State::after);
+        let end = TRANSITIONS.into_iter().fold(State::Free, State::after);
         assert_eq!(end, State::Free);
     }
 }

@@ -19,8 +19,8 @@ use scheduler::freeblock::{
 };
 use scheduler::preemption::worth::WEIGHT;
 
-use crate::engine::Waiting;
-use crate::forecast::{Head, Route};
+use super::waiting::Waiting;
+use crate::belief::forecast::{Head, Route};
 
 /// How background reads are fitted in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,16 +84,16 @@ pub struct Gaps {
     pub mispredicted: u64,
 }
 
-/// What is decided about the gap before a request.
+/// What is read in the gap before a request.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Decision {
+pub(crate) struct PaidPlan {
     pub(crate) plan: Plan,
     /// What pays for it.
     pub(crate) means: Means,
 }
 
 /// The gap before a command, and what else counts in it.
-pub(crate) struct Before<'a> {
+pub(crate) struct GapBefore<'a> {
     pub(crate) gap: &'a Gap,
     /// For how long the command waits for its sector without a plan.
     pub(crate) latency: Duration,
@@ -101,8 +101,8 @@ pub(crate) struct Before<'a> {
     pub(crate) waiting: Option<&'a Waiting>,
 }
 
-/// The background side of an engine.
-pub(crate) struct Background {
+/// What reads background blocks: tasks, plans, and what pays for them.
+pub(crate) struct FreeBlocks {
     rules: Rules,
     pub(crate) tasks: Tasks,
     planner: Planner,
@@ -155,11 +155,11 @@ impl Pace {
 /// Granted head time is not saved up beyond so many revolutions. A choice.
 const MOST_CREDIT: u64 = 64;
 
-impl Background {
+impl FreeBlocks {
     pub(crate) fn new(belief: &Arc<Profile>, rules: Rules) -> Self {
         let cylinders = belief.geometry.cylinders();
         let period = belief.spindle.period();
-        Background {
+        FreeBlocks {
             rules,
             tasks: Tasks::default(),
             planner: Planner::new(Arc::clone(belief)),
@@ -204,10 +204,10 @@ impl Background {
         &mut self,
         belief: &Profile,
         now: Instant,
-        before: &Before<'_>,
+        before: &GapBefore<'_>,
         is_being_written: impl Fn(Extent) -> bool,
-    ) -> Option<Decision> {
-        let &Before { gap, latency, .. } = before;
+    ) -> Option<PaidPlan> {
+        let &GapBefore { gap, latency, .. } = before;
         self.grant(belief, now);
         self.gaps.seen += 1;
         self.gaps.latency += latency;
@@ -238,17 +238,17 @@ impl Background {
         if let Some(plan) = paid.filter(is_clear) {
             self.credit -= belief.spindle.period().as_nanos();
             let means = Means::Paid;
-            return Some(Decision { plan, means });
+            return Some(PaidPlan { plan, means });
         }
         let plan = free?;
         if let Some(waiting) = before.waiting {
             self.conservatism.delayed(waiting.because_of(&plan));
         }
         let means = Means::Free;
-        Some(Decision { plan, means })
+        Some(PaidPlan { plan, means })
     }
 
-    fn free(&mut self, belief: &Profile, before: &Before<'_>, reach: &Reach) -> Option<Plan> {
+    fn free(&mut self, belief: &Profile, before: &GapBefore<'_>, reach: &Reach) -> Option<Plan> {
         if !self.conservatism.admits(before.latency) {
             self.gaps.near_miss += 1;
             return None;
@@ -276,7 +276,7 @@ impl Background {
 
     /// Whether a plan reads for long enough to be worth what is expected to be lost by it: by the
     /// command behind it, and by those that would otherwise have overtaken that.
-    fn pays(&self, belief: &Profile, before: &Before<'_>, plan: &Plan) -> bool {
+    fn pays(&self, belief: &Profile, before: &GapBefore<'_>, plan: &Plan) -> bool {
         let (gap, latency) = (before.gap, before.latency);
         let own = self.conservatism.expected_loss(gap, latency, plan);
         let others = before.waiting.map(|waiting| waiting.because_of(plan));
@@ -334,7 +334,7 @@ impl Background {
 
     /// What to read now that no foreground request is there.
     pub(crate) fn idle(&mut self, head: &Head, leaves: Instant) -> Option<Stop> {
-        let Background {
+        let FreeBlocks {
             planner,
             tasks,
             rules,

@@ -1,11 +1,11 @@
-//! Commands that were given to the drive, and those that are about to be.
+//! Commands at the drive, and drafts of those that are about to be given to it.
 
 use block::{CommandId, Duration, Extent, Instant};
 use drive::Profile;
 use scheduler::background::{Means, Served};
 use scheduler::freeblock::Stop;
 
-use crate::forecast::{Course, Head, Route};
+use crate::belief::forecast::{Course, Head, Route};
 
 /// What a command is for.
 #[derive(Clone, Copy, Debug)]
@@ -14,18 +14,18 @@ pub(crate) enum Purpose {
     Request {
         piece: u32,
         /// The end of it that was expected without the plan before it.
-        without: Option<Without>,
+        unplanned: Option<UnplannedEnd>,
     },
     /// A piece of a request, and before its blocks free ones of the same track.
     Merged {
         piece: u32,
-        without: Option<Without>,
-        read: Read,
+        unplanned: Option<UnplannedEnd>,
+        read: BackgroundRead,
     },
     /// Background blocks alone.
-    Background(Read),
-    /// Blocks that follow those of a read, in slack that nobody wanted.
-    Ahead,
+    Background(BackgroundRead),
+    /// Blocks that follow those of a read, in slack that nothing else wants.
+    ReadAhead,
     /// A stop of the arm on its way to a request.
     Hop,
     /// No blocks: what the drive's buffer holds goes to the medium.
@@ -36,7 +36,7 @@ pub(crate) enum Purpose {
 
 /// A background read.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Read {
+pub(crate) struct BackgroundRead {
     /// Its blocks.
     pub(crate) extent: Extent,
     /// Which tasks wanted how many of its blocks.
@@ -47,7 +47,7 @@ pub(crate) struct Read {
 
 /// When a request's command was expected to leave the medium without the plan before it.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Without {
+pub(crate) struct UnplannedEnd {
     /// The moment.
     pub(crate) end: Instant,
     /// The command before the gap, if it was still at the drive, and its expected end: if that
@@ -60,15 +60,15 @@ pub(crate) struct Without {
     pub(crate) paid: u64,
 }
 
-/// How the head comes to a command.
+/// How the head comes to the blocks of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Manner {
-    /// It goes there.
-    There,
-    /// It goes on: the drive has read ahead, or takes the blocks before it writes them.
-    On,
-    /// It goes there, and nothing passes under it.
-    Only,
+pub(crate) enum Approach {
+    /// It seeks.
+    Seek,
+    /// It continues: the drive has read ahead, or takes the blocks before it writes them.
+    Continue,
+    /// It seeks, and no block passes under it.
+    SeekOnly,
 }
 
 /// Whether the gap before a request was planned.
@@ -76,7 +76,7 @@ pub(crate) enum Manner {
 pub(crate) enum Planned {
     /// It may still be filled.
     No,
-    /// What comes before it stands before it on the way.
+    /// The drafts of what comes before the request stand before its own.
     Yes,
 }
 
@@ -88,30 +88,32 @@ pub(crate) struct Sent {
     pub(crate) purpose: Purpose,
     /// Those of its blocks that its request asked for.
     pub(crate) part: Option<Extent>,
-    pub(crate) manner: Manner,
+    pub(crate) approach: Approach,
     /// Whether it was held back for a just-in-time seek.
     pub(crate) was_held: bool,
-    /// Whether it is told to have ended when the buffer has it, which says nothing of the head.
+    /// Whether the drive reports its end when the buffer has it, which says nothing of the head.
     pub(crate) is_buffered: bool,
-    /// Where it lies, where somebody looks at the head.
+    /// Where it lies, where the position of the head is of use.
     pub(crate) route: Option<Route>,
     /// The longest that it takes, where streams have to be served in time.
     pub(crate) worst: Duration,
 }
 
-/// What is given to the drive as soon as it may have another command.
+/// A command that is chosen and not yet given to the drive.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Step {
+pub(crate) enum Draft {
     /// A background read.
-    Read(Stop, Means),
+    Background(Stop, Means),
     /// A read that tells where the platter is.
     Calibration(Extent),
     /// The next part of a piece that is under way, of at most so many blocks.
     Part { piece: u32, most: u64 },
     /// A read of what follows the one before.
-    Ahead(Extent),
+    ReadAhead(Extent),
     /// A block on the way of a long seek.
     Hop(Extent),
+    /// What the drive's buffer holds goes to the medium.
+    Flush,
     /// A piece of a request, or its first part since the head left it, with the free blocks before it
     /// that are merged with it.
     Request {
@@ -119,11 +121,32 @@ pub(crate) enum Step {
         planned: Planned,
         was_held: bool,
         merged: Option<(Stop, Means)>,
-        without: Option<Without>,
+        unplanned: Option<UnplannedEnd>,
     },
 }
 
-impl Without {
+impl Draft {
+    /// A piece of a request by itself.
+    pub(crate) fn request(piece: u32, planned: Planned) -> Self {
+        Draft::Request {
+            piece,
+            planned,
+            was_held: false,
+            merged: None,
+            unplanned: None,
+        }
+    }
+
+    /// The next part of a piece, as large as the rules let it be.
+    pub(crate) fn part(piece: u32) -> Self {
+        Draft::Part {
+            piece,
+            most: u64::MAX,
+        }
+    }
+}
+
+impl UnplannedEnd {
     /// The command `id` has left the medium at `end`.
     pub(crate) fn resync(&mut self, id: CommandId, end: Instant) {
         if let Some((after, expected)) = self.after
@@ -138,11 +161,13 @@ impl Without {
 }
 
 impl Purpose {
-    pub(crate) fn without_mut(&mut self) -> Option<&mut Without> {
+    pub(crate) fn unplanned_mut(&mut self) -> Option<&mut UnplannedEnd> {
         match self {
-            Purpose::Request { without, .. } | Purpose::Merged { without, .. } => without.as_mut(),
+            Purpose::Request { unplanned, .. } | Purpose::Merged { unplanned, .. } => {
+                unplanned.as_mut()
+            }
             Purpose::Background(_)
-            | Purpose::Ahead
+            | Purpose::ReadAhead
             | Purpose::Hop
             | Purpose::Calibration
             | Purpose::Flush => None,
@@ -154,7 +179,7 @@ impl Purpose {
         match *self {
             Purpose::Request { piece, .. } | Purpose::Merged { piece, .. } => Some(piece),
             Purpose::Background(_)
-            | Purpose::Ahead
+            | Purpose::ReadAhead
             | Purpose::Hop
             | Purpose::Calibration
             | Purpose::Flush => None,
@@ -165,10 +190,10 @@ impl Purpose {
 impl Sent {
     /// What is believed of it, if the head is at `head` before.
     pub(crate) fn course(&self, head: &Head, belief: &Profile, route: &Route) -> Course {
-        match self.manner {
-            Manner::There => head.course(belief, self.given, route),
-            Manner::On => head.on(belief, route),
-            Manner::Only => head.sought(belief, self.given, route),
+        match self.approach {
+            Approach::Seek => head.course(belief, self.given, route),
+            Approach::Continue => head.on(belief, route),
+            Approach::SeekOnly => head.sought(belief, self.given, route),
         }
     }
 }

@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 
 use block::{Account, Duration, Instant, Request, RequestId, Status};
 
-use crate::lifecycle::{State, Step};
+use super::lifecycle::{State, Transition};
 
 /// One request and where it stands.
 #[derive(Clone, Copy, Debug)]
@@ -64,7 +64,7 @@ impl Slots {
                 waited_order: Duration::ZERO,
                 account: None,
             },
-            state: State::Free.after(Step::Accept),
+            state: State::Free.after(Transition::Accept),
             pieces: 1,
         };
         let slot = match self.free.pop() {
@@ -101,8 +101,8 @@ impl Slots {
             entry.end.status = status;
         }
         let (step, parts) = match entry.pieces {
-            0 => (Step::Finish, Parts::All),
-            _ => (Step::Part, Parts::Some),
+            0 => (Transition::Finish, Parts::All),
+            _ => (Transition::Part, Parts::Some),
         };
         entry.state = entry.state.after(step);
         parts
@@ -111,7 +111,7 @@ impl Slots {
     /// The client is told: the slot is free again, and what it held is the answer.
     pub(crate) fn give_back(&mut self, slot: u32) -> &Slot {
         let entry = &mut self.slots[slot as usize];
-        entry.state = entry.state.after(Step::Return);
+        entry.state = entry.state.after(Transition::Return);
         self.free.push(slot);
         if let Some(names) = &mut self.names {
             names.remove(&(entry.request.id, slot));

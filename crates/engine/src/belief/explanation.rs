@@ -204,7 +204,8 @@ pub struct Explanation {
 /// The commands that ended last.
 #[derive(Clone, Debug)]
 pub(crate) struct Log {
-    known: Known,
+    /// Whether anything is believed of the drive; `None` if nothing is remembered.
+    known: Option<Known>,
     held: VecDeque<Held>,
     /// The end of the last one that is not remembered any more.
     forgotten: Option<Instant>,
@@ -282,12 +283,25 @@ impl Explanation {
 }
 
 impl Log {
+    /// Nothing is remembered, and no memory taken.
+    pub(crate) fn off() -> Self {
+        Log {
+            known: None,
+            held: VecDeque::new(),
+            forgotten: None,
+        }
+    }
+
     pub(crate) fn new(known: Known) -> Self {
         Log {
-            known,
+            known: Some(known),
             held: VecDeque::with_capacity(REMEMBERED),
             forgotten: None,
         }
+    }
+
+    pub(crate) fn is_on(&self) -> bool {
+        self.known.is_some()
     }
 
     /// A command has ended at `held.to`; since when it held the head is found here.
@@ -295,7 +309,7 @@ impl Log {
         let before = self.held.back().map(|last| last.to);
         held.from = before.map_or(held.given, |before| before.max(held.given));
         held.to = held.to.max(held.from);
-        if self.known == Known::Nothing {
+        if self.known == Some(Known::Nothing) {
             held.believed = None;
         }
         if self.held.len() == REMEMBERED {

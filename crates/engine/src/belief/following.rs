@@ -1,0 +1,214 @@
+//! The belief kept true while it serves: every command's end tells where the platter is, and how
+//! far the belief can be trusted.
+//!
+//! Below a stated confidence the engine is in *safe mode*: C-LOOK, no free blocks, no reads in idle
+//! time. Commands go on telling, and when they agree again, positioning comes back.
+
+use std::sync::Arc;
+
+use block::{Direction, Duration, Extent, Instant, Lba, Outcome};
+use drive::{Profile, SeekCurve};
+use profiler::Confidence;
+use profiler::tracker::{Mode, Told, Tracker, Travel};
+use scheduler::policy::{NamedPolicy, find};
+
+use super::DriveBelief;
+use super::forecast::{Course, Route};
+use crate::dispatch::sent::{Purpose, Sent};
+
+/// Follows a drive by the ends of its commands.
+pub(super) struct Follower {
+    tracker: Tracker,
+    /// The policies that choose while positions can be trusted, and while not.
+    policies: [NamedPolicy; 2],
+    tallies: Tallies,
+    /// Places that were tried for calibration reads.
+    places: u64,
+    /// The arm as it was believed to be at the beginning.
+    arm: SeekCurve,
+}
+
+/// What the ends of commands said, counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tallies {
+    /// Commands that the buffer answered.
+    pub buffered: u64,
+    /// Those whose blocks passed when they were believed to.
+    pub as_believed: u64,
+    /// Those whose blocks passed whole revolutions later.
+    pub late: u64,
+    /// Those whose blocks were elsewhere, or the platter.
+    pub elsewhere: u64,
+    /// Those whose ends say nothing of the platter: see [`Route::told`].
+    pub silent: u64,
+    /// How often positioning was given up, and taken up again.
+    pub changes: u64,
+    /// How often the seek tables were refined.
+    pub refinements: u64,
+    /// Blocks that were read only to see where the platter is.
+    pub calibrations: u64,
+    /// For how long those held arm and medium, if the drive is a simulated one: for reports only.
+    pub calibration_time: Duration,
+}
+
+/// What the end of a command has changed in the belief: the other stages adapt to it.
+#[derive(Clone, Debug)]
+pub(crate) struct Learned {
+    /// Another policy chooses from now on.
+    pub(crate) policy: Option<NamedPolicy>,
+    /// By how much guards are widened.
+    pub(crate) caution: f64,
+    /// The platter is elsewhere.
+    pub(crate) is_turned: bool,
+    /// The arm takes another time.
+    pub(crate) is_refined: bool,
+}
+
+impl Follower {
+    pub(super) fn new(now: Instant, belief: &Profile, policy: NamedPolicy) -> Self {
+        let safe = find("c-look").expect("a policy of the table");
+        Follower {
+            tracker: Tracker::new(belief.spindle, now),
+            policies: [policy, safe],
+            tallies: Tallies::default(),
+            places: 0,
+            arm: belief.seek.clone(),
+        }
+    }
+
+    pub(super) fn mode(&self) -> Mode {
+        self.tracker.mode()
+    }
+
+    pub(super) fn confidence(&self) -> Confidence {
+        self.tracker.confidence()
+    }
+
+    pub(super) fn tallies(&self) -> Tallies {
+        Tallies {
+            changes: self.tracker.changes(),
+            ..self.tallies
+        }
+    }
+}
+
+impl DriveBelief {
+    /// When a calibration read is due, if nothing else happens: never in front of a request, and not
+    /// soon after one, of which the last was here at `busy`.
+    pub(crate) fn calibration_due(&self, busy: Instant) -> Option<Instant> {
+        let follower = self.follower.as_ref()?;
+        Some(follower.tracker.calibration_due().max(busy + CALM))
+    }
+
+    /// The block to read now that a calibration read is due; `None` if none is.
+    pub(crate) fn calibration(&mut self, now: Instant, busy: Instant) -> Option<Extent> {
+        if self.calibration_due(busy)? > now {
+            return None;
+        }
+        let blocks = self.capacity().0;
+        let follower = self.follower.as_mut()?;
+        follower.tracker.calibrate(now);
+        for _ in 0..PLACES {
+            follower.places += 1;
+            let extent = Extent::block(spread(follower.places, blocks));
+            if Route::new(&self.profile, extent, Direction::Read).is_some() {
+                follower.tallies.calibrations += 1;
+                return Some(extent);
+            }
+        }
+        None
+    }
+
+    /// A command has ended: its head time is the calibration's if it was one.
+    pub(crate) fn count_calibration(&mut self, sent: &Sent, outcome: &Outcome) {
+        if let (Some(follower), Purpose::Calibration, Some(account)) =
+            (&mut self.follower, &sent.purpose, outcome.account)
+        {
+            follower.tallies.calibration_time += account.head();
+        }
+    }
+
+    /// A command has ended at `now` that was believed to go like `course`. The answer is what that
+    /// changed, if the drive is followed and the end tells anything.
+    pub(crate) fn track(
+        &mut self,
+        now: Instant,
+        course: &Course,
+        route: &Route,
+    ) -> Option<Learned> {
+        let follower = self.follower.as_mut()?;
+        let expected = route.told(&self.profile, course, self.ended, now);
+        let Some(expected) = expected.filter(|_| course.pass.wrapped.is_zero()) else {
+            self.track_silently();
+            return None;
+        };
+        let before = follower.tracker.mode();
+        let told = follower.tracker.observe(expected, now);
+        let tally = match told {
+            Told::Buffered | Told::Early => &mut follower.tallies.buffered,
+            Told::AsBelieved => &mut follower.tallies.as_believed,
+            Told::Late => &mut follower.tallies.late,
+            Told::Elsewhere => &mut follower.tallies.elsewhere,
+        };
+        *tally += 1;
+        let period = self.profile.spindle.period();
+        let travel = Travel {
+            direction: route.direction(),
+            distance: course.distance,
+            wait: course.pass.rotation,
+            period,
+        };
+        // A head switch that takes longer hides the seek.
+        let travel = (course.pass.seek > self.profile.head_switch).then_some(&travel);
+        let late = now.as_nanos() as i64 - expected.as_nanos() as i64;
+        let turn = period.as_nanos() as i64;
+        let revolutions = (late + turn / 2).div_euclid(turn);
+        follower.tracker.travelled(Some(told), travel, revolutions);
+        let refined = follower.tracker.refined(now, &follower.arm);
+        let (spindle, caution) = (follower.tracker.spindle(), follower.tracker.caution());
+        let mode = follower.tracker.mode();
+        follower.tallies.refinements += u64::from(refined.is_some());
+        let policy = follower.policies[usize::from(mode == Mode::Safe)];
+        let learned = Learned {
+            policy: (mode != before).then_some(policy),
+            caution,
+            is_turned: spindle != self.profile.spindle,
+            is_refined: refined.is_some(),
+        };
+        if learned.is_turned {
+            Arc::make_mut(&mut self.profile).spindle = spindle;
+        }
+        if let Some(arm) = refined {
+            self.refine(arm);
+        }
+        Some(learned)
+    }
+
+    /// A command has ended that the drive's buffer answered: it says nothing of the platter.
+    pub(crate) fn track_silently(&mut self) {
+        if let Some(follower) = &mut self.follower {
+            follower.tallies.silent += 1;
+            follower.tracker.travelled(None, None, 0);
+        }
+    }
+
+    /// The arm takes as long as `arm` says.
+    pub(crate) fn refine(&mut self, arm: SeekCurve) {
+        Arc::make_mut(&mut self.profile).seek = arm;
+    }
+}
+
+/// For how long no request must have been here before a calibration read goes. A choice: longer than
+/// the pauses between the requests of one busy client, as [`Rules::idle_after`](crate::Rules).
+const CALM: Duration = Duration::from_millis(10);
+
+/// How many places are tried for one calibration read: of some blocks the belief may not know where
+/// they are. A choice.
+const PLACES: u32 = 8;
+
+/// The block of the n-th of many reads that are far from each other, so that no buffer holds them: the
+/// golden section spreads them over the disk.
+fn spread(n: u64, blocks: u64) -> Lba {
+    let far = n.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    Lba(((u128::from(far) * u128::from(blocks)) >> 64) as u64)
+}

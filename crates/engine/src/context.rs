@@ -1,0 +1,126 @@
+//! What the stages of an engine have in common: the state that each of them looks at, and the form of
+//! their answers.
+
+use block::{Direction, Extent, Instant, Request};
+use drive::Profile;
+use scheduler::ordering::{Drive, Next};
+use scheduler::{Ordering, Sight};
+
+use crate::belief::DriveBelief;
+use crate::belief::forecast::{Head, Route};
+use crate::dispatch::Dispatch;
+use crate::dispatch::sent::Draft;
+use crate::gap::GapStage;
+use crate::guarantees::Guarantees;
+use crate::intake::Intake;
+use crate::preemption::Transfers;
+
+/// What a stage answers.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum StageAnswer {
+    /// This command is given to the drive.
+    Give(Draft),
+    /// Nothing is given before this moment; before an input, if there is none.
+    WaitUntil(Option<Instant>),
+    /// The next stage is asked.
+    Pass,
+}
+
+/// The state that stages share: requests, their order, the belief, and the commands.
+pub(crate) struct StageContext<'a> {
+    pub(crate) now: Instant,
+    pub(crate) intake: &'a mut Intake,
+    /// The pieces of the requests that wait or are at the drive.
+    pub(crate) ordering: &'a mut Ordering,
+    pub(crate) belief: &'a mut DriveBelief,
+    pub(crate) dispatch: &'a mut Dispatch,
+}
+
+/// What the stages share, and the stages that look at it.
+pub(crate) struct Stages<'a> {
+    pub(crate) cx: StageContext<'a>,
+    pub(crate) guarantees: &'a mut Guarantees,
+    pub(crate) preemption: &'a mut Transfers,
+    pub(crate) gap: &'a mut GapStage,
+}
+
+impl StageContext<'_> {
+    /// What is believed of the drive.
+    pub(crate) fn profile(&self) -> &Profile {
+        self.belief.profile()
+    }
+
+    /// Whether the position of the head is of use.
+    pub(crate) fn sight(&self) -> Sight {
+        self.belief.sight(self.ordering)
+    }
+
+    /// The head when all commands at the drive will have ended.
+    pub(crate) fn expected_head(&self) -> Head {
+        let head = self.belief.head;
+        if self.sight() == Sight::Order {
+            return head;
+        }
+        let belief = self.profile();
+        self.dispatch.commands().fold(head, |head, sent| {
+            let after = sent.route.as_ref();
+            after.map_or(head, |route| sent.course(&head, belief, route).head)
+        })
+    }
+
+    /// The request of a piece.
+    pub(crate) fn request(&self, piece: u32) -> &Request {
+        &self.intake.slots.get(self.ordering.owner(piece)).request
+    }
+
+    /// Where a piece lies.
+    pub(crate) fn route(&self, piece: u32) -> &Route {
+        self.belief.route(piece)
+    }
+
+    /// Whether a command at the drive writes some of these blocks.
+    pub(crate) fn is_being_written(&self, extent: Extent) -> bool {
+        self.dispatch.pieces().any(|piece| {
+            let (direction, blocks) = self.ordering.blocks(piece);
+            direction == Direction::Write && blocks.overlaps(extent)
+        })
+    }
+
+    /// Which piece is next. It must be given or put back.
+    pub(crate) fn choose(&mut self) -> Option<u32> {
+        let head = self.expected_head();
+        let drive = match self.dispatch.at_drive() {
+            0 => Drive::Idle,
+            _ => Drive::Busy,
+        };
+        let view = head.view(self.belief.profile(), self.now);
+        match self.ordering.choose(self.now, &view, drive) {
+            Next::Piece(piece) => Some(piece),
+            Next::Nothing(until) => {
+                self.dispatch.wakeup = until;
+                None
+            }
+        }
+    }
+
+    /// The choice is given up: the chosen piece waits again, and what came before it is not read.
+    pub(crate) fn put_back_chosen(&mut self) {
+        if let Some(piece) = self.dispatch.chosen_piece() {
+            self.ordering.put_back(piece);
+            self.dispatch.chosen.clear();
+            self.dispatch.settled = false;
+        }
+    }
+}
+
+/// Asks a stage: whatever it answers but `Pass` is the answer of the row.
+macro_rules! ask {
+    ($stage:expr) => {
+        match $stage {
+            StageAnswer::Pass => {}
+            answer => return answer,
+        }
+    };
+}
+
+pub(crate) use ask;

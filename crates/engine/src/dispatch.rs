@@ -1,0 +1,168 @@
+//! Dispatch: what is chosen, what is at the drive, and until when nothing is asked.
+//!
+//! ```text
+//!   chosen: [free read][request]  --give-->  at the drive: [in service][queued]  --complete-->
+//! ```
+
+use std::collections::VecDeque;
+
+use block::{CommandId, Duration, Extent, Instant};
+
+use crate::context::StageAnswer;
+use crate::limits::Limits;
+
+pub(crate) mod ended;
+pub(crate) mod give;
+pub(crate) mod sent;
+
+use sent::{Draft, Purpose, Sent};
+
+/// The commands of an engine, from the choice to the end.
+#[derive(Debug, Default)]
+pub struct Dispatch {
+    /// In the order in which the drive was given them.
+    at_drive: VecDeque<Sent>,
+    /// Given to the drive as soon as it may have more: at most one piece of a request, the last.
+    pub(crate) chosen: VecDeque<Draft>,
+    /// How many commands were given.
+    given: u64,
+    /// How many of them a second time.
+    pub(crate) retried: u64,
+    /// No stage has anything to give: none is asked again before an input or the wakeup.
+    pub(crate) settled: bool,
+    /// Until when the policy idles on purpose, or a request runs out of patience.
+    pub(crate) wakeup: Option<Instant>,
+}
+
+impl Dispatch {
+    /// Commands at the drive.
+    pub fn at_drive(&self) -> usize {
+        self.at_drive.len()
+    }
+
+    /// How often a command that the drive gave back undone was given to it again.
+    pub fn retried(&self) -> u64 {
+        self.retried
+    }
+
+    /// Whether a command at the drive belongs to no request.
+    pub fn is_background(&self, id: CommandId) -> bool {
+        let mut at_drive = self.at_drive.iter();
+        at_drive.any(|sent| sent.id == id && sent.purpose.piece().is_none())
+    }
+
+    /// The blocks that a command at the drive reads in the background, by itself or merged with those
+    /// of a request; `None` if it reads none. The owner of its bytes has them when it ends.
+    ///
+    /// # Panics
+    /// If the command is not at the drive.
+    pub fn background_of(&self, id: CommandId) -> Option<Extent> {
+        match self.find(id).purpose {
+            Purpose::Background(read) | Purpose::Merged { read, .. } => Some(read.extent),
+            _ => None,
+        }
+    }
+
+    /// A command at the drive.
+    pub(crate) fn find(&self, id: CommandId) -> &Sent {
+        let sent = self.at_drive.iter().find(|sent| sent.id == id);
+        sent.unwrap_or_else(|| panic!("{id:?} is not at the drive"))
+    }
+
+    /// The commands at the drive, the one in service first.
+    pub(crate) fn commands(&self) -> impl Iterator<Item = &Sent> {
+        self.at_drive.iter()
+    }
+
+    /// The command that was given last, if it is at the drive.
+    pub(crate) fn last(&self) -> Option<&Sent> {
+        self.at_drive.back()
+    }
+
+    /// The pieces of requests at the drive.
+    pub(crate) fn pieces(&self) -> impl Iterator<Item = u32> {
+        self.at_drive.iter().filter_map(|sent| sent.purpose.piece())
+    }
+
+    /// The name of the next command.
+    pub(crate) fn next_id(&self) -> CommandId {
+        CommandId(self.given)
+    }
+
+    /// A command is given to the drive.
+    pub(crate) fn send(&mut self, sent: Sent) {
+        self.given += 1;
+        self.at_drive.push_back(sent);
+    }
+
+    /// A command has ended.
+    ///
+    /// # Panics
+    /// If it is not at the drive.
+    pub(crate) fn take(&mut self, id: CommandId) -> Sent {
+        let place = self.at_drive.iter().position(|sent| sent.id == id);
+        let place = place.unwrap_or_else(|| panic!("{id:?} ended, which is not at the drive"));
+        self.settled = false;
+        self.at_drive.remove(place).expect("a place in the queue")
+    }
+
+    /// The command `id` has left the medium at `end`: what was expected after it shifts.
+    pub(crate) fn resync(&mut self, id: CommandId, end: Instant) {
+        let given = self.at_drive.iter_mut().map(|sent| &mut sent.purpose);
+        given
+            .filter_map(Purpose::unplanned_mut)
+            .for_each(|unplanned| unplanned.resync(id, end));
+        for draft in &mut self.chosen {
+            if let Draft::Request {
+                unplanned: Some(unplanned),
+                ..
+            } = draft
+            {
+                unplanned.resync(id, end);
+            }
+        }
+    }
+
+    /// The piece that is chosen, and not yet at the drive.
+    pub(crate) fn chosen_piece(&self) -> Option<u32> {
+        match self.chosen.back() {
+            Some(&Draft::Request { piece, .. }) => Some(piece),
+            Some(_) | None => None,
+        }
+    }
+
+    /// Whether the drive takes another command: it has room for one, and starves none of those that it
+    /// has. A drive that reorders two that come together would take either, so it first takes up the one
+    /// that it has where `taking_up` says for how long that lasts.
+    pub(crate) fn room(
+        &self,
+        now: Instant,
+        limits: &Limits,
+        taking_up: Option<Duration>,
+    ) -> StageAnswer {
+        let Some(first) = self.at_drive.front() else {
+            return StageAnswer::Pass;
+        };
+        let is_starved = first.given + limits.patience <= now;
+        if self.at_drive.len() >= limits.commands_at_drive || is_starved {
+            // An end comes before anything else can be given.
+            return StageAnswer::WaitUntil(None);
+        }
+        let taken_up = taking_up.filter(|_| self.at_drive.len() == 1);
+        let taken_up = taken_up.map(|time| first.given + time);
+        match taken_up.filter(|&then| then > now) {
+            Some(then) => StageAnswer::WaitUntil(Some(then)),
+            None => StageAnswer::Pass,
+        }
+    }
+
+    /// Whether the last answer still holds: no stage has anything to give, or what is chosen has time.
+    pub(crate) fn rest(&mut self, now: Instant) -> StageAnswer {
+        let is_resting = self.settled || !self.chosen.is_empty();
+        if is_resting && self.wakeup.is_none_or(|then| then > now) {
+            return StageAnswer::WaitUntil(self.wakeup);
+        }
+        self.wakeup = None;
+        StageAnswer::Pass
+    }
+}

@@ -1,0 +1,452 @@
+//! Gaps: what comes before a chosen request, and what goes by itself while no request is here.
+//!
+//! ```text
+//!   chosen request --> slack: parts of what stepped aside, a read ahead, a stop of the arm, a later start
+//!                  --> free blocks: merged with it, or in a command of their own before it
+//!   no request     --> a calibration read, or a background read
+//! ```
+
+use block::{Direction, Duration, Extent, Instant, Outcome};
+use profiler::tracker::Mode;
+use scheduler::background::{
+    Account, Means, NotWanted, Order, Progress, TaskId, TaskRefused, Tasks, UnknownTask,
+};
+use scheduler::freeblock::{Gap, Kind, Losses, Wanted};
+
+use crate::belief::DriveBelief;
+use crate::belief::forecast::{Course, Route};
+use crate::context::{StageAnswer, StageContext};
+use crate::dispatch::sent::{BackgroundRead, Draft, Planned, Purpose, Sent, UnplannedEnd};
+use crate::guarantees::Guarantees;
+use crate::preemption::Transfers;
+
+mod free_blocks;
+mod handover;
+mod slack;
+mod waiting;
+
+use free_blocks::{FreeBlocks, GapBefore, PaidPlan, counted};
+pub use free_blocks::{Gaps, Rules};
+use slack::HeldBack;
+
+/// The gaps of an engine. Without rules nothing is read in the background.
+pub struct GapStage {
+    free: Option<Box<FreeBlocks>>,
+}
+
+/// What becomes of a background task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TaskChange {
+    /// Its blocks are no longer looked for; what others read is taken along.
+    Suspend,
+    /// Its blocks are looked for again.
+    Resume,
+    /// It is given up.
+    Abort,
+    /// It gets another priority.
+    Promote(u8),
+    /// A standing task wants these blocks, too.
+    Want(Extent),
+    /// A standing task no longer wants these blocks.
+    Unwant(Extent),
+}
+
+impl GapStage {
+    /// Nothing is read in the background.
+    pub(crate) fn none() -> Self {
+        GapStage { free: None }
+    }
+
+    /// Background tasks are taken under these rules.
+    pub(crate) fn by(rules: Rules, belief: &DriveBelief) -> Self {
+        GapStage {
+            free: Some(Box::new(FreeBlocks::new(belief.profile(), rules))),
+        }
+    }
+
+    /// Whether background tasks are taken.
+    pub fn is_on(&self) -> bool {
+        self.free.is_some()
+    }
+
+    /// How far a task has come; `None` if it is unknown, or ended before another was begun.
+    pub fn task(&self, id: TaskId) -> Option<Progress> {
+        self.free.as_ref()?.tasks.progress(id)
+    }
+
+    /// The blocks of which no read for the task has been given to the drive yet.
+    pub fn left(&self, id: TaskId) -> Option<&Wanted> {
+        self.free.as_ref()?.tasks.left(id)
+    }
+
+    /// What background reads brought, by what paid for them.
+    pub fn account(&self) -> Account {
+        let free = self.free.as_ref();
+        free.map_or_else(Account::default, |free| free.account)
+    }
+
+    /// What came of the gaps.
+    pub fn gaps(&self) -> Gaps {
+        let free = self.free.as_ref();
+        free.map_or_else(Gaps::default, |free| free.gaps)
+    }
+
+    /// The share of the mean response time that foreground requests are measured to lose to
+    /// plans, over the last few thousand of them.
+    pub fn impact(&self) -> f64 {
+        let free = self.free.as_ref();
+        free.map_or(0.0, |free| free.conservatism().impact())
+    }
+
+    /// What the foreground took, and what of it is owed to plans, since the beginning.
+    pub fn losses(&self) -> Losses {
+        let free = self.free.as_ref();
+        free.map_or_else(Losses::default, |free| free.conservatism().losses())
+    }
+
+    /// By how much plans may lengthen foreground requests on average, in parts per million; `None`
+    /// without background tasks or with a fixed guard.
+    pub fn impact_budget(&self) -> Option<u32> {
+        self.free.as_ref()?.conservatism().budget()
+    }
+
+    /// The present guards: of reads after short and long seeks, then of writes.
+    pub fn guards(&self) -> [Duration; 4] {
+        let free = self.free.as_ref();
+        free.map_or([Duration::ZERO; 4], |free| free.conservatism().guards())
+    }
+
+    /// Begins a background task.
+    pub(crate) fn begin(
+        &mut self,
+        now: Instant,
+        belief: &DriveBelief,
+        order: Order,
+    ) -> Result<TaskId, TaskRefused> {
+        self.tasks().begin(now, &belief.profile().geometry, order)
+    }
+
+    /// Begins a task that stands: see [`Tasks::begin_standing`].
+    pub(crate) fn begin_standing(
+        &mut self,
+        now: Instant,
+        belief: &DriveBelief,
+        priority: u8,
+    ) -> Result<TaskId, TaskRefused> {
+        let geometry = &belief.profile().geometry;
+        self.tasks().begin_standing(now, geometry, priority)
+    }
+
+    /// Changes a task. The answer is whether it wants blocks that it did not want before.
+    pub(crate) fn change(
+        &mut self,
+        now: Instant,
+        id: TaskId,
+        change: TaskChange,
+    ) -> Result<bool, NotWanted> {
+        let tasks = self.tasks();
+        let changed: Result<(), UnknownTask> = match change {
+            TaskChange::Want(extent) => return tasks.want(id, extent).map(|more| more > 0),
+            TaskChange::Unwant(extent) => {
+                return tasks.unwant(id, extent).map(|_| false);
+            }
+            TaskChange::Suspend => tasks.suspend(id),
+            TaskChange::Resume => tasks.resume(id),
+            TaskChange::Abort => tasks.abort(now, id),
+            TaskChange::Promote(priority) => tasks.promote(id, priority),
+        };
+        changed?;
+        Ok(false)
+    }
+
+    /// Plans may lengthen foreground requests by so much from now on.
+    pub(crate) fn set_impact_budget(&mut self, impact_ppm: u32) {
+        if let Some(free) = &mut self.free {
+            free.conservatism_mut().set_budget(impact_ppm);
+        }
+    }
+
+    fn tasks(&mut self) -> &mut Tasks {
+        let free = self.free.as_mut();
+        &mut free.expect("an engine with background tasks").tasks
+    }
+
+    /// The first chosen command is given, or what fits before it; the chosen request may be held back.
+    pub(crate) fn depart(
+        &mut self,
+        cx: &mut StageContext<'_>,
+        guarantees: &Guarantees,
+        preemption: &mut Transfers,
+    ) -> StageAnswer {
+        if cx.dispatch.chosen.is_empty() {
+            return StageAnswer::Pass;
+        }
+        cx.dispatch.wakeup = None;
+        if let Some(&Draft::Request {
+            piece,
+            planned: Planned::No,
+            ..
+        }) = cx.dispatch.chosen.front()
+        {
+            if let Some(filling) = slack::fill(cx, guarantees, preemption, piece) {
+                return StageAnswer::Give(filling);
+            }
+            self.plan(cx, guarantees, preemption, piece);
+        }
+        if let Some(&Draft::Request {
+            piece,
+            was_held,
+            merged,
+            ..
+        }) = cx.dispatch.chosen.front()
+        {
+            let was_held = match was_held {
+                true => HeldBack::Yes,
+                false => HeldBack::No,
+            };
+            let request = (piece, was_held, merged.is_some());
+            let (answer, held) = slack::depart(cx, guarantees, preemption, request);
+            if let (HeldBack::Yes, Some(Draft::Request { was_held, .. })) =
+                (held, cx.dispatch.chosen.back_mut())
+                && !std::mem::replace(was_held, true)
+            {
+                preemption.tally.held += 1;
+            }
+            if !matches!(answer, StageAnswer::Pass) {
+                return answer;
+            }
+        }
+        let first = cx.dispatch.chosen.pop_front();
+        first.map_or(StageAnswer::Pass, StageAnswer::Give)
+    }
+
+    /// Chooses what fits into the gap before the chosen piece, which is the only draft.
+    fn plan(
+        &mut self,
+        cx: &mut StageContext<'_>,
+        guarantees: &Guarantees,
+        preemption: &Transfers,
+        piece: u32,
+    ) {
+        // The drive may fail again where it failed before: then by itself.
+        let decided = match (cx.ordering.requeued(piece), cx.belief.mode()) {
+            (0, Mode::Positioning) => self.decide(cx, preemption, piece),
+            _ => None,
+        };
+        let decided = decided.filter(|(plan, _)| {
+            !guarantees.serves_streams() || {
+                let (own, _) = preemption.next_part(cx, guarantees, piece, u64::MAX);
+                guarantees.leaves_room_for(cx, (piece, own), &plan.plan)
+            }
+        });
+        let chosen = &mut cx.dispatch.chosen;
+        let Some((decided, mut without)) = decided else {
+            if let Some(Draft::Request { planned, .. }) = chosen.front_mut() {
+                *planned = Planned::Yes;
+            }
+            return;
+        };
+        if decided.means == Means::Paid {
+            without.paid = 1;
+        }
+        chosen.clear();
+        let mut own = None;
+        for &stop in decided.plan.stops() {
+            match stop.kind {
+                Kind::Merged => own = Some((stop, decided.means)),
+                Kind::Detour | Kind::Source | Kind::Destination => {
+                    chosen.push_back(Draft::Background(stop, decided.means));
+                }
+            }
+        }
+        chosen.push_back(Draft::Request {
+            piece,
+            planned: Planned::Yes,
+            was_held: false,
+            merged: own,
+            unplanned: Some(without),
+        });
+    }
+
+    fn decide(
+        &mut self,
+        cx: &StageContext<'_>,
+        preemption: &Transfers,
+        piece: u32,
+    ) -> Option<(PaidPlan, UnplannedEnd)> {
+        let free = self.free.as_deref_mut()?;
+        if !free.tasks.is_any_active() {
+            return None;
+        }
+        let belief = cx.profile();
+        let head = cx.expected_head();
+        let route = cx.route(piece);
+        let course = head.course(belief, cx.now, route);
+        // A head that lands inside the request's blocks takes the rest of them first, and there is
+        // no gap.
+        if !course.pass.wrapped.is_zero() {
+            return None;
+        }
+        let latency = course.pass.rotation;
+        let (direction, extent) = cx.ordering.blocks(piece);
+        let begins = course.start + course.pass.seek + latency;
+        let slow_block = free.slow_bus();
+        let gap = Gap {
+            source: head.position,
+            departs: course.start,
+            leaves: head.view(belief, cx.now).start(Direction::Read),
+            follows: handover::follows(cx, &head, direction, slow_block),
+            lag: route.lag(belief),
+            handover: handover::handover(belief, direction),
+            destination: route.target(),
+            direction,
+            extent,
+            begins,
+            bus: handover::slow_bus(cx, &head, route, begins, slow_block),
+        };
+        let waiting = waiting::waiting_beside(cx, preemption, piece, &gap, &course);
+        let before = GapBefore {
+            gap: &gap,
+            latency,
+            waiting: waiting.as_ref(),
+        };
+        let is_being_written = |extent| cx.is_being_written(extent);
+        let decided = free.decide(belief, cx.now, &before, is_being_written);
+        let unplanned = UnplannedEnd {
+            end: course.head.free,
+            after: cx.dispatch.last().map(|sent| (sent.id, head.free)),
+            luck: free.conservatism().expected_luck(&gap, latency),
+            paid: 0,
+        };
+        Some((decided?, unplanned))
+    }
+
+    /// What goes by itself, if no request is here: a calibration read that is due, or a background
+    /// read if no request has been here for long enough.
+    pub(crate) fn idle(
+        &mut self,
+        cx: &mut StageContext<'_>,
+        guarantees: &Guarantees,
+    ) -> StageAnswer {
+        if cx.ordering.waiting() > 0 {
+            return StageAnswer::Pass;
+        }
+        let held = cx.intake.slots.held() - guarantees.transfers();
+        if cx.dispatch.at_drive() > 0 || held > 0 {
+            return StageAnswer::WaitUntil(None);
+        }
+        let busy = cx.intake.busy;
+        if let Some(extent) = cx.belief.calibration(cx.now, busy) {
+            return StageAnswer::Give(Draft::Calibration(extent));
+        }
+        let free = self.free.as_deref_mut();
+        let from = free.as_ref().and_then(|free| free.idle_from(busy));
+        if from.is_some_and(|from| from <= cx.now) {
+            let head = cx.belief.head;
+            let leaves = head.view(cx.profile(), cx.now).start(Direction::Read);
+            let stop = free.and_then(|free| free.idle(&head, leaves));
+            if let Some(stop) = stop.filter(|stop| guarantees.leaves_room(cx, stop.extent)) {
+                return StageAnswer::Give(Draft::Background(stop, Means::Idle));
+            }
+        }
+        let due = cx.belief.calibration_due(busy);
+        let wakeups = [from.filter(|&from| from > cx.now), due];
+        let wakeup = wakeups.into_iter().flatten().min();
+        cx.dispatch.settled = wakeup.is_some();
+        StageAnswer::WaitUntil(wakeup)
+    }
+
+    /// The blocks of a background read are no longer wanted: the read is given to the drive.
+    pub(crate) fn take(&mut self, extent: Extent, kind: Kind, means: Means) -> BackgroundRead {
+        let free = self.free.as_mut();
+        let free = free.expect("an engine with background tasks");
+        free.gaps.planned[counted(kind)] += u64::from(means != Means::Idle);
+        let served = free.give(extent);
+        BackgroundRead {
+            extent,
+            served,
+            means,
+        }
+    }
+
+    /// A command has ended: its background blocks are delivered. The answer is by how many
+    /// nanoseconds a request was later than it would have been on average without the plan before
+    /// it; negative: earlier.
+    pub(crate) fn account_for(
+        &mut self,
+        cx: &StageContext<'_>,
+        sent: &Sent,
+        outcome: &Outcome,
+    ) -> i64 {
+        let Some(free) = self.free.as_deref_mut() else {
+            return 0;
+        };
+        let (unplanned, read) = match sent.purpose {
+            Purpose::Request { unplanned, .. } => (unplanned, None),
+            Purpose::Merged {
+                unplanned, read, ..
+            } => (unplanned, Some(read)),
+            Purpose::Background(read) => (None, Some(read)),
+            Purpose::ReadAhead | Purpose::Hop | Purpose::Calibration | Purpose::Flush => {
+                (None, None)
+            }
+        };
+        if let Some(BackgroundRead { served, means, .. }) = read {
+            free.deliver(cx.now, &served, means, outcome.status);
+        }
+        if let (Purpose::Background(_), Some(account)) = (&sent.purpose, outcome.account) {
+            free.gaps.head_time += account.head();
+        }
+        let Some(unplanned) = unplanned else { return 0 };
+        let period = cx.profile().spindle.period().as_nanos();
+        let end = unplanned.end.as_nanos() + unplanned.paid * period;
+        let lost = cx.belief.head.free.as_nanos() as i64 - end as i64;
+        free.gaps.mispredicted += u64::from(2 * lost > period as i64);
+        lost + unplanned.luck.as_nanos() as i64
+    }
+
+    /// A request has ended that a plan made later by `lost` nanoseconds, and all behind it: those
+    /// at the drive, the chosen one and those that wait.
+    pub(crate) fn charge(&mut self, cx: &StageContext<'_>, slot: u32, lost: i64) {
+        let Some(free) = self.free.as_deref_mut() else {
+            return;
+        };
+        let response = cx.now.since(cx.intake.slots.get(slot).submitted);
+        let chosen = usize::from(cx.dispatch.chosen_piece().is_some());
+        let delayed = 1 + cx.dispatch.pieces().count() + chosen + cx.ordering.waiting();
+        free.conservatism_mut().finished(response, lost, delayed);
+    }
+
+    /// The end of a command tells by how many revolutions it was later than believed.
+    pub(crate) fn observe(&mut self, course: &Course, route: &Route, revolutions: i64) {
+        if let Some(free) = &mut self.free {
+            free.conservatism_mut().observe(
+                route.direction(),
+                course.distance,
+                course.pass.rotation,
+                revolutions,
+            );
+        }
+    }
+
+    /// Guards are so much wider.
+    pub(crate) fn widen(&mut self, caution: f64) {
+        if let Some(free) = &mut self.free {
+            free.conservatism_mut().widen(caution);
+        }
+    }
+
+    /// The platter is elsewhere.
+    pub(crate) fn turn(&mut self, belief: &DriveBelief) {
+        if let Some(free) = &mut self.free {
+            free.turn(belief.profile().spindle);
+        }
+    }
+
+    /// The arm takes another time.
+    pub(crate) fn refine(&mut self, belief: &DriveBelief) {
+        if let Some(free) = &mut self.free {
+            free.refine(belief.profile());
+        }
+    }
+}

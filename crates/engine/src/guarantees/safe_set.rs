@@ -1,0 +1,393 @@
+//! What streams leave to others: every command is given only if all batches still end in time after
+//! its worst case (`stream::rounds`; Reuther, Pohlack, RTSS 2003).
+//!
+//! ```text
+//!   the drive is free, at worst      the longest command of others
+//!   --------------------------|===================================|-- sweeps, at worst --| deadline
+//!                              fits: policies, gaps, idle reads choose as ever
+//!                              does not: the batch that is next in its sweep goes, or nothing
+//! ```
+//!
+//! Others have commands of at most [`FOREGROUND_BYTES`], and shorter ones where these would take longer
+//! than is kept for the longest: where a zone ends, where a serpentine does, where a track comes too
+//! early. With a seek over the whole disk before it, a revolution and the electronics, such a command
+//! takes no longer than [`HeadTimes::foreground_worst`], wherever it is (`guarantees::pass`). Whatever
+//! else they may have (free blocks) is asked for by itself, unless it is as short. A batch that the policy picks out of its turn may go if
+//! all others still can.
+//!
+//! All of that restricts others for the sake of a promise. Where that is broken already, because the
+//! drive is slower than it is believed to be or the host sleeps, nothing would ever fit: then one
+//! command of others goes after every [`MOST_PASSED`] batches, the oldest first.
+
+use block::{Class, Duration, Extent, Instant, Sectors};
+use drive::firmware::WriteBack;
+use scheduler::freeblock::{Kind, Plan};
+use stream::HeadTimes;
+use stream::streams::TransferId;
+
+use super::{FOREGROUND_BYTES, Guarantees, Leftover, Promised, pass, passing_within, worst_cost};
+use crate::belief::forecast::Head;
+use crate::context::{StageAnswer, StageContext};
+use crate::dispatch::sent::{Draft, Planned, Purpose};
+use crate::preemption::Transfers;
+
+impl Guarantees {
+    /// Streams take the drive where others would make a batch late: what goes for them is given, or
+    /// nothing is. Otherwise the next stages are asked.
+    pub(crate) fn restrict(
+        &mut self,
+        cx: &mut StageContext<'_>,
+        preemption: &mut Transfers,
+    ) -> StageAnswer {
+        if self.promised.is_none() {
+            return StageAnswer::Pass;
+        }
+        match self.leftover {
+            // What the drive has in its buffer from before there were streams goes to the medium first.
+            Leftover::Due if cx.profile().buffer.write_back != WriteBack::None => {
+                self.leftover = Leftover::Flushing(cx.dispatch.next_id());
+                cx.dispatch.wakeup = None;
+                return StageAnswer::Give(Draft::Flush);
+            }
+            Leftover::Due => {
+                self.leftover = Leftover::None;
+                cx.dispatch.wakeup = None;
+            }
+            Leftover::Flushing(_) => return StageAnswer::WaitUntil(None),
+            Leftover::Maybe | Leftover::None => {}
+        }
+        if self.is_room_for(cx, self.longest_of_others()) {
+            return StageAnswer::Pass;
+        }
+        if self.is_turn_of_others(cx)
+            && let Some(draft) = self.give_others(cx, preemption)
+        {
+            return StageAnswer::Give(draft);
+        }
+        match self.give_first(cx, preemption) {
+            Some(draft) => StageAnswer::Give(draft),
+            None => StageAnswer::WaitUntil(None),
+        }
+    }
+
+    /// What is chosen may be given, if all batches are still in time; otherwise the choice is given up,
+    /// and the batch goes that is next in its sweep.
+    pub(crate) fn check_chosen(
+        &mut self,
+        cx: &mut StageContext<'_>,
+        preemption: &mut Transfers,
+    ) -> StageAnswer {
+        if self.is_chosen_safe(cx) {
+            return StageAnswer::Pass;
+        }
+        let first = self.give_first(cx, preemption);
+        first.map_or(StageAnswer::Pass, StageAnswer::Give)
+    }
+
+    /// Whether others have a turn although their command may make a batch late: one is late already,
+    /// and enough of them went since the last command of others.
+    fn is_turn_of_others(&self, cx: &StageContext<'_>) -> bool {
+        let promised = self.promised.as_deref();
+        self.passed >= MOST_PASSED
+            && cx.dispatch.at_drive() < IN_ORDER
+            && promised.is_some_and(|promised| promised.streams.rounds().is_late(cx.now))
+    }
+
+    /// The turn of others: the piece that has waited for longest, at best effort. A flush goes along
+    /// with it.
+    fn give_others(
+        &mut self,
+        cx: &mut StageContext<'_>,
+        preemption: &mut Transfers,
+    ) -> Option<Draft> {
+        give_choice_up(cx);
+        let oldest = cx.ordering.oldest(|piece| !self.is_batch(cx, piece));
+        if let StageAnswer::Give(flush) = cx.intake.flushes.next() {
+            if oldest.is_none() {
+                self.passed = 0;
+            }
+            return Some(flush);
+        }
+        let piece = cx.ordering.choose_for(oldest?)?;
+        Some(self.give_at_once(cx, preemption, piece))
+    }
+
+    /// The batch that is next in its sweep, or what it waits for; nothing if all of that is at the
+    /// drive.
+    fn give_first(
+        &mut self,
+        cx: &mut StageContext<'_>,
+        preemption: &mut Transfers,
+    ) -> Option<Draft> {
+        cx.dispatch.wakeup = None;
+        give_choice_up(cx);
+        // A drive that has one waiting may take it before or after the one in service, no more.
+        if cx.dispatch.at_drive() >= IN_ORDER {
+            return None;
+        }
+        let unfinished = preemption.under_way();
+        if let Some(piece) = unfinished.filter(|&piece| self.is_awaited(cx, piece)) {
+            return Some(Draft::part(piece));
+        }
+        if let Some(piece) = self.next_batch(cx) {
+            return Some(self.give_at_once(cx, preemption, piece));
+        }
+        // The transfer that no batch gets past, if it stands still: it has begun, and batches wait for
+        // it behind others that do.
+        self.promised.as_deref()?;
+        self.waiting().next()?;
+        if cx.dispatch.at_drive() > 0 {
+            return None;
+        }
+        preemption.resume().map(Draft::part)
+    }
+
+    /// A chosen piece is given to the drive, whatever was under way.
+    fn give_at_once(
+        &self,
+        cx: &mut StageContext<'_>,
+        preemption: &mut Transfers,
+        piece: u32,
+    ) -> Draft {
+        preemption.interrupt_for(piece);
+        preemption.route_next_part(cx, self, piece);
+        Draft::request(piece, Planned::Yes)
+    }
+
+    /// Whether a piece that has begun is a batch, or one that a batch waits for.
+    fn is_awaited(&self, cx: &StageContext<'_>, piece: u32) -> bool {
+        let (_, extent) = cx.ordering.blocks(piece);
+        let holds_up = |other: u32| cx.ordering.blocks(other).1.overlaps(extent);
+        self.is_batch(cx, piece) || self.waiting().any(holds_up)
+    }
+
+    /// Chooses the next batch of the sweep; if that waits for what is at the drive, another one.
+    fn next_batch(&mut self, cx: &mut StageContext<'_>) -> Option<u32> {
+        let head = cx.expected_head().position.cylinder;
+        let rounds = self.promised.as_deref()?.streams.rounds();
+        let first = self.piece_of(rounds.first(head)?.key);
+        if let Some(chosen) = first.and_then(|piece| cx.ordering.choose_for(piece)) {
+            return Some(chosen);
+        }
+        let mut others = self.waiting();
+        others.find_map(|piece| cx.ordering.choose_for(piece))
+    }
+
+    /// Whether what is chosen may go: a batch out of its turn. Free reads before it that have become
+    /// too long are left out.
+    fn is_chosen_safe(&self, cx: &mut StageContext<'_>) -> bool {
+        if self.promised.is_none() {
+            return true;
+        }
+        while let Some(&Draft::Background(stop, _)) = cx.dispatch.chosen.front() {
+            if self.leaves_room(cx, stop.extent) {
+                break;
+            }
+            cx.dispatch.chosen.pop_front();
+        }
+        let chosen = cx.dispatch.chosen_piece();
+        chosen.is_none_or(|piece| self.may_join(cx, piece))
+    }
+
+    /// Whether a piece that was chosen may go, if it is a batch.
+    fn may_join(&self, cx: &StageContext<'_>, piece: u32) -> bool {
+        let Some(promised) = self.promised.as_deref() else {
+            return true;
+        };
+        let name = self.transfers.of_slot(cx.ordering.owner(piece));
+        let slot = name.and_then(|name| promised.streams.placed(name));
+        let rounds = promised.streams.rounds();
+        let Some((slot, batch)) = slot.and_then(|slot| Some((slot, rounds.batch(slot)?))) else {
+            return true;
+        };
+        let head = cx.expected_head().position.cylinder;
+        let seek = promised.times.seek.at(head.abs_diff(batch.cylinder));
+        rounds.may_join(self.free_at_worst(cx), seek + batch.work, slot)
+    }
+
+    /// Whether others may be given a command over these blocks.
+    pub(crate) fn leaves_room(&self, cx: &StageContext<'_>, extent: Extent) -> bool {
+        let Some(promised) = self.promised.as_deref() else {
+            return true;
+        };
+        let longest = promised.times.foreground;
+        let is_short = || {
+            extent.length().0 <= longest_blocks(cx)
+                && pass(cx.profile(), promised.promise.beyond, extent) <= longest
+        };
+        if !self.serves_streams() || is_short() {
+            return true;
+        }
+        let head = cx.expected_head();
+        self.is_room_for(cx, promised.worst(cx, head, extent))
+    }
+
+    /// Whether the free blocks of `plan` before a piece leave room, of which `own` is given next; with a
+    /// batch none are merged, which may fail for their sake.
+    pub(crate) fn leaves_room_for(
+        &self,
+        cx: &StageContext<'_>,
+        (piece, own): (u32, Extent),
+        plan: &Plan,
+    ) -> bool {
+        plan.stops().all(|stop| match stop.kind {
+            Kind::Merged => {
+                let start = stop.extent.start();
+                let blocks = Sectors(own.end().0 - start.0);
+                let both = Extent::new(start, blocks).unwrap_or(own);
+                !self.is_batch(cx, piece) && self.leaves_room(cx, both)
+            }
+            Kind::Detour | Kind::Source | Kind::Destination => self.leaves_room(cx, stop.extent),
+        })
+    }
+
+    /// Whether a command of others that takes at most `worst` may be given to the drive.
+    fn is_room_for(&self, cx: &StageContext<'_>, worst: Duration) -> bool {
+        let Some(promised) = self.promised.as_deref() else {
+            return true;
+        };
+        let free = self.free_at_worst(cx);
+        promised.streams.rounds().safe(free, worst) && self.is_in_time_at_drive(cx, free + worst)
+    }
+
+    /// Whether batches that are at the drive are in time even if it serves them last, at `end`. One
+    /// that has two commands at most serves them in order.
+    fn is_in_time_at_drive(&self, cx: &StageContext<'_>, end: Instant) -> bool {
+        if cx.intake.limits.commands_at_drive <= IN_ORDER {
+            return true;
+        }
+        let mut deadlines = cx
+            .dispatch
+            .pieces()
+            .filter_map(|piece| self.deadline(cx, piece));
+        deadlines.all(|deadline| end <= deadline)
+    }
+
+    /// When the drive has done all that it has, at worst.
+    fn free_at_worst(&self, cx: &StageContext<'_>) -> Instant {
+        let commands = cx.dispatch.commands();
+        let free = commands.fold(self.ended, |free, sent| free.max(sent.given) + sent.worst);
+        free.max(cx.now)
+    }
+
+    /// The longest command of others.
+    pub(crate) fn longest_of_others(&self) -> Duration {
+        let times = self.promised.as_deref().map(|promised| &promised.times);
+        times.map_or(Duration::ZERO, HeadTimes::foreground_worst)
+    }
+
+    /// The most blocks of what is left of a piece that are given at once: while there are streams, no
+    /// more than pass in the time that is kept for the longest command of others; a batch goes as a
+    /// whole.
+    pub(crate) fn longest_part(&self, cx: &StageContext<'_>, piece: u32, left: Extent) -> u64 {
+        let Some(promised) = self.promised.as_deref() else {
+            return u64::MAX;
+        };
+        if !self.serves_streams() || self.is_batch(cx, piece) {
+            return u64::MAX;
+        }
+        let blocks = Sectors(left.length().0.min(longest_blocks(cx)));
+        let longest = Extent::new(left.start(), blocks).unwrap_or(left);
+        let (beyond, most) = (promised.promise.beyond, promised.times.foreground);
+        passing_within(cx.profile(), beyond, longest, most)
+    }
+
+    /// Whether a piece is a batch under a guarantee.
+    pub(crate) fn is_batch(&self, cx: &StageContext<'_>, piece: u32) -> bool {
+        self.deadline(cx, piece).is_some()
+    }
+
+    /// When a batch has to be done.
+    fn deadline(&self, cx: &StageContext<'_>, piece: u32) -> Option<Instant> {
+        let name = self.transfers.of_slot(cx.ordering.owner(piece))?;
+        match self.transfers.get(name)?.transfer.class {
+            Class::RealTime { deadline } => Some(deadline),
+            Class::BestEffort(_) | Class::Background => None,
+        }
+    }
+
+    /// A command over `extent` is given to the drive, with the head at `head` before it; the answer is
+    /// the longest that it takes.
+    pub(crate) fn note_given(
+        &mut self,
+        cx: &StageContext<'_>,
+        purpose: &Purpose,
+        extent: Extent,
+        head: Option<Head>,
+    ) -> Duration {
+        let (Some(promised), Some(head)) = (self.promised.as_deref(), head) else {
+            return Duration::ZERO;
+        };
+        let mut worst = promised.worst(cx, head, extent);
+        let piece = purpose.piece();
+        let passed = match piece {
+            // What belongs to no request is no turn of others.
+            None => self.passed,
+            Some(piece) if self.is_batch(cx, piece) => self.passed.saturating_add(1),
+            Some(_) => 0,
+        };
+        let slot = piece.map(|piece| cx.ordering.owner(piece));
+        let name = slot.and_then(|slot| self.transfers.of_slot(slot));
+        let placed = name.and_then(|name| promised.streams.placed(name));
+        if let Some(batch) = placed.and_then(|slot| promised.streams.rounds().batch(slot)) {
+            let way = head.position.cylinder.abs_diff(batch.cylinder);
+            let seek = match cx.intake.limits.commands_at_drive <= IN_ORDER {
+                true => promised.times.seek.at(way),
+                false => promised.times.seek.longest(),
+            };
+            worst = worst.min(seek + batch.work);
+        }
+        self.passed = passed;
+        if let (Some(name), Some(promised)) = (name, self.promised.as_deref_mut()) {
+            promised.streams.started(name);
+        }
+        worst
+    }
+
+    fn piece_of(&self, key: u64) -> Option<u32> {
+        Some(self.transfers.get(TransferId(key))?.piece)
+    }
+
+    /// The pieces of the batches that wait.
+    fn waiting(&self) -> impl Iterator<Item = u32> + '_ {
+        let promised = self.promised.as_deref();
+        let batches = promised.map(|promised| promised.streams.rounds().waiting());
+        let batches = batches.into_iter().flatten();
+        batches.filter_map(|(_, batch)| self.piece_of(batch.key))
+    }
+}
+
+impl Promised {
+    /// The longest that a command over `extent` takes after `head`; after anything, where the drive
+    /// may choose the order.
+    fn worst(&self, cx: &StageContext<'_>, head: Head, extent: Extent) -> Duration {
+        let times = (&self.times, self.promise.beyond);
+        let worst = worst_cost(times, cx.profile(), head.position, extent);
+        match cx.intake.limits.commands_at_drive <= IN_ORDER {
+            true => worst,
+            false => worst + self.times.seek.longest(),
+        }
+    }
+}
+
+/// The choice is given up for a batch: what was chosen waits among the others again.
+fn give_choice_up(cx: &mut StageContext<'_>) {
+    if let Some(piece) = cx.dispatch.chosen_piece() {
+        cx.ordering.unchoose(piece);
+    }
+    cx.dispatch.chosen.clear();
+    cx.dispatch.settled = false;
+}
+
+fn longest_blocks(cx: &StageContext<'_>) -> u64 {
+    (FOREGROUND_BYTES / u64::from(cx.profile().block_bytes)).max(1)
+}
+
+/// Of so many commands the drive serves the first one first: one is in service when the other comes
+/// (Lumb et al., FAST 2002, 4.1).
+const IN_ORDER: usize = 2;
+
+/// Batches in a row that go before others where a promise is broken: as many as real-time requests
+/// that go before one out of patience (`scheduler::ordering`), so that at least a fifth of the
+/// commands are those of others. A choice.
+const MOST_PASSED: u32 = 4;

@@ -1,0 +1,102 @@
+//! Flushes: what was written and told to its client is on the medium when a flush ends.
+//!
+//! ```text
+//!   flush(1), flush(2) --> waiting --one command--> at the drive --> flushed(1), flushed(2)
+//!   flush(3) ------------> waiting: writes may have ended since that command was given
+//! ```
+//!
+//! A flush is no barrier: writes that have not ended when it comes are not its business.
+
+use std::collections::VecDeque;
+
+use block::{Instant, Refused, RequestId, Status};
+
+use crate::context::StageAnswer;
+use crate::dispatch::sent::Draft;
+
+/// A flush that has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Flushed {
+    /// The client's name for it.
+    pub id: RequestId,
+    /// When it ended.
+    pub at: Instant,
+    /// How: if not well, any of the writes before it may be missing on the medium.
+    pub status: Status,
+}
+
+/// The flushes of an engine.
+#[derive(Debug, Default)]
+pub(crate) struct Flushes {
+    /// Not given to the drive yet.
+    waiting: Vec<RequestId>,
+    /// Served by the command at the drive.
+    at_drive: Vec<RequestId>,
+    ended: VecDeque<Flushed>,
+}
+
+impl Flushes {
+    fn held(&self) -> usize {
+        self.waiting.len() + self.at_drive.len() + self.ended.len()
+    }
+
+    /// A client wants all writes whose ends it was told to be on the medium.
+    ///
+    /// # Errors
+    /// If `limit` flushes are held.
+    pub(crate) fn accept(&mut self, id: RequestId, limit: usize) -> Result<(), Refused> {
+        if self.held() >= limit {
+            return Err(Refused::Full { limit });
+        }
+        self.waiting.push(id);
+        Ok(())
+    }
+
+    /// The next flush that has ended.
+    pub(crate) fn poll(&mut self) -> Option<Flushed> {
+        self.ended.pop_front()
+    }
+
+    /// One command for all flushes that wait, if none is at the drive.
+    pub(crate) fn next(&mut self) -> StageAnswer {
+        if self.waiting.is_empty() || !self.at_drive.is_empty() {
+            return StageAnswer::Pass;
+        }
+        std::mem::swap(&mut self.waiting, &mut self.at_drive);
+        StageAnswer::Give(Draft::Flush)
+    }
+
+    /// The command has ended.
+    pub(crate) fn end(&mut self, now: Instant, status: Status) {
+        let ends = self.at_drive.drain(..).map(|id| Flushed {
+            id,
+            at: now,
+            status,
+        });
+        self.ended.extend(ends);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn flushes_that_wait_share_a_command_and_at_most_as_many_are_held_as_may_be() {
+        let mut flushes = Flushes::default();
+        let name = RequestId;
+        assert!(matches!(flushes.next(), StageAnswer::Pass));
+        assert_eq!(flushes.accept(name(1), 3), Ok(()));
+        assert_eq!(flushes.accept(name(2), 3), Ok(()));
+        assert!(matches!(flushes.next(), StageAnswer::Give(Draft::Flush)));
+        assert_eq!(flushes.accept(name(3), 3), Ok(()));
+        assert!(matches!(flushes.next(), StageAnswer::Pass), "one at a time");
+        let limit = 3;
+        assert_eq!(flushes.accept(name(4), limit), Err(Refused::Full { limit }));
+
+        flushes.end(Instant::ZERO, Status::Good);
+        let ended = [(); 3].map(|()| flushes.poll().map(|flushed| flushed.id));
+        assert_eq!(ended, [Some(name(1)), Some(name(2)), None]);
+        assert!(matches!(flushes.next(), StageAnswer::Give(Draft::Flush)));
+    }
+}
