@@ -8,13 +8,13 @@
 use std::sync::Arc;
 
 use libfuzzer_sys::fuzz_target;
-use server::nbd::client::{self, Event, Requests, Wish};
-use server::nbd::negotiation::{Negotiation, OUTPUT, Security, Step};
-use server::nbd::offer::{BlockSizes, Features, Offer, Text};
-use server::nbd::reply::Reply;
-use server::nbd::request::{self, Asked, PAYLOAD, Wanted};
-use server::nbd::{Context, Style};
-use server::operation::Ask;
+use nbd::client::{self, Event, Requests, Wish};
+use nbd::negotiation::{Negotiation, OUTPUT, Security, Step};
+use nbd::offer::{BlockSizes, Features, Offer, Text};
+use nbd::reply::Reply;
+use nbd::request::{self, Asked, PAYLOAD, Wanted};
+use nbd::{Context, Style};
+use block::operation::Ask;
 
 /// An export of 1 MiB that can do everything.
 fn offer() -> Offer {

@@ -19,6 +19,7 @@ pub mod account;
 pub mod address;
 pub mod command;
 pub mod interval;
+pub mod operation;
 pub mod request;
 pub mod terms;
 pub mod time;

@@ -12,8 +12,8 @@ use drive::Lost;
 use hdrhistogram::Histogram;
 
 use crate::arena::Memory;
-use crate::operation::{Failed, Pace};
 use crate::ring::Ring;
+use block::operation::{Failed, Pace};
 
 pub mod disk;
 pub mod emulated;

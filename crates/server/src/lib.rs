@@ -21,11 +21,12 @@ pub mod featureless;
 pub mod front_end;
 pub mod listener;
 pub mod mailbox;
-pub mod nbd;
-pub mod operation;
 pub mod ring;
 pub mod service;
 pub mod station;
 pub mod status;
 pub mod tls;
 pub mod why;
+
+pub use block::operation;
+pub use nbd;

@@ -25,9 +25,9 @@ use tracing::{debug, info, warn};
 use crate::event_loop::connection::Newcomer;
 use crate::listener::negotiating::{Negotiating, Place};
 use crate::mailbox::{Letter, Mailbox};
-use crate::nbd::negotiation::{Negotiation, Reason, Step};
-use crate::nbd::offer::Offer;
 use crate::tls::{Security, Session};
+use nbd::negotiation::{Negotiation, Reason, Step};
+use nbd::offer::Offer;
 
 mod seats;
 pub(crate) mod stream;

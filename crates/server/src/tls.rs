@@ -25,7 +25,7 @@ pub use session::{Opened, Session};
 pub use towards::towards;
 
 use crate::config::{Tls, TlsNeed};
-use crate::nbd::negotiation;
+use nbd::negotiation;
 
 /// Whether a listener's connections are encrypted.
 #[derive(Clone, Debug)]

@@ -7,13 +7,13 @@
 //!                     lab --'
 //!                    /   \
 //!              server     simulator
-//!                  \      /
-//!                   engine ----------.
-//!            /     |     \            \
-//!        cache  stream  scheduler   profiler
-//!            \     |     /    \      /
-//!             \    |    /      drive
-//!              `- block ---------'
+//!             /    \      /
+//!          nbd      engine ----------.
+//!           |  /     |     \          \
+//!           | cache  stream  scheduler  profiler
+//!           |   \    |     /    \      /
+//!           |    \   |    /      drive
+//!           `---- `- block -------'
 //! ```
 
 use std::collections::BTreeMap;
@@ -41,6 +41,7 @@ const DRAWING: &[(&str, &[&str])] = &[
     ("cache", &["block"]),
     ("stream", &["block"]),
     ("engine", ENGINE),
+    ("nbd", &["block"]),
     // Beside the drawing: what clients and the service say to each other.
     ("headtime-client", &["block"]),
     ("headtime-client-c", &["headtime-client", "block"]),
@@ -67,6 +68,7 @@ const BELOW_THE_WORLDS: &[&str] = &[
     "block",
 ];
 const BELOW_THE_SERVER: &[&str] = &[
+    "nbd",
     "engine",
     "cache",
     "stream",
@@ -79,6 +81,7 @@ const BELOW_THE_SERVER: &[&str] = &[
     "headtime-client",
 ];
 const BELOW_LAB: &[&str] = &[
+    "nbd",
     "headtime-client",
     "server",
     "simulator",
@@ -104,6 +107,7 @@ const BELOW_PYTHON: &[&str] = &[
     "block",
 ];
 const BELOW_CLI: &[&str] = &[
+    "nbd",
     "guest",
     "headtime-client",
     "headtime-client-c",

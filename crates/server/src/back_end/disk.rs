@@ -35,8 +35,8 @@ use super::scsi::pool::{BELL, Work};
 use super::scsi::switched::Switched;
 use super::{BackEnd, Ended, Punch, Shape, Span};
 use crate::arena::Memory;
-use crate::operation::Failed;
 use crate::ring::Ring;
+use block::operation::Failed;
 
 pub mod claim;
 pub mod sysfs;

@@ -29,8 +29,8 @@ use tracing::{error, warn};
 use super::file::Image;
 use super::{BackEnd, Ended, Punch, Run, Shape, Span};
 use crate::arena::Memory;
-use crate::operation::Failed;
 use crate::ring::Ring;
+use block::operation::Failed;
 
 mod volatile;
 

@@ -25,8 +25,8 @@ use tracing::error;
 
 use super::{BackEnd, Ended, Holds, Punch, Run, Shape, Span};
 use crate::arena::Memory;
-use crate::operation::Failed;
 use crate::ring::{Owner, Ring, Ticket};
+use block::operation::Failed;
 
 /// Whether reads and writes pass the kernel's page cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -17,8 +17,8 @@ use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
 
 use super::{BackEnd, Ended, Punch, Shape, Span};
 use crate::arena::{Memory, PAGE};
-use crate::operation::Failed;
 use crate::ring::Ring;
+use block::operation::Failed;
 
 /// The device.
 pub struct Ram {

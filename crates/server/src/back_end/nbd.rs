@@ -24,10 +24,10 @@ use tracing::error;
 
 use super::{BackEnd, Ended, Punch, Run, Shape, Span};
 use crate::arena::Memory;
-use crate::nbd::offer::Offer;
-use crate::nbd::request::Asked;
-use crate::operation::{Ask, Failed, Space};
 use crate::ring::{Owner, Ring, Ticket};
+use block::operation::{Ask, Failed, Space};
+use nbd::offer::Offer;
+use nbd::request::Asked;
 
 mod dialing;
 mod found;
@@ -372,7 +372,7 @@ impl BackEnd for Remote {
             Punch::Zero(pace) => zero(Space::Kept, pace),
         };
         if let Ask::Zero {
-            pace: crate::operation::Pace::Fast,
+            pace: block::operation::Pace::Fast,
             ..
         } = ask
             && !features.fast_zero

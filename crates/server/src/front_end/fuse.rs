@@ -26,7 +26,7 @@ use rustix::mount::{UnmountFlags, unmount};
 use tracing::{info, warn};
 
 use crate::mailbox::{Contents, Mailbox, Posted, Reply};
-use crate::operation::Ask;
+use block::operation::Ask;
 
 mod folder;
 mod gate;

@@ -7,12 +7,12 @@ use std::io::IoSlice;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::sync::{Arc, Mutex};
 
+use block::operation::{Failed, Pace};
 use block::{Action, Command, Durability, Instant};
 use rustix::fs::{FallocateFlags, fallocate};
 use rustix::io::{Errno, ReadWriteFlags, pwritev2};
 use server::arena::Memory;
 use server::back_end::{BackEnd, Ended, Punch, Shape, Span};
-use server::operation::{Failed, Pace};
 use server::ring::Ring;
 
 use crate::scene::{Medium, Scene};

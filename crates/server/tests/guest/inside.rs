@@ -11,9 +11,9 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
 
 use block::Durability;
+use block::operation::{Ask, Failed};
 use server::back_end::scsi::{Drive, Lasting, Switch};
 use server::front_end::ublk::{Access, Device, Medium, Pending, Service, Shape, Trims, Volume};
-use server::operation::{Ask, Failed};
 
 const USAGE: &str = "usage: inside ublk add NUMBER BLOCK IMAGE STOP HOLD | ublk recover NUMBER IMAGE STOP HOLD | scsi DEVICE";
 

@@ -5,17 +5,17 @@ use std::os::unix::net::UnixStream;
 use std::sync::{Arc, Mutex};
 
 use block::Durability;
+use block::operation::Ask;
+use nbd::Style;
+use nbd::client::{Event, Negotiation, Requests, Security, Step, Wish};
+use nbd::offer::Text;
+use nbd::request::Asked;
 use rustls::crypto::ring;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{
     ClientConfig, ClientConnection, RootCertStore, StreamOwned, SupportedProtocolVersion,
 };
-use server::nbd::Style;
-use server::nbd::client::{Event, Negotiation, Requests, Security, Step, Wish};
-use server::nbd::offer::Text;
-use server::nbd::request::Asked;
-use server::operation::Ask;
 
 use crate::authority::Papers;
 

@@ -7,6 +7,8 @@ use std::time::Duration;
 
 use block::Class;
 use engine::{Engine, Limits};
+use nbd::Context;
+use nbd::offer::{BlockSizes, Features, Offer, Text};
 use server::back_end::BackEnd;
 use server::back_end::memory::Ram;
 use server::clock::{Clock, TimeScale};
@@ -14,8 +16,6 @@ use server::config::Tls;
 use server::event_loop::{Bounds, EventLoop, Export, LONGEST};
 use server::featureless;
 use server::listener::{Directory, Listener, Terms};
-use server::nbd::Context;
-use server::nbd::offer::{BlockSizes, Features, Offer, Text};
 use server::station::Station;
 use server::tls::Security;
 use tempfile::TempDir;

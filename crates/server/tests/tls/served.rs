@@ -3,8 +3,8 @@
 use std::io::Read;
 
 use block::Durability;
+use block::operation::Ask;
 use server::config::TlsNeed;
-use server::operation::Ask;
 use server::tls::Security;
 
 use crate::authority::Authority;

@@ -20,10 +20,10 @@ use tracing::{info, warn};
 
 use crate::config::{Address, Remote};
 use crate::listener::stream::{Peer, Stream};
-use crate::nbd::client::{self, Negotiation, Step, Wish};
-use crate::nbd::offer::{Offer, Text};
-use crate::nbd::{Context, Style};
 use crate::tls::{Session, towards};
+use nbd::client::{self, Negotiation, Step, Wish};
+use nbd::offer::{Offer, Text};
+use nbd::{Context, Style};
 
 /// Where the server is, and what it is asked for.
 pub(super) struct Target {

@@ -9,7 +9,7 @@ use super::Remote;
 use super::dialing::{Agreement, Target};
 use crate::back_end::Shape;
 use crate::config;
-use crate::nbd::offer::Offer;
+use nbd::offer::Offer;
 
 /// An export that was found, on its way to the thread that serves it.
 pub struct Found {

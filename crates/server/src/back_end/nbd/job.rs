@@ -9,8 +9,8 @@ use block::{CommandId, Durability, Instant};
 
 use crate::arena::Memory;
 use crate::back_end::Run;
-use crate::nbd::request::{Asked, Wanted};
-use crate::operation::{Ask, Failed};
+use block::operation::{Ask, Failed};
+use nbd::request::{Asked, Wanted};
 
 /// Whom a job is for.
 #[derive(Clone, Copy, Debug)]

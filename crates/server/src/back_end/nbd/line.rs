@@ -22,12 +22,12 @@ use super::job::{Bounds, Request};
 use crate::arena::Memory;
 use crate::back_end::{Holds, Run};
 use crate::event_loop::outbox::{Bytes, Outbox, Way};
-use crate::nbd::client::{Event, Refused, Requests, place};
-use crate::nbd::request::Asked;
-use crate::nbd::{HOLE, ZERO};
-use crate::operation::{Ask, Failed};
 use crate::ring::{Owner, Ring, Ticket};
 use crate::tls::{Opened, Session};
+use block::operation::{Ask, Failed};
+use nbd::client::{Event, Refused, Requests, place};
+use nbd::request::Asked;
+use nbd::{HOLE, ZERO};
 
 /// The connection.
 pub(super) struct Line {

@@ -22,8 +22,8 @@ use super::pool::{BELL, Pool, Work};
 use super::switched::Switched;
 use crate::arena::Memory;
 use crate::back_end::{BackEnd, Ended, Punch, Shape, Span};
-use crate::operation::Failed;
 use crate::ring::Ring;
+use block::operation::Failed;
 
 /// The drive.
 pub struct Passthrough {

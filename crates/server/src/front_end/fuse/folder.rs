@@ -18,7 +18,7 @@ use super::gate::Gate;
 use super::search::Search;
 use super::zeroes::Zeroes;
 use super::{File, Size};
-use crate::operation::{Ask, Failed, Pace, Space};
+use block::operation::{Ask, Failed, Pace, Space};
 
 /// The folder.
 pub(super) struct Folder {

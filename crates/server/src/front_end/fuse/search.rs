@@ -7,7 +7,7 @@ use super::folder::number;
 use super::gate::Pass;
 use crate::back_end::Holds;
 use crate::mailbox::Mailbox;
-use crate::operation::Failed;
+use block::operation::Failed;
 
 /// What is looked for, and where.
 pub(super) struct Search {

@@ -15,7 +15,7 @@ use std::ops::Range;
 use block::Durability;
 
 use super::File;
-use crate::operation::{Ask, Failed, Pace, Space};
+use block::operation::{Ask, Failed, Pace, Space};
 
 /// Called with the result of all pieces.
 pub(super) type End = Box<dyn FnOnce(Result<(), Failed>) + Send>;

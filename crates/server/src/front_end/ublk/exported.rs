@@ -22,7 +22,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::{Access, Pending, Volume};
 use crate::mailbox::{Contents, Lent, Letter, Mailbox, Posted};
-use crate::operation::{Ask, Failed};
+use block::operation::{Ask, Failed};
 
 /// An export.
 #[derive(Clone)]
@@ -147,8 +147,8 @@ mod tests {
     use crate::back_end::memory::Ram;
     use crate::clock::{Clock, TimeScale};
     use crate::event_loop::{Bounds, EventLoop, Export};
-    use crate::operation::{Pace, Space};
     use crate::station::Station;
+    use block::operation::{Pace, Space};
 
     const BLOCK: u64 = 512;
     const BYTES: u64 = 64 * BLOCK;

@@ -8,7 +8,7 @@ use rustix::event::{EventfdFlags, eventfd};
 
 use super::buffer::Buffer;
 use crate::arena::Memory;
-use crate::operation::{Ask, Failed};
+use block::operation::{Ask, Failed};
 
 /// A request that a volume has. It ends exactly once: one that is dropped without
 /// [`Pending::end`] ends because the service is going down.

@@ -28,7 +28,7 @@ use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 use super::pending::{End, Request};
 use super::wire::{self, DESCRIPTION_BYTES};
 use super::{Buffer, Ends, Failed, Pending, Service, Volume};
-use crate::operation::{self, Ask};
+use block::operation::{self, Ask};
 
 /// What the ring's ends carry: a tag, or this for the bell.
 const BELL: u64 = u64::MAX;

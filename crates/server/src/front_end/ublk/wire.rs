@@ -2,8 +2,8 @@
 //! (`include/uapi/linux/ublk_cmd.h`). Numbers are in the machine's own order.
 
 use super::{Access, Face, Failed, Medium, Orphans, Service, Shape, Trims};
-use crate::operation::{Ask, Pace, Space};
 use block::Durability;
+use block::operation::{Ask, Pace, Space};
 
 /// The kernel's sector, in which it counts whatever the block is.
 pub const SECTOR: u64 = 512;

@@ -1,8 +1,8 @@
 //! The client's side of the negotiation, byte by byte, and against servers of other kinds.
 
-use server::nbd::client::{ANSWER, Negotiation, REPLIES, Reason, Security, Session, Step, Wish};
-use server::nbd::offer::{Features, Text};
-use server::nbd::{Context, Style};
+use nbd::client::{ANSWER, Negotiation, REPLIES, Reason, Security, Session, Step, Wish};
+use nbd::offer::{Features, Text};
+use nbd::{Context, Style};
 
 use crate::offered::{bytes, option};
 

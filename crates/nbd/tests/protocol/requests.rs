@@ -1,9 +1,9 @@
 //! Requests, byte by byte.
 
 use block::Durability::{Durable, Volatile};
-use server::nbd::Style;
-use server::nbd::request::{self, Asked, Header, Hostile, PAYLOAD, Wanted};
-use server::operation::{Ask, Pace, Space};
+use block::operation::{Ask, Pace, Space};
+use nbd::Style;
+use nbd::request::{self, Asked, Header, Hostile, PAYLOAD, Wanted};
 
 use crate::offered::{bytes, parsed};
 

@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use block::Durability::{Durable, Volatile};
+use block::operation::{Ask, Failed, Pace, Space};
+use nbd::client::{self, Event, Requests, Session, Wish};
+use nbd::negotiation::{Agreed, Negotiation, Security, Step};
+use nbd::offer::Text;
+use nbd::reply::{Place, Reply};
+use nbd::request::{self, Asked, Header, Wanted};
+use nbd::{Context, Descriptor, HOLE, Style, ZERO};
 use proptest::prelude::*;
-use server::nbd::client::{self, Event, Requests, Session, Wish};
-use server::nbd::negotiation::{Agreed, Negotiation, Security, Step};
-use server::nbd::offer::Text;
-use server::nbd::reply::{Place, Reply};
-use server::nbd::request::{self, Asked, Header, Wanted};
-use server::nbd::{Context, Descriptor, HOLE, Style, ZERO};
-use server::operation::{Ask, Failed, Pace, Space};
 
 use crate::offered::{db, iso};
 

@@ -8,12 +8,12 @@ pub enum Ask {
     /// New bytes.
     Write {
         /// When the write counts as done.
-        durability: block::Durability,
+        durability: crate::Durability,
     },
     /// Zeroes in place of the bytes.
     Zero {
         /// When that counts as done.
-        durability: block::Durability,
+        durability: crate::Durability,
         /// Whether the space may be given back, too.
         space: Space,
         /// Whether it must not take longer than giving space back does.
@@ -22,7 +22,7 @@ pub enum Ask {
     /// The bytes are of no use any more.
     Trim {
         /// When that counts as done.
-        durability: block::Durability,
+        durability: crate::Durability,
     },
     /// What was written and answered is on the medium afterwards.
     Flush,

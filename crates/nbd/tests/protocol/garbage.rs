@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
+use block::operation::Ask;
+use nbd::Style;
+use nbd::client::{self, Requests, Session};
+use nbd::negotiation::{Negotiation, OUTPUT, Security, Step};
+use nbd::request::{self, Asked, PAYLOAD};
 use proptest::prelude::*;
-use server::nbd::Style;
-use server::nbd::client::{self, Requests, Session};
-use server::nbd::negotiation::{Negotiation, OUTPUT, Security, Step};
-use server::nbd::request::{self, Asked, PAYLOAD};
-use server::operation::Ask;
 
 use crate::offered::{bytes, db, iso, option, session};
 

@@ -1,9 +1,9 @@
 //! Which requests are refused, and how: the protocol's section "Error values", row by row.
 
-use server::nbd::Style;
-use server::nbd::offer::{Features, Offer};
-use server::nbd::request::{Header, check};
-use server::operation::Failed;
+use block::operation::Failed;
+use nbd::Style;
+use nbd::offer::{Features, Offer};
+use nbd::request::{Header, check};
 
 use crate::offered::{ALL, db, iso, parsed, session};
 

@@ -1,9 +1,9 @@
 //! Servers that lie: each lie ends the session.
 
-use server::nbd::Style;
-use server::nbd::client::Hostile;
-use server::nbd::request::{Asked, Wanted};
-use server::operation::Ask;
+use block::operation::Ask;
+use nbd::Style;
+use nbd::client::Hostile;
+use nbd::request::{Asked, Wanted};
 
 use crate::client_replies::{COOKIE, asked, chunk, told};
 

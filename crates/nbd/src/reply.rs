@@ -13,7 +13,7 @@
 use super::request::{Asked, Header, Wanted};
 use super::wire::{self, chunk, flag};
 use super::{Descriptor, Style};
-use crate::operation::{Ask, Failed};
+use block::operation::{Ask, Failed};
 
 /// The reply to one request. Every method appends to `out`.
 #[derive(Clone, Copy, Debug)]

@@ -2,11 +2,9 @@
 
 use std::sync::Arc;
 
-use server::nbd::negotiation::{
-    Negotiation, OPTION, OPTIONS, OUTPUT, Reason, SKIPPED, Security, Step,
-};
-use server::nbd::offer::Text;
-use server::nbd::{Context, Style};
+use nbd::negotiation::{Negotiation, OPTION, OPTIONS, OUTPUT, Reason, SKIPPED, Security, Step};
+use nbd::offer::Text;
+use nbd::{Context, Style};
 
 use crate::offered::{agreed, answer, bytes, db, greeted, only_reply, option, replies};
 

@@ -6,7 +6,7 @@ use super::Style;
 use super::negotiation::{Agreed, Sizes};
 use super::offer::Offer;
 use super::wire::{self, command, flag};
-use crate::operation::{Ask, Failed, Pace, Space};
+use block::operation::{Ask, Failed, Pace, Space};
 
 /// What a client asks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

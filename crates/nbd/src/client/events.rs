@@ -1,7 +1,7 @@
 //! What replies tell, and what may be wrong with requests and replies.
 
 use super::super::Descriptor;
-use crate::operation::Failed;
+use block::operation::Failed;
 
 /// What a reply tells.
 #[derive(Clone, Debug, PartialEq, Eq)]

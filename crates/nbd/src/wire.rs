@@ -1,7 +1,7 @@
 //! The numbers of the protocol, by the names that its document gives them, and how to read them
 //! from bytes.
 
-use crate::operation::Failed;
+use block::operation::Failed;
 
 /// `INIT_PASSWD`: "NBDMAGIC", the first bytes of a server.
 pub const INIT_PASSWD: u64 = 0x4e42_444d_4147_4943;

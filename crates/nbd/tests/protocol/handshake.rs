@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use server::nbd::Style;
-use server::nbd::negotiation::{Agreed, Negotiation, Reason, Security, Sizes, Step};
+use nbd::Style;
+use nbd::negotiation::{Agreed, Negotiation, Reason, Security, Sizes, Step};
 
 use crate::offered::{agreed, answer, bytes, db, greeted, iso, only_reply, option, server};
 
@@ -86,7 +86,7 @@ fn without_a_name_it_is_the_default_export() {
     assert_eq!(agreed(&server).export, 0);
 
     let mut unnamed = db();
-    unnamed.name = server::nbd::offer::Text::default();
+    unnamed.name = nbd::offer::Text::default();
     let mut server = Negotiation::new(Arc::new([iso(), unnamed]), Security::Plain);
     answer(&mut server, &("00000003".to_owned() + &option(1, 0)));
     assert_eq!(agreed(&server).export, 1);

@@ -1,10 +1,10 @@
 //! The client's requests and what it makes of replies, byte by byte, with servers that lie.
 
 use block::Durability::{Durable, Volatile};
-use server::nbd::client::{BUFFER, Event, Hostile, Refused, Requests, Session};
-use server::nbd::request::{Asked, Wanted};
-use server::nbd::{Descriptor, Style};
-use server::operation::{Ask, Failed, Pace, Space};
+use block::operation::{Ask, Failed, Pace, Space};
+use nbd::client::{BUFFER, Event, Hostile, Refused, Requests, Session};
+use nbd::request::{Asked, Wanted};
+use nbd::{Descriptor, Style};
 
 use crate::offered::{bytes, db, session};
 

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use server::nbd::Context;
-use server::nbd::negotiation::{Agreed, Negotiation, Security, Sizes, Step};
-use server::nbd::offer::{BlockSizes, Features, Offer, Text};
-use server::nbd::{Style, request};
+use nbd::Context;
+use nbd::negotiation::{Agreed, Negotiation, Security, Sizes, Step};
+use nbd::offer::{BlockSizes, Features, Offer, Text};
+use nbd::{Style, request};
 
 /// Hexadecimal digits as bytes; text between quotes is itself.
 pub fn bytes(text: &str) -> Vec<u8> {

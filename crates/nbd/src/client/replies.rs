@@ -8,7 +8,7 @@ use super::super::{Descriptor, Style};
 use super::coverage::{Coverage, Misfit};
 use super::events::{Event, Hostile, Refused};
 use super::negotiation::Session;
-use crate::operation::{Ask, Failed};
+use block::operation::{Ask, Failed};
 
 /// The requests of one connection.
 #[derive(Debug)]

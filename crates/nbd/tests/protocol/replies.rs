@@ -1,8 +1,8 @@
 //! Replies, byte by byte.
 
-use server::nbd::reply::{NothingToTell, Place, Reply};
-use server::nbd::{Descriptor, HOLE, Style, ZERO};
-use server::operation::Failed;
+use block::operation::Failed;
+use nbd::reply::{NothingToTell, Place, Reply};
+use nbd::{Descriptor, HOLE, Style, ZERO};
 
 use crate::offered::{bytes, parsed};
 
