@@ -4,12 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use guest::Guest;
-
-#[path = "../../server/tests/guest/run.rs"]
-mod run;
-
-use run::run;
+use guest::{Guest, run};
 
 /// The program without what a debugger needs, which would not fit into the guest's memory.
 fn headtime(folder: &Path) -> PathBuf {

@@ -4,12 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use guest::Guest;
-
-#[path = "../../server/tests/guest/run.rs"]
-mod run;
-
-use run::run;
+use guest::{Guest, run};
 
 /// The program without what debuggers need, which is most of it: a guest has all of it in memory.
 fn program(folder: &Path) -> PathBuf {

@@ -71,3 +71,31 @@ impl Failed {
         move |source| Failed::File { path, source }
     }
 }
+
+/// Runs a script in a guest and returns what it printed: the one call that a test needs. `None` if
+/// something is not installed, which is printed and is a failure in CI.
+///
+/// # Panics
+/// If the guest fails, or the script ends with another status than 0.
+#[allow(
+    clippy::print_stdout,
+    reason = "a skipped test is visible in the log only by a line of its own"
+)]
+pub fn run(guest: Result<Guest, Failed>, script: &str) -> Option<String> {
+    match guest.and_then(|guest| guest.run(script)) {
+        Ok(Output {
+            status: 0, text, ..
+        }) => Some(text),
+        Ok(Output {
+            status,
+            text,
+            kernel,
+        }) => panic!("the script ended with {status}:\n{text}\nits kernel:\n{kernel}"),
+        Err(missing @ Failed::Missing { .. }) => {
+            assert_ne!(std::env::var("CI").as_deref(), Ok("true"), "{missing}");
+            println!("skipped: {missing}");
+            None
+        }
+        Err(other) => panic!("{other}"),
+    }
+}

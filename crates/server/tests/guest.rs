@@ -3,12 +3,7 @@
 
 use std::os::unix::fs::FileExt;
 
-use guest::Guest;
-
-#[path = "guest/run.rs"]
-mod run;
-
-use run::run;
+use guest::{Guest, run};
 
 #[test]
 fn a_kernel_boots_loads_modules_and_formats_a_disk() {

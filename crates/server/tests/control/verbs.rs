@@ -4,7 +4,7 @@ use headtime_client::wire;
 use serde_json::json;
 use server::control::protocol::{self, Ask};
 
-use super::{answer, ask, open, scene};
+use crate::plane::{answer, ask, open, scene};
 
 /// What is asked of a stream gets there as it was said; what is nothing of the kind is refused in one
 /// line, and the client goes on.

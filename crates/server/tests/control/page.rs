@@ -1,13 +1,10 @@
 //! The status page in headless Chromium, over a fake service: what it shows is what the service says.
 
-#[path = "control/fake.rs"]
-mod fake;
-
 use std::net::TcpListener;
 use std::process::Command;
 use std::sync::Arc;
 
-use fake::Fake;
+use crate::fake::{self, Fake};
 use server::control::{Bounds, Listeners, Plane};
 use server::status::{Mode, Status};
 
@@ -208,7 +205,7 @@ fn the_page_works_without_anything_to_show() {
     }
 }
 
-/// `HEADTIME_SCREENSHOTS=FOLDER cargo test -p server --test page` leaves pictures there.
+/// `HEADTIME_SCREENSHOTS=FOLDER cargo test -p server --test control page` leaves pictures there.
 #[test]
 fn pictures_of_the_page_can_be_taken() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,10 +1,5 @@
 //! The control plane over a fake service: the socket, HTTP, and clients that misbehave.
 
-#[path = "control/fake.rs"]
-mod fake;
-#[path = "control/verbs.rs"]
-mod verbs;
-
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::unix::net::UnixStream;
@@ -12,7 +7,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use fake::Fake;
+use crate::fake::{self, Fake};
 use headtime_client::wire;
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -21,7 +16,7 @@ use server::control::protocol::{self, Ask, LONGEST_LINE};
 use server::control::{Bounds, Listeners, Plane, Scan, ScanState, Sink, Steer, listen};
 use server::status::Status;
 
-struct Scene {
+pub struct Scene {
     fake: Fake,
     socket: PathBuf,
     http: SocketAddr,
@@ -29,7 +24,7 @@ struct Scene {
     _folder: tempfile::TempDir,
 }
 
-fn scene(bounds: Bounds) -> Scene {
+pub fn scene(bounds: Bounds) -> Scene {
     let folder = tempfile::tempdir().unwrap();
     let socket = folder.path().join("deep/control.sock");
     let fake = Fake::new(fake::status());
@@ -50,7 +45,7 @@ fn scene(bounds: Bounds) -> Scene {
 }
 
 /// With actions, and patience that a test can wait for.
-fn open() -> Bounds {
+pub fn open() -> Bounds {
     Bounds {
         http_actions: Actions::Allowed,
         ..Bounds::default()
@@ -65,7 +60,7 @@ fn hasty() -> Bounds {
 }
 
 impl Scene {
-    fn client(&self) -> BufReader<UnixStream> {
+    pub fn client(&self) -> BufReader<UnixStream> {
         BufReader::new(UnixStream::connect(&self.socket).unwrap())
     }
 
@@ -93,12 +88,12 @@ impl Scene {
     }
 }
 
-fn ask(client: &mut BufReader<UnixStream>, text: &str) -> Value {
+pub fn ask(client: &mut BufReader<UnixStream>, text: &str) -> Value {
     client.get_mut().write_all(text.as_bytes()).unwrap();
     answer(client)
 }
 
-fn answer(client: &mut BufReader<UnixStream>) -> Value {
+pub fn answer(client: &mut BufReader<UnixStream>) -> Value {
     let mut line = String::new();
     client.read_line(&mut line).unwrap();
     serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line:?}"))

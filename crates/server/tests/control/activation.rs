@@ -63,7 +63,7 @@ fn sockets_of_systemd_are_taken_over_by_name() {
         child.args([
             "--exact",
             "--nocapture",
-            "sockets_of_systemd_are_taken_over_by_name",
+            "activation::sockets_of_systemd_are_taken_over_by_name",
         ]);
         child.env("LISTEN_FDS", "1").stdin(Stdio::from(socket));
         match names {

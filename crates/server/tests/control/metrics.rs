@@ -1,11 +1,8 @@
 //! Metrics: each is described, told, and follows what it is made of.
 
-#[path = "control/fake.rs"]
-mod fake;
-
 use std::collections::BTreeMap;
 
-use fake::Fake;
+use crate::fake::{self, Fake};
 use server::control::{Service as _, metrics};
 use server::status::Status;
 

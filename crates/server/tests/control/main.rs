@@ -1,0 +1,8 @@
+//! The control plane over a fake service: its socket, HTTP, metrics and the status page.
+
+mod activation;
+mod fake;
+mod metrics;
+mod page;
+mod plane;
+mod verbs;
