@@ -8,8 +8,8 @@
 use std::sync::Arc;
 
 use libfuzzer_sys::fuzz_target;
-use nbd::client::{self, Event, Requests, Wish};
-use nbd::negotiation::{Negotiation, OUTPUT, Security, Step};
+use nbd::client::{self, Event, Requests, ClientOptions};
+use nbd::negotiation::{ServerNegotiation, OUTPUT, ServerSecurity, ServerPhase};
 use nbd::offer::{BlockSizes, Features, Offer, Text};
 use nbd::reply::Reply;
 use nbd::request::{self, Asked, PAYLOAD, Wanted};
@@ -29,11 +29,11 @@ fn offer() -> Offer {
 }
 
 /// The bytes are those of a client.
-fn serve(stream: &[u8], size: usize, security: Security) {
+fn serve(stream: &[u8], size: usize, security: ServerSecurity) {
     let exports: Arc<[Offer]> = Arc::new([offer()]);
-    let mut server = Negotiation::new(Arc::clone(&exports), security);
+    let mut server = ServerNegotiation::new(Arc::clone(&exports), security);
     let mut rest = stream;
-    while server.step() == Step::More && !rest.is_empty() {
+    while server.step() == ServerPhase::More && !rest.is_empty() {
         server.output().clear();
         let taken = server.receive(&rest[..size.min(rest.len())]);
         assert!(taken > 0);
@@ -41,7 +41,7 @@ fn serve(stream: &[u8], size: usize, security: Security) {
         rest = &rest[taken..];
         server.secured();
     }
-    let Step::Agreed(agreed) = server.step() else {
+    let ServerPhase::Agreed(agreed) = server.step() else {
         return;
     };
     let mut out = Vec::new();
@@ -69,21 +69,21 @@ fn serve(stream: &[u8], size: usize, security: Security) {
 
 /// The bytes are those of a server.
 fn ask(stream: &[u8], size: usize, style: Style) {
-    let mut client = client::Negotiation::new(Wish {
+    let mut client = client::ClientNegotiation::new(ClientOptions {
         export: offer().name,
         style,
         contexts: vec![Context::Allocation],
-        security: client::Security::IfOffered,
+        security: client::ClientSecurity::IfOffered,
     });
     let mut rest = stream;
-    while client.step() == client::Step::More && !rest.is_empty() {
+    while client.step() == client::ClientPhase::More && !rest.is_empty() {
         let taken = client.receive(&rest[..size.min(rest.len())]);
         assert!(taken > 0);
         assert!(client.output().len() < OUTPUT);
         rest = &rest[taken..];
         client.secured();
     }
-    if let client::Step::Agreed(session) = client.step() {
+    if let client::ClientPhase::Agreed(session) = client.step() {
         replies(rest, Requests::new(session, 8));
     }
 }
@@ -125,9 +125,9 @@ fuzz_target!(|bytes: &[u8]| {
     };
     let size = usize::from(*size).max(1);
     match side % 6 {
-        0 => serve(stream, size, Security::Plain),
-        1 => serve(stream, size, Security::Optional),
-        2 => serve(stream, size, Security::Required),
+        0 => serve(stream, size, ServerSecurity::Plain),
+        1 => serve(stream, size, ServerSecurity::Optional),
+        2 => serve(stream, size, ServerSecurity::Required),
         3 => ask(stream, size, Style::Simple),
         4 => ask(stream, size, Style::Structured),
         _ => ask(stream, size, Style::Extended),

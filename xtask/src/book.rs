@@ -11,7 +11,7 @@ use crate::repository;
 /// The tests that generate pages: package, test, filter.
 const GENERATORS: &[(&str, &str, &str)] = &[
     ("headtime", "book", "golden"),
-    ("server", "control_metrics", "documentation"),
+    ("server", "control", "documentation"),
 ];
 
 /// `cargo xtask book`.

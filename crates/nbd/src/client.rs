@@ -1,7 +1,7 @@
 //! The client's side: another server as a back end, and load.
 //!
 //! ```text
-//!   Negotiation --Session--> Requests
+//!   ClientNegotiation --Session--> Requests
 //!                            submit -> header (and payload) to the server
 //!                            receive <- replies: contents, holes, states, ends
 //! ```
@@ -14,6 +14,9 @@ mod events;
 mod negotiation;
 mod replies;
 
-pub use events::{Event, Hostile, Refused};
-pub use negotiation::{ANSWER, Negotiation, REPLIES, Reason, Security, Session, Step, Wish};
+pub use events::{Event, NotSent, ReplyError};
+pub use negotiation::{
+    ANSWER, ClientError, ClientNegotiation, ClientOptions, ClientPhase, ClientSecurity, REPLIES,
+    Session,
+};
 pub use replies::{BUFFER, Requests, place};

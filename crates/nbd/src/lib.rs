@@ -3,7 +3,7 @@
 //! ```text
 //!   client                                    server
 //!     |<------------ magic, handshake flags ----|
-//!     |-- client flags, options --------------->|   negotiation::Negotiation
+//!     |-- client flags, options --------------->|   negotiation::ServerNegotiation
 //!     |<------------------------ option replies |
 //!     |          (TLS begins here, if asked for)|
 //!     |-- GO ---------------------------------->|

@@ -43,7 +43,7 @@ pub enum Sizes {
 
 /// Whether connections are encrypted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Security {
+pub enum ServerSecurity {
     /// Never ("NOTLS").
     Plain,
     /// If the client wants it ("SELECTIVETLS").
@@ -54,21 +54,21 @@ pub enum Security {
 
 /// What the caller does next, after it has sent the output.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Step {
+pub enum ServerPhase {
     /// Receive more.
     More,
-    /// Shake hands for TLS, with the bytes that [`Negotiation::receive`] did not take; then call
-    /// [`Negotiation::secured`] and go on inside of it. If TLS fails, close.
+    /// Shake hands for TLS, with the bytes that [`ServerNegotiation::receive`] did not take; then call
+    /// [`ServerNegotiation::secured`] and go on inside of it. If TLS fails, close.
     StartTls,
     /// Serve requests; the bytes that were not taken are the first of them.
     Agreed(Agreed),
     /// Close the connection.
-    Closed(Reason),
+    Closed(ServerError),
 }
 
 /// Why a negotiation ended without agreement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Reason {
+pub enum ServerError {
     /// The client said that it goes.
     #[error("the client ended the negotiation")]
     Aborted,
@@ -103,9 +103,9 @@ pub enum Reason {
 
 /// The server's side of one connection, until transmission.
 #[derive(Debug)]
-pub struct Negotiation {
+pub struct ServerNegotiation {
     exports: Arc<[Offer]>,
-    security: Security,
+    security: ServerSecurity,
     service: Service,
     tls: Tls,
     client: Client,
@@ -155,14 +155,14 @@ enum Phase {
     Payload { option: u32, length: usize },
     /// The rest of an option that is too long is passed over.
     Skip { option: u32, left: usize },
-    /// Negotiation is over, or interrupted.
-    Ended(Step),
+    /// ServerNegotiation is over, or interrupted.
+    Ended(ServerPhase),
 }
 
-impl Negotiation {
+impl ServerNegotiation {
     /// A server that offers `exports`. Its greeting is in the output at once.
     #[must_use]
-    pub fn new(exports: Arc<[Offer]>, security: Security) -> Self {
+    pub fn new(exports: Arc<[Offer]>, security: ServerSecurity) -> Self {
         let mut out = Vec::new();
         out.extend_from_slice(&wire::INIT_PASSWD.to_be_bytes());
         out.extend_from_slice(&wire::IHAVEOPT.to_be_bytes());
@@ -233,17 +233,17 @@ impl Negotiation {
 
     /// What comes next.
     #[must_use]
-    pub fn step(&self) -> Step {
+    pub fn step(&self) -> ServerPhase {
         match &self.phase {
             Phase::Ended(step) => step.clone(),
-            _ => Step::More,
+            _ => ServerPhase::More,
         }
     }
 
     /// TLS is on. What was negotiated before it is forgotten, as the protocol demands. Without
-    /// [`Step::StartTls`] before it, it has no effect.
+    /// [`ServerPhase::StartTls`] before it, it has no effect.
     pub fn secured(&mut self) {
-        if matches!(self.phase, Phase::Ended(Step::StartTls)) {
+        if matches!(self.phase, Phase::Ended(ServerPhase::StartTls)) {
             self.tls = Tls::On;
             self.style = Style::Simple;
             self.contexts = None;
@@ -270,10 +270,10 @@ impl Negotiation {
     }
 
     fn flags(&mut self, held: &[u8]) {
-        let flags = wire::Bytes(held).u32().unwrap_or(u32::MAX);
+        let flags = wire::Fields(held).u32().unwrap_or(u32::MAX);
         let known = u32::from(wire::FIXED_NEWSTYLE | wire::NO_ZEROES);
         if flags & !known != 0 {
-            self.close(Reason::Flags(flags));
+            self.close(ServerError::Flags(flags));
             return;
         }
         self.client = Client {
@@ -284,19 +284,19 @@ impl Negotiation {
     }
 
     fn header(&mut self, held: &[u8]) {
-        let mut bytes = wire::Bytes(held);
+        let mut bytes = wire::Fields(held);
         let magic = bytes.u64().unwrap_or_default();
         let option = bytes.u32().unwrap_or_default();
         let length = bytes.u32().unwrap_or_default();
         self.options += 1;
         if magic != wire::IHAVEOPT {
-            self.close(Reason::Magic(magic));
+            self.close(ServerError::Magic(magic));
         } else if self.options > OPTIONS {
-            self.close(Reason::TooMany);
+            self.close(ServerError::TooMany);
         } else if option == option::EXPORT_NAME && length as usize > wire::STRING {
-            self.close(Reason::NameTooLong(length));
+            self.close(ServerError::NameTooLong(length));
         } else if length > SKIPPED {
-            self.close(Reason::TooLong(length));
+            self.close(ServerError::TooLong(length));
         } else if length as usize > OPTION {
             let left = length as usize;
             self.phase = Phase::Skip { option, left };
@@ -309,9 +309,9 @@ impl Negotiation {
     fn option(&mut self, option: u32, payload: &[u8]) {
         if option == option::ABORT {
             self.answers(option).ack();
-            self.close(Reason::Aborted);
+            self.close(ServerError::Aborted);
         } else if self.service == Service::GoingDown && option == option::EXPORT_NAME {
-            self.close(Reason::ShuttingDown);
+            self.close(ServerError::ShuttingDown);
         } else if self.service == Service::GoingDown {
             let reason = "the service is going down";
             self.answers(option).error(answer::SHUTDOWN, reason);
@@ -322,7 +322,7 @@ impl Negotiation {
             self.answers(option).error(answer::INVALID, reason);
         } else if option == option::STARTTLS {
             self.start_tls(payload);
-        } else if self.security == Security::Required && self.tls == Tls::Off {
+        } else if self.security == ServerSecurity::Required && self.tls == Tls::Off {
             let reason = "start TLS first";
             self.answers(option).error(answer::TLS_REQD, reason);
         } else {
@@ -346,13 +346,13 @@ impl Negotiation {
         let mut answers = self.answers(option::STARTTLS);
         if !payload.is_empty() {
             answers.error(answer::INVALID, "this option has no payload");
-        } else if security == Security::Plain {
+        } else if security == ServerSecurity::Plain {
             answers.error(answer::POLICY, "this server is configured without TLS");
         } else if tls == Tls::On {
             answers.error(answer::INVALID, "TLS is on already");
         } else {
             answers.ack();
-            self.phase = Phase::Ended(Step::StartTls);
+            self.phase = Phase::Ended(ServerPhase::StartTls);
         }
     }
 
@@ -389,7 +389,7 @@ impl Negotiation {
             .filter(|selected| selected.export == export)
             .map(|selected| selected.contexts)
             .unwrap_or_default();
-        self.phase = Phase::Ended(Step::Agreed(Agreed {
+        self.phase = Phase::Ended(ServerPhase::Agreed(Agreed {
             export,
             style: self.style,
             contexts,
@@ -401,8 +401,8 @@ impl Negotiation {
         Answers::to(option, &mut self.out)
     }
 
-    fn close(&mut self, reason: Reason) {
-        self.phase = Phase::Ended(Step::Closed(reason));
+    fn close(&mut self, reason: ServerError) {
+        self.phase = Phase::Ended(ServerPhase::Closed(reason));
     }
 }
 

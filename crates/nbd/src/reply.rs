@@ -28,7 +28,7 @@ pub struct Chunks(Reply);
 
 /// Whether a chunk ends its reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum ChunkPosition {
     /// More chunks follow.
     Before,
     /// It is the last one.
@@ -50,7 +50,7 @@ impl Reply {
     pub fn done(&self, out: &mut Vec<u8>) {
         match self.style {
             Style::Simple | Style::Structured => self.simple(out, 0),
-            Style::Extended => self.chunk(out, Place::Last, chunk::NONE, 0),
+            Style::Extended => self.chunk(out, ChunkPosition::Last, chunk::NONE, 0),
         }
     }
 
@@ -62,7 +62,7 @@ impl Reply {
             Some(chunks) => {
                 // Reads have at most `BlockSizes::max` bytes, so that they fit.
                 let length = u32::try_from(self.header.length).unwrap_or(u32::MAX);
-                chunks.contents(out, self.header.offset, length, Place::Last);
+                chunks.contents(out, self.header.offset, length, ChunkPosition::Last);
             }
         }
     }
@@ -75,7 +75,12 @@ impl Reply {
             return;
         }
         let message = front(message);
-        self.chunk(out, Place::Last, chunk::ERROR, 6 + message.len() as u64);
+        self.chunk(
+            out,
+            ChunkPosition::Last,
+            chunk::ERROR,
+            6 + message.len() as u64,
+        );
         out.extend_from_slice(&number.to_be_bytes());
         out.extend_from_slice(&wire::length16(message.len()).to_be_bytes());
         out.extend_from_slice(message.as_bytes());
@@ -114,10 +119,10 @@ impl Reply {
     }
 
     /// The header of a chunk with `length` bytes of payload.
-    fn chunk(&self, out: &mut Vec<u8>, place: Place, kind: u16, length: u64) {
+    fn chunk(&self, out: &mut Vec<u8>, place: ChunkPosition, kind: u16, length: u64) {
         let flags = match place {
-            Place::Before => 0,
-            Place::Last => chunk::DONE,
+            ChunkPosition::Before => 0,
+            ChunkPosition::Last => chunk::DONE,
         };
         let mut bytes = [0; wire::EXTENDED_HEADER];
         let magic = if self.style.extended() {
@@ -146,14 +151,14 @@ impl Chunks {
     /// What goes before `length` bytes (at least one) of contents from `offset` of the export. A
     /// read that must not be divided ([`Header::undivided`]) has one such chunk at most, and no
     /// hole.
-    pub fn contents(&self, out: &mut Vec<u8>, offset: u64, length: u32, place: Place) {
+    pub fn contents(&self, out: &mut Vec<u8>, offset: u64, length: u32, place: ChunkPosition) {
         let payload = 8 + u64::from(length);
         self.0.chunk(out, place, chunk::OFFSET_DATA, payload);
         out.extend_from_slice(&offset.to_be_bytes());
     }
 
     /// `length` bytes (at least one) from `offset` read as zeroes.
-    pub fn hole(&self, out: &mut Vec<u8>, offset: u64, length: u32, place: Place) {
+    pub fn hole(&self, out: &mut Vec<u8>, offset: u64, length: u32, place: ChunkPosition) {
         self.0.chunk(out, place, chunk::OFFSET_HOLE, 12);
         out.extend_from_slice(&offset.to_be_bytes());
         out.extend_from_slice(&length.to_be_bytes());
@@ -166,7 +171,7 @@ impl Chunks {
         failed: Failed,
         offset: u64,
         message: &str,
-        place: Place,
+        place: ChunkPosition,
     ) {
         let message = front(message);
         let payload = 14 + message.len() as u64;
@@ -177,9 +182,9 @@ impl Chunks {
         out.extend_from_slice(&offset.to_be_bytes());
     }
 
-    /// Ends a reply whose chunks were all [`Place::Before`].
+    /// Ends a reply whose chunks were all [`ChunkPosition::Before`].
     pub fn end(&self, out: &mut Vec<u8>) {
-        self.0.chunk(out, Place::Last, chunk::NONE, 0);
+        self.0.chunk(out, ChunkPosition::Last, chunk::NONE, 0);
     }
 
     /// The states from the request's offset on, in the context that was agreed as `context`.
@@ -195,7 +200,7 @@ impl Chunks {
         context: u32,
         block: u32,
         states: impl IntoIterator<Item = Descriptor>,
-        place: Place,
+        place: ChunkPosition,
     ) -> Result<(), NothingToTell> {
         let begin = out.len();
         let extended = self.0.style.extended();

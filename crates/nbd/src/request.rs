@@ -96,7 +96,7 @@ impl Header {
 
 /// What cannot come from a client that means well: the connection is closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Hostile {
+pub enum RequestError {
     /// Another number where the magic is.
     #[error("a request begins with {found:#010x}, expected {expected:#010x}")]
     Magic {
@@ -115,7 +115,7 @@ pub enum Hostile {
 ///
 /// # Errors
 /// If this is no request: nothing that follows can be understood.
-pub fn parse(bytes: &[u8], style: Style) -> Result<Option<(Header, usize)>, Hostile> {
+pub fn parse(bytes: &[u8], style: Style) -> Result<Option<(Header, usize)>, RequestError> {
     let expected = match style {
         Style::Simple | Style::Structured => wire::REQUEST,
         Style::Extended => wire::EXTENDED_REQUEST,
@@ -124,7 +124,7 @@ pub fn parse(bytes: &[u8], style: Style) -> Result<Option<(Header, usize)>, Host
     if let Some(magic) = bytes.first_chunk() {
         let found = u32::from_be_bytes(*magic);
         if found != expected {
-            return Err(Hostile::Magic { found, expected });
+            return Err(RequestError::Magic { found, expected });
         }
     }
     let size = match style {
@@ -137,7 +137,7 @@ pub fn parse(bytes: &[u8], style: Style) -> Result<Option<(Header, usize)>, Host
     match header(front, style) {
         None => Ok(None),
         Some(header) if header.payload > u64::from(PAYLOAD) => {
-            Err(Hostile::Payload(header.payload))
+            Err(RequestError::Payload(header.payload))
         }
         Some(header) => Ok(Some((header, size))),
     }
@@ -145,7 +145,7 @@ pub fn parse(bytes: &[u8], style: Style) -> Result<Option<(Header, usize)>, Host
 
 #[inline]
 fn header(front: &[u8], style: Style) -> Option<Header> {
-    let mut bytes = wire::Bytes(front);
+    let mut bytes = wire::Fields(front);
     bytes.u32()?;
     let flags = bytes.u16()?;
     let kind = bytes.u16()?;

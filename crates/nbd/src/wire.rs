@@ -222,11 +222,11 @@ pub const fn failure(number: u32) -> Failed {
     }
 }
 
-/// Bytes that are taken from the front, number by number. What is missing is `None`.
+/// Fields that are taken from the front, number by number. What is missing is `None`.
 #[derive(Clone, Copy, Debug)]
-pub struct Bytes<'a>(pub &'a [u8]);
+pub struct Fields<'a>(pub &'a [u8]);
 
-impl<'a> Bytes<'a> {
+impl<'a> Fields<'a> {
     /// The next `count` bytes.
     pub fn take(&mut self, count: usize) -> Option<&'a [u8]> {
         let (front, rest) = self.0.split_at_checked(count)?;

@@ -4,7 +4,7 @@
 //!   socket --accept--> a thread each, for as long as they negotiate --agreed--> event loop
 //! ```
 //!
-//! Negotiation is rare and short, so that it may cost a thread; there is a bound on how many
+//! ServerNegotiation is rare and short, so that it may cost a thread; there is a bound on how many
 //! negotiate at once, and on how long one may take. Whoever comes when there are so many takes the
 //! place of the one that has been at it longest: silent clients keep nobody out.
 
@@ -26,7 +26,7 @@ use crate::event_loop::connection::Newcomer;
 use crate::listener::negotiating::{Negotiating, Place};
 use crate::mailbox::{Letter, Mailbox};
 use crate::tls::{Security, Session};
-use nbd::negotiation::{Negotiation, Reason, Step};
+use nbd::negotiation::{ServerError, ServerNegotiation, ServerPhase};
 use nbd::offer::Offer;
 
 mod seats;
@@ -237,7 +237,7 @@ fn negotiate(stream: Stream, shown: &Shown, terms: &Terms, place: Place) -> io::
     let peer = stream.peer();
     let mut client = Peer::new(stream, terms.longest)?;
     let offers = Arc::clone(&directory.offers);
-    let mut negotiation = Negotiation::new(offers, terms.security.negotiated());
+    let mut negotiation = ServerNegotiation::new(offers, terms.security.negotiated());
     let mut received = Vec::new();
     let mut place = Some(place);
     loop {
@@ -251,14 +251,14 @@ fn negotiate(stream: Stream, shown: &Shown, terms: &Terms, place: Place) -> io::
         let step = negotiation.step();
         let seat = match step {
             // Before it is told: who is told is served.
-            Step::Agreed(_) => Some(seated(place.take(), &terms.seats)?),
+            ServerPhase::Agreed(_) => Some(seated(place.take(), &terms.seats)?),
             _ => None,
         };
         client.send(negotiation.output())?;
         negotiation.output().clear();
         match step {
-            Step::More => (),
-            Step::Agreed(agreed) => {
+            ServerPhase::More => (),
+            ServerPhase::Agreed(agreed) => {
                 let seat = seat.ok_or(io::ErrorKind::ConnectionRefused)?;
                 let (mailbox, place) = directory.places[agreed.export].clone();
                 let offer = directory.offers[agreed.export].clone();
@@ -277,7 +277,7 @@ fn negotiate(stream: Stream, shown: &Shown, terms: &Terms, place: Place) -> io::
                 let gone = mailbox.post(Letter::Connection(Box::new(newcomer)));
                 return gone.map_err(io::Error::other);
             }
-            Step::StartTls => {
+            ServerPhase::StartTls => {
                 let Security::Tls { certificates, .. } = &terms.security else {
                     return Err(io::Error::other("TLS is not configured"));
                 };
@@ -285,8 +285,8 @@ fn negotiate(stream: Stream, shown: &Shown, terms: &Terms, place: Place) -> io::
                 received.clear();
                 negotiation.secured();
             }
-            Step::Closed(Reason::Aborted) => return Ok(()),
-            Step::Closed(reason) => return Err(io::Error::other(reason.to_string())),
+            ServerPhase::Closed(ServerError::Aborted) => return Ok(()),
+            ServerPhase::Closed(reason) => return Err(io::Error::other(reason.to_string())),
         }
         if client.receive(&mut received)? == 0 {
             return Ok(());

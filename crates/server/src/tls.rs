@@ -75,12 +75,12 @@ impl Security {
     }
 
     /// As the negotiation calls it.
-    pub(crate) fn negotiated(&self) -> negotiation::Security {
+    pub(crate) fn negotiated(&self) -> negotiation::ServerSecurity {
         match self {
-            Security::Plain => negotiation::Security::Plain,
+            Security::Plain => negotiation::ServerSecurity::Plain,
             Security::Tls { need, .. } => match need {
-                TlsNeed::Optional => negotiation::Security::Optional,
-                TlsNeed::Required => negotiation::Security::Required,
+                TlsNeed::Optional => negotiation::ServerSecurity::Optional,
+                TlsNeed::Required => negotiation::ServerSecurity::Required,
             },
         }
     }

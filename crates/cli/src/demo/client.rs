@@ -6,7 +6,9 @@ use std::path::Path;
 use std::time::Duration;
 
 use server::nbd::Style;
-use server::nbd::client::{Event, Negotiation, Requests, Security, Step, Wish};
+use server::nbd::client::{
+    ClientNegotiation, ClientOptions, ClientPhase, ClientSecurity, Event, Requests,
+};
 use server::nbd::offer::Text;
 use server::nbd::request::Asked;
 
@@ -31,11 +33,11 @@ impl Client {
         let stream = UnixStream::connect(socket)?;
         stream.set_read_timeout(Some(HANGS))?;
         stream.set_write_timeout(Some(HANGS))?;
-        let mut negotiation = Negotiation::new(Wish {
+        let mut negotiation = ClientNegotiation::new(ClientOptions {
             export: Text::default(),
             style: Style::Structured,
             contexts: Vec::new(),
-            security: Security::Plain,
+            security: ClientSecurity::Plain,
         });
         let mut received = Vec::new();
         loop {
@@ -48,8 +50,8 @@ impl Client {
             (&stream).write_all(negotiation.output())?;
             negotiation.output().clear();
             match negotiation.step() {
-                Step::More => more(&stream, &mut received)?,
-                Step::Agreed(session) => {
+                ClientPhase::More => more(&stream, &mut received)?,
+                ClientPhase::Agreed(session) => {
                     return Ok(Client {
                         stream,
                         requests: Requests::new(session, pending),

@@ -56,7 +56,7 @@ pub enum Event {
 
 /// Why a request was not sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Refused {
+pub enum NotSent {
     /// As many as may be under way are.
     #[error("as many requests as may be are under way")]
     Full,
@@ -67,7 +67,7 @@ pub enum Refused {
 
 /// What cannot come from a server that means well: the connection is closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Hostile {
+pub enum ReplyError {
     /// Another number where the magic is.
     #[error("a reply begins with {0:#010x}, which is none of what was agreed")]
     Magic(u32),

@@ -9,12 +9,12 @@
 
 use super::super::negotiation::{Agreed, Sizes};
 use super::super::offer::{BlockSizes, Features, Offer, Text, Unfit};
-use super::super::wire::{self, Bytes, about, answer, option};
+use super::super::wire::{self, Fields, about, answer, option};
 use super::super::{Context, Style};
 
 /// What a client wants of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Wish {
+pub struct ClientOptions {
     /// The export; without a name, the default one.
     pub export: Text,
     /// The best style that is asked for.
@@ -22,12 +22,12 @@ pub struct Wish {
     /// What it wants to ask about blocks.
     pub contexts: Vec<Context>,
     /// Whether the connection is to be encrypted.
-    pub security: Security,
+    pub security: ClientSecurity,
 }
 
 /// Whether a connection is to be encrypted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Security {
+pub enum ClientSecurity {
     /// No: what is told of a server that requires it.
     Plain,
     /// If the server has TLS.
@@ -47,20 +47,20 @@ pub struct Session {
 
 /// What the caller does next, after it has sent the output.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Step {
+pub enum ClientPhase {
     /// Receive more.
     More,
-    /// Shake hands for TLS, then call [`Negotiation::secured`].
+    /// Shake hands for TLS, then call [`ClientNegotiation::secured`].
     StartTls,
     /// Send requests; the bytes that were not taken are the first replies.
     Agreed(Session),
     /// Send the output, which says that we go if the server can be told, and close.
-    Closed(Reason),
+    Closed(ClientError),
 }
 
 /// Why there is no session.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Reason {
+pub enum ClientError {
     /// It does not begin as NBD servers do.
     #[error("the server begins with {0:#018x}, expected NBDMAGIC")]
     NoServer(u64),
@@ -100,8 +100,8 @@ pub enum Reason {
 
 /// The client's side of one connection, until transmission.
 #[derive(Debug)]
-pub struct Negotiation {
-    wish: Wish,
+pub struct ClientNegotiation {
+    wish: ClientOptions,
     phase: Phase,
     zeroes: usize,
     style: Style,
@@ -125,7 +125,7 @@ enum Phase {
     },
     /// Size, flags and zeroes.
     OldReply,
-    Ended(Step),
+    Ended(ClientPhase),
 }
 
 /// What the server told of the export.
@@ -136,10 +136,10 @@ struct Told {
     block: Option<BlockSizes>,
 }
 
-impl Negotiation {
+impl ClientNegotiation {
     /// A client that waits for the server's greeting.
     #[must_use]
-    pub fn new(wish: Wish) -> Self {
+    pub fn new(wish: ClientOptions) -> Self {
         Self {
             wish,
             phase: Phase::Greeting,
@@ -174,7 +174,7 @@ impl Negotiation {
             }
             let mut held = std::mem::take(&mut self.held);
             if let Err(reason) = self.complete(&held) {
-                self.phase = Phase::Ended(Step::Closed(reason));
+                self.phase = Phase::Ended(ClientPhase::Closed(reason));
             }
             held.clear();
             self.held = held;
@@ -188,27 +188,27 @@ impl Negotiation {
 
     /// What comes next.
     #[must_use]
-    pub fn step(&self) -> Step {
+    pub fn step(&self) -> ClientPhase {
         match &self.phase {
             Phase::Ended(step) => step.clone(),
-            _ => Step::More,
+            _ => ClientPhase::More,
         }
     }
 
-    /// TLS is on. Without [`Step::StartTls`] before it, it has no effect.
+    /// TLS is on. Without [`ClientPhase::StartTls`] before it, it has no effect.
     pub fn secured(&mut self) {
-        if matches!(self.phase, Phase::Ended(Step::StartTls)) {
+        if matches!(self.phase, Phase::Ended(ClientPhase::StartTls)) {
             self.ask_style(Style::Extended);
         }
     }
 
-    fn complete(&mut self, held: &[u8]) -> Result<(), Reason> {
+    fn complete(&mut self, held: &[u8]) -> Result<(), ClientError> {
         match self.phase {
             Phase::Greeting => self.greeting(held),
             Phase::Header(option) => self.header(option, held),
             Phase::Payload { option, kind, .. } => self.reply(option, kind, held),
             Phase::OldReply => {
-                let mut bytes = Bytes(held);
+                let mut bytes = Fields(held);
                 self.told.export = bytes.u64().zip(bytes.u16());
                 self.agree()
             }
@@ -216,18 +216,18 @@ impl Negotiation {
         }
     }
 
-    fn greeting(&mut self, held: &[u8]) -> Result<(), Reason> {
-        let mut bytes = Bytes(held);
+    fn greeting(&mut self, held: &[u8]) -> Result<(), ClientError> {
+        let mut bytes = Fields(held);
         let (magic, second) = bytes.u64().zip(bytes.u64()).unwrap_or_default();
         let flags = bytes.u16().unwrap_or_default();
         if magic != wire::INIT_PASSWD {
-            return Err(Reason::NoServer(magic));
+            return Err(ClientError::NoServer(magic));
         }
         if second == wire::OLDSTYLE {
-            return Err(Reason::OldStyle);
+            return Err(ClientError::OldStyle);
         }
         if second != wire::IHAVEOPT {
-            return Err(Reason::NoOptions(second));
+            return Err(ClientError::NoOptions(second));
         }
         let ours = flags & (wire::FIXED_NEWSTYLE | wire::NO_ZEROES);
         self.out.extend_from_slice(&u32::from(ours).to_be_bytes());
@@ -236,30 +236,30 @@ impl Negotiation {
         }
         let fixed = ours & wire::FIXED_NEWSTYLE != 0;
         match self.wish.security {
-            Security::Required if !fixed => {
-                return Err(Reason::NoTls("it has no options".to_owned()));
+            ClientSecurity::Required if !fixed => {
+                return Err(ClientError::NoTls("it has no options".to_owned()));
             }
             _ if !fixed => self.ask_old(),
-            Security::Plain => self.ask_style(Style::Extended),
-            Security::IfOffered | Security::Required => self.ask(option::STARTTLS, &[]),
+            ClientSecurity::Plain => self.ask_style(Style::Extended),
+            ClientSecurity::IfOffered | ClientSecurity::Required => self.ask(option::STARTTLS, &[]),
         }
         Ok(())
     }
 
-    fn header(&mut self, option: u32, held: &[u8]) -> Result<(), Reason> {
-        let mut bytes = Bytes(held);
+    fn header(&mut self, option: u32, held: &[u8]) -> Result<(), ClientError> {
+        let mut bytes = Fields(held);
         let magic = bytes.u64();
         let of = bytes.u32();
         let (kind, length) = bytes.u32().zip(bytes.u32()).unwrap_or_default();
         if magic != Some(wire::OPTION_REPLY) || of != Some(option) {
-            return Err(Reason::Reply(option));
+            return Err(ClientError::Reply(option));
         }
         if length as usize > ANSWER {
-            return Err(Reason::TooLong(length));
+            return Err(ClientError::TooLong(length));
         }
         self.replies += 1;
         if self.replies > REPLIES {
-            return Err(Reason::TooMany);
+            return Err(ClientError::TooMany);
         }
         self.phase = Phase::Payload {
             option,
@@ -269,7 +269,7 @@ impl Negotiation {
         Ok(())
     }
 
-    fn reply(&mut self, option: u32, kind: u32, payload: &[u8]) -> Result<(), Reason> {
+    fn reply(&mut self, option: u32, kind: u32, payload: &[u8]) -> Result<(), ClientError> {
         if kind & answer::ERROR != 0 {
             return self.refused(option, kind, payload);
         }
@@ -283,13 +283,13 @@ impl Negotiation {
                 self.context(payload)
             }
             (_, answer::ACK) if payload.is_empty() => self.acknowledged(option),
-            _ => Err(Reason::Reply(option)),
+            _ => Err(ClientError::Reply(option)),
         }
     }
 
-    fn acknowledged(&mut self, option: u32) -> Result<(), Reason> {
+    fn acknowledged(&mut self, option: u32) -> Result<(), ClientError> {
         match option {
-            option::STARTTLS => self.phase = Phase::Ended(Step::StartTls),
+            option::STARTTLS => self.phase = Phase::Ended(ClientPhase::StartTls),
             option::EXTENDED_HEADERS => {
                 self.style = Style::Extended;
                 self.ask_contexts();
@@ -304,14 +304,14 @@ impl Negotiation {
         Ok(())
     }
 
-    fn refused(&mut self, option: u32, kind: u32, payload: &[u8]) -> Result<(), Reason> {
+    fn refused(&mut self, option: u32, kind: u32, payload: &[u8]) -> Result<(), ClientError> {
         let message = String::from_utf8_lossy(payload).into_owned();
         if kind == answer::TLS_REQD || kind == answer::SHUTDOWN {
-            return self.leave(Reason::Refused { kind, message });
+            return self.leave(ClientError::Refused { kind, message });
         }
         match option {
-            option::STARTTLS if self.wish.security == Security::Required => {
-                return self.leave(Reason::NoTls(message));
+            option::STARTTLS if self.wish.security == ClientSecurity::Required => {
+                return self.leave(ClientError::NoTls(message));
             }
             option::STARTTLS => self.ask_style(Style::Extended),
             option::EXTENDED_HEADERS => self.ask_style(Style::Structured),
@@ -321,19 +321,19 @@ impl Negotiation {
                 self.ask_go();
             }
             _ if kind == answer::UNSUP && !self.style.extended() => self.ask_old(),
-            _ => return self.leave(Reason::Refused { kind, message }),
+            _ => return self.leave(ClientError::Refused { kind, message }),
         }
         Ok(())
     }
 
     /// There is no session; the server is told so.
-    fn leave(&mut self, reason: Reason) -> Result<(), Reason> {
+    fn leave(&mut self, reason: ClientError) -> Result<(), ClientError> {
         self.ask(option::ABORT, &[]);
         Err(reason)
     }
 
-    fn about(&mut self, payload: &[u8]) -> Result<(), Reason> {
-        let mut bytes = Bytes(payload);
+    fn about(&mut self, payload: &[u8]) -> Result<(), ClientError> {
+        let mut bytes = Fields(payload);
         match bytes.u16() {
             Some(about::EXPORT) => self.told.export = bytes.u64().zip(bytes.u16()),
             Some(about::DESCRIPTION) => {
@@ -343,18 +343,18 @@ impl Negotiation {
             Some(about::BLOCK_SIZE) => {
                 let sizes = (bytes.u32(), bytes.u32(), bytes.u32());
                 let (Some(min), Some(preferred), Some(max)) = sizes else {
-                    return Err(Reason::Reply(option::GO));
+                    return Err(ClientError::Reply(option::GO));
                 };
                 self.told.block = Some(BlockSizes::told(min, preferred, max)?);
             }
             Some(_) => {}
-            None => return Err(Reason::Reply(option::GO)),
+            None => return Err(ClientError::Reply(option::GO)),
         }
         Ok(())
     }
 
-    fn context(&mut self, payload: &[u8]) -> Result<(), Reason> {
-        let mut bytes = Bytes(payload);
+    fn context(&mut self, payload: &[u8]) -> Result<(), ClientError> {
+        let mut bytes = Fields(payload);
         let id = bytes.u32();
         let context = self
             .wish
@@ -372,13 +372,13 @@ impl Negotiation {
                 self.contexts.push((id, *context));
                 Ok(())
             }
-            _ => Err(Reason::Reply(option::SET_META_CONTEXT)),
+            _ => Err(ClientError::Reply(option::SET_META_CONTEXT)),
         }
     }
 
-    fn agree(&mut self) -> Result<(), Reason> {
+    fn agree(&mut self) -> Result<(), ClientError> {
         let Some((size, flags)) = self.told.export else {
-            return Err(Reason::NoExport);
+            return Err(ClientError::NoExport);
         };
         let told = std::mem::take(&mut self.told);
         let contexts = std::mem::take(&mut self.contexts);
@@ -398,7 +398,7 @@ impl Negotiation {
                 sizes: Sizes::Asked,
             },
         };
-        self.phase = Phase::Ended(Step::Agreed(session));
+        self.phase = Phase::Ended(ClientPhase::Agreed(session));
         Ok(())
     }
 

@@ -3,10 +3,10 @@
 use slab::Slab;
 
 use super::super::request::{Asked, Header, Wanted, check};
-use super::super::wire::{self, Bytes, chunk};
+use super::super::wire::{self, Fields, chunk};
 use super::super::{Descriptor, Style};
 use super::coverage::{Coverage, Misfit};
-use super::events::{Event, Hostile, Refused};
+use super::events::{Event, NotSent, ReplyError};
 use super::negotiation::Session;
 use block::operation::{Ask, Failed};
 
@@ -94,9 +94,9 @@ impl Requests {
         ask: Asked,
         offset: u64,
         length: u64,
-    ) -> Result<u64, Refused> {
+    ) -> Result<u64, NotSent> {
         if self.pending.len() >= self.limit {
-            return Err(Refused::Full);
+            return Err(NotSent::Full);
         }
         let style = self.session.agreed.style;
         let place = self.pending.vacant_key() as u64;
@@ -105,10 +105,10 @@ impl Requests {
         let header = Header::new(ask, style, cookie, offset, length);
         check(&header, &self.session.agreed, &self.session.offer)?;
         if !style.extended() && u32::try_from(length).is_err() {
-            return Err(Refused::Senseless(Failed::TooLong));
+            return Err(NotSent::Senseless(Failed::TooLong));
         }
         if matches!(ask, Asked::Disconnect) {
-            return Err(Refused::Senseless(Failed::Invalid));
+            return Err(NotSent::Senseless(Failed::Invalid));
         }
         self.pending.insert(Pending {
             header,
@@ -131,7 +131,7 @@ impl Requests {
     ///
     /// # Errors
     /// If the server cannot be understood, or lies: close.
-    pub fn receive(&mut self, bytes: &[u8]) -> Result<Told, Hostile> {
+    pub fn receive(&mut self, bytes: &[u8]) -> Result<Told, ReplyError> {
         match self.within {
             Within::Header => self.reply(bytes),
             Within::States { .. } => self.state(bytes),
@@ -142,20 +142,20 @@ impl Requests {
         }
     }
 
-    fn reply(&mut self, bytes: &[u8]) -> Result<Told, Hostile> {
-        let Some(magic) = Bytes(bytes).u32() else {
+    fn reply(&mut self, bytes: &[u8]) -> Result<Told, ReplyError> {
+        let Some(magic) = Fields(bytes).u32() else {
             return Ok((0, None));
         };
         match (magic, self.session.agreed.style) {
             (wire::SIMPLE_REPLY, Style::Simple | Style::Structured) => self.simple(bytes),
             (wire::STRUCTURED_REPLY, Style::Structured)
             | (wire::EXTENDED_REPLY, Style::Extended) => self.chunk(bytes),
-            _ => Err(Hostile::Magic(magic)),
+            _ => Err(ReplyError::Magic(magic)),
         }
     }
 
-    fn simple(&mut self, bytes: &[u8]) -> Result<Told, Hostile> {
-        let mut fields = Bytes(bytes);
+    fn simple(&mut self, bytes: &[u8]) -> Result<Told, ReplyError> {
+        let mut fields = Fields(bytes);
         fields.u32();
         let (Some(number), Some(cookie)) = (fields.u32(), fields.u64()) else {
             return Ok((0, None));
@@ -170,7 +170,7 @@ impl Requests {
         } = pending.header;
         let read = ask == Asked::Of(Ask::Read);
         if structured && (read || matches!(ask, Asked::BlockStatus { .. })) {
-            return Err(Hostile::Simple);
+            return Err(ReplyError::Simple);
         }
         if number != 0 {
             pending.failed = Some(wire::failure(number));
@@ -188,14 +188,14 @@ impl Requests {
         self.end(wire::SIMPLE, cookie)
     }
 
-    fn chunk(&mut self, bytes: &[u8]) -> Result<Told, Hostile> {
+    fn chunk(&mut self, bytes: &[u8]) -> Result<Told, ReplyError> {
         let Some((chunk, offset)) = header(bytes, self.session.agreed.style) else {
             return Ok((0, None));
         };
         let pending = self.find(chunk.cookie)?;
         let asked = pending.header;
         if offset.is_some_and(|offset| offset != asked.offset) {
-            return Err(Hostile::Offset(offset.unwrap_or_default()));
+            return Err(ReplyError::Offset(offset.unwrap_or_default()));
         }
         let payload = &bytes[chunk.size..];
         let read = asked.ask == Asked::Of(Ask::Read);
@@ -215,13 +215,13 @@ impl Requests {
             kind if kind == status && matches!(asked.ask, Asked::BlockStatus { .. }) => {
                 self.states(chunk, payload)
             }
-            kind => Err(Hostile::Kind(kind)),
+            kind => Err(ReplyError::Kind(kind)),
         }
     }
 
-    fn contents(&mut self, chunk: Chunk, payload: &[u8]) -> Result<Told, Hostile> {
+    fn contents(&mut self, chunk: Chunk, payload: &[u8]) -> Result<Told, ReplyError> {
         chunk.expect(chunk.length > 8)?;
-        let Some(offset) = Bytes(payload).u64() else {
+        let Some(offset) = Fields(payload).u64() else {
             return Ok((0, None));
         };
         let (cookie, length) = (chunk.cookie, chunk.length - 8);
@@ -235,9 +235,9 @@ impl Requests {
         Ok((chunk.size + 8, Some(contents)))
     }
 
-    fn hole(&mut self, chunk: Chunk, payload: &[u8]) -> Result<Told, Hostile> {
+    fn hole(&mut self, chunk: Chunk, payload: &[u8]) -> Result<Told, ReplyError> {
         chunk.expect(chunk.length == 12)?;
-        let mut fields = Bytes(payload);
+        let mut fields = Fields(payload);
         let (Some(offset), Some(length)) = (fields.u64(), fields.u32()) else {
             return Ok((0, None));
         };
@@ -252,27 +252,27 @@ impl Requests {
         Ok((chunk.size + 12, Some(hole)))
     }
 
-    fn covered(&mut self, cookie: u64, offset: u64, length: u64) -> Result<(), Hostile> {
+    fn covered(&mut self, cookie: u64, offset: u64, length: u64) -> Result<(), ReplyError> {
         let added = self.find(cookie)?.coverage.add(offset, length);
         added.map_err(|misfit| match misfit {
-            Misfit::Outside => Hostile::Outside,
-            Misfit::Overlap => Hostile::Overlap,
-            Misfit::TooMany => Hostile::Pieces,
+            Misfit::Outside => ReplyError::Outside,
+            Misfit::Overlap => ReplyError::Overlap,
+            Misfit::TooMany => ReplyError::Pieces,
         })
     }
 
-    fn error(&mut self, chunk: Chunk, payload: &[u8]) -> Result<Told, Hostile> {
+    fn error(&mut self, chunk: Chunk, payload: &[u8]) -> Result<Told, ReplyError> {
         let at = chunk.kind == chunk::ERROR_OFFSET;
         let least = if at { 14 } else { 6 };
         chunk.expect(chunk.length >= least && chunk.length <= ERROR as u64)?;
         let Some(whole) = payload.get(..chunk.length as usize) else {
             return Ok((0, None));
         };
-        let mut fields = Bytes(whole);
-        let (number, length) = fields.u32().zip(fields.u16()).ok_or(Hostile::Error)?;
-        let message = fields.take(length.into()).ok_or(Hostile::Error)?;
+        let mut fields = Fields(whole);
+        let (number, length) = fields.u32().zip(fields.u16()).ok_or(ReplyError::Error)?;
+        let message = fields.take(length.into()).ok_or(ReplyError::Error)?;
         let offset = if at {
-            Some(fields.u64().ok_or(Hostile::Error)?)
+            Some(fields.u64().ok_or(ReplyError::Error)?)
         } else {
             None
         };
@@ -284,7 +284,7 @@ impl Requests {
         } = pending.header;
         let outside = offset.is_some_and(|at| at < begin || at - begin >= length);
         if number == 0 || outside {
-            return Err(Hostile::Error);
+            return Err(ReplyError::Error);
         }
         let failed = wire::failure(number);
         pending.failed.get_or_insert(failed);
@@ -299,13 +299,13 @@ impl Requests {
     }
 
     /// The front of a block status; its descriptors come one by one.
-    fn states(&mut self, chunk: Chunk, payload: &[u8]) -> Result<Told, Hostile> {
+    fn states(&mut self, chunk: Chunk, payload: &[u8]) -> Result<Told, ReplyError> {
         let (front, each) = self.state_sizes();
         let left = chunk.length.saturating_sub(front);
         let count = left / each;
         chunk.expect(left == count * each && count > 0 && count <= STATES)?;
-        let mut fields = Bytes(payload);
-        let Some(mut fields) = fields.take(front as usize).map(Bytes) else {
+        let mut fields = Fields(payload);
+        let Some(mut fields) = fields.take(front as usize).map(Fields) else {
             return Ok((0, None));
         };
         let context = fields.u32().unwrap_or_default();
@@ -316,7 +316,7 @@ impl Requests {
         let pending = self.find(chunk.cookie)?;
         pending.states += 1;
         if !known || pending.states > most || told.is_some_and(|told| u64::from(told) != count) {
-            return Err(Hostile::State);
+            return Err(ReplyError::State);
         }
         self.within = Within::States {
             cookie: chunk.cookie,
@@ -328,7 +328,7 @@ impl Requests {
         Ok((chunk.size + front as usize, None))
     }
 
-    fn state(&mut self, bytes: &[u8]) -> Result<Told, Hostile> {
+    fn state(&mut self, bytes: &[u8]) -> Result<Told, ReplyError> {
         let Within::States {
             cookie,
             context,
@@ -339,7 +339,7 @@ impl Requests {
         else {
             return Ok((0, None));
         };
-        let mut fields = Bytes(bytes);
+        let mut fields = Fields(bytes);
         let pair = if self.session.agreed.style.extended() {
             fields.u64().zip(fields.u64())
         } else {
@@ -349,7 +349,7 @@ impl Requests {
         let Some((length, state)) = pair else {
             return Ok((0, None));
         };
-        let state = u32::try_from(state).map_err(|_| Hostile::State)?;
+        let state = u32::try_from(state).map_err(|_| ReplyError::State)?;
         let asked = self.find(cookie)?.header;
         let one = asked.ask
             == Asked::BlockStatus {
@@ -357,7 +357,7 @@ impl Requests {
             };
         let too_much = told >= asked.length || one && (left > 1 || length > asked.length);
         if length == 0 || too_much {
-            return Err(Hostile::State);
+            return Err(ReplyError::State);
         }
         self.within = match left - 1 {
             0 if flags & chunk::DONE != 0 => Within::End(cookie),
@@ -395,7 +395,7 @@ impl Requests {
     }
 
     /// The reply has ended.
-    fn end(&mut self, used: usize, cookie: u64) -> Result<Told, Hostile> {
+    fn end(&mut self, used: usize, cookie: u64) -> Result<Told, ReplyError> {
         let contexts = self.session.agreed.contexts.len();
         let pending = self.find(cookie)?;
         let whole = match pending.header.ask {
@@ -406,26 +406,26 @@ impl Requests {
         let result = match pending.failed {
             Some(failed) => Err(failed),
             None if whole => Ok(()),
-            None => return Err(Hostile::Incomplete),
+            None => return Err(ReplyError::Incomplete),
         };
         self.pending.remove(place(cookie));
         Ok((used, Some(Event::Finished { cookie, result })))
     }
 
-    fn find(&mut self, cookie: u64) -> Result<&mut Pending, Hostile> {
+    fn find(&mut self, cookie: u64) -> Result<&mut Pending, ReplyError> {
         self.pending
             .get_mut(place(cookie))
             .filter(|pending| pending.header.cookie == cookie)
-            .ok_or(Hostile::Cookie(cookie))
+            .ok_or(ReplyError::Cookie(cookie))
     }
 }
 
 impl Chunk {
-    const fn expect(&self, fits: bool) -> Result<(), Hostile> {
+    const fn expect(&self, fits: bool) -> Result<(), ReplyError> {
         if fits {
             Ok(())
         } else {
-            Err(Hostile::Length {
+            Err(ReplyError::Length {
                 kind: self.kind,
                 length: self.length,
             })
@@ -435,7 +435,7 @@ impl Chunk {
 
 /// The header of a chunk, and the offset of its request, if the style has that.
 fn header(bytes: &[u8], style: Style) -> Option<(Chunk, Option<u64>)> {
-    let mut fields = Bytes(bytes);
+    let mut fields = Fields(bytes);
     fields.u32()?;
     let flags = fields.u16()?;
     let kind = fields.u16()?;

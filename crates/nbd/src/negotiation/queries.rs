@@ -3,20 +3,20 @@
 use std::sync::Arc;
 
 use super::super::Context;
-use super::super::wire::{self, Bytes, about, answer, option};
-use super::{Negotiation, Reason, Security, Selected, Sizes, Tls};
+use super::super::wire::{self, Fields, about, answer, option};
+use super::{Selected, ServerError, ServerNegotiation, ServerSecurity, Sizes, Tls};
 
-impl Negotiation {
+impl ServerNegotiation {
     /// `NBD_OPT_EXPORT_NAME`: the old way, without a reply for errors.
     pub(super) fn export_name(&mut self, name: &[u8]) {
-        if self.security == Security::Required && self.tls == Tls::Off {
-            return self.close(Reason::TlsRequired);
+        if self.security == ServerSecurity::Required && self.tls == Tls::Off {
+            return self.close(ServerError::TlsRequired);
         }
         if self.style.extended() {
-            return self.close(Reason::ExtendedName);
+            return self.close(ServerError::ExtendedName);
         }
         let Some(export) = self.find(name) else {
-            return self.close(Reason::Unknown);
+            return self.close(ServerError::Unknown);
         };
         let offer = &self.exports[export];
         let flags = offer.features.flags(self.style);
@@ -140,7 +140,7 @@ impl Negotiation {
 
 /// A name and the information requests behind it, if that is all.
 fn information(payload: &[u8]) -> Option<(&[u8], &[[u8; 2]])> {
-    let mut bytes = Bytes(payload);
+    let mut bytes = Fields(payload);
     let name = bytes.string()?;
     let count = usize::from(bytes.u16()?);
     let (wanted, odd) = bytes.0.as_chunks::<2>();
@@ -150,7 +150,7 @@ fn information(payload: &[u8]) -> Option<(&[u8], &[[u8; 2]])> {
 
 /// A name and the queries behind it, if that is all.
 fn name_and_queries(payload: &[u8]) -> Option<(&[u8], Vec<&[u8]>)> {
-    let mut bytes = Bytes(payload);
+    let mut bytes = Fields(payload);
     let name = bytes.string()?;
     let count = bytes.u32()?;
     let mut queries = Vec::new();

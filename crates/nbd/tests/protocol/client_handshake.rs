@@ -1,6 +1,9 @@
 //! The client's side of the negotiation, byte by byte, and against servers of other kinds.
 
-use nbd::client::{ANSWER, Negotiation, REPLIES, Reason, Security, Session, Step, Wish};
+use nbd::client::{
+    ANSWER, ClientError, ClientNegotiation, ClientOptions, ClientPhase, ClientSecurity, REPLIES,
+    Session,
+};
 use nbd::offer::{Features, Text};
 use nbd::{Context, Style};
 
@@ -8,17 +11,17 @@ use crate::offered::{bytes, option};
 
 const FIXED: &str = "'NBDMAGIC' 'IHAVEOPT' 0003";
 
-fn wish() -> Wish {
-    Wish {
+fn wish() -> ClientOptions {
+    ClientOptions {
         export: Text::new("db").expect("short"),
         style: Style::Extended,
         contexts: vec![Context::Allocation],
-        security: Security::Plain,
+        security: ClientSecurity::Plain,
     }
 }
 
 /// What the client sends when the server says this.
-fn says(client: &mut Negotiation, text: &str) -> Vec<u8> {
+fn says(client: &mut ClientNegotiation, text: &str) -> Vec<u8> {
     let said = bytes(text);
     assert_eq!(client.receive(&said), said.len());
     std::mem::take(client.output())
@@ -44,16 +47,16 @@ fn go() -> Vec<u8> {
     bytes(&(option(7, 12) + "00000002 'db' 0002 0002 0003"))
 }
 
-fn session(client: &Negotiation) -> Session {
+fn session(client: &ClientNegotiation) -> Session {
     match client.step() {
-        Step::Agreed(session) => session,
+        ClientPhase::Agreed(session) => session,
         other => panic!("{other:?}"),
     }
 }
 
-fn reason(client: &Negotiation) -> Reason {
+fn reason(client: &ClientNegotiation) -> ClientError {
     match client.step() {
-        Step::Closed(reason) => reason,
+        ClientPhase::Closed(reason) => reason,
         other => panic!("{other:?}"),
     }
 }
@@ -63,7 +66,7 @@ const EXPORT: &str = "0000 0000000040000000 0005";
 
 #[test]
 fn all_that_is_wished_is_asked_for_in_order() {
-    let mut client = Negotiation::new(wish());
+    let mut client = ClientNegotiation::new(wish());
     let mut expected = bytes("00000003");
     expected.extend(bytes(&option(11, 0)));
     assert_eq!(says(&mut client, FIXED), expected);
@@ -78,7 +81,7 @@ fn all_that_is_wished_is_asked_for_in_order() {
     ] {
         assert!(says(&mut client, &reply(7, 3, payload)).is_empty());
     }
-    assert_eq!(client.step(), Step::More);
+    assert_eq!(client.step(), ClientPhase::More);
     assert!(says(&mut client, &ack(7)).is_empty());
     let session = session(&client);
     assert_eq!(session.agreed.style, Style::Extended);
@@ -101,7 +104,7 @@ fn all_that_is_wished_is_asked_for_in_order() {
 
 #[test]
 fn what_a_server_does_not_know_is_done_without() {
-    let mut client = Negotiation::new(wish());
+    let mut client = ClientNegotiation::new(wish());
     says(&mut client, FIXED);
     assert_eq!(
         says(&mut client, &reply(11, UNSUP, "'what?'")),
@@ -120,7 +123,7 @@ fn what_a_server_does_not_know_is_done_without() {
 
 #[test]
 fn structured_replies_are_the_second_best() {
-    let mut client = Negotiation::new(wish());
+    let mut client = ClientNegotiation::new(wish());
     says(&mut client, FIXED);
     says(&mut client, &reply(11, UNSUP, ""));
     assert_eq!(says(&mut client, &ack(8)), set_context());
@@ -133,69 +136,69 @@ fn structured_replies_are_the_second_best() {
 
 #[test]
 fn no_more_is_asked_for_than_wished() {
-    let simple = Wish {
+    let simple = ClientOptions {
         style: Style::Simple,
         ..wish()
     };
-    let mut client = Negotiation::new(simple);
+    let mut client = ClientNegotiation::new(simple);
     assert_eq!(says(&mut client, FIXED)[4..], go());
-    let structured = Wish {
+    let structured = ClientOptions {
         style: Style::Structured,
         contexts: Vec::new(),
         ..wish()
     };
-    let mut client = Negotiation::new(structured);
+    let mut client = ClientNegotiation::new(structured);
     assert_eq!(says(&mut client, FIXED)[4..], bytes(&option(8, 0)));
     assert_eq!(says(&mut client, &ack(8)), go());
 }
 
 #[test]
 fn a_server_without_fixed_newstyle_is_asked_the_old_way() {
-    let mut client = Negotiation::new(wish());
+    let mut client = ClientNegotiation::new(wish());
     let sent = says(&mut client, "'NBDMAGIC' 'IHAVEOPT' 0000");
     assert_eq!(
         sent,
         bytes(&("00000000".to_owned() + &option(1, 2) + "'db'"))
     );
     says(&mut client, "0000000040000000 0005");
-    assert_eq!(client.step(), Step::More);
+    assert_eq!(client.step(), ClientPhase::More);
     says(&mut client, &"00".repeat(124));
     assert_eq!(session(&client).offer.size, 1 << 30);
-    let secure = Wish {
-        security: Security::Required,
+    let secure = ClientOptions {
+        security: ClientSecurity::Required,
         ..wish()
     };
-    let mut client = Negotiation::new(secure);
+    let mut client = ClientNegotiation::new(secure);
     says(&mut client, "'NBDMAGIC' 'IHAVEOPT' 0000");
-    assert!(matches!(reason(&client), Reason::NoTls(_)));
+    assert!(matches!(reason(&client), ClientError::NoTls(_)));
 }
 
 #[test]
 fn tls_comes_first_and_nothing_plain_after_it() {
-    for security in [Security::IfOffered, Security::Required] {
-        let secure = Wish { security, ..wish() };
-        let mut client = Negotiation::new(secure.clone());
+    for security in [ClientSecurity::IfOffered, ClientSecurity::Required] {
+        let secure = ClientOptions { security, ..wish() };
+        let mut client = ClientNegotiation::new(secure.clone());
         assert_eq!(says(&mut client, FIXED)[4..], bytes(&option(5, 0)));
         let mut said = bytes(&ack(5));
         let length = said.len();
         said.extend(bytes(&ack(11)));
         assert_eq!(client.receive(&said), length);
-        assert_eq!(client.step(), Step::StartTls);
+        assert_eq!(client.step(), ClientPhase::StartTls);
         client.secured();
         assert_eq!(*client.output(), bytes(&option(11, 0)));
 
-        let mut client = Negotiation::new(secure);
+        let mut client = ClientNegotiation::new(secure);
         says(&mut client, FIXED);
         let sent = says(&mut client, &reply(5, 0x8000_0002, "'no'"));
-        if security == Security::Required {
+        if security == ClientSecurity::Required {
             // It says that it goes.
             assert_eq!(sent, bytes(&option(2, 0)));
-            assert_eq!(reason(&client), Reason::NoTls("no".to_owned()));
+            assert_eq!(reason(&client), ClientError::NoTls("no".to_owned()));
         } else {
             assert_eq!(sent, bytes(&option(11, 0)));
         }
     }
-    let mut client = Negotiation::new(wish());
+    let mut client = ClientNegotiation::new(wish());
     client.secured();
     assert!(client.output().is_empty());
 }
@@ -209,7 +212,7 @@ fn a_refusal_is_told_with_its_message_and_the_server_is_left() {
         0x8000_0007,
         0x8000_0008,
     ] {
-        let mut client = Negotiation::new(Wish {
+        let mut client = ClientNegotiation::new(ClientOptions {
             style: Style::Simple,
             ..wish()
         });
@@ -217,27 +220,30 @@ fn a_refusal_is_told_with_its_message_and_the_server_is_left() {
         let sent = says(&mut client, &reply(7, kind, "'no such thing'"));
         assert_eq!(sent, bytes(&option(2, 0)));
         let message = "no such thing".to_owned();
-        assert_eq!(reason(&client), Reason::Refused { kind, message });
+        assert_eq!(reason(&client), ClientError::Refused { kind, message });
     }
 }
 
 #[test]
 fn what_is_no_server_is_closed() {
-    let mut client = Negotiation::new(wish());
+    let mut client = ClientNegotiation::new(wish());
     says(&mut client, "'HTTP/1.1' '400 Bad ' 0000");
-    assert_eq!(reason(&client), Reason::NoServer(0x4854_5450_2f31_2e31));
-    let mut client = Negotiation::new(wish());
+    assert_eq!(
+        reason(&client),
+        ClientError::NoServer(0x4854_5450_2f31_2e31)
+    );
+    let mut client = ClientNegotiation::new(wish());
     says(&mut client, "'NBDMAGIC' 00420281861253 00 0000");
-    assert!(matches!(reason(&client), Reason::NoOptions(_)));
-    let mut client = Negotiation::new(wish());
+    assert!(matches!(reason(&client), ClientError::NoOptions(_)));
+    let mut client = ClientNegotiation::new(wish());
     says(&mut client, "'NBDMAGIC' 0000420281861253 0000");
-    assert_eq!(reason(&client), Reason::OldStyle);
+    assert_eq!(reason(&client), ClientError::OldStyle);
 }
 
 #[test]
 fn hostile_replies_to_options_end_the_session() {
     let begun = || {
-        let mut client = Negotiation::new(wish());
+        let mut client = ClientNegotiation::new(wish());
         says(&mut client, FIXED);
         client
     };
@@ -250,7 +256,7 @@ fn hostile_replies_to_options_end_the_session() {
     let long = format!("0003e889045565a9 0000000b 80000001 {:08x}", ANSWER + 1);
     let mut client = begun();
     says(&mut client, &long);
-    assert_eq!(reason(&client), Reason::TooLong(8193));
+    assert_eq!(reason(&client), ClientError::TooLong(8193));
     for (text, of) in [
         ("0003e889045565aa 0000000b 00000001 00000000".to_owned(), 11),
         (ack(8), 11),
@@ -260,12 +266,12 @@ fn hostile_replies_to_options_end_the_session() {
     ] {
         let mut client = begun();
         says(&mut client, &text);
-        assert_eq!(reason(&client), Reason::Reply(of), "{text}");
+        assert_eq!(reason(&client), ClientError::Reply(of), "{text}");
     }
     for payload in ["", "00", "0003 00000200 00001000"] {
         let mut client = at_go();
         says(&mut client, &reply(7, 3, payload));
-        assert_eq!(reason(&client), Reason::Reply(7), "{payload}");
+        assert_eq!(reason(&client), ClientError::Reply(7), "{payload}");
     }
     for payload in ["0000 00", ""] {
         let mut client = at_go();
@@ -273,7 +279,7 @@ fn hostile_replies_to_options_end_the_session() {
             says(&mut client, &reply(7, 3, payload));
         }
         says(&mut client, &ack(7));
-        assert_eq!(reason(&client), Reason::NoExport, "{payload}");
+        assert_eq!(reason(&client), ClientError::NoExport, "{payload}");
     }
     for sizes in [
         "00000000 00001000 00100000",
@@ -285,14 +291,17 @@ fn hostile_replies_to_options_end_the_session() {
     ] {
         let mut client = at_go();
         says(&mut client, &reply(7, 3, &format!("0003 {sizes}")));
-        assert!(matches!(reason(&client), Reason::BlockSizes(_)), "{sizes}");
+        assert!(
+            matches!(reason(&client), ClientError::BlockSizes(_)),
+            "{sizes}"
+        );
     }
     let mut client = at_go();
     for _ in 0..REPLIES {
         says(&mut client, &reply(7, 3, "0077"));
     }
     client.receive(&bytes(&reply(7, 3, "0077")));
-    assert_eq!(reason(&client), Reason::TooMany);
+    assert_eq!(reason(&client), ClientError::TooMany);
 }
 
 #[test]
@@ -305,14 +314,14 @@ fn contexts_that_were_not_asked_for_end_the_session() {
             Some("00000002 'base:allocation'"),
         ),
     ] {
-        let mut client = Negotiation::new(wish());
+        let mut client = ClientNegotiation::new(wish());
         says(&mut client, FIXED);
         says(&mut client, &ack(11));
         says(&mut client, &reply(10, 4, first));
         if let Some(second) = second {
-            assert_eq!(client.step(), Step::More);
+            assert_eq!(client.step(), ClientPhase::More);
             says(&mut client, &reply(10, 4, second));
         }
-        assert_eq!(reason(&client), Reason::Reply(10), "{first}");
+        assert_eq!(reason(&client), ClientError::Reply(10), "{first}");
     }
 }

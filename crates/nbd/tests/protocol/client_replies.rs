@@ -2,7 +2,7 @@
 
 use block::Durability::{Durable, Volatile};
 use block::operation::{Ask, Failed, Pace, Space};
-use nbd::client::{BUFFER, Event, Hostile, Refused, Requests, Session};
+use nbd::client::{BUFFER, Event, NotSent, ReplyError, Requests, Session};
 use nbd::request::{Asked, Wanted};
 use nbd::{Descriptor, Style};
 
@@ -34,7 +34,7 @@ pub fn asked(style: Style, ask: Asked) -> Requests {
 pub const COOKIE: u64 = 1 << 32;
 
 /// Everything that `text` tells; contents are taken out.
-pub fn told(requests: &mut Requests, text: &str) -> Result<Vec<Event>, Hostile> {
+pub fn told(requests: &mut Requests, text: &str) -> Result<Vec<Event>, ReplyError> {
     let all = bytes(text);
     let mut rest = &all[..];
     let mut events = Vec::new();
@@ -154,13 +154,13 @@ fn what_the_server_would_refuse_is_not_sent() {
             Failed::NoSpace,
         ),
     ] {
-        let refused = Err(Refused::Senseless(failed));
+        let refused = Err(NotSent::Senseless(failed));
         assert_eq!(requests.submit(&mut out, ask, offset, length), refused);
     }
     assert!(out.is_empty());
     assert!(requests.submit(&mut out, READ, 0, 512).is_ok());
     assert!(requests.submit(&mut out, READ, 0, 512).is_ok());
-    assert_eq!(requests.submit(&mut out, READ, 0, 512), Err(Refused::Full));
+    assert_eq!(requests.submit(&mut out, READ, 0, 512), Err(NotSent::Full));
     assert_eq!((requests.under_way(), out.len()), (2, 56));
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use block::operation::Ask;
 use nbd::Style;
 use nbd::client::{self, Requests, Session};
-use nbd::negotiation::{Negotiation, OUTPUT, Security, Step};
+use nbd::negotiation::{OUTPUT, ServerNegotiation, ServerPhase, ServerSecurity};
 use nbd::request::{self, Asked, PAYLOAD};
 use proptest::prelude::*;
 
@@ -69,13 +69,13 @@ fn answered() -> impl Strategy<Value = Vec<u8>> {
 
 /// What a server makes of `stream`, cut into pieces of `size`: all of its output, what it took, and
 /// its last step.
-fn heard(stream: &[u8], size: usize, security: Security) -> (Vec<u8>, usize, Step) {
-    let mut server = Negotiation::new(Arc::new([db(), iso()]), security);
+fn heard(stream: &[u8], size: usize, security: ServerSecurity) -> (Vec<u8>, usize, ServerPhase) {
+    let mut server = ServerNegotiation::new(Arc::new([db(), iso()]), security);
     let mut sent = Vec::new();
     let mut taken = 0;
     loop {
         sent.append(server.output());
-        if server.step() == Step::StartTls {
+        if server.step() == ServerPhase::StartTls {
             server.secured();
         }
         let end = (taken + size).min(stream.len());
@@ -84,7 +84,7 @@ fn heard(stream: &[u8], size: usize, security: Security) -> (Vec<u8>, usize, Ste
         // One answer more than may wait: the longest lists both exports.
         assert!(server.output().len() < OUTPUT + 1024);
         taken += step;
-        if step == 0 && server.output().is_empty() && server.step() != Step::StartTls {
+        if step == 0 && server.output().is_empty() && server.step() != ServerPhase::StartTls {
             return (sent, taken, server.step());
         }
     }
@@ -98,7 +98,7 @@ proptest! {
         stream in spoken(),
         size in 1_usize..200,
         security in prop::sample::select(vec![
-            Security::Plain, Security::Optional, Security::Required,
+            ServerSecurity::Plain, ServerSecurity::Optional, ServerSecurity::Required,
         ]),
     ) {
         let stream = [&flags.to_be_bytes()[..], &stream].concat();
@@ -106,7 +106,7 @@ proptest! {
         prop_assert_eq!(&heard(&stream, size, security), &whole);
         let (_, taken, step) = whole;
         // It waits for more only if it has taken everything.
-        prop_assert!(step != Step::More || taken == stream.len());
+        prop_assert!(step != ServerPhase::More || taken == stream.len());
     }
 
     #[test]
@@ -114,20 +114,20 @@ proptest! {
         stream in answered(),
         size in 1_usize..200,
     ) {
-        let wish = client::Wish {
+        let wish = client::ClientOptions {
             export: db().name,
             style: Style::Extended,
             contexts: db().contexts,
-            security: client::Security::Plain,
+            security: client::ClientSecurity::Plain,
         };
         let heard = |size: usize| {
-            let mut client = client::Negotiation::new(wish.clone());
+            let mut client = client::ClientNegotiation::new(wish.clone());
             let taken: usize = stream.chunks(size).map(|piece| client.receive(piece)).sum();
             (taken, std::mem::take(client.output()), client.step())
         };
         let whole = heard(stream.len());
         prop_assert_eq!(&heard(size), &whole);
-        prop_assert!(whole.2 != client::Step::More || whole.0 == stream.len());
+        prop_assert!(whole.2 != client::ClientPhase::More || whole.0 == stream.len());
     }
 
     #[test]

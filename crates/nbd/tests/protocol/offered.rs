@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use nbd::Context;
-use nbd::negotiation::{Agreed, Negotiation, Security, Sizes, Step};
+use nbd::negotiation::{Agreed, ServerNegotiation, ServerPhase, ServerSecurity, Sizes};
 use nbd::offer::{BlockSizes, Features, Offer, Text};
 use nbd::{Style, request};
 
@@ -68,12 +68,12 @@ pub fn iso() -> Offer {
 }
 
 /// A server with both.
-pub fn server(security: Security) -> Negotiation {
-    Negotiation::new(Arc::new([db(), iso()]), security)
+pub fn server(security: ServerSecurity) -> ServerNegotiation {
+    ServerNegotiation::new(Arc::new([db(), iso()]), security)
 }
 
 /// A server that has greeted, and whose client has sent its flags (fixed newstyle, no zeroes).
-pub fn greeted(security: Security) -> Negotiation {
+pub fn greeted(security: ServerSecurity) -> ServerNegotiation {
     let mut server = server(security);
     server.output().clear();
     assert_eq!(server.receive(&bytes("00000003")), 4);
@@ -81,7 +81,7 @@ pub fn greeted(security: Security) -> Negotiation {
 }
 
 /// What the server answers; it must take everything.
-pub fn answer(server: &mut Negotiation, sent: &str) -> Vec<u8> {
+pub fn answer(server: &mut ServerNegotiation, sent: &str) -> Vec<u8> {
     let sent = bytes(sent);
     assert_eq!(server.receive(&sent), sent.len());
     std::mem::take(server.output())
@@ -115,9 +115,9 @@ pub fn only_reply(option: u32, answered: &[u8]) -> u32 {
 }
 
 /// What the server agreed to.
-pub fn agreed(server: &Negotiation) -> Agreed {
+pub fn agreed(server: &ServerNegotiation) -> Agreed {
     match server.step() {
-        Step::Agreed(agreed) => agreed,
+        ServerPhase::Agreed(agreed) => agreed,
         other => panic!("{other:?}"),
     }
 }

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use nbd::negotiation::{Negotiation, OPTION, OPTIONS, OUTPUT, Reason, SKIPPED, Security, Step};
+use nbd::negotiation::{
+    OPTION, OPTIONS, OUTPUT, SKIPPED, ServerError, ServerNegotiation, ServerPhase, ServerSecurity,
+};
 use nbd::offer::Text;
 use nbd::{Context, Style};
 
@@ -27,7 +29,7 @@ fn set_context(option_number: u32, export: &str) -> String {
 
 #[test]
 fn exports_are_listed_with_their_descriptions() {
-    let mut server = greeted(Security::Plain);
+    let mut server = greeted(ServerSecurity::Plain);
     let expected = "0003e889045565a9 00000003 00000002 00000010 00000002 'db' 'foreground'
                     0003e889045565a9 00000003 00000002 00000007 00000003 'iso'
                     0003e889045565a9 00000003 00000001 00000000";
@@ -48,16 +50,16 @@ fn an_export_is_described_as_far_as_the_client_asks() {
              0003e889045565a9 {number:08x} 00000001 00000000"
         ))
     };
-    let mut server = greeted(Security::Plain);
+    let mut server = greeted(ServerSecurity::Plain);
     assert_eq!(answer(&mut server, &ask(6)), told(6));
-    assert_eq!(server.step(), Step::More);
+    assert_eq!(server.step(), ServerPhase::More);
     assert_eq!(answer(&mut server, &ask(7)), told(7));
     assert_eq!(agreed(&server).export, 0);
 }
 
 #[test]
 fn block_sizes_are_told_unasked_too() {
-    let mut server = greeted(Security::Plain);
+    let mut server = greeted(ServerSecurity::Plain);
     let answered = answer(&mut server, &(option(7, 9) + "00000003 'iso' 0000"));
     let expected = "0003e889045565a9 00000007 00000003 0000000c 0000 00000000000f4241 0003
                     0003e889045565a9 00000007 00000003 0000000e 0003 00000001 00001000 02000000
@@ -69,7 +71,7 @@ fn block_sizes_are_told_unasked_too() {
 #[test]
 fn undivided_reads_are_offered_with_chunks_only() {
     for (style, flags) in [(None, "0d7d"), (Some(8), "0dfd"), (Some(11), "0dfd")] {
-        let mut server = greeted(Security::Plain);
+        let mut server = greeted(ServerSecurity::Plain);
         if let Some(number) = style {
             assert_eq!(
                 only_reply(number, &answer(&mut server, &option(number, 0))),
@@ -83,7 +85,7 @@ fn undivided_reads_are_offered_with_chunks_only() {
 
 #[test]
 fn extended_headers_go_before_structured_replies() {
-    let mut server = greeted(Security::Plain);
+    let mut server = greeted(ServerSecurity::Plain);
     assert_eq!(only_reply(8, &answer(&mut server, &option(8, 0))), 1);
     assert_eq!(only_reply(8, &answer(&mut server, &option(8, 0))), INVALID);
     assert_eq!(only_reply(11, &answer(&mut server, &option(11, 0))), 1);
@@ -104,7 +106,7 @@ fn contexts_are_listed_by_name_by_namespace_or_all() {
     let listed = "0003e889045565a9 00000009 00000004 00000013 00000000 'base:allocation'
                   0003e889045565a9 00000009 00000001 00000000";
     let nothing = "0003e889045565a9 00000009 00000001 00000000";
-    let mut server = greeted(Security::Plain);
+    let mut server = greeted(ServerSecurity::Plain);
     answer(&mut server, &option(8, 0));
     let all = option(9, 10) + "00000002 'db' 00000000";
     assert_eq!(answer(&mut server, &all), bytes(listed));
@@ -122,7 +124,7 @@ fn a_context_is_selected_by_its_whole_name_and_for_one_export() {
                     0003e889045565a9 0000000a 00000001 00000000";
     let go = option(7, 8) + "00000002 'db' 0000";
     let with = |before: &[String]| {
-        let mut server = greeted(Security::Plain);
+        let mut server = greeted(ServerSecurity::Plain);
         answer(&mut server, &option(8, 0));
         for sent in before {
             answer(&mut server, sent);
@@ -131,7 +133,7 @@ fn a_context_is_selected_by_its_whole_name_and_for_one_export() {
         agreed(&server).contexts
     };
     let set = set_context(10, "db");
-    let mut server = greeted(Security::Plain);
+    let mut server = greeted(ServerSecurity::Plain);
     answer(&mut server, &option(8, 0));
     assert_eq!(answer(&mut server, &set), bytes(selected));
 
@@ -154,7 +156,8 @@ fn a_context_that_was_selected_for_one_export_is_none_of_another() {
     let mut bulk = db();
     bulk.name = Text::new("bulk").expect("short");
     for (selected, number) in [("db", 0), ("bulk", 1)] {
-        let mut server = Negotiation::new(Arc::new([db(), bulk.clone()]), Security::Plain);
+        let mut server =
+            ServerNegotiation::new(Arc::new([db(), bulk.clone()]), ServerSecurity::Plain);
         server.output().clear();
         answer(&mut server, &("00000003".to_owned() + &option(8, 0)));
         answer(&mut server, &set_context(10, selected));
@@ -206,13 +209,13 @@ const DB: &str = "00000002 'db' 00000000";
 
 #[test]
 fn each_broken_option_has_its_error_and_the_session_goes_on() {
-    let mut server = greeted(Security::Plain);
-    let refused = |server: &mut Negotiation, table: &[Broken]| {
+    let mut server = greeted(ServerSecurity::Plain);
+    let refused = |server: &mut ServerNegotiation, table: &[Broken]| {
         for (what, number, payload, expected) in table {
             let length = u32::try_from(bytes(payload).len()).expect("short");
             let answered = answer(server, &(option(*number, length) + payload));
             assert_eq!(only_reply(*number, &answered), *expected, "{what}");
-            assert_eq!(server.step(), Step::More, "{what}");
+            assert_eq!(server.step(), ServerPhase::More, "{what}");
         }
     };
     refused(&mut server, BROKEN);
@@ -224,7 +227,7 @@ fn each_broken_option_has_its_error_and_the_session_goes_on() {
 
 #[test]
 fn long_options_are_passed_over_and_longer_ones_end_the_session() {
-    let mut server = greeted(Security::Plain);
+    let mut server = greeted(ServerSecurity::Plain);
     let longest = u32::try_from(OPTION).expect("short");
     answer(&mut server, &option(99, longest));
     assert_eq!(
@@ -245,22 +248,25 @@ fn long_options_are_passed_over_and_longer_ones_end_the_session() {
     }
     assert_eq!(only_reply(99, &std::mem::take(server.output())), TOO_BIG);
     server.receive(&bytes(&option(99, SKIPPED + 1)));
-    assert_eq!(server.step(), Step::Closed(Reason::TooLong(SKIPPED + 1)));
+    assert_eq!(
+        server.step(),
+        ServerPhase::Closed(ServerError::TooLong(SKIPPED + 1))
+    );
 }
 
 #[test]
 fn a_client_that_never_ends_its_options_is_closed() {
-    let mut server = greeted(Security::Plain);
+    let mut server = greeted(ServerSecurity::Plain);
     for _ in 0..OPTIONS {
         assert_eq!(only_reply(99, &answer(&mut server, &option(99, 0))), UNSUP);
     }
     server.receive(&bytes(&option(99, 0)));
-    assert_eq!(server.step(), Step::Closed(Reason::TooMany));
+    assert_eq!(server.step(), ServerPhase::Closed(ServerError::TooMany));
 }
 
 #[test]
 fn a_client_that_does_not_read_its_answers_is_not_read_either() {
-    let mut server = greeted(Security::Plain);
+    let mut server = greeted(ServerSecurity::Plain);
     let many = bytes(&option(3, 0)).repeat(1000);
     let taken = server.receive(&many);
     assert!(taken < many.len());

@@ -1,7 +1,7 @@
 //! Replies, byte by byte.
 
 use block::operation::Failed;
-use nbd::reply::{NothingToTell, Place, Reply};
+use nbd::reply::{ChunkPosition, NothingToTell, Reply};
 use nbd::{Descriptor, HOLE, Style, ZERO};
 
 use crate::offered::{bytes, parsed};
@@ -59,10 +59,10 @@ fn a_read_in_chunks() {
     assert!(reply(Style::Simple, 0, 0).chunks().is_none());
     let chunks = reply(Style::Structured, 0, 0).chunks().expect("chunks");
     let found = written(|out| {
-        chunks.contents(out, 0x1000, 4, Place::Before);
+        chunks.contents(out, 0x1000, 4, ChunkPosition::Before);
         out.extend_from_slice(b"abcd");
-        chunks.hole(out, 0x1004, 0x1ff8, Place::Before);
-        chunks.failed_at(out, Failed::Io, 0x2ffc, "bad", Place::Before);
+        chunks.hole(out, 0x1004, 0x1ff8, ChunkPosition::Before);
+        chunks.failed_at(out, Failed::Io, 0x2ffc, "bad", ChunkPosition::Before);
         chunks.end(out);
     });
     let expected = "668e33ef 0000 0001 'cookie..' 0000000c 0000000000001000 'abcd'
@@ -72,7 +72,7 @@ fn a_read_in_chunks() {
     assert_eq!(found, bytes(expected));
 
     let chunks = reply(Style::Extended, 0, 0).chunks().expect("chunks");
-    let found = written(|out| chunks.hole(out, 0x1004, 0x1ff8, Place::Last));
+    let found = written(|out| chunks.hole(out, 0x1004, 0x1ff8, ChunkPosition::Last));
     let expected = format!("{HEAD} 0002 {TAIL} 000000000000000c 0000000000001004 00001ff8");
     assert_eq!(found, bytes(&expected));
 }
@@ -134,7 +134,7 @@ fn status(style: Style, flags: u16, states: &[(u64, u32)]) -> Result<Vec<u8>, No
         .iter()
         .map(|&(length, state)| Descriptor { length, state });
     let mut out = b"before".to_vec();
-    let told = chunks.block_status(&mut out, 1, 512, states, Place::Last);
+    let told = chunks.block_status(&mut out, 1, 512, states, ChunkPosition::Last);
     assert!(out.starts_with(b"before"));
     assert_eq!(told.is_err(), out.len() == 6);
     told.map(|()| out.split_off(6))
@@ -202,7 +202,7 @@ fn nothing_is_told_behind_a_length_that_was_cut() {
         [(1 << 40, ZERO), (1 << 16, 0)].map(|(length, state)| Descriptor { length, state });
     let mut out = Vec::new();
     let chunks = reply.chunks().expect("chunks");
-    let told = chunks.block_status(&mut out, 1, 1 << 16, states, Place::Last);
+    let told = chunks.block_status(&mut out, 1, 1 << 16, states, ChunkPosition::Last);
     assert_eq!(told, Ok(()));
     let expected = "668e33ef 0001 0005 'cookie..' 0000000c 00000001 ffff0000 00000002";
     assert_eq!(out, bytes(expected));
@@ -218,7 +218,7 @@ fn no_more_states_are_looked_at_than_were_asked_about() {
         })
         .inspect(|_| looked_at.set(looked_at.get() + 1));
         let chunks = reply(style, 7, 0).chunks().expect("chunks");
-        let told = chunks.block_status(&mut Vec::new(), 1, 512, endless, Place::Last);
+        let told = chunks.block_status(&mut Vec::new(), 1, 512, endless, ChunkPosition::Last);
         assert_eq!((told, looked_at.get()), (Ok(()), 16));
     }
 }

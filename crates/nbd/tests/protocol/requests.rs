@@ -3,7 +3,7 @@
 use block::Durability::{Durable, Volatile};
 use block::operation::{Ask, Pace, Space};
 use nbd::Style;
-use nbd::request::{self, Asked, Header, Hostile, PAYLOAD, Wanted};
+use nbd::request::{self, Asked, Header, PAYLOAD, RequestError, Wanted};
 
 use crate::offered::{bytes, parsed};
 
@@ -134,7 +134,7 @@ fn another_magic_is_hostile_as_soon_as_it_is_there() {
     ];
     for (text, style, expected) in table {
         let found = u32::from_str_radix(text, 16).expect("digits");
-        let hostile = Err(Hostile::Magic { found, expected });
+        let hostile = Err(RequestError::Magic { found, expected });
         assert_eq!(request::parse(&bytes(text), style), hostile, "{text}");
         assert_eq!(request::parse(&bytes(&text[..6]), style), Ok(None));
     }
@@ -145,7 +145,7 @@ fn a_payload_beyond_the_limit_is_hostile() {
     let most = u64::from(PAYLOAD);
     for (length, expected) in [
         (most, Ok(most)),
-        (most + 1, Err(Hostile::Payload(most + 1))),
+        (most + 1, Err(RequestError::Payload(most + 1))),
     ] {
         let compact = format!("25609513 0000 0001 {:032x} {length:08x}", 0);
         let extended = format!("21e41c71 0020 0005 {:032x} {length:016x}", 0);

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use block::Durability::{Durable, Volatile};
 use block::operation::{Ask, Failed, Pace, Space};
-use nbd::client::{self, Event, Requests, Session, Wish};
-use nbd::negotiation::{Agreed, Negotiation, Security, Step};
+use nbd::client::{self, ClientOptions, Event, Requests, Session};
+use nbd::negotiation::{Agreed, ServerNegotiation, ServerPhase, ServerSecurity};
 use nbd::offer::Text;
-use nbd::reply::{Place, Reply};
+use nbd::reply::{ChunkPosition, Reply};
 use nbd::request::{self, Asked, Header, Wanted};
 use nbd::{Context, Descriptor, HOLE, Style, ZERO};
 use proptest::prelude::*;
@@ -19,27 +19,29 @@ fn cuts() -> impl Strategy<Value = Vec<usize>> {
     prop::collection::vec(1_usize..80, 1..6)
 }
 
-fn wishes() -> impl Strategy<Value = Wish> {
+fn wishes() -> impl Strategy<Value = ClientOptions> {
     let names = prop::sample::select(vec!["", "db", "iso"]);
     let styles = prop::sample::select(vec![Style::Simple, Style::Structured, Style::Extended]);
     let security = prop::sample::select(vec![
-        client::Security::Plain,
-        client::Security::IfOffered,
-        client::Security::Required,
+        client::ClientSecurity::Plain,
+        client::ClientSecurity::IfOffered,
+        client::ClientSecurity::Required,
     ]);
-    (names, styles, any::<bool>(), security).prop_map(|(name, style, contexts, security)| Wish {
-        export: Text::new(name).expect("short"),
-        style,
-        contexts: contexts
-            .then_some(Context::Allocation)
-            .into_iter()
-            .collect(),
-        security,
+    (names, styles, any::<bool>(), security).prop_map(|(name, style, contexts, security)| {
+        ClientOptions {
+            export: Text::new(name).expect("short"),
+            style,
+            contexts: contexts
+                .then_some(Context::Allocation)
+                .into_iter()
+                .collect(),
+            security,
+        }
     })
 }
 
 /// Both sides talk until neither has anything to say.
-fn talk(client: &mut client::Negotiation, server: &mut Negotiation, cuts: &[usize]) {
+fn talk(client: &mut client::ClientNegotiation, server: &mut ServerNegotiation, cuts: &[usize]) {
     let mut sizes = cuts.iter().cycle().copied();
     let (mut down, mut up) = (Vec::new(), Vec::new());
     loop {
@@ -52,7 +54,8 @@ fn talk(client: &mut client::Negotiation, server: &mut Negotiation, cuts: &[usiz
         let taken_up = server.receive(&up[..piece]);
         up.drain(..taken_up);
         // TLS begins when both have said so and nothing plain is under way.
-        if client.step() == client::Step::StartTls && server.step() == Step::StartTls {
+        if client.step() == client::ClientPhase::StartTls && server.step() == ServerPhase::StartTls
+        {
             assert!(down.is_empty() && up.is_empty());
             client.secured();
             server.secured();
@@ -67,21 +70,21 @@ proptest! {
     fn both_sides_agree_on_the_same(
         wish in wishes(),
         security in prop::sample::select(vec![
-            Security::Plain, Security::Optional, Security::Required,
+            ServerSecurity::Plain, ServerSecurity::Optional, ServerSecurity::Required,
         ]),
         cuts in cuts(),
     ) {
-        let mut client = client::Negotiation::new(wish.clone());
-        let mut server = Negotiation::new(Arc::new([db(), iso()]), security);
+        let mut client = client::ClientNegotiation::new(wish.clone());
+        let mut server = ServerNegotiation::new(Arc::new([db(), iso()]), security);
         talk(&mut client, &mut server, &cuts);
-        let plain = wish.security == client::Security::Plain;
-        let secure = wish.security == client::Security::Required;
-        if (security == Security::Required && plain) || (security == Security::Plain && secure) {
-            prop_assert!(matches!(client.step(), client::Step::Closed(_)));
-            prop_assert!(matches!(server.step(), Step::Closed(_)));
+        let plain = wish.security == client::ClientSecurity::Plain;
+        let secure = wish.security == client::ClientSecurity::Required;
+        if (security == ServerSecurity::Required && plain) || (security == ServerSecurity::Plain && secure) {
+            prop_assert!(matches!(client.step(), client::ClientPhase::Closed(_)));
+            prop_assert!(matches!(server.step(), ServerPhase::Closed(_)));
             return Ok(());
         }
-        let (client::Step::Agreed(session), Step::Agreed(agreed)) = (client.step(), server.step())
+        let (client::ClientPhase::Agreed(session), ServerPhase::Agreed(agreed)) = (client.step(), server.step())
         else {
             return Err(TestCaseError::fail("no session"));
         };
@@ -178,8 +181,13 @@ impl Pair {
                         state: state(block),
                     });
                 let chunks = reply.chunks().expect("structured");
-                let told =
-                    chunks.block_status(&mut self.down, 1, BLOCK as u32, states, Place::Last);
+                let told = chunks.block_status(
+                    &mut self.down,
+                    1,
+                    BLOCK as u32,
+                    states,
+                    ChunkPosition::Last,
+                );
                 told.expect("a block");
             }
             _ => reply.done(&mut self.down),
@@ -203,10 +211,10 @@ impl Pair {
             let length = size.min(end - begin);
             let piece = &self.volume[begin as usize..(begin + length) as usize];
             if state(piece) == 0 {
-                chunks.contents(&mut self.down, begin, length as u32, Place::Before);
+                chunks.contents(&mut self.down, begin, length as u32, ChunkPosition::Before);
                 self.down.extend_from_slice(piece);
             } else {
-                chunks.hole(&mut self.down, begin, length as u32, Place::Before);
+                chunks.hole(&mut self.down, begin, length as u32, ChunkPosition::Before);
             }
         }
         chunks.end(&mut self.down);

@@ -225,19 +225,19 @@ fn the_documentation_has_all_metrics_and_no_others() {
         "`cargo xtask book` if this is right: {path}: expected\n{table}"
     );
     // Names of functions begin like names of metrics.
-    let header = include_str!("../../client-c/include/headtime.h");
+    let header = include_str!("../../../client-c/include/headtime.h");
     let names: Vec<String> = metrics::ALL
         .iter()
         .map(metrics::Metric::full_name)
         .collect();
     let pages = [
         page.as_str(),
-        include_str!("../../../docs/how-to/cache-a-volume.md"),
-        include_str!("../../../docs/how-to/scan-a-volume.md"),
-        include_str!("../../../docs/how-to/guarantee-a-stream.md"),
-        include_str!("../../../README.md"),
-        include_str!("../../../ARCHITECTURE.md"),
-        include_str!("../src/config/default.toml"),
+        include_str!("../../../../docs/how-to/cache-a-volume.md"),
+        include_str!("../../../../docs/how-to/scan-a-volume.md"),
+        include_str!("../../../../docs/how-to/guarantee-a-stream.md"),
+        include_str!("../../../../README.md"),
+        include_str!("../../../../ARCHITECTURE.md"),
+        include_str!("../../src/config/default.toml"),
     ];
     for page in pages {
         let words = page.split(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_');

@@ -17,7 +17,7 @@ use server::control::{Bounds, Listeners, Plane, Scan, ScanState, Sink, Steer, li
 use server::status::Status;
 
 pub struct Scene {
-    fake: Fake,
+    pub fake: Fake,
     socket: PathBuf,
     http: SocketAddr,
     _plane: Plane,

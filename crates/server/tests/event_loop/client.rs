@@ -6,7 +6,9 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
 
-use server::nbd::client::{Event, Negotiation, Requests, Security, Step, Wish};
+use server::nbd::client::{
+    ClientNegotiation, ClientOptions, ClientPhase, ClientSecurity, Event, Requests,
+};
 use server::nbd::negotiation::Sizes;
 use server::nbd::offer::Text;
 use server::nbd::request::Asked;
@@ -67,14 +69,14 @@ impl Client {
         let stream = UnixStream::connect(socket).expect("somebody listens");
         stream.set_read_timeout(Some(HANGS)).expect("a socket");
         stream.set_write_timeout(Some(HANGS)).expect("a socket");
-        let mut negotiation = Negotiation::new(Wish {
+        let mut negotiation = ClientNegotiation::new(ClientOptions {
             export: Text::new(export).expect("a name"),
             style,
             contexts: match style {
                 Style::Simple => vec![],
                 _ => vec![Context::Allocation],
             },
-            security: Security::Plain,
+            security: ClientSecurity::Plain,
         });
         let mut received = Vec::new();
         loop {
@@ -92,8 +94,8 @@ impl Client {
                 .expect("the server listens");
             negotiation.output().clear();
             match negotiation.step() {
-                Step::More => more(&stream, &mut received).expect("the server answers"),
-                Step::Agreed(mut session) => {
+                ClientPhase::More => more(&stream, &mut received).expect("the server answers"),
+                ClientPhase::Agreed(mut session) => {
                     session.agreed.sizes = sizes;
                     return Client {
                         stream,

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use block::Durability;
 use block::operation::Ask;
 use nbd::Style;
-use nbd::client::{Event, Negotiation, Requests, Security, Step, Wish};
+use nbd::client::{ClientNegotiation, ClientOptions, ClientPhase, ClientSecurity, Event, Requests};
 use nbd::offer::Text;
 use nbd::request::Asked;
 use rustls::crypto::ring;
@@ -82,13 +82,13 @@ pub fn config(
 impl Client {
     /// Agrees with the server; with TLS if there is a configuration for it.
     pub fn connect(stream: UnixStream, tls: Option<Arc<ClientConfig>>) -> io::Result<Self> {
-        let wish = Wish {
+        let wish = ClientOptions {
             export: Text::new("volume").expect("short"),
             style: Style::Extended,
             contexts: Vec::new(),
             security: match tls {
-                Some(_) => Security::Required,
-                None => Security::Plain,
+                Some(_) => ClientSecurity::Required,
+                None => ClientSecurity::Plain,
             },
         };
         let seen = Arc::new(Mutex::new(Vec::new()));
@@ -96,7 +96,7 @@ impl Client {
             stream,
             seen: Arc::clone(&seen),
         });
-        let mut negotiation = Negotiation::new(wish);
+        let mut negotiation = ClientNegotiation::new(wish);
         let mut received = Vec::new();
         loop {
             let taken = negotiation.receive(&received);
@@ -104,13 +104,13 @@ impl Client {
             line.write_all(negotiation.output())?;
             negotiation.output().clear();
             match negotiation.step() {
-                Step::More => line.receive(&mut received)?,
-                Step::StartTls => {
+                ClientPhase::More => line.receive(&mut received)?,
+                ClientPhase::StartTls => {
                     let config = tls.clone().expect("it was asked for");
                     line = line.secure(config);
                     negotiation.secured();
                 }
-                Step::Agreed(session) => {
+                ClientPhase::Agreed(session) => {
                     return Ok(Client {
                         line,
                         seen,
@@ -118,7 +118,7 @@ impl Client {
                         received,
                     });
                 }
-                Step::Closed(reason) => return Err(io::Error::other(reason.to_string())),
+                ClientPhase::Closed(reason) => return Err(io::Error::other(reason.to_string())),
             }
         }
     }

@@ -21,7 +21,7 @@ use tracing::{info, warn};
 use crate::config::{Address, Remote};
 use crate::listener::stream::{Peer, Stream};
 use crate::tls::{Session, towards};
-use nbd::client::{self, Negotiation, Step, Wish};
+use nbd::client::{self, ClientNegotiation, ClientOptions, ClientPhase};
 use nbd::offer::{Offer, Text};
 use nbd::{Context, Style};
 
@@ -85,13 +85,13 @@ impl Target {
     /// Why not.
     pub(super) fn dial(&self) -> io::Result<Agreement> {
         let mut peer = Peer::new(self.connect()?, DIAL)?;
-        let mut negotiation = Negotiation::new(Wish {
+        let mut negotiation = ClientNegotiation::new(ClientOptions {
             export: self.export.clone(),
             style: Style::Extended,
             contexts: vec![Context::Allocation],
             security: match self.tls {
-                Some(_) => client::Security::Required,
-                None => client::Security::Plain,
+                Some(_) => client::ClientSecurity::Required,
+                None => client::ClientSecurity::Plain,
             },
         });
         let mut received = Vec::new();
@@ -115,22 +115,24 @@ impl Target {
             sent.map_err(|error| refused(error, is_secure))?;
             negotiation.output().clear();
             match (negotiation.step(), &self.tls) {
-                (Step::More, _) => {
+                (ClientPhase::More, _) => {
                     let count = peer.receive(&mut received);
                     if count.map_err(|error| refused(error, is_secure))? == 0 {
                         let gone = io::Error::other("the server hangs up");
                         return Err(refused(gone, is_secure));
                     }
                 }
-                (Step::StartTls, Some((ours, name))) => {
+                (ClientPhase::StartTls, Some((ours, name))) => {
                     let session = Session::towards(Arc::clone(ours), name.clone(), &received)?;
                     received.clear();
                     peer.secure(session)?;
                     is_secure = true;
                     negotiation.secured();
                 }
-                (Step::StartTls, None) => return Err(io::Error::other("TLS was not asked for")),
-                (Step::Agreed(session), _) => {
+                (ClientPhase::StartTls, None) => {
+                    return Err(io::Error::other("TLS was not asked for"));
+                }
+                (ClientPhase::Agreed(session), _) => {
                     let (socket, tls) = peer.hand_over()?;
                     return Ok(Agreement {
                         socket,
@@ -139,7 +141,7 @@ impl Target {
                         received,
                     });
                 }
-                (Step::Closed(reason), _) => return Err(io::Error::other(reason)),
+                (ClientPhase::Closed(reason), _) => return Err(io::Error::other(reason)),
             }
         }
     }

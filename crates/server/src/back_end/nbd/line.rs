@@ -25,7 +25,7 @@ use crate::event_loop::outbox::{Bytes, Outbox, Way};
 use crate::ring::{Owner, Ring, Ticket};
 use crate::tls::{Opened, Session};
 use block::operation::{Ask, Failed};
-use nbd::client::{Event, Refused, Requests, place};
+use nbd::client::{Event, NotSent, Requests, place};
 use nbd::request::Asked;
 use nbd::{HOLE, ZERO};
 
@@ -158,8 +158,8 @@ impl Line {
         self.head.clear();
         let submitted = self.requests.submit(&mut self.head, ask, offset, length);
         let cookie = submitted.map_err(|refused| match refused {
-            Refused::Senseless(failed) => failed,
-            Refused::Full => Failed::Io,
+            NotSent::Senseless(failed) => failed,
+            NotSent::Full => Failed::Io,
         })?;
         let head = &self.head;
         self.outbox.head(|out| out.extend_from_slice(head));

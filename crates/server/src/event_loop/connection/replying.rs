@@ -157,7 +157,7 @@ impl EventLoop {
             .outbox
             .head(|out| match (reply.chunks(), context) {
                 (Some(chunks), Some(&(context, _))) => {
-                    let place = reply::Place::Last;
+                    let place = reply::ChunkPosition::Last;
                     if let Err(nothing) =
                         chunks.block_status(out, context, block, descriptors, place)
                     {
