@@ -73,7 +73,7 @@ impl<'d> Field<'d> {
         match self.value.get_ref() {
             DeValue::Float(digits) => digits.as_str().parse().ok(),
             DeValue::Integer(digits) if digits.radix() == 10 => digits.as_str().parse().ok(),
-            _ => None,
+            _ => self.as_integer().map(|whole| whole as f64),
         }
     }
 

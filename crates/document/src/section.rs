@@ -107,6 +107,32 @@ impl<'d> Section<'d> {
             .ok_or_else(|| self.missing(key, &format!("missing key: expected {expected}")))
     }
 
+    /// The text of a key that must be there. It may be empty.
+    ///
+    /// # Errors
+    /// If it is missing, or no text.
+    pub fn text(&self, key: &str, expected: &str) -> Result<&'d str, DocumentError> {
+        let field = self.need(key, expected)?;
+        field.as_text().ok_or_else(|| field.mismatch(expected))
+    }
+
+    /// The finite number of a key that must be there.
+    ///
+    /// # Errors
+    /// If it is missing, or no finite number.
+    pub fn number(&self, key: &str, expected: &str) -> Result<f64, DocumentError> {
+        self.need(key, expected)?
+            .number(f64::MIN..=f64::MAX, expected)
+    }
+
+    /// The whole number, not negative, of a key that must be there.
+    ///
+    /// # Errors
+    /// If it is missing, or anything else.
+    pub fn whole(&self, key: &str, expected: &str) -> Result<u64, DocumentError> {
+        self.need(key, expected)?.whole(0..=u64::MAX, expected)
+    }
+
     /// The table under a key, with no keys but the known ones, if it is there.
     ///
     /// # Errors

@@ -17,7 +17,7 @@
 
 mod parse;
 
-pub use simulator::workload::SpecError;
+use document::DocumentError;
 
 /// A paper and what it claims.
 #[derive(Clone, Debug, PartialEq)]
@@ -139,7 +139,7 @@ impl BuiltIn {
     ///
     /// # Errors
     /// Never for a paper of [`ALL`]: a test reads them all.
-    pub fn paper(&self) -> Result<Paper, SpecError> {
+    pub fn paper(&self) -> Result<Paper, DocumentError> {
         Paper::parse(&format!("claims/{}.toml", self.name), self.text)
     }
 }

@@ -34,10 +34,8 @@ mod sweep;
 
 use std::fmt;
 
+use document::{DocumentError, Lines};
 use serde::Serialize;
-
-use simulator::workload::SpecError;
-use simulator::workload::section::Origin;
 
 pub use measure::{MEASURES, Mean, Measure, Point};
 pub use plan::Plan;
@@ -59,7 +57,7 @@ pub struct Experiment {
     pub axes: Vec<Axis>,
     /// What is printed and drawn.
     pub figure: Figure,
-    origin: Origin,
+    lines: Lines,
 }
 
 /// A setting with several values.
@@ -148,14 +146,14 @@ impl Experiment {
     }
 
     /// A complaint about a setting, or another key, which names its line.
-    pub fn complain(&self, name: &str, problem: impl Into<String>) -> SpecError {
+    pub fn complain(&self, name: &str, problem: impl AsRef<str>) -> DocumentError {
         let swept = self.axes.iter().any(|axis| axis.setting.name == name);
         let path = match SETTINGS.iter().find(|setting| setting.name == name) {
             Some(_) if swept => format!("sweep.{name}"),
             Some(setting) => setting.path(),
             None => name.to_owned(),
         };
-        self.origin.complain(&path, problem)
+        self.lines.error(&path, problem.as_ref())
     }
 }
 

@@ -26,9 +26,9 @@ pub mod class;
 pub mod dice;
 pub mod generator;
 pub mod mixture;
+mod origins;
 mod parse;
 pub mod placement;
-pub mod section;
 pub mod size;
 pub mod small_files;
 pub mod synthetic;
@@ -36,17 +36,17 @@ pub mod synthetic;
 use std::fmt;
 
 use block::Class;
+use document::DocumentError;
 use serde::Serialize;
 
 pub use generator::Generator;
 pub use mixture::{Described, Mixed, Mixture};
 pub use placement::Placement;
-pub use section::SpecError;
 pub use size::{SizeOption, Sizes};
 pub use small_files::SmallFiles;
 pub use synthetic::Synthetic;
 
-use section::Origin;
+use origins::ValueOrigins;
 
 /// A load: everything about it except the drive.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -73,7 +73,7 @@ pub struct Workload {
     /// Jumps go to multiples of so many bytes; of the drive's blocks if it is not given.
     pub align_bytes: Option<u64>,
     #[serde(skip)]
-    origin: Origin,
+    origins: ValueOrigins,
 }
 
 /// When requests come.
@@ -178,7 +178,7 @@ impl BuiltIn {
     ///
     /// # Errors
     /// Never for a load of [`ALL`]: a test reads them all.
-    pub fn workload(&self) -> Result<Workload, SpecError> {
+    pub fn workload(&self) -> Result<Workload, DocumentError> {
         Workload::parse(&format!("workloads/{}.toml", self.name), self.text)
     }
 }
@@ -203,18 +203,19 @@ impl Workload {
     ///
     /// # Errors
     /// If a value makes no sense, or `rate` meets `tasks` or `think_ms`: a load is open or closed.
-    pub fn with(mut self, flags: &Overrides) -> Result<Workload, SpecError> {
+    pub fn with(mut self, flags: &Overrides) -> Result<Workload, DocumentError> {
         if let Some(seed) = flags.seed {
             self.seed = seed;
         }
         if let Some(read_fraction) = flags.read_fraction {
             self.read_fraction = read_fraction;
-            self.origin
-                .replaced_by_flag("read_fraction", "--read-fraction");
+            self.origins
+                .replace_by_flag("read_fraction", "--read-fraction");
         }
         if let Some(kib) = flags.size_kib {
-            self.origin.replaced_by_flag("size", "--size-kib");
-            let bytes = parse::kib_to_bytes(&self.origin, "size.kib", kib)?;
+            self.origins.replace_by_flag("size", "--size-kib");
+            let bytes = parse::kib_to_bytes(kib)
+                .map_err(|problem| self.origins.error("size.kib", problem))?;
             self.sizes = Sizes::Fixed { bytes };
         }
         self.arrivals = self.arrivals_with(flags)?;
@@ -222,13 +223,13 @@ impl Workload {
         Ok(self)
     }
 
-    fn arrivals_with(&mut self, flags: &Overrides) -> Result<Arrivals, SpecError> {
+    fn arrivals_with(&mut self, flags: &Overrides) -> Result<Arrivals, DocumentError> {
         let closed = flags.tasks.is_some() || flags.think_ms.is_some();
         if let Some(per_second) = flags.rate {
-            self.origin.replaced_by_flag("arrivals", "--rate");
+            self.origins.replace_by_flag("arrivals", "--rate");
             if closed {
                 let problem = "a load is open (--rate) or closed (--tasks, --think-ms), not both";
-                return Err(self.origin.complain("arrivals", problem));
+                return Err(self.origins.error("arrivals", problem));
             }
             let gaps = match self.arrivals {
                 Arrivals::Open { gaps, .. } => gaps,
@@ -247,9 +248,9 @@ impl Workload {
             } => (tasks, think_ms, think),
             Arrivals::Open { .. } => (1, 0.0, Spread::Constant),
         };
-        self.origin.replaced_by_flag("arrivals.tasks", "--tasks");
-        self.origin
-            .replaced_by_flag("arrivals.think_ms", "--think-ms");
+        self.origins.replace_by_flag("arrivals.tasks", "--tasks");
+        self.origins
+            .replace_by_flag("arrivals.think_ms", "--think-ms");
         Ok(Arrivals::Closed {
             tasks: flags.tasks.unwrap_or(tasks),
             think_ms: flags.think_ms.unwrap_or(think_ms),
@@ -258,7 +259,7 @@ impl Workload {
     }
 
     /// Whether the values make sense by themselves, without a drive.
-    fn check(&self) -> Result<(), SpecError> {
+    fn check(&self) -> Result<(), DocumentError> {
         self.range("read_fraction", self.read_fraction, 0.0, 1.0)?;
         match self.arrivals {
             Arrivals::Closed {
@@ -288,7 +289,7 @@ impl Workload {
         }
     }
 
-    fn check_sizes(&self) -> Result<(), SpecError> {
+    fn check_sizes(&self) -> Result<(), DocumentError> {
         let kib = |bytes: u64| bytes as f64 / 1024.0;
         match self.sizes {
             Sizes::Exponential {
@@ -297,7 +298,7 @@ impl Workload {
             } if mean_bytes < multiple_bytes => {
                 let (mean, multiple) = (kib(mean_bytes), kib(multiple_bytes));
                 let problem = format!("{mean} KiB: expected at least multiple_kib, {multiple} KiB");
-                Err(self.origin.complain("size.mean_kib", problem))
+                Err(self.origins.error("size.mean_kib", problem))
             }
             Sizes::Uniform {
                 from_bytes,
@@ -315,31 +316,31 @@ impl Workload {
                 let (bytes, multiple, least) = (kib(bytes), kib(multiple_bytes), kib(least));
                 let problem =
                     format!("{bytes} KiB: expected a multiple of {multiple} KiB, at least {least}");
-                Err(self.origin.complain(key, problem))
+                Err(self.origins.error(key, problem))
             }
             _ => Ok(()),
         }
     }
 
     /// Whether the load is one of files.
-    fn check_files(&self) -> Result<(), SpecError> {
+    fn check_files(&self) -> Result<(), DocumentError> {
         if !matches!(self.sizes, Sizes::Fixed { .. }) {
             let problem = "expected \"fixed\", the size of every file, with placement small-files";
-            return Err(self.origin.complain("size.kind", problem));
+            return Err(self.origins.error("size.kind", problem));
         }
         if self.align_bytes.is_some() {
             let problem = "expected none with small-files, which keep to fs_block_kib";
-            return Err(self.origin.complain("placement.align_kib", problem));
+            return Err(self.origins.error("placement.align_kib", problem));
         }
         Ok(())
     }
 
-    fn range(&self, key: &str, value: f64, low: f64, high: f64) -> Result<(), SpecError> {
+    fn range(&self, key: &str, value: f64, low: f64, high: f64) -> Result<(), DocumentError> {
         if value >= low && value <= high {
             return Ok(());
         }
         let problem = format!("{value}: expected a number from {low} to {high}");
-        Err(self.origin.complain(key, problem))
+        Err(self.origins.error(key, problem))
     }
 }
 

@@ -6,7 +6,7 @@ use super::*;
 
 const HEAD: &str = "paper = \"p\"\ntitle = \"t\"\nauthors = \"a\"\nvenue = \"v\"\norigin = \"o\"\n";
 
-fn parse(claims: &str) -> Result<Paper, SpecError> {
+fn parse(claims: &str) -> Result<Paper, DocumentError> {
     Paper::parse("p.toml", &format!("{HEAD}{claims}"))
 }
 
@@ -87,7 +87,7 @@ fn what_is_wrong_is_told_with_file_line_key_and_what_was_expected() {
     let cases = [
         (
             String::new(),
-            "p.toml: claim: missing: expected tables [[claim]]",
+            "p.toml:1: claim: missing key: expected tables [[claim]]",
         ),
         (
             "claim = 3\n".into(),
@@ -95,19 +95,19 @@ fn what_is_wrong_is_told_with_file_line_key_and_what_was_expected() {
         ),
         (
             second("text = \"x\"\n"),
-            "p.toml:11: claim.where: missing: expected the place in the paper",
+            "p.toml:11: claim[1].where: missing key: expected the place in the paper",
         ),
         (
             shape.repeat(2),
-            "p.toml:12: claim.id: \"p.a\" is there twice: expected each once",
+            "p.toml:12: claim[1].id: \"p.a\" is there twice: expected each once",
         ),
         (
             shape.replace("p.a", "P a"),
-            "p.toml:7: claim.id: \"P a\": expected lower-case letters, digits, hyphens and dots",
+            "p.toml:7: claim[0].id: \"P a\": expected lower-case letters, digits, hyphens and dots",
         ),
         (
             claim("[{ value = 1, unit = \"%\" }]") + "shap = \"s\"\n",
-            "p.toml:11: claim.shap: unknown key: expected one of id, where, text, shape, figures",
+            "p.toml:11: claim[0].shap: unknown key: did you mean `shape`?",
         ),
         (shape.replace("where = ", "where "), "p.toml:8: not TOML: "),
     ];
@@ -119,54 +119,57 @@ fn a_wrong_figure_is_told_where_it_stands() {
     let cases = [
         (
             claim("[]"),
-            "p.toml:9: claim.figures: empty: expected a list",
+            "p.toml:9: claim[0].figures: empty: expected a list",
         ),
-        (claim("[3]"), "p.toml:9: claim.figures: 3: expected a list"),
+        (
+            claim("[3]"),
+            "p.toml:9: claim[0].figures[0]: 3: expected a list",
+        ),
         (
             claim("[{ value = 1, at_most = 2, unit = \"%\" }]"),
-            "p.toml:9: claim.figures: more than one of value, low, at_least, at_most",
+            "p.toml:9: claim[0].figures[0]: more than one of value, low, at_least, at_most",
         ),
         (
             claim("[{ value = 1, better = \"faster\", unit = \"%\" }]"),
-            "p.toml:9: claim.figures.better: \"faster\": expected \"lower\" or \"higher\"",
+            "p.toml:9: claim[0].figures[0].better: \"faster\": expected \"lower\" or \"higher\"",
         ),
         (
             claim("[{ at_most = 1, better = \"lower\", unit = \"%\" }]"),
-            "p.toml:9: claim.figures.better: unknown key",
+            "p.toml:9: claim[0].figures[0].better: unknown key",
         ),
         (
             claim("[{ value = 1, within = 0, unit = \"%\" }]"),
-            "p.toml:9: claim.figures.within: 0: expected how far ours may be from the value",
+            "p.toml:9: claim[0].figures[0].within: 0: expected how far ours may be from the value",
         ),
         (
             claim("[{ value = 1 }]"),
-            "p.toml:9: claim.figures.unit: missing: expected a unit",
+            "p.toml:9: claim[0].figures[0].unit: missing key: expected a unit",
         ),
         (
             claim("[{ unit = \"%\" }]"),
-            "p.toml:9: claim.figures.value: missing: expected a number",
+            "p.toml:9: claim[0].figures[0].value: missing key: expected a number",
         ),
         (
             claim("[{ value = nan, unit = \"%\" }]"),
-            "p.toml:9: claim.figures.value: NaN: expected",
+            "p.toml:9: claim[0].figures[0].value: nan: expected",
         ),
         (
             claim("[{ value = \"1\", unit = \"%\" }]"),
-            "p.toml:9: claim.figures.value: \"1\": expected",
+            "p.toml:9: claim[0].figures[0].value: \"1\": expected",
         ),
         (
             claim("[{ low = 2, high = 1, unit = \"%\" }]"),
-            "p.toml:9: claim.figures.low: 2: expected at most high, 1",
+            "p.toml:9: claim[0].figures[0].low: 2: expected at most high, 1",
         ),
         (
             claim("[{ value = 1, unit = \"%\" }, { value = 2, unit = \"%\" }]"),
-            "p.toml:9: claim.figures.name: missing",
+            "p.toml:9: claim[0].figures[0].name: missing key",
         ),
         (
             claim(
                 "[{ name = \"a\", value = 1, unit = \"%\" }, { name = \"a\", value = 2, unit = \"%\" }]",
             ),
-            "p.toml:9: claim.figures.name: the name of another figure, too",
+            "p.toml:9: claim[0].figures[1].name: the name of another figure, too",
         ),
     ];
     refused(&cases);

@@ -1,56 +1,44 @@
 //! From the text of an experiment file to an experiment.
 
-use toml_edit::Value as Toml;
+use document::{Document, DocumentError, Field, Section};
 
 use super::{Axis, Experiment, Figure, Kind, MOST_RUNS, SETTINGS, Setting, Value};
-use simulator::workload::SpecError;
-use simulator::workload::section::{Origin, Section, parse, shown};
 
 impl Experiment {
-    /// The experiment that `text` describes; `file` is its name in complaints.
+    /// The experiment that `text` describes; `file` is its name in errors.
     ///
     /// # Errors
     /// If it is not TOML, a key is missing, unknown, or has a value that makes no sense.
-    pub fn parse(file: &str, text: &str) -> Result<Experiment, SpecError> {
-        let mut origin = Origin::new(file);
-        let document = parse(&origin, text)?;
-        let mut root = Section::root(text, document.as_table());
-        let name = root.text(&mut origin, "name", None, "the name of the experiment")?;
-        let summary = root.text(&mut origin, "summary", None, "what it shows")?;
+    pub fn parse(file: &str, text: &str) -> Result<Experiment, DocumentError> {
+        let document = Document::parse(file, text)?;
+        let root = document.root();
+        let others = ["name", "summary", "repeat", "sweep", "figure"];
+        let known: Vec<&str> = others.into_iter().chain(tables()).collect();
+        root.only(&[&known[..], &names("")].concat())?;
         let times = format!("a whole number from 1 to {MOST_RUNS}");
-        let repeat = root.whole(&mut origin, "repeat", Some(1), &times)?;
-        let mut fixed = read_fixed(&mut origin, &mut root, "")?;
+        let repeat = root.get("repeat");
+        let repeat = repeat.map(|repeat| repeat.whole(1..=MOST_RUNS, &times));
+        let mut fixed = read_fixed(&root, "")?;
         for table in tables() {
-            if let Some(mut section) = root.optional_section(&mut origin, table)? {
-                fixed.extend(read_fixed(&mut origin, &mut section, table)?);
-                section.finish(&origin)?;
+            if let Some(section) = root.section(table, &names(table))? {
+                fixed.extend(read_fixed(&section, table)?);
             }
         }
-        let sweep = root.section(&mut origin, "sweep")?;
-        let axes = read_sweep(&mut origin, sweep)?;
-        let figure = root.section(&mut origin, "figure")?;
-        let figure = read_figure(&mut origin, figure, &axes)?;
-        root.finish(&origin)?;
+        let axes = read_sweep(&root)?;
         let experiment = Experiment {
-            name,
-            summary,
-            repeat: match repeat {
-                1..=MOST_RUNS => repeat as u32,
-                _ => {
-                    let problem = format!("{repeat}: expected {times}");
-                    return Err(origin.complain("repeat", problem));
-                }
-            },
+            name: root.text("name", "the name of the experiment")?.to_owned(),
+            summary: root.text("summary", "what it shows")?.to_owned(),
+            repeat: repeat.transpose()?.unwrap_or(1) as u32,
+            figure: read_figure(&root, &axes)?,
             fixed,
             axes,
-            figure,
-            origin,
+            lines: root.lines(),
         };
         experiment.check()?;
         Ok(experiment)
     }
 
-    fn check(&self) -> Result<(), SpecError> {
+    fn check(&self) -> Result<(), DocumentError> {
         let twice = |axis: &&Axis| self.fixed.iter().any(|(other, _)| *other == axis.setting);
         if let Some(axis) = self.axes.iter().find(twice) {
             let path = axis.setting.path();
@@ -92,113 +80,96 @@ fn tables() -> impl Iterator<Item = &'static str> {
     })
 }
 
+/// The keys of a table.
+fn names(table: &str) -> Vec<&'static str> {
+    let settings = SETTINGS.iter().filter(|setting| setting.table == table);
+    settings.map(|setting| setting.name).collect()
+}
+
 fn read_fixed(
-    origin: &mut Origin,
-    from: &mut Section<'_>,
+    from: &Section<'_>,
     table: &str,
-) -> Result<Vec<(&'static Setting, Value)>, SpecError> {
+) -> Result<Vec<(&'static Setting, Value)>, DocumentError> {
     let mut fixed = Vec::new();
     for setting in SETTINGS.iter().filter(|setting| setting.table == table) {
-        let Some(item) = from.item(origin, setting.name) else {
+        let Some(field) = from.get(setting.name) else {
             continue;
         };
-        let value = item.as_value().and_then(|value| read(setting.kind, value));
-        let value = value.ok_or_else(|| {
-            let expected = setting.kind.expected();
-            let list = match item.is_array() {
-                true => "; lists stand in [sweep]",
-                false => "",
+        let value = read(setting.kind, &field).ok_or_else(|| {
+            let list = match field.as_list() {
+                Some(_) => "; lists stand in [sweep]",
+                None => "",
             };
-            let problem = format!("{}: expected {expected}{list}", shown(item));
-            origin.complain(&setting.path(), problem)
+            field.mismatch(setting.kind.expected() + list)
         })?;
         fixed.push((setting, value));
     }
     Ok(fixed)
 }
 
-fn read_sweep(origin: &mut Origin, mut from: Section<'_>) -> Result<Vec<Axis>, SpecError> {
+fn read_sweep(root: &Section<'_>) -> Result<Vec<Axis>, DocumentError> {
+    let known: Vec<&str> = SETTINGS.iter().map(|setting| setting.name).collect();
+    let from = root.need_section("sweep", &known)?;
     let mut axes = Vec::new();
     for setting in SETTINGS {
-        let Some(item) = from.item(origin, setting.name) else {
+        let Some(field) = from.get(setting.name) else {
             continue;
         };
-        let path = format!("sweep.{}", setting.name);
         let one = setting.kind.expected();
-        let list = item.as_array().filter(|list| !list.is_empty());
-        let list = list.ok_or_else(|| {
-            let problem = format!("{}: expected a list, each {one}", shown(item));
-            origin.complain(&path, problem)
-        })?;
+        let list = field.as_list().filter(|list| list.len() > 0);
+        let list = list.ok_or_else(|| field.mismatch(format_args!("a list, each {one}")))?;
         let mut values = Vec::new();
         for element in list {
-            let found = element.to_string();
-            let found = found.trim();
-            let value = read(setting.kind, element)
-                .ok_or_else(|| origin.complain(&path, format!("{found}: expected {one}")))?;
+            let value = read(setting.kind, &element).ok_or_else(|| element.mismatch(&one))?;
             if values.contains(&value) {
+                let found = element.shown();
                 let problem = format!("{found} is there twice: expected each once");
-                return Err(origin.complain(&path, problem));
+                return Err(element.error(problem));
             }
             values.push(value);
         }
         axes.push(Axis { setting, values });
     }
-    from.finish(origin)?;
-    if axes.is_empty() || axes.len() > MOST_AXES {
-        let problem = format!(
-            "{} settings: expected 1 to {MOST_AXES}, such as tasks = [1, 2, 4]",
-            axes.len()
-        );
-        return Err(origin.complain("sweep", problem));
+    match axes.len() {
+        1..=MOST_AXES => Ok(axes),
+        count => Err(from.error(format!(
+            "{count} settings: expected 1 to {MOST_AXES}, such as tasks = [1, 2, 4]"
+        ))),
     }
-    Ok(axes)
 }
 
-fn read_figure(
-    origin: &mut Origin,
-    mut from: Section<'_>,
-    axes: &[Axis],
-) -> Result<Figure, SpecError> {
-    let x = from.text(origin, "x", None, "the name of a swept setting")?;
+fn read_figure(root: &Section<'_>, axes: &[Axis]) -> Result<Figure, DocumentError> {
+    let from = root.need_section("figure", &["x", "y"])?;
+    let field = from.need("x", "the name of a swept setting")?;
     let names: Vec<&str> = axes.iter().map(|axis| axis.setting.name).collect();
-    let x = names.iter().position(|&name| name == x).ok_or_else(|| {
-        let all = names.join(", ");
-        origin.complain(
-            "figure.x",
-            format!("\"{x}\": expected one of [sweep]: {all}"),
-        )
-    })?;
+    let x = names.iter().position(|&name| Some(name) == field.as_text());
+    let x =
+        x.ok_or_else(|| field.mismatch(format_args!("one of [sweep]: {}", names.join(", "))))?;
     let expected = "a list of measures, such as [\"requests_per_second\"]";
-    let item = from.item(origin, "y");
-    let list = item.and_then(|item| item.as_array());
-    let words = list.map(|list| list.iter().map(|word| word.as_str().map(str::to_owned)));
-    let y: Option<Vec<String>> = words.and_then(Iterator::collect);
-    let y = y.filter(|y| !y.is_empty()).ok_or_else(|| {
-        let found = item.map_or("missing".to_owned(), shown);
-        origin.complain("figure.y", format!("{found}: expected {expected}"))
-    })?;
-    from.finish(origin)?;
-    Ok(Figure { x, y })
+    let field = from.need("y", expected)?;
+    let words = field.as_list().and_then(|list| {
+        list.map(|word| word.as_text().map(str::to_owned))
+            .collect::<Option<Vec<String>>>()
+    });
+    let y = words.filter(|words| !words.is_empty());
+    Ok(Figure {
+        x,
+        y: y.ok_or_else(|| field.mismatch(expected))?,
+    })
 }
 
-fn read(kind: Kind, value: &Toml) -> Option<Value> {
+fn read(kind: Kind, field: &Field<'_>) -> Option<Value> {
+    let text = |text: &str| Value::Text(text.to_owned());
+    let number = || field.as_number().filter(|number| number.is_finite());
     match kind {
         Kind::Whole(low, high) => {
-            let whole = u64::try_from(value.as_integer()?).ok()?;
+            let whole = u64::try_from(field.as_integer()?).ok()?;
             (low..=high).contains(&whole).then_some(Value::Whole(whole))
         }
-        Kind::Number => number(value),
-        Kind::NumberOr(word) if value.as_str() == Some(word) => Some(Value::Text(word.to_owned())),
-        Kind::NumberOr(_) => number(value),
-        Kind::Text => value.as_str().map(|text| Value::Text(text.to_owned())),
+        Kind::NumberOr(word) if field.as_text() == Some(word) => Some(text(word)),
+        Kind::Number | Kind::NumberOr(_) => number().map(Value::Number),
+        Kind::Text => field.as_text().map(text),
     }
-}
-
-fn number(value: &Toml) -> Option<Value> {
-    let whole = || value.as_integer().map(|whole| whole as f64);
-    let number = value.as_float().or_else(whole)?;
-    number.is_finite().then_some(Value::Number(number))
 }
 
 /// At most so many settings vary: a table has rows and columns, and a name of a column can say two

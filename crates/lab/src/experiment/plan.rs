@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
+use document::DocumentError;
 use drive::Profile;
 use scheduler::ordering::Phases;
 use simulator::replay::Fit;
-use simulator::workload::SpecError;
 
 use super::measure::MEASURES;
 use super::{Experiment, SETTINGS, Setting, Value};
@@ -293,7 +293,7 @@ fn at(experiment: &Experiment, otherwise: &str, failure: Failure) -> Failure {
         };
         (name, &rest[end..])
     });
-    let complaint: SpecError = match flag {
+    let complaint: DocumentError = match flag {
         Some((name, rest)) if SETTINGS.iter().any(|setting| setting.name == name) => {
             // Further seeds are those of `repeat` where there is no first one.
             let name = match name.as_str() {

@@ -106,21 +106,17 @@ const REFUSED: &[(&str, &str, &str)] = &[
     (
         "tasks = [1, 2, 4]",
         "tusks = [1, 2, 4]",
-        "depth.toml:14: sweep.tusks: unknown key: expected one of drive, policy, workload, trace, depth, \
-         requests, seconds, seed, tasks, think_ms, size_kib, rate, read_fraction, device, format, \
-         closed, scale_time, fit, phases, seek_noise_us, late_seeks, look_ahead, write_cache, \
-         bus_mb_s, blocks, until_percent, guard, near_miss_us, impact_percent, same_track, stops, \
-         paid_percent, idle_ms; did you mean tasks?",
+        "depth.toml:14: sweep.tusks: unknown key: did you mean `tasks`?",
     ),
     (
         "tasks = [1, 2, 4]",
         "tasks = [1, 0]",
-        "depth.toml:14: sweep.tasks: 0: expected a whole number from 1 to 65536",
+        "depth.toml:14: sweep.tasks[1]: 0: expected a whole number from 1 to 65536",
     ),
     (
         "tasks = [1, 2, 4]",
         "tasks = [1, 2, 1]",
-        "depth.toml:14: sweep.tasks: 1 is there twice: expected each once",
+        "depth.toml:14: sweep.tasks[2]: 1 is there twice: expected each once",
     ),
     (
         "tasks = [1, 2, 4]",
@@ -145,8 +141,7 @@ const REFUSED: &[(&str, &str, &str)] = &[
     (
         "write_cache = \"off\"",
         "write_cash = \"off\"",
-        "depth.toml:11: truth.write_cash: unknown key: expected one of seek_noise_us, late_seeks, \
-         look_ahead, write_cache, bus_mb_s; did you mean write_cache?",
+        "depth.toml:11: truth.write_cash: unknown key: did you mean `write_cache`?",
     ),
     (
         "[sweep]",
@@ -156,7 +151,7 @@ const REFUSED: &[(&str, &str, &str)] = &[
     (
         "tasks = [1, 2, 4]",
         "idle_ms = [1, \"never\", inf]",
-        "depth.toml:14: sweep.idle_ms: inf: expected a number, or \"never\"",
+        "depth.toml:14: sweep.idle_ms[2]: inf: expected a number, or \"never\"",
     ),
     (
         "[sweep]",

@@ -13,9 +13,9 @@
 //! from is a file of `workloads/levels`; [`super::figures`] says what it came to.
 
 use block::{Direction, Instant, Interval};
+use document::DocumentError;
 
 use super::load::Arrival;
-use crate::workload::SpecError;
 use crate::workload::dice::{Chance, Dice, Outcome};
 
 mod parse;
@@ -174,7 +174,7 @@ impl BuiltIn {
     ///
     /// # Errors
     /// Never for a load of [`ALL`]: a test reads them all.
-    pub fn load(&self) -> Result<Synthetic, SpecError> {
+    pub fn load(&self) -> Result<Synthetic, DocumentError> {
         Synthetic::parse(&format!("workloads/levels/{}.toml", self.name), self.text)
     }
 }

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use block::{Duration, Extent, Finished, Instant, Lba, Sectors};
+use document::DocumentError;
 use drive::imperfection::{Chance, Periodic};
 use drive::{Imperfections, Profile};
 use engine::guarantees::{Beyond, FOREGROUND_BYTES};
@@ -19,7 +20,7 @@ use stream::{Rate, admission};
 use super::{Applications, Kept, Layout, PAGE, Wish, file_blocks, hostile};
 use crate::run::{AfterLoad, Arrival, Load, LoadError, Options, Part};
 use crate::scenario::{Background, Played, Scenario, ScenarioError};
-use crate::workload::{SpecError, Synthetic, Workload};
+use crate::workload::{Synthetic, Workload};
 
 /// A run.
 #[derive(Clone, Debug)]
@@ -122,7 +123,7 @@ pub enum TrialError {
     NoPoints(#[from] stream::head_times::NoPoints),
     /// The load.
     #[error(transparent)]
-    Load(#[from] SpecError),
+    Load(#[from] DocumentError),
     /// The run.
     #[error(transparent)]
     Run(#[from] ScenarioError),
@@ -312,7 +313,7 @@ impl Trial {
     }
 
     /// Requests of one size anywhere on the disk, as fast as they are answered.
-    fn load(&self) -> Result<Synthetic, SpecError> {
+    fn load(&self) -> Result<Synthetic, DocumentError> {
         let text = format!(
             "name = \"greedy\"\nread_fraction = {}\n\
              [arrivals]\nmodel = \"closed\"\ntasks = {}\nthink_ms = 0\nthink = \"constant\"\n\

@@ -1,11 +1,12 @@
 //! A load on a drive: the requests, one after the other.
 
 use block::{Direction, Duration, Extent, Lba, Sectors};
+use document::DocumentError;
 
 use super::dice::{Chance, Dice, Outcome};
 use super::placement::{DriveBlocks, Placer};
 use super::small_files::{FileOpener, FileSystemLayout};
-use super::{Arrivals, Placement, Sizes, SpecError, Spread, Workload};
+use super::{Arrivals, Placement, Sizes, Spread, Workload};
 
 /// Draws the requests of a load. Each of directions, sizes, places and times has a sequence of
 /// chance of its own.
@@ -48,7 +49,11 @@ impl Generator {
     ///
     /// # Errors
     /// If they do not fit on it: too large, not whole blocks, more shares than there is room for.
-    pub fn new(workload: &Workload, block_bytes: u32, capacity: u64) -> Result<Self, SpecError> {
+    pub fn new(
+        workload: &Workload,
+        block_bytes: u32,
+        capacity: u64,
+    ) -> Result<Self, DocumentError> {
         let seed = workload.seed;
         let (mean_nanos, spread) = match workload.arrivals {
             Arrivals::Closed {
@@ -116,14 +121,14 @@ impl Generator {
 }
 
 impl Aim {
-    fn new(workload: &Workload, block_bytes: u64, capacity: u64) -> Result<Self, SpecError> {
+    fn new(workload: &Workload, block_bytes: u64, capacity: u64) -> Result<Self, DocumentError> {
         if let (Placement::SmallFiles(files), Sizes::Fixed { bytes }) =
             (&workload.placement, &workload.sizes)
         {
             let layout = FileSystemLayout::new(files, *bytes, block_bytes, capacity).map_err(
                 |(key, problem)| {
                     let drive = drive(block_bytes, capacity);
-                    workload.origin.complain(key, format!("{problem}: {drive}"))
+                    workload.origins.error(key, format!("{problem}: {drive}"))
                 },
             )?;
             let reader = FileOpener::new(layout, files.cached_blocks);
@@ -146,7 +151,7 @@ fn drive(block_bytes: u64, capacity: u64) -> String {
 
 impl Workload {
     /// The drive as placement sees it, if the load fits on it.
-    fn fit(&self, block_bytes: u64, capacity: u64) -> Result<DriveBlocks, SpecError> {
+    fn fit(&self, block_bytes: u64, capacity: u64) -> Result<DriveBlocks, DocumentError> {
         let drive = drive(block_bytes, capacity);
         let size_key = match self.sizes {
             Sizes::Fixed { .. } => "size.kib",
@@ -156,24 +161,24 @@ impl Workload {
         };
         if let Some(bytes) = self.sizes.not_multiple_of(block_bytes) {
             let problem = format!("{bytes} bytes: expected whole blocks: {drive}");
-            return Err(self.origin.complain(size_key, problem));
+            return Err(self.origins.error(size_key, problem));
         }
         let largest = self.sizes.largest() / block_bytes;
         if largest > capacity {
             let problem = format!("requests of up to {largest} blocks do not fit: {drive}");
-            return Err(self.origin.complain(size_key, problem));
+            return Err(self.origins.error(size_key, problem));
         }
         let align_bytes = self.align_bytes.unwrap_or(block_bytes);
         if !align_bytes.is_multiple_of(block_bytes) {
             let problem = format!("{align_bytes} bytes: expected whole blocks: {drive}");
-            return Err(self.origin.complain("placement.align_kib", problem));
+            return Err(self.origins.error("placement.align_kib", problem));
         }
         let ground = DriveBlocks {
             capacity,
             align: align_bytes / block_bytes,
         };
         self.fit_placement(ground, largest, block_bytes)
-            .map_err(|(key, problem)| self.origin.complain(key, format!("{problem}: {drive}")))?;
+            .map_err(|(key, problem)| self.origins.error(key, format!("{problem}: {drive}")))?;
         Ok(ground)
     }
 

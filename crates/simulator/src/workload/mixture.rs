@@ -19,12 +19,13 @@ use std::collections::BTreeSet;
 use std::fmt;
 
 use block::{Finished, Instant};
+use document::{Document, DocumentError};
 use serde::Serialize;
 
 use super::dice::Dice;
+use super::origins::COMMAND_LINE;
 use super::parse::Heading;
-use super::section::{Origin, Section, parse};
-use super::{BuiltIn, Overrides, SpecError, Synthetic, Workload, built_in};
+use super::{BuiltIn, Overrides, Synthetic, Workload, built_in};
 use crate::run::{Arrival, Load, LoadError, Part};
 
 /// Loads that come at once.
@@ -83,7 +84,7 @@ impl BuiltIn {
     ///
     /// # Errors
     /// Never for what is built in: tests read it all.
-    pub fn described(&self) -> Result<Described, SpecError> {
+    pub fn described(&self) -> Result<Described, DocumentError> {
         Described::parse(&format!("workloads/{}.toml", self.name), self.text)
     }
 }
@@ -93,9 +94,8 @@ impl Described {
     ///
     /// # Errors
     /// If it is not TOML, a key is missing, unknown, or has a value that makes no sense.
-    pub fn parse(file: &str, text: &str) -> Result<Described, SpecError> {
-        let document = parse(&Origin::new(file), text)?;
-        match document.as_table().contains_key("part") {
+    pub fn parse(file: &str, text: &str) -> Result<Described, DocumentError> {
+        match Document::parse(file, text)?.root().has("part") {
             false => Workload::parse(file, text).map(Described::Alone),
             true => Mixture::parse(file, text).map(Described::Mixture),
         }
@@ -107,38 +107,45 @@ impl Mixture {
     ///
     /// # Errors
     /// If it is not TOML, a key is missing, unknown, or has a value that makes no sense.
-    pub fn parse(file: &str, text: &str) -> Result<Mixture, SpecError> {
-        let mut origin = Origin::new(file);
-        let document = parse(&origin, text)?;
-        let mut root = Section::root(text, document.as_table());
+    pub fn parse(file: &str, text: &str) -> Result<Mixture, DocumentError> {
+        let document = Document::parse(file, text)?;
+        let root = document.root();
+        root.only(&["name", "summary", "seed", "part"])?;
         let Heading {
             name,
             summary,
             seed,
-        } = Heading::read(&mut root, &mut origin)?;
-        let sections = root.tables(&mut origin, "part")?;
+        } = Heading::read(&root)?;
+        let expected = "tables [[part]]";
+        let field = root.need("part", expected)?;
+        let sections = field.sections(expected)?;
         if sections.len() > MOST_PARTS {
             let problem = format!("{} parts: expected at most {MOST_PARTS}", sections.len());
-            return Err(origin.complain("part", problem));
+            return Err(field.error(problem));
         }
-        root.finish(&origin)?;
         let mut names = BTreeSet::new();
         let mut parts = Vec::new();
         for section in sections {
-            let mut origin = Origin::new(file);
-            let mut section = section.alone(&mut origin);
-            let what = "what tells it from the other parts";
-            let name = section.text(&mut origin, "name", None, what)?;
-            if !names.insert(name.clone()) {
+            section.only(&[
+                "name",
+                "class",
+                "read_fraction",
+                "arrivals",
+                "size",
+                "placement",
+            ])?;
+            let name = section.text("name", "a name that no other part has")?;
+            if !names.insert(name) {
                 let problem = format!("\"{name}\" is there twice: expected each once");
-                return Err(origin.complain("name", problem));
+                let name = section.get("name").map(|name| name.error(&problem));
+                return Err(name.unwrap_or_else(|| section.error(&problem)));
             }
             let heading = Heading {
-                name,
+                name: name.to_owned(),
                 summary: String::new(),
                 seed: 0,
             };
-            parts.push(Workload::read(origin, section, heading)?);
+            parts.push(Workload::read(&section, heading)?);
         }
         let mixture = Mixture {
             name,
@@ -153,17 +160,14 @@ impl Mixture {
     ///
     /// # Errors
     /// If there is another flag than the seed: of which part should that be?
-    pub fn with(mut self, flags: &Overrides) -> Result<Mixture, SpecError> {
+    pub fn with(mut self, flags: &Overrides) -> Result<Mixture, DocumentError> {
         if let Some(flag) = flags.of_one_load() {
             let name = &self.name;
-            return Err(SpecError {
-                place: "command line".to_owned(),
-                key: flag.to_owned(),
-                problem: format!(
-                    "{name} has several parts, and which of them is meant? Expected the values of \
-                     parts in a file"
-                ),
-            });
+            let problem = format!(
+                "{name} has several parts, and which of them is meant? Expected the values of \
+                 parts in a file"
+            );
+            return Err(DocumentError::new(COMMAND_LINE, None, flag, &problem));
         }
         self.seed = flags.seed.unwrap_or(self.seed);
         Ok(self.seeded())
@@ -195,7 +199,7 @@ impl Mixed {
     ///
     /// # Errors
     /// If a part does not fit on it.
-    pub fn new(mixture: &Mixture, block_bytes: u32, capacity: u64) -> Result<Self, SpecError> {
+    pub fn new(mixture: &Mixture, block_bytes: u32, capacity: u64) -> Result<Self, DocumentError> {
         let source = |part: &Workload| {
             Ok(MixtureSource {
                 name: part.name.clone(),
@@ -206,7 +210,7 @@ impl Mixed {
         };
         let parts = mixture.parts.iter().map(source);
         Ok(Mixed {
-            parts: parts.collect::<Result<_, SpecError>>()?,
+            parts: parts.collect::<Result<_, DocumentError>>()?,
         })
     }
 

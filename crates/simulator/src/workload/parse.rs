@@ -1,8 +1,8 @@
 //! From the text of a load file to a load.
 
 use block::Class;
+use document::{Document, DocumentError, Section};
 
-use super::section::{Origin, Section, SpecError, parse};
 use super::{
     Arrivals, LARGEST_BYTES, LARGEST_COUNT, Placement, SizeOption, Sizes, SmallFiles, Spread,
     Workload, class,
@@ -16,230 +16,264 @@ pub(super) struct Heading {
 }
 
 impl Heading {
-    pub(super) fn read(root: &mut Section<'_>, origin: &mut Origin) -> Result<Self, SpecError> {
+    pub(super) fn read(root: &Section<'_>) -> Result<Self, DocumentError> {
         Ok(Heading {
-            name: root.text(origin, "name", None, "the name of the load")?,
-            summary: root.text(origin, "summary", Some(String::new()), "one sentence")?,
-            seed: root.whole(origin, "seed", Some(1), "a whole number from 0")?,
+            name: root.text("name", "the name of the load")?.to_owned(),
+            summary: match root.has("summary") {
+                true => root.text("summary", "one sentence")?.to_owned(),
+                false => String::new(),
+            },
+            seed: match root.has("seed") {
+                true => root.whole("seed", "a whole number from 0")?,
+                false => 1,
+            },
         })
     }
 }
 
 impl Workload {
-    /// The load that `text` describes; `file` is its name in complaints.
+    /// The load that `text` describes; `file` is its name in errors.
     ///
     /// # Errors
     /// If it is not TOML, a key is missing, unknown, or has a value that makes no sense.
-    pub fn parse(file: &str, text: &str) -> Result<Workload, SpecError> {
-        let mut origin = Origin::new(file);
-        let document = parse(&origin, text)?;
-        let mut root = Section::root(text, document.as_table());
-        let heading = Heading::read(&mut root, &mut origin)?;
-        Workload::read(origin, root, heading)
+    pub fn parse(file: &str, text: &str) -> Result<Workload, DocumentError> {
+        let document = Document::parse(file, text)?;
+        let root = document.root();
+        root.only(&[
+            "name",
+            "summary",
+            "seed",
+            "class",
+            "read_fraction",
+            "arrivals",
+            "size",
+            "placement",
+        ])?;
+        Workload::read(&root, Heading::read(&root)?)
     }
 
     /// The load that `root` describes below its heading.
-    pub(super) fn read(
-        mut origin: Origin,
-        mut root: Section<'_>,
-        heading: Heading,
-    ) -> Result<Workload, SpecError> {
-        let class = read_class(&mut origin, &mut root)?;
-        let read_fraction = root.number(&mut origin, "read_fraction", Some(1.0), FRACTION)?;
-        let arrivals = root.section(&mut origin, "arrivals")?;
-        let arrivals = read_arrivals(&mut origin, arrivals)?;
-        let size = root.section(&mut origin, "size")?;
-        let sizes = read_sizes(&mut origin, size)?;
-        let place = root.section(&mut origin, "placement")?;
-        let (placement, align_bytes) = read_placement(&mut origin, place)?;
-        root.finish(&origin)?;
+    pub(super) fn read(root: &Section<'_>, heading: Heading) -> Result<Workload, DocumentError> {
+        let (placement, align_bytes) = read_placement(root)?;
         let workload = Workload {
             name: heading.name,
             summary: heading.summary,
             seed: heading.seed,
-            class,
-            read_fraction,
-            arrivals,
-            sizes,
+            class: read_class(root)?,
+            read_fraction: number_or(root, "read_fraction", 1.0, FRACTION)?,
+            arrivals: read_arrivals(root)?,
+            sizes: read_sizes(root)?,
             placement,
             align_bytes,
-            origin,
+            origins: root.lines().into(),
         };
         workload.check()?;
         Ok(workload)
     }
 }
 
-fn read_class(origin: &mut Origin, from: &mut Section<'_>) -> Result<Class, SpecError> {
-    let default = class::name(Class::default()).to_owned();
-    let name = from.text(origin, "class", Some(default), class::EXPECTED)?;
-    class::named(&name).ok_or_else(|| {
-        let problem = format!("\"{name}\": expected {}", class::EXPECTED);
-        origin.complain("class", problem)
-    })
+fn read_class(from: &Section<'_>) -> Result<Class, DocumentError> {
+    let Some(field) = from.get("class") else {
+        return Ok(Class::default());
+    };
+    let named = field.as_text().and_then(class::named);
+    named.ok_or_else(|| field.mismatch(class::EXPECTED))
 }
 
-fn read_arrivals(origin: &mut Origin, mut from: Section<'_>) -> Result<Arrivals, SpecError> {
+fn read_arrivals(root: &Section<'_>) -> Result<Arrivals, DocumentError> {
+    let known = ["model", "tasks", "think_ms", "think", "per_second", "gaps"];
+    let from = root.need_section("arrivals", &known)?;
     let models = "\"closed\" or \"open\"";
-    let model = from.text(origin, "model", None, models)?;
-    let arrivals = match model.as_str() {
-        "closed" => Arrivals::Closed {
-            tasks: count(origin, &mut from, "tasks", "arrivals.tasks")?,
-            think_ms: from.number(origin, "think_ms", Some(0.0), "milliseconds")?,
-            think: spread(origin, &mut from, "think", "arrivals.think")?,
-        },
-        "open" => Arrivals::Open {
-            per_second: from.number(origin, "per_second", None, "requests per second")?,
-            gaps: spread(origin, &mut from, "gaps", "arrivals.gaps")?,
-        },
-        other => {
-            let problem = format!("\"{other}\": expected {models}");
-            return Err(origin.complain("arrivals.model", problem));
+    let model = from.need("model", models)?;
+    match model.as_text() {
+        Some("closed") => {
+            from.only(&["model", "tasks", "think_ms", "think"])?;
+            Ok(Arrivals::Closed {
+                tasks: count(&from, "tasks")?,
+                think_ms: number_or(&from, "think_ms", 0.0, "milliseconds")?,
+                think: spread(&from, "think")?,
+            })
         }
-    };
-    from.finish(origin)?;
-    Ok(arrivals)
+        Some("open") => {
+            from.only(&["model", "per_second", "gaps"])?;
+            Ok(Arrivals::Open {
+                per_second: from.number("per_second", "requests per second")?,
+                gaps: spread(&from, "gaps")?,
+            })
+        }
+        _ => Err(model.mismatch(models)),
+    }
 }
 
-fn read_sizes(origin: &mut Origin, mut from: Section<'_>) -> Result<Sizes, SpecError> {
+fn read_sizes(root: &Section<'_>) -> Result<Sizes, DocumentError> {
+    let known = [
+        "kind",
+        "kib",
+        "choices",
+        "mean_kib",
+        "multiple_kib",
+        "from_kib",
+        "to_kib",
+    ];
+    let from = root.need_section("size", &known)?;
     let kinds = "\"fixed\", \"choice\", \"exponential\" or \"uniform\"";
-    let kind = from.text(origin, "kind", None, kinds)?;
-    let sizes = match kind.as_str() {
-        "fixed" => Sizes::Fixed {
-            bytes: kib(origin, &mut from, "kib", "size.kib")?,
-        },
-        "choice" => {
+    let kind = from.need("kind", kinds)?;
+    match kind.as_text() {
+        Some("fixed") => {
+            from.only(&["kind", "kib"])?;
+            Ok(Sizes::Fixed {
+                bytes: kib(&from, "kib")?,
+            })
+        }
+        Some("choice") => {
+            from.only(&["kind", "choices"])?;
             let expected = "a list such as [{ kib = 4, weight = 3 }, { kib = 64, weight = 1 }]";
+            let choices = from.need("choices", expected)?;
             let mut options = Vec::new();
-            for mut option in from.list(origin, "choices", expected)? {
-                let bytes = kib(origin, &mut option, "kib", "size.choices.kib")?;
-                let weight = count(origin, &mut option, "weight", "size.choices.weight")?;
-                option.finish(origin)?;
-                options.push(SizeOption { bytes, weight });
+            for option in choices.sections(expected)? {
+                option.only(&["kib", "weight"])?;
+                options.push(SizeOption {
+                    bytes: kib(&option, "kib")?,
+                    weight: count(&option, "weight")?,
+                });
             }
-            if options.is_empty() {
-                let problem = format!("empty: expected {expected}");
-                return Err(origin.complain("size.choices", problem));
+            match options.is_empty() {
+                true => Err(choices.error(format!("empty: expected {expected}"))),
+                false => Ok(Sizes::Choice { options }),
             }
-            Sizes::Choice { options }
         }
-        "exponential" => Sizes::Exponential {
-            mean_bytes: kib(origin, &mut from, "mean_kib", "size.mean_kib")?,
-            multiple_bytes: kib(origin, &mut from, "multiple_kib", "size.multiple_kib")?,
-        },
-        "uniform" => Sizes::Uniform {
-            from_bytes: kib(origin, &mut from, "from_kib", "size.from_kib")?,
-            to_bytes: kib(origin, &mut from, "to_kib", "size.to_kib")?,
-            multiple_bytes: kib(origin, &mut from, "multiple_kib", "size.multiple_kib")?,
-        },
-        other => {
-            let problem = format!("\"{other}\": expected {kinds}");
-            return Err(origin.complain("size.kind", problem));
+        Some("exponential") => {
+            from.only(&["kind", "mean_kib", "multiple_kib"])?;
+            Ok(Sizes::Exponential {
+                mean_bytes: kib(&from, "mean_kib")?,
+                multiple_bytes: kib(&from, "multiple_kib")?,
+            })
         }
-    };
-    from.finish(origin)?;
-    Ok(sizes)
+        Some("uniform") => {
+            from.only(&["kind", "from_kib", "to_kib", "multiple_kib"])?;
+            Ok(Sizes::Uniform {
+                from_bytes: kib(&from, "from_kib")?,
+                to_bytes: kib(&from, "to_kib")?,
+                multiple_bytes: kib(&from, "multiple_kib")?,
+            })
+        }
+        _ => Err(kind.mismatch(kinds)),
+    }
 }
 
-fn read_placement(
-    origin: &mut Origin,
-    mut from: Section<'_>,
-) -> Result<(Placement, Option<u64>), SpecError> {
+/// The keys of each kind of placement, besides `kind` and `align_kib`.
+const PLACEMENTS: [(&str, &[&str]); 6] = [
+    ("uniform", &[]),
+    ("zipf", &["theta", "regions"]),
+    ("sequential", &["mean_run"]),
+    ("streams", &["streams"]),
+    ("local", &["share", "group_kib"]),
+    (
+        "small-files",
+        &[
+            "directories",
+            "files_per_directory",
+            "fs_block_kib",
+            "group_kib",
+            "inode_bytes",
+            "inode_every_kib",
+            "cached_blocks",
+        ],
+    ),
+];
+
+fn read_placement(root: &Section<'_>) -> Result<(Placement, Option<u64>), DocumentError> {
+    let of_all = ["kind", "align_kib"];
+    let of_kinds = PLACEMENTS.iter().flat_map(|(_, keys)| *keys).copied();
+    let known: Vec<&str> = of_all.into_iter().chain(of_kinds).collect();
+    let from = root.need_section("placement", &known)?;
     let kinds = "\"uniform\", \"zipf\", \"sequential\", \"streams\", \"local\" or \"small-files\"";
-    let kind = from.text(origin, "kind", None, kinds)?;
-    let align = from.number(origin, "align_kib", Some(0.0), "KiB")?;
-    let align_bytes = match align {
-        0.0 => None,
-        _ => Some(kib_to_bytes(origin, "placement.align_kib", align)?),
+    let field = from.need("kind", kinds)?;
+    let kind = field.as_text().unwrap_or_default();
+    if let Some((_, keys)) = PLACEMENTS.iter().find(|(name, _)| *name == kind) {
+        from.only(&[&of_all[..], keys].concat())?;
+    }
+    let align_bytes = match from.has("align_kib") && from.number("align_kib", "KiB")? != 0.0 {
+        true => Some(kib(&from, "align_kib")?),
+        false => None,
     };
-    let placement = match kind.as_str() {
+    let placement = match kind {
         "uniform" => Placement::Uniform,
         "zipf" => Placement::Zipf {
-            theta: from.number(origin, "theta", None, "a number from 0 to 10")?,
-            regions: count(origin, &mut from, "regions", "placement.regions")?,
+            theta: from.number("theta", "a number from 0 to 10")?,
+            regions: count(&from, "regions")?,
         },
         "sequential" => Placement::Sequential {
-            mean_run: from.number(origin, "mean_run", None, "requests, at least 1")?,
+            mean_run: from.number("mean_run", "requests, at least 1")?,
         },
         "streams" => Placement::Streams {
-            streams: count(origin, &mut from, "streams", "placement.streams")?,
+            streams: count(&from, "streams")?,
         },
         "local" => Placement::Local {
-            share: from.number(origin, "share", None, FRACTION)?,
-            group_bytes: kib(origin, &mut from, "group_kib", "placement.group_kib")?,
+            share: from.number("share", FRACTION)?,
+            group_bytes: kib(&from, "group_kib")?,
         },
-        "small-files" => Placement::SmallFiles(read_files(origin, &mut from)?),
-        other => {
-            let problem = format!("\"{other}\": expected {kinds}");
-            return Err(origin.complain("placement.kind", problem));
-        }
+        "small-files" => Placement::SmallFiles(SmallFiles {
+            directories: count(&from, "directories")?,
+            files_per_directory: count(&from, "files_per_directory")?,
+            fs_block_bytes: kib(&from, "fs_block_kib")?,
+            group_bytes: kib(&from, "group_kib")?,
+            inode_bytes: count(&from, "inode_bytes")?.into(),
+            inode_every_bytes: kib(&from, "inode_every_kib")?,
+            cached_blocks: count(&from, "cached_blocks")?,
+        }),
+        _ => return Err(field.mismatch(kinds)),
     };
-    from.finish(origin)?;
     Ok((placement, align_bytes))
 }
 
-fn read_files(origin: &mut Origin, from: &mut Section<'_>) -> Result<SmallFiles, SpecError> {
-    let files_per_directory = "placement.files_per_directory";
-    Ok(SmallFiles {
-        directories: count(origin, from, "directories", "placement.directories")?,
-        files_per_directory: count(origin, from, "files_per_directory", files_per_directory)?,
-        fs_block_bytes: kib(origin, from, "fs_block_kib", "placement.fs_block_kib")?,
-        group_bytes: kib(origin, from, "group_kib", "placement.group_kib")?,
-        inode_bytes: count(origin, from, "inode_bytes", "placement.inode_bytes")?.into(),
-        inode_every_bytes: kib(origin, from, "inode_every_kib", "placement.inode_every_kib")?,
-        cached_blocks: count(origin, from, "cached_blocks", "placement.cached_blocks")?,
+fn number_or(
+    from: &Section<'_>,
+    key: &str,
+    default: f64,
+    expected: &str,
+) -> Result<f64, DocumentError> {
+    match from.has(key) {
+        true => from.number(key, expected),
+        false => Ok(default),
+    }
+}
+
+fn spread(from: &Section<'_>, key: &str) -> Result<Spread, DocumentError> {
+    let Some(field) = from.get(key) else {
+        return Ok(Spread::Constant);
+    };
+    match field.as_text() {
+        Some("constant") => Ok(Spread::Constant),
+        Some("exponential" | "poisson") => Ok(Spread::Exponential),
+        _ => Err(field.mismatch("\"constant\" or \"exponential\"")),
+    }
+}
+
+fn count(from: &Section<'_>, key: &str) -> Result<u32, DocumentError> {
+    let expected = format!("a whole number from 1 to {LARGEST_COUNT}");
+    let count = from.need(key, &expected)?;
+    Ok(count.whole(1..=LARGEST_COUNT.into(), expected)? as u32)
+}
+
+fn kib(from: &Section<'_>, key: &str) -> Result<u64, DocumentError> {
+    let kib = from.number(key, "KiB")?;
+    kib_to_bytes(kib).map_err(|problem| match from.get(key) {
+        Some(field) => field.error(problem),
+        None => from.error(problem),
     })
 }
 
-fn spread(
-    origin: &mut Origin,
-    from: &mut Section<'_>,
-    key: &'static str,
-    path: &str,
-) -> Result<Spread, SpecError> {
-    let expected = "\"constant\" or \"exponential\"";
-    let text = from.text(origin, key, Some("constant".to_owned()), expected)?;
-    match text.as_str() {
-        "constant" => Ok(Spread::Constant),
-        "exponential" | "poisson" => Ok(Spread::Exponential),
-        other => Err(origin.complain(path, format!("\"{other}\": expected {expected}"))),
-    }
-}
-
-fn count(
-    origin: &mut Origin,
-    from: &mut Section<'_>,
-    key: &'static str,
-    path: &str,
-) -> Result<u32, SpecError> {
-    let expected = format!("a whole number from 1 to {LARGEST_COUNT}");
-    let whole = from.whole(origin, key, None, &expected)?;
-    match u32::try_from(whole) {
-        Ok(count @ 1..=LARGEST_COUNT) => Ok(count),
-        _ => Err(origin.complain(path, format!("{whole}: expected {expected}"))),
-    }
-}
-
-fn kib(
-    origin: &mut Origin,
-    from: &mut Section<'_>,
-    key: &'static str,
-    path: &str,
-) -> Result<u64, SpecError> {
-    let kib = from.number(origin, key, None, "KiB")?;
-    kib_to_bytes(origin, path, kib)
-}
-
 /// Bytes in `kib` KiB, which may have a fraction as long as the bytes do not.
-pub(super) fn kib_to_bytes(origin: &Origin, path: &str, kib: f64) -> Result<u64, SpecError> {
+pub(super) fn kib_to_bytes(kib: f64) -> Result<u64, String> {
     let bytes = kib * 1024.0;
     if bytes >= 1.0 && bytes <= LARGEST_BYTES as f64 && bytes.fract() == 0.0 {
         return Ok(bytes as u64);
     }
     let most = LARGEST_BYTES >> 10;
-    let problem =
-        format!("{kib} KiB: expected a whole number of bytes, at least 1, at most {most} KiB");
-    Err(origin.complain(path, problem))
+    Err(format!(
+        "{kib} KiB: expected a whole number of bytes, at least 1, at most {most} KiB"
+    ))
 }
 
 /// What a share has to be.

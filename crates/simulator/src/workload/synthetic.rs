@@ -1,9 +1,10 @@
 //! A synthetic load as a source of requests for a run.
 
 use block::{Class, Direction, Extent, Finished, Instant};
+use document::DocumentError;
 
 use super::generator::Generator;
-use super::{Arrivals, SpecError, Workload};
+use super::{Arrivals, Workload};
 use crate::run::{Arrival, Demand, Load, LoadError, Part};
 
 /// A load on a drive. It never ends by itself: bound the run by its
@@ -28,7 +29,11 @@ impl Synthetic {
     ///
     /// # Errors
     /// If the load does not fit on it.
-    pub fn new(workload: &Workload, block_bytes: u32, capacity: u64) -> Result<Self, SpecError> {
+    pub fn new(
+        workload: &Workload,
+        block_bytes: u32,
+        capacity: u64,
+    ) -> Result<Self, DocumentError> {
         Ok(Synthetic {
             generator: Generator::new(workload, block_bytes, capacity)?,
             class: workload.class,

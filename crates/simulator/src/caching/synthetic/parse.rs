@@ -1,225 +1,216 @@
 //! From the text of a file of `workloads/levels` to a load.
 
+use document::{Document, DocumentError, Section};
+
 use super::{Ends, Files, Gap, Length, Runs, Size, Synthetic, Target};
-use crate::workload::SpecError;
-use crate::workload::section::{Origin, Section, parse};
+
+const KEYS: [&str; 19] = [
+    "name",
+    "summary",
+    "target",
+    "requests",
+    "gaps",
+    "first_pass",
+    "files",
+    "ends",
+    "align",
+    "near",
+    "readers",
+    "same_reader",
+    "skew",
+    "runs",
+    "first",
+    "following",
+    "looping",
+    "recency",
+    "overlap",
+];
 
 impl Synthetic {
-    /// The load that `text` describes; `file` is its name in complaints.
+    /// The load that `text` describes; `file` is its name in errors.
     ///
     /// # Errors
     /// If it is not TOML, a key is missing, unknown, or has a value that makes no sense.
-    pub fn parse(file: &str, text: &str) -> Result<Synthetic, SpecError> {
-        let mut origin = Origin::new(file);
-        let document = parse(&origin, text)?;
-        let mut root = Section::root(text, document.as_table());
-        let origin = &mut origin;
-        let target = target(&mut root, origin)?;
+    pub fn parse(file: &str, text: &str) -> Result<Synthetic, DocumentError> {
+        let document = Document::parse(file, text)?;
+        let root = document.root();
+        root.only(&KEYS)?;
+        let target = target(&root)?;
         let footprint = target.footprint_mb * target.scale * 1e6 / 4096.0;
         let load = Synthetic {
-            name: root.text(origin, "name", None, "the name of the load")?,
-            summary: root.text(origin, "summary", None, "one sentence")?,
-            requests: positive(&mut root, origin, "requests")?,
+            name: root.text("name", "the name of the load")?.to_owned(),
+            summary: root.text("summary", "one sentence")?.to_owned(),
+            requests: positive(&root, "requests")?,
             footprint: footprint as u64,
-            gaps: gaps(&mut root, origin)?,
-            first_pass: share(&mut root, origin, "first_pass")?,
-            files: files(&mut root, origin)?,
-            ends: ends(&mut root, origin)?,
-            align: positive(&mut root, origin, "align")?,
-            near: share(&mut root, origin, "near")?,
-            readers: u32::try_from(positive(&mut root, origin, "readers")?).unwrap_or(u32::MAX),
-            same_reader: share(&mut root, origin, "same_reader")?,
-            skew: root.number(origin, "skew", None, "a number from 1")?,
-            runs: runs(&mut root, origin)?,
-            first: sizes(&mut root, origin, "first")?,
-            following: sizes(&mut root, origin, "following")?,
-            looping: share(&mut root, origin, "looping")?,
-            recency: root.number(origin, "recency", None, "a number from 1")?,
-            overlap: share(&mut root, origin, "overlap")?,
+            gaps: gaps(&root)?,
+            first_pass: share(&root, "first_pass")?,
+            files: files(&root)?,
+            ends: root
+                .need("ends", "\"known\" or \"unknown\"")?
+                .choice(&[("known", Ends::Known), ("unknown", Ends::Unknown)])?,
+            align: positive(&root, "align")?,
+            near: share(&root, "near")?,
+            readers: u32::try_from(positive(&root, "readers")?).unwrap_or(u32::MAX),
+            same_reader: share(&root, "same_reader")?,
+            skew: root.number("skew", "a number from 1")?,
+            runs: runs(&root)?,
+            first: sizes(&root, "first")?,
+            following: sizes(&root, "following")?,
+            looping: share(&root, "looping")?,
+            recency: root.number("recency", "a number from 1")?,
+            overlap: share(&root, "overlap")?,
             target,
         };
-        root.finish(origin)?;
-        load.check(origin)?;
+        load.check(&root)?;
         Ok(load)
     }
 
-    fn check(&self, origin: &Origin) -> Result<(), SpecError> {
+    fn check(&self, root: &Section<'_>) -> Result<(), DocumentError> {
+        let lines = root.lines();
         if self.footprint == 0 {
             let problem = "less than a block: expected 0.004096 at least";
-            return Err(origin.complain("target.footprint_mb", problem));
+            return Err(lines.error("target.footprint_mb", problem));
         }
         for (key, power) in [("skew", self.skew), ("recency", self.recency)] {
-            if !(power >= 1.0 && power.is_finite()) {
-                let problem = format!("{power}: expected a number from 1");
-                return Err(origin.complain(key, problem));
+            if power < 1.0 {
+                return Err(lines.error(key, &format!("{power}: expected a number from 1")));
             }
         }
         if self.first_pass == 0.0 {
-            return Err(origin.complain("first_pass", "0: expected a share above 0"));
+            return Err(lines.error("first_pass", "0: expected a share above 0"));
         }
         if self.readers > MOST_READERS {
             let problem = format!("{}: expected at most {MOST_READERS}", self.readers);
-            return Err(origin.complain("readers", problem));
+            return Err(lines.error("readers", &problem));
         }
         Ok(())
     }
 }
 
-fn target(root: &mut Section<'_>, origin: &mut Origin) -> Result<Target, SpecError> {
-    let mut from = root.section(origin, "target")?;
-    let files = match from.has("files") {
-        true => Some(positive(&mut from, origin, "files")?),
-        false => None,
-    };
+fn target(root: &Section<'_>) -> Result<Target, DocumentError> {
+    let known = ["files", "random_percent", "footprint_mb", "scale"];
+    let from = root.need_section("target", &known)?;
     let target = Target {
-        random_percent: from.number(origin, "random_percent", None, "percent of the requests")?,
-        footprint_mb: from.number(origin, "footprint_mb", None, "millions of bytes")?,
-        scale: from.number(origin, "scale", Some(1.0), "the part of it that is read")?,
-        files,
+        random_percent: from.number("random_percent", "percent of the requests")?,
+        footprint_mb: from.number("footprint_mb", "millions of bytes")?,
+        scale: match from.has("scale") {
+            true => from.number("scale", "the part of it that is read")?,
+            false => 1.0,
+        },
+        files: match from.has("files") {
+            true => Some(positive(&from, "files")?),
+            false => None,
+        },
     };
-    from.finish(origin)?;
     let is_some = |number: f64| number > 0.0 && number <= 1e9;
-    if !is_some(target.footprint_mb) || !is_some(target.scale) {
-        let problem = "expected a footprint and a scale above 0, and at most 10^9";
-        return Err(origin.complain("target", problem));
-    }
-    Ok(target)
-}
-
-fn ends(root: &mut Section<'_>, origin: &mut Origin) -> Result<Ends, SpecError> {
-    let expected = "\"known\" or \"unknown\"";
-    match root.text(origin, "ends", None, expected)?.as_str() {
-        "known" => Ok(Ends::Known),
-        "unknown" => Ok(Ends::Unknown),
-        other => Err(origin.complain("ends", format!("\"{other}\": expected {expected}"))),
+    match is_some(target.footprint_mb) && is_some(target.scale) {
+        true => Ok(target),
+        false => Err(from.error("expected a footprint and a scale above 0, and at most 10^9")),
     }
 }
 
-fn gaps(root: &mut Section<'_>, origin: &mut Origin) -> Result<Vec<Gap>, SpecError> {
+fn gaps(root: &Section<'_>) -> Result<Vec<Gap>, DocumentError> {
     let expected = "a list such as [{ weight = 3, mean_ms = 6.5 }], empty for a closed loop";
-    let mut gaps = Vec::new();
-    for mut from in root.list(origin, "gaps", expected)? {
-        let gap = Gap {
-            weight: positive(&mut from, origin, "weight")?,
-            mean_ms: from.number(origin, "mean_ms", None, "milliseconds, 0 or more")?,
-        };
-        from.finish(origin)?;
-        if !(0.0..=1e9).contains(&gap.mean_ms) {
-            let problem = format!("{}: expected 0 to 10^9", gap.mean_ms);
-            return Err(origin.complain("gaps.mean_ms", problem));
-        }
-        gaps.push(gap);
-    }
-    Ok(gaps)
+    let gaps = root.need("gaps", expected)?.sections(expected)?;
+    let gap = |from: &Section<'_>| {
+        from.only(&["weight", "mean_ms"])?;
+        let mean = from.need("mean_ms", "milliseconds, 0 or more")?;
+        Ok(Gap {
+            weight: positive(from, "weight")?,
+            mean_ms: mean.number(0.0..=1e9, "0 to 10^9")?,
+        })
+    };
+    gaps.iter().map(gap).collect()
 }
 
-fn files(root: &mut Section<'_>, origin: &mut Origin) -> Result<Vec<Files>, SpecError> {
+fn files(root: &Section<'_>) -> Result<Vec<Files>, DocumentError> {
     let expected = "a list such as [{ count = 22, from = 8, to = 64 }], in blocks";
-    let mut files = Vec::new();
-    for mut from in root.list(origin, "files", expected)? {
-        let kind = Files {
-            count: positive(&mut from, origin, "count")?,
-            from: positive(&mut from, origin, "from")?,
-            to: positive(&mut from, origin, "to")?,
+    list(root, "files", expected, |from| {
+        from.only(&["count", "from", "to"])?;
+        let files = Files {
+            count: positive(from, "count")?,
+            from: positive(from, "from")?,
+            to: positive(from, "to")?,
         };
-        from.finish(origin)?;
-        if kind.to < kind.from || kind.to > LONGEST_FILE || kind.count > MOST_FILES {
-            let problem = format!(
+        if files.to < files.from || files.to > LONGEST_FILE || files.count > MOST_FILES {
+            return Err(from.error(format!(
                 "{} files of {} to {} blocks: expected at most {MOST_FILES} of at most \
                  {LONGEST_FILE}, and the larger size behind the smaller",
-                kind.count, kind.from, kind.to
-            );
-            return Err(origin.complain("files", problem));
+                files.count, files.from, files.to
+            )));
         }
-        files.push(kind);
-    }
-    non_empty(files, origin, "files", expected)
+        Ok(files)
+    })
 }
 
-fn runs(root: &mut Section<'_>, origin: &mut Origin) -> Result<Vec<Runs>, SpecError> {
+fn runs(root: &Section<'_>) -> Result<Vec<Runs>, DocumentError> {
     let expected =
         "a list such as [{ weight = 9, from = 1, to = 8 }, { weight = 1, file = \"whole\" }]";
-    let mut runs = Vec::new();
-    for mut from in root.list(origin, "runs", expected)? {
-        let weight = positive(&mut from, origin, "weight")?;
-        let length = match from.has("file") {
-            true => match from.text(origin, "file", None, "\"whole\"")?.as_str() {
-                "whole" => Length::File,
-                other => {
-                    let problem = format!("\"{other}\": expected \"whole\"");
-                    return Err(origin.complain("runs.file", problem));
+    list(root, "runs", expected, |from| {
+        let weight = positive(from, "weight")?;
+        let length = match from.get("file") {
+            Some(file) => {
+                from.only(&["weight", "file"])?;
+                file.choice(&[("whole", Length::File)])?
+            }
+            None => {
+                from.only(&["weight", "from", "to"])?;
+                let (first, last) = (positive(from, "from")?, positive(from, "to")?);
+                if last < first || last > LONGEST_RUN {
+                    let problem =
+                        format!("{first} to {last}: expected at most {LONGEST_RUN}, upwards");
+                    return Err(from.error(problem));
                 }
-            },
-            false => Length::Requests {
-                from: positive(&mut from, origin, "from")?,
-                to: positive(&mut from, origin, "to")?,
-            },
+                Length::Requests {
+                    from: first,
+                    to: last,
+                }
+            }
         };
-        from.finish(origin)?;
-        if let Length::Requests { from, to } = length
-            && (to < from || to > LONGEST_RUN)
-        {
-            let problem = format!("{from} to {to}: expected at most {LONGEST_RUN}, upwards");
-            return Err(origin.complain("runs", problem));
-        }
-        runs.push(Runs { weight, length });
-    }
-    non_empty(runs, origin, "runs", expected)
+        Ok(Runs { weight, length })
+    })
 }
 
-fn sizes(
-    root: &mut Section<'_>,
-    origin: &mut Origin,
-    key: &'static str,
-) -> Result<Vec<Size>, SpecError> {
+fn sizes(root: &Section<'_>, key: &str) -> Result<Vec<Size>, DocumentError> {
     let expected = "a list such as [{ weight = 3, blocks = 2 }]";
-    let mut sizes = Vec::new();
-    for mut from in root.list(origin, key, expected)? {
+    list(root, key, expected, |from| {
+        from.only(&["weight", "blocks"])?;
         let size = Size {
-            weight: positive(&mut from, origin, "weight")?,
-            blocks: positive(&mut from, origin, "blocks")?,
+            weight: positive(from, "weight")?,
+            blocks: positive(from, "blocks")?,
         };
-        from.finish(origin)?;
         if size.blocks > cache::coordinator::LONGEST_REQUEST {
             let most = cache::coordinator::LONGEST_REQUEST;
             let problem = format!("{} blocks: expected at most {most}", size.blocks);
-            return Err(origin.complain(key, problem));
+            return Err(from.error(problem));
         }
-        sizes.push(size);
-    }
-    non_empty(sizes, origin, key, expected)
+        Ok(size)
+    })
 }
 
-fn non_empty<T>(
-    list: Vec<T>,
-    origin: &Origin,
+/// The tables of a list that is not empty.
+fn list<T>(
+    root: &Section<'_>,
     key: &str,
     expected: &str,
-) -> Result<Vec<T>, SpecError> {
-    match list.is_empty() {
-        true => Err(origin.complain(key, format!("empty: expected {expected}"))),
-        false => Ok(list),
+    read: impl FnMut(&Section<'_>) -> Result<T, DocumentError>,
+) -> Result<Vec<T>, DocumentError> {
+    let field = root.need(key, expected)?;
+    let sections = field.sections(expected)?;
+    match sections.is_empty() {
+        true => Err(field.error(format!("empty: expected {expected}"))),
+        false => sections.iter().map(read).collect(),
     }
 }
 
-fn positive(
-    from: &mut Section<'_>,
-    origin: &mut Origin,
-    key: &'static str,
-) -> Result<u64, SpecError> {
-    let number = from.whole(origin, key, None, "a whole number from 1")?;
-    match (1..=MOST).contains(&number) {
-        true => Ok(number),
-        false => Err(origin.complain(key, format!("{number}: expected 1 to {MOST}"))),
-    }
+fn positive(from: &Section<'_>, key: &str) -> Result<u64, DocumentError> {
+    let number = from.need(key, "a whole number from 1")?;
+    number.whole(1..=MOST, format_args!("1 to {MOST}"))
 }
 
-fn share(from: &mut Section<'_>, origin: &mut Origin, key: &'static str) -> Result<f64, SpecError> {
-    let share = from.number(origin, key, None, "a share from 0 to 1")?;
-    match (0.0..=1.0).contains(&share) {
-        true => Ok(share),
-        false => Err(origin.complain(key, format!("{share}: expected a share from 0 to 1"))),
-    }
+fn share(from: &Section<'_>, key: &str) -> Result<f64, DocumentError> {
+    let expected = "a share from 0 to 1";
+    from.need(key, expected)?.number(0.0..=1.0, expected)
 }
 
 /// Bounds of what a file may ask for: choices, each far above what the loads have, so that memory and

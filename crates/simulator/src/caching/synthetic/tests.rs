@@ -90,12 +90,12 @@ fn a_file_that_makes_no_sense_is_told_with_its_line() {
         (
             "{ weight = 58, from = 1, to = 1 }",
             "{ weight = 58, from = 4, to = 1 }",
-            "runs: 4 to 1: expected at most 65536, upwards",
+            "runs[0]: 4 to 1: expected at most 65536, upwards",
         ),
         (
             "random_percent = 11",
             "random_percents = 11",
-            "target.random_percents: unknown key; did you mean random_percent?",
+            "target.random_percents: unknown key: did you mean `random_percent`?",
         ),
     ] {
         let wrong = text.replace(from, to);

@@ -191,18 +191,18 @@ const REFUSED: &[(&str, &str, &str)] = &[
     (
         "class = \"foreground\"",
         "class = \"real-time\"",
-        "load.toml:5: class: \"real-time\": expected \"foreground\", \"best-effort-1\" to \
+        "load.toml:5: part[0].class: \"real-time\": expected \"foreground\", \"best-effort-1\" to \
          \"best-effort-6\", or \"background\"",
     ),
     (
         "name = \"bulk\"",
         "name = \"urgent\"",
-        "load.toml:15: name: \"urgent\" is there twice: expected each once",
+        "load.toml:15: part[1].name: \"urgent\" is there twice: expected each once",
     ),
     (
         "name = \"bulk\"\n",
         "",
-        "load.toml:14: name: missing: expected what tells it from the other parts",
+        "load.toml:14: part[1].name: missing key: expected a name that no other part has",
     ),
     (
         "per_second = 250",
@@ -212,18 +212,18 @@ const REFUSED: &[(&str, &str, &str)] = &[
     (
         "tasks = 2",
         "tusks = 2",
-        "load.toml:19: arrivals.tusks: unknown key; did you mean tasks?",
+        "load.toml:19: part[1].arrivals.tusks: unknown key: did you mean `tasks`?",
     ),
     (
         "class = \"background\"",
         "seed = 3",
-        "load.toml:16: seed: unknown key: expected one of name, class, read_fraction, arrivals, size, \
+        "load.toml:16: part[1].seed: unknown key: expected one of name, class, read_fraction, arrivals, size, \
          placement",
     ),
     (
         "[part.placement]\nkind = \"sequential\"\nmean_run = 8\n",
         "",
-        "load.toml:14: placement: missing: expected a table [placement]",
+        "load.toml:14: part[1].placement: missing key: expected a table [placement]",
     ),
     (
         "seed = 7",
