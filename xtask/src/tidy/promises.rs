@@ -33,6 +33,10 @@ fn run(repository: &Repository) -> Vec<Violation> {
     found
 }
 
+/// The longest promise, in characters: three lines of a screen. A choice. Names of tests do not
+/// count.
+const LONGEST: usize = 200;
+
 /// Checks each row of a page and returns the number of rows.
 fn check_page(page: &File, tests: &BTreeSet<String>, found: &mut Vec<Violation>) -> usize {
     let mut rows = 0;
@@ -41,6 +45,11 @@ fn check_page(page: &File, tests: &BTreeSet<String>, found: &mut Vec<Violation>)
             continue;
         };
         rows += 1;
+        let promise = line.trim().rsplit('|').nth(2).unwrap_or_default().trim();
+        if promise.chars().count() > LONGEST {
+            let message = format!("a promise of more than {LONGEST} characters (use two rows)");
+            found.push(Violation::at(&page.path, index + 1, message));
+        }
         // Between backticks: every second piece.
         let named: Vec<&str> = cell.split('`').skip(1).step_by(2).collect();
         if named.is_empty() {
@@ -128,12 +137,13 @@ mod tests {
     }
 
     #[test]
-    fn a_promise_without_its_test_is_reported() {
+    fn a_long_promise_or_one_without_its_test_is_reported() {
         for row in [
             "| It holds. | |",
             "| It holds. | drive::angle::wrap::holds |",
             "| It holds. | `drive::angle::wrap::no_test` |",
             "| It holds. | `drive::angle::wrap::holds`, `drive::angle::gone` |",
+            &format!("| {} | `drive::angle::wrap::holds` |", "x".repeat(201)),
         ] {
             assert_eq!(
                 places_for(&format!("{row}\n")),
