@@ -37,7 +37,7 @@ pub use preemption::Preemption;
 pub use remote::{Address, Remote, RemoteTls};
 pub use streams::{StreamRule, Streams};
 
-use crate::cached;
+use crate::volume::cached;
 
 /// The file that is used if none is named: an emulated drive, NBD on a unix socket, a status page.
 pub const DEFAULT: &str = include_str!("config/default.toml");

@@ -14,9 +14,12 @@ mod lease;
 pub mod metrics;
 pub mod notify;
 mod page;
+pub(crate) mod picture;
 mod plane;
 pub mod protocol;
+pub mod slowest;
 mod socket;
+pub mod tally;
 
 pub use client::{AskError, ask};
 pub use lease::{Lease, Teller};

@@ -2,117 +2,70 @@
 //! out.
 //!
 //! ```text
-//!            .--------------------- one turn ----------------------.
-//!   ring's ends, letters -> operations -> engine <-> back end -> replies -> wait for the next end
+//!                    .------------------ one turn -------------------.
+//!   ring ---ends---> |                                               |
+//!   mailbox -------> | clients -operation-> volumes -request-> disk  | --commands--> back end
+//!                    |         <-answer----         <-finished-      |
+//!                    |             tasks <-blocks-------'            |
+//!                    '------ replies, then wait for the next end ----'
 //! ```
+//!
+//! [`EventLoop::turn`] is the whole of it, in order. Each owner has its own state, and lends nothing of
+//! it but by its methods:
+//!
+//! | owner | state |
+//! |---|---|
+//! | `Clients` | connections, fairness, shares of memory |
+//! | `Volumes` | operations and their bytes: partial blocks, caches, streams |
+//! | `Disk` | engine, commands in flight, back end, ring |
+//! | `Tasks` | background tasks and their sinks |
 //!
 //! Nothing here blocks but the one wait at the end of a turn, and everything that is held has a
 //! bound: the engine's limits, the arena, and what a connection may hold of both. At a bound an
 //! operation waits where it came from, and nothing more is read from there.
 
-use std::collections::VecDeque;
 use std::{io, time};
 
-use block::{Action, Class, CommandId, Extent, Instant, Lba};
+use block::Instant;
 use drive::Lost;
 use engine::Engine;
 use hdrhistogram::Histogram;
-use slab::Slab;
+use headtime_client::wire;
 
-use crate::arena::{Arena, Buffer, Memory};
-use crate::back_end::{self, BackEnd, Run, Shape, Span};
+use crate::arena::{Arena, Memory};
+use crate::back_end::{BackEnd, Run};
 use crate::capture::{LiveEngine, Recorder};
+use crate::clients::{Awaited, Bounds, Clients, Counts};
 use crate::clock::Clock;
-use crate::mailbox::{Letter, Mailbox, Posted};
-use crate::nbd::request::Header;
-use crate::operation::Failed;
+use crate::control::Steer;
+use crate::control::picture::Picture;
+use crate::control::slowest::Accounts;
+use crate::control::tally::Tally;
+use crate::disk::Disk;
+use crate::mailbox::{Letter, Mailbox};
 use crate::ring::{Owner, Ring, Ticket};
+use crate::status;
+use crate::tasks::{Scan, Tasks};
+use crate::volume::cached::Setting;
+use crate::volume::exports::Exports;
+use crate::volume::streams::{Settings, StreamRequest};
+use crate::volume::{Export, Resize, Volumes, ZEROES};
+use crate::why::{Query, Slow};
 
-mod caching;
 mod commands;
-pub mod connection;
-mod operations;
-pub(crate) mod outbox;
-pub mod picture;
-pub mod resize;
-pub mod slowest;
-pub mod streams;
-pub mod tally;
-pub mod tasks;
-
-use caching::Caches;
-use connection::Connection;
-pub use operations::LONGEST;
-use operations::Pending;
-use slowest::Accounts;
-use streams::Streams;
-use tally::Tally;
-use tasks::Ongoing;
-
-/// What clients can connect to: a part of the drive, and how urgent what they ask is.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Export {
-    /// Its name.
-    pub name: String,
-    /// Where its volume begins, in bytes of the drive; a multiple of a block.
-    pub offset: u64,
-    /// How many bytes it has; a multiple of a block.
-    pub length: u64,
-    /// How urgent.
-    pub class: Class,
-}
 
 /// The loop. It is made and run on one thread, and reached from others by its [`Mailbox`].
 pub struct EventLoop {
-    clock: Clock,
-    now: Instant,
-    ring: Ring,
-    engine: LiveEngine,
-    back_end: Box<dyn BackEnd>,
-    shape: Shape,
-    exports: Vec<Export>,
-    /// Operations that have begun and not been answered. The engine knows them by their place.
-    pending: Slab<Pending>,
-    /// What commands at the back end hold besides the buffers of operations.
-    scratch: Vec<(CommandId, Lba, Buffer)>,
-    /// Commands at the back end, when they were given, and what they do.
-    given: Vec<(CommandId, Instant, Action)>,
-    connections: Slab<Box<Connection>>,
-    /// What connections asked about their blocks that the back end has to ask somebody else.
-    questions: Slab<(usize, Header)>,
-    /// Connections whose next operation waits for room of a kind, in the order in which they began
-    /// to.
-    stalled: [VecDeque<usize>; 2],
-    /// The connection that is the next to have common memory.
-    first_in_line: Option<usize>,
-    /// Bytes that connections hold beyond their own.
-    common: usize,
-    /// Blocks of which a pending operation changes a part, and its key.
-    edges: Vec<(usize, Extent)>,
-    /// Pending operations that wait for others on those blocks.
-    waiting: Vec<usize>,
-    /// Connections with something to send.
-    answered: Vec<usize>,
-    /// Posted operations that wait for room.
-    posted: VecDeque<Posted>,
-    /// Background tasks, those that have ended, too.
-    tasks: Vec<Ongoing>,
-    streams: Streams,
-    zeroes: Buffer,
-    /// When to look next for clients that take none of their replies.
-    patrol: Instant,
-    mailbox: Mailbox,
-    bell: Box<[u8; 8]>,
+    disk: Disk,
+    clients: Clients,
+    tasks: Tasks,
     tally: Tally,
     accounts: Accounts,
-    /// Before volumes; most loops have none.
-    caches: Caches,
-    stopping: Stopping,
-    bounds: Bounds,
-    /// For what commands read besides what was asked for.
-    spare: Arena,
-    /// Last: what is above may point into it.
-    arena: Arena,
+    mailbox: Mailbox,
+    bell: Box<[u8; 8]>,
+    is_stopping: bool,
+    /// Last: what is above may point into its memory.
+    volumes: Volumes,
 }
 
 /// What a loop holds for its clients.
@@ -125,66 +78,6 @@ pub struct Holds {
     /// Bytes of the memory for requests and background reads.
     pub bytes: usize,
 }
-
-/// How far the end is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Stopping {
-    No,
-    /// Nothing new is taken; what is held ends first.
-    Draining,
-}
-
-/// The bounds of a loop.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Bounds {
-    /// Bytes of all requests together. There is room for one of the longest in any case.
-    pub memory: usize,
-    /// Connections at once: who comes beyond is refused.
-    pub connections: usize,
-    /// Requests of one connection at once: beyond it nothing is read from it.
-    pub requests: usize,
-    /// Bytes of the longest read or write.
-    pub longest: usize,
-}
-
-impl Bounds {
-    /// The bytes of requests and replies that one connection may hold: an eighth of all, so that
-    /// it takes many to keep everybody else waiting, but one of the longest requests.
-    fn share(&self) -> usize {
-        (self.memory / 8).max(self.longest)
-    }
-
-    /// The bytes that are there for each connection, whatever the others hold.
-    fn own(&self) -> usize {
-        self.memory / 2 / self.connections.max(1)
-    }
-
-    /// The bytes for which all compete.
-    fn common(&self) -> usize {
-        (self.memory / 2).max(self.longest)
-    }
-}
-
-impl Default for Bounds {
-    fn default() -> Self {
-        Bounds {
-            // Choice: eight of the longest requests that NBD clients make.
-            memory: 256 << 20,
-            // Choices: more than a machine has clients of one disk; twice the depth of a deep queue.
-            connections: 256,
-            requests: 256,
-            longest: LONGEST as usize,
-        }
-    }
-}
-
-/// Memory for background reads: two commands at a time, and the longest read in idle time has 2048
-/// blocks of 4096 bytes; tracks have less.
-const SPARE: usize = 4 * (2048 * 4096);
-
-/// Zeroes are written in pieces of so many bytes. A choice: a piece holds the head for a few
-/// milliseconds.
-const ZEROES: usize = 1 << 20;
 
 /// For how long nothing is received after so many replies to each client that got any.
 ///
@@ -209,6 +102,7 @@ const REST_PER_REPLY: time::Duration = time::Duration::from_micros(2);
 /// A choice: nothing that disks do is so short.
 const LONGEST_REST: time::Duration = time::Duration::from_micros(40);
 
+/// The life of a loop.
 impl EventLoop {
     /// A loop with nothing to do.
     ///
@@ -222,45 +116,45 @@ impl EventLoop {
         mailbox: Mailbox,
         bounds: Bounds,
     ) -> io::Result<Self> {
-        let mut arena = Arena::map(ZEROES + bounds.memory / 2 + bounds.common())?;
-        let ring = Ring::new(&arena)?;
-        let zeroes = arena.allocate(ZEROES).ok_or(io::ErrorKind::OutOfMemory)?;
+        let arena = Arena::map(ZEROES + bounds.memory / 2 + bounds.common())?;
+        let disk = Disk::new(clock, Ring::new(&arena)?, engine, back_end)?;
+        let exports = Exports::new(exports, disk.block());
         let mut this = EventLoop {
-            now: clock.now(),
-            clock,
-            ring,
-            engine: LiveEngine::new(engine),
-            shape: back_end.shape(),
-            back_end,
-            exports,
-            pending: Slab::new(),
-            scratch: Vec::new(),
-            given: Vec::new(),
-            connections: Slab::new(),
-            questions: Slab::new(),
-            stalled: [VecDeque::new(), VecDeque::new()],
-            first_in_line: None,
-            common: 0,
-            edges: Vec::new(),
-            waiting: Vec::new(),
-            answered: Vec::new(),
-            posted: VecDeque::new(),
-            tasks: Vec::new(),
-            streams: Streams::default(),
-            zeroes,
-            patrol: Instant::ZERO,
-            mailbox,
-            bell: Box::new([0; 8]),
+            volumes: Volumes::new(exports, arena, bounds.longest)?,
+            disk,
+            clients: Clients::new(bounds),
+            tasks: Tasks::default(),
             tally: Tally::default(),
             accounts: Accounts::default(),
-            caches: Caches::default(),
-            stopping: Stopping::No,
-            bounds,
-            spare: Arena::map(SPARE)?,
-            arena,
+            mailbox,
+            bell: Box::new([0; 8]),
+            is_stopping: false,
         };
         this.listen_to_bell();
         Ok(this)
+    }
+
+    /// The loop, whose engine is captured; nothing may have happened yet.
+    #[must_use]
+    pub fn captured(mut self, recorder: Recorder) -> Self {
+        self.disk = self.disk.captured(recorder);
+        self
+    }
+
+    /// The loop, with other settings of streams.
+    #[must_use]
+    pub fn with_streams(mut self, settings: Settings) -> Self {
+        self.volumes.streams.set(settings);
+        self
+    }
+
+    /// The loop, with caches before volumes: the setting, start and length of each.
+    ///
+    /// # Errors
+    /// If one does not fit the drive, or there is no memory for it.
+    pub fn with_caches(mut self, all: &[(Setting, u64, u64)]) -> io::Result<Self> {
+        self.volumes.add_caches(&self.disk, all)?;
+        Ok(self)
     }
 
     /// Serves until it is stopped and everything has ended.
@@ -272,202 +166,120 @@ impl EventLoop {
             self.turn()?;
         }
         // What clients were told is written is on the medium when the service is gone.
-        self.flush_at_the_end();
+        self.volumes.flush_at_the_end(&mut self.disk);
         while !self.is_over() {
             self.turn()?;
         }
         Ok(())
     }
 
-    /// The loop, whose engine is captured; nothing may have happened yet.
-    #[must_use]
-    pub fn captured(mut self, recorder: Recorder) -> Self {
-        self.engine = self.engine.captured(recorder);
-        self
-    }
-
     /// Takes nothing more, and ends when all that is held has ended.
     pub fn stop(&mut self) {
-        self.stopping = Stopping::Draining;
-        // Who comes now is told so by a closed connection.
-        for letter in self.mailbox.close() {
-            if let Letter::Operation(posted) = letter {
-                (posted.reply)(Err(Failed::ShuttingDown));
-            }
-        }
-        self.leave_tasks();
-        self.end_streams("the service is stopping");
-        let places: Vec<usize> = self.connections.iter().map(|(place, _)| place).collect();
-        for place in places {
-            self.end(place);
-        }
-    }
-
-    /// The engine, for those who ask how it is, and for background tasks.
-    pub fn engine(&mut self) -> &mut LiveEngine {
-        &mut self.engine
-    }
-
-    /// The drive's time.
-    pub fn now(&self) -> Instant {
-        self.now
-    }
-
-    /// What was counted.
-    pub fn tally(&self) -> &Tally {
-        &self.tally
-    }
-
-    /// How much later than the model says commands of an emulated drive ended, in nanoseconds of
-    /// the drive's time.
-    pub fn lateness(&self) -> Option<&Histogram<u64>> {
-        self.back_end.lateness()
-    }
-
-    /// Cuts the drive's power and switches it on again, if it is an emulated one; what was lost.
-    /// Its clients lose their connections: a flush that they sent before must not end well after
-    /// it.
-    pub fn power_cut(&mut self) -> Option<Lost> {
-        let lost = self.back_end.power_cut(self.now, &mut self.ring)?;
-        self.forget_played();
-        self.caches.forget();
-        let places: Vec<usize> = self.connections.iter().map(|(place, _)| place).collect();
-        for place in places {
-            self.cut_off(place);
-        }
-        Some(lost)
-    }
-
-    /// What is held at present: nothing, when everything has ended and every client has left.
-    pub fn holds(&self) -> Holds {
-        let used = |arena: &Arena| arena.length() - arena.left();
-        Holds {
-            connections: self.connections.len(),
-            operations: self.pending.len() + self.posted.len(),
-            bytes: used(&self.arena) + used(&self.spare) - self.zeroes.length(),
-        }
-    }
-
-    /// The clock.
-    pub fn clock(&self) -> Clock {
-        self.clock
-    }
-
-    /// The exports.
-    pub fn exports(&self) -> &[Export] {
-        &self.exports
-    }
-
-    /// What the bytes of an export from `offset` on hold, as many runs as are found without long
-    /// work: none only past the end.
-    pub fn runs(&mut self, export: usize, offset: u64) -> Vec<Run> {
-        let Some(Export {
-            offset: start,
-            length,
-            ..
-        }) = self.exports.get(export)
-        else {
-            return Vec::new();
-        };
-        match length.saturating_sub(offset) {
-            0 => Vec::new(),
-            length => {
-                let span = Span {
-                    offset: start + offset,
-                    length,
-                };
-                match (self.recorded_in(span), self.is_written(export)) {
-                    (Some(run), _) => vec![run],
-                    (None, true) => self.back_end.runs(span),
-                    (None, false) => vec![Run {
-                        length,
-                        holds: back_end::Holds::Bytes,
-                    }],
-                }
-            }
-        }
-    }
-
-    /// Another export; the answer is its place. Those that are there stay, for whoever is connected.
-    pub fn add_export(&mut self, export: Export) -> usize {
-        let same = self.exports.iter().position(|other| *other == export);
-        same.unwrap_or_else(|| {
-            self.exports.push(export);
-            self.exports.len() - 1
-        })
+        self.is_stopping = true;
+        // A connection that comes now is closed.
+        let letters = self.mailbox.close().into_iter();
+        self.volumes.stop(letters.filter_map(|letter| match letter {
+            Letter::Operation(posted) => Some(posted),
+            Letter::Connection(_) | Letter::Call(_) => None,
+        }));
+        self.tasks.leave(&mut self.disk);
+        self.volumes
+            .end_streams(&mut self.disk, "the service is stopping");
+        self.clients.close(&mut self.volumes, &mut self.disk);
     }
 
     fn is_over(&self) -> bool {
-        self.stopping == Stopping::Draining
-            && self.pending.is_empty()
-            && self.posted.is_empty()
-            && self.connections.is_empty()
-            && self.streams.is_empty()
-            && self.caches.are_at_rest()
-            && self.engine.dispatch().at_drive() == 0
+        self.is_stopping
+            && self.clients.count() == 0
+            && self.volumes.is_idle()
+            && self.disk.engine.dispatch().at_drive() == 0
     }
 
+    /// One turn: work, replies, one wait, and what has ended meanwhile.
     fn turn(&mut self) -> io::Result<()> {
         self.work();
-        let fewest = self.send_all();
+        let fewest = self.clients.send_all(&mut self.volumes, &mut self.disk);
         if self.is_over() {
             return Ok(());
         }
-        if self.now >= self.patrol {
-            self.patrol();
-            self.patrol = self.now + self.clock.scale().model(connection::PATROL);
-        }
-        let patrol = (!self.connections.is_empty()).then_some(self.patrol);
-        let wakeups = [
-            self.engine.next_wakeup(),
-            self.back_end.next_wakeup(),
-            self.caches.next_wakeup(self.now),
-            patrol,
-        ];
-        let next = wakeups.into_iter().flatten().min();
-        let until = next.map(|then| self.clock.moment(then));
-        let mut rest = rest(fewest);
-        if let Some(until) = until {
-            rest = rest.min(until.saturating_duration_since(time::Instant::now()));
-        }
-        self.ring.submit_and_wait(rest, until)?;
-        self.now = self.clock.now();
-        self.tally.reach(self.now);
-        while let Some((ticket, result)) = self.ring.next_end() {
+        self.clients.patrol(&mut self.volumes, &mut self.disk);
+        self.wait(rest(fewest))?;
+        while let Some((ticket, result)) = self.disk.ring.next_end() {
             self.ended(ticket, result);
         }
         Ok(())
     }
 
-    /// Whatever can be done without waiting.
+    /// Does all that can be done without waiting, until nothing changes any more.
     fn work(&mut self) {
         loop {
-            let mut is_done = !self.end_commands();
-            is_done &= !self.ask_for_caches();
-            is_done &= !self.give_commands();
-            is_done &= !self.answer_finished();
-            is_done &= !self.begin_copies();
-            is_done &= !self.begin_again();
-            is_done &= !self.resume_stalled();
-            if is_done {
+            // Commands that have ended: their bytes go to caches, streams and tasks.
+            let mut is_any = self.end_commands();
+            // Requests of caches, and what they wish for.
+            is_any |= self.volumes.ask_for_caches(&mut self.disk);
+            // The engine's next commands.
+            is_any |= self.give_commands();
+            // Requests that have ended: their operations go on, or are answered.
+            is_any |= self.answer_finished();
+            let EventLoop {
+                clients,
+                volumes,
+                disk,
+                ..
+            } = self;
+            // Operations that wait in a volume, the oldest reasons first.
+            is_any |= volumes.begin_copies(disk);
+            is_any |= volumes.begin_again(disk);
+            is_any |= volumes.begin_waiting(disk);
+            is_any |= volumes.begin_posted(disk);
+            clients.take_answers(volumes);
+            // Operations that wait in connections.
+            is_any |= clients.resume(volumes, disk, Awaited::Turn);
+            is_any |= clients.resume(volumes, disk, Awaited::Memory);
+            if !is_any {
                 return;
             }
         }
     }
 
+    /// Waits for the next end, or until one of the owners has to do something.
+    fn wait(&mut self, mut rest: time::Duration) -> io::Result<()> {
+        let disk = &mut self.disk;
+        let wakeups = [
+            disk.next_wakeup(),
+            self.volumes.caches.next_wakeup(disk.now),
+            self.clients.next_wakeup(),
+        ];
+        let next = wakeups.into_iter().flatten().min();
+        let until = next.map(|then| disk.clock.moment(then));
+        if let Some(until) = until {
+            rest = rest.min(until.saturating_duration_since(time::Instant::now()));
+        }
+        disk.ring.submit_and_wait(rest, until)?;
+        disk.now = disk.clock.now();
+        if self.tally.advance(disk.now) {
+            self.tasks.company.advance(disk.now);
+        }
+        Ok(())
+    }
+
     fn ended(&mut self, ticket: Ticket, result: i32) {
+        let EventLoop {
+            clients,
+            volumes,
+            disk,
+            ..
+        } = self;
+        let place = ticket.key as usize;
         match ticket.owner {
+            Owner::Receive => clients.received(volumes, disk, place, result),
+            Owner::Send => clients.sent(volumes, disk, place, result),
+            Owner::BackEnd => disk.ring_ended(ticket.key, result),
             Owner::Mailbox => {
                 for letter in self.mailbox.take() {
                     self.open(letter);
                 }
                 self.listen_to_bell();
-            }
-            Owner::Receive => self.received(ticket.key as usize, result),
-            Owner::Send => self.sent(ticket.key as usize, result),
-            Owner::BackEnd => {
-                self.back_end
-                    .ring_ended(self.now, ticket.key, result, &mut self.ring);
             }
         }
     }
@@ -483,15 +295,206 @@ impl EventLoop {
             key: 0,
         };
         // SAFETY: the box is the loop's, which outlives its ring's operations.
-        unsafe { self.ring.read(ticket, self.mailbox.bell(), memory, 0) };
+        unsafe {
+            self.disk.ring.read(ticket, self.mailbox.bell(), memory, 0);
+        }
     }
 
     fn open(&mut self, letter: Letter) {
         match letter {
-            Letter::Connection(newcomer) => self.welcome(*newcomer),
-            Letter::Operation(posted) => self.posted.push_back(posted),
+            Letter::Connection(accepted) => {
+                self.clients
+                    .accept(&mut self.volumes, &mut self.disk, *accepted);
+            }
+            Letter::Operation(posted) => self.volumes.post(posted),
             Letter::Call(call) => call(self),
         }
+    }
+}
+
+/// Calls of the control plane, which come by the mailbox.
+impl EventLoop {
+    /// The engine, for its settings.
+    pub fn engine(&mut self) -> &mut LiveEngine {
+        &mut self.disk.engine
+    }
+
+    /// The drive's time.
+    pub fn now(&self) -> Instant {
+        self.disk.now
+    }
+
+    /// The clock.
+    pub fn clock(&self) -> Clock {
+        self.disk.clock
+    }
+
+    /// Requests, head time and failures since the beginning.
+    pub fn tally(&self) -> &Tally {
+        &self.tally
+    }
+
+    /// Connections since the beginning.
+    pub fn connections(&self) -> Counts {
+        self.clients.counts()
+    }
+
+    /// How much later than the model says commands of an emulated drive ended, in nanoseconds of
+    /// the drive's time.
+    pub fn lateness(&self) -> Option<&Histogram<u64>> {
+        self.disk.lateness()
+    }
+
+    /// Cuts the power of an emulated drive and switches it on again. The answer is what was lost.
+    /// Its connections are cut: a flush that was sent before must not end well after it.
+    pub fn power_cut(&mut self) -> Option<Lost> {
+        let lost = self.disk.power_cut()?;
+        self.volumes.forget();
+        self.clients.cut_all(&mut self.volumes, &mut self.disk);
+        Some(lost)
+    }
+
+    /// What is held at present: nothing, when everything has ended and every client has left.
+    pub fn holds(&self) -> Holds {
+        Holds {
+            connections: self.clients.count(),
+            operations: self.volumes.operations(),
+            bytes: self.volumes.bytes() + self.disk.scratch_bytes(),
+        }
+    }
+
+    /// The exports.
+    pub fn exports(&self) -> &[Export] {
+        self.volumes.exports.all()
+    }
+
+    /// Another export; the answer is its place. The others stay, for the clients that use them.
+    pub fn add_export(&mut self, export: Export) -> usize {
+        self.volumes.exports.add(export)
+    }
+
+    /// Gives volumes new lengths: all of them, or none. A client keeps the size that it was told. A
+    /// connection that comes from now on with an older and larger one is refused.
+    ///
+    /// # Errors
+    /// If a client uses one that becomes smaller, or none fits the drive: what to do.
+    pub fn resize(&mut self, all: &[Resize]) -> Result<(), String> {
+        for resize in all {
+            self.may_resize(resize)?;
+        }
+        for resize in all {
+            self.volumes.resize(resize);
+        }
+        Ok(())
+    }
+
+    /// Whether that can be done now.
+    ///
+    /// # Errors
+    /// As [`EventLoop::resize`].
+    pub fn may_resize(&self, resize: &Resize) -> Result<(), String> {
+        let connections = self
+            .clients
+            .using(&self.volumes, |export| resize.is_of(export));
+        self.volumes.may_resize(&self.disk, resize, connections)
+    }
+
+    /// Holes and data of an export from byte `offset` on, as many runs as are found without long work:
+    /// none only past the end.
+    pub fn runs(&mut self, export: usize, offset: u64) -> Vec<Run> {
+        self.volumes.runs(&mut self.disk, export, offset)
+    }
+
+    /// The loop's part of a drive's status. The rest is in the configuration.
+    pub fn picture(&self) -> status::Drive {
+        let picture = Picture {
+            disk: &self.disk,
+            volumes: &self.volumes,
+            tasks: &self.tasks,
+            tally: &self.tally,
+        };
+        picture.drive()
+    }
+
+    /// The connections.
+    pub fn clients(&self) -> Vec<status::Connection> {
+        self.clients.listed(&self.volumes, &self.disk)
+    }
+
+    /// The slowest requests that were asked for, the slowest first, without the name of the drive.
+    pub fn slowest(&mut self, query: &Query) -> Vec<Slow> {
+        let volumes = (self.volumes.exports.all(), self.disk.shape.block_bytes);
+        self.accounts.slowest(self.disk.now, volumes, query)
+    }
+
+    /// The background tasks, the oldest first.
+    pub fn tasks(&mut self) -> Vec<status::Task> {
+        self.tasks.listed(&self.disk)
+    }
+
+    /// Whether there can be tasks.
+    ///
+    /// # Errors
+    /// Why not, and what was expected.
+    pub fn may_scan(&self) -> Result<(), String> {
+        self.disk.check_background()
+    }
+
+    /// Begins a task.
+    ///
+    /// # Errors
+    /// Why not, and what was expected.
+    pub fn begin_scan(&mut self, scan: Scan) -> Result<(), String> {
+        self.tasks.begin(&mut self.disk, scan)
+    }
+
+    /// Suspends, resumes, aborts or promotes a task.
+    ///
+    /// # Errors
+    /// If there is none of that number under way.
+    pub fn steer(&mut self, number: u64, steer: Steer) -> Result<(), String> {
+        self.tasks.steer(&mut self.disk, number, steer)
+    }
+
+    /// A sink takes nothing more: its task is aborted.
+    pub fn sink_gone(&mut self, number: u64) {
+        self.tasks.sink_gone(&mut self.disk, number);
+    }
+
+    /// A sink has caught up.
+    pub fn caught_up(&mut self, number: u64) {
+        self.tasks.caught_up(&mut self.disk, number);
+    }
+
+    /// The streams, without the name of the drive.
+    pub fn streams(&self) -> Vec<wire::Listed> {
+        self.volumes.streams.listed(&self.disk)
+    }
+
+    /// Grants a stream, or says why not.
+    ///
+    /// # Errors
+    /// The reason, and what would be granted instead.
+    pub fn attach(&mut self, request: StreamRequest) -> Result<wire::Granted, wire::Refused> {
+        self.volumes.attach(&mut self.disk, request)
+    }
+
+    /// A stream's playout point has moved. A client whose stream is gone was told so.
+    pub fn position(&mut self, position: wire::Position) {
+        self.volumes.position(&mut self.disk, position);
+    }
+
+    /// A stream's file has grown, or lies elsewhere.
+    ///
+    /// # Errors
+    /// If there is no such stream, or the places are not in its volume.
+    pub fn refresh(&mut self, refresh: &wire::Refresh) -> Result<wire::Change, wire::Refused> {
+        self.volumes.refresh(&mut self.disk, refresh)
+    }
+
+    /// A stream is over, or its client has gone. What a recording has in memory is still written.
+    pub fn close_stream(&mut self, number: u64) {
+        self.volumes.close_stream(&mut self.disk, number);
     }
 }
 

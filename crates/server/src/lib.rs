@@ -11,11 +11,12 @@
 
 pub mod arena;
 pub mod back_end;
-pub mod cached;
 pub mod capture;
+pub mod clients;
 pub mod clock;
 pub mod config;
 pub mod control;
+mod disk;
 pub mod event_loop;
 pub mod featureless;
 pub mod front_end;
@@ -25,7 +26,9 @@ pub mod ring;
 pub mod service;
 pub mod station;
 pub mod status;
+pub mod tasks;
 pub mod tls;
+pub mod volume;
 pub mod why;
 
 pub use block::operation;

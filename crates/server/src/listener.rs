@@ -22,7 +22,7 @@ use std::time::Duration;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
 use tracing::{debug, info, warn};
 
-use crate::event_loop::connection::Newcomer;
+use crate::clients::Accepted;
 use crate::listener::negotiating::{Negotiating, Place};
 use crate::mailbox::{Letter, Mailbox};
 use crate::tls::{Security, Session};
@@ -263,7 +263,7 @@ fn negotiate(stream: Stream, shown: &Shown, terms: &Terms, place: Place) -> io::
                 let (mailbox, place) = directory.places[agreed.export].clone();
                 let offer = directory.offers[agreed.export].clone();
                 let (socket, session) = client.hand_over()?;
-                let newcomer = Newcomer {
+                let newcomer = Accepted {
                     number: ARRIVED.fetch_add(1, Ordering::Relaxed),
                     peer,
                     socket,

@@ -13,14 +13,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use rustix::event::{EventfdFlags, eventfd};
 
 use crate::arena::Memory;
+use crate::clients::Accepted;
 use crate::event_loop::EventLoop;
-use crate::event_loop::connection::Newcomer;
-use crate::operation::{Ask, Failed};
+use block::operation::{Ask, Failed};
 
 /// What is put in.
 pub enum Letter {
     /// A connection that has agreed on what it speaks.
-    Connection(Box<Newcomer>),
+    Connection(Box<Accepted>),
     /// An operation of a front end on another thread.
     Operation(Posted),
     /// Something to do with the loop: status, tasks, stopping.

@@ -260,13 +260,11 @@ impl control::Service for Running {
             let told = Self::asked(drive.mailbox(), |event_loop| {
                 let mut picture = event_loop.picture();
                 picture.tasks = event_loop.tasks();
-                let tally = event_loop.tally();
-                let counts = (tally.accepted, tally.turned_away);
-                (picture, event_loop.clients(), counts)
+                (picture, event_loop.clients(), event_loop.connections())
             });
             let (picture, clients, counts) = told.unwrap_or_default();
-            accepted += counts.0;
-            refused += counts.1;
+            accepted += counts.accepted;
+            refused += counts.turned_away;
             connections.extend(clients);
             drives.push(drive.described(picture));
         }

@@ -18,7 +18,7 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;
-use server::cached::Readmore;
+use server::volume::cached::Readmore;
 
 use crate::output::{Exit, print};
 use told::Case;

@@ -1,12 +1,12 @@
 //! Caches in two levels: one service is the back end of another, over a drive that is emulated.
 
 use block::Durability;
-use server::cached::PAGE;
 use server::control::{self, protocol::Ask as Question};
 use server::nbd::Style;
 use server::nbd::request::Asked;
 use server::operation::{Ask, Failed};
 use server::status::{Cache, Status};
+use server::volume::cached::PAGE;
 
 use crate::client::Client;
 use crate::ledger::{self, Ledger};

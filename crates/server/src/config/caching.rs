@@ -6,7 +6,7 @@ use scheduler::policy::NamedPolicy;
 use super::foreseen::is_foreseen;
 use super::storage::{class_of, size};
 use super::{Belief, Class};
-use crate::cached::{BadCache, Readmore, Setting, Writes};
+use crate::volume::cached::{BadCache, Readmore, Setting, Writes};
 
 const KEYS: [&str; 7] = [
     "size",

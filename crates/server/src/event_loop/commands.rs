@@ -1,11 +1,11 @@
-//! The engine's commands on their way to the back end and back.
+//! Commands on their way to the back end and back, and the ends of requests.
 
 #![allow(
     unsafe_code,
-    reason = "hands the memory of operations to the back end while commands are under way"
+    reason = "hands the memory of operations to the back end while commands are in flight"
 )]
 
-use block::{Action, Class, Command, CommandId, Extent, Lba, Outcome, Request, Sectors, Status};
+use block::{Action, Class, Request, Status};
 
 use super::EventLoop;
 use crate::arena::Memory;
@@ -13,161 +13,144 @@ use crate::back_end::Ended;
 use crate::status::HeadKind;
 
 impl EventLoop {
-    /// Gives the back end what the engine wants it to do; whether there was something.
+    /// Gives the back end the engine's commands. The answer is whether there was one.
     pub(super) fn give_commands(&mut self) -> bool {
+        let EventLoop { volumes, disk, .. } = self;
         let mut is_any = false;
-        self.hear_streams();
-        while let Some(command) = self.engine.poll(self.now) {
+        volumes.hear_streams(disk);
+        while let Some(command) = disk.engine.poll(disk.now) {
             is_any = true;
-            let mut pieces = [None; 3];
-            self.lay_out(&command, &mut pieces);
             let mut memory = [NOTHING; 3];
             let mut count = 0;
-            for piece in pieces.into_iter().flatten() {
+            for piece in volumes.lay_out(disk, &command).into_iter().flatten() {
                 memory[count] = piece;
                 count += 1;
             }
-            self.given.push((command.id, self.now, command.action));
             // SAFETY: the pieces are parts of buffers that belong to operations, which are pending
             // until their commands have ended, and of scratch buffers kept until the command has.
-            unsafe {
-                self.back_end
-                    .start(self.now, &command, &memory[..count], &mut self.ring);
-            }
+            unsafe { disk.start(&command, &memory[..count]) };
         }
-        // A round that has just begun may have answered somebody.
-        is_any | self.hear_streams()
+        // A round that has just begun may have answered a stream's client.
+        is_any | volumes.hear_streams(disk)
     }
 
-    /// Where the blocks of a command go: those of its request to the request's buffer, those
-    /// around them to a buffer of the command's own.
-    ///
-    /// ```text
-    ///   command   |  free blocks  |  request's  |
-    ///   memory    [ scratch       ][ its buffer ]
-    /// ```
-    fn lay_out(&mut self, command: &Command, pieces: &mut [Option<Memory>; 3]) {
-        let (Action::Read { extent, .. } | Action::Write { extent, .. }) = command.action else {
-            return;
-        };
-        if self.lay_out_stream(command, pieces) {
-            return;
-        }
-        let request = self.engine.request_of(command.id);
-        let own = request.and_then(|request| Some((request, request.extent.intersection(extent)?)));
-        let Some((request, own)) = own else {
-            pieces[0] = self.scratch(command, extent.start(), extent.length());
-            return;
-        };
-        pieces[1] = Some(self.memory_of(&request, own));
-        if own.start() > extent.start() {
-            let before = Sectors(own.start().0 - extent.start().0);
-            pieces[0] = self.scratch(command, extent.start(), before);
-        }
-        if own.end() < extent.end() {
-            let after = Sectors(extent.end().0 - own.end().0);
-            pieces[2] = self.scratch(command, own.end(), after);
-        }
-    }
-
-    fn scratch(&mut self, command: &Command, start: Lba, blocks: Sectors) -> Option<Memory> {
-        let length = blocks.0 as usize * self.shape.block_bytes as usize;
-        let buffer = self.spare.allocate(length).expect(
-            "at most as many background reads at the back end as there is scratch memory for",
-        );
-        let memory = buffer.memory();
-        self.scratch.push((command.id, start, buffer));
-        self.note_passing(command.id, start, length);
-        Some(memory)
-    }
-
-    /// Tells the engine what has ended; whether something has.
+    /// Tells the engine which commands have ended. The answer is whether one has.
     pub(super) fn end_commands(&mut self) -> bool {
         let mut is_any = false;
-        while let Some(ended) = self.back_end.poll(self.now) {
+        while let Some(ended) = self.disk.poll_ended() {
             is_any = true;
             self.end_command(&ended);
         }
+        self.clients.take_answers(&mut self.volumes);
         is_any
     }
 
     fn end_command(&mut self, ended: &Ended) {
-        let request = self.engine.request_of(ended.id);
+        let EventLoop {
+            volumes,
+            disk,
+            accounts,
+            ..
+        } = self;
+        let request = disk.engine.request_of(ended.id);
         if let Some(request) = &request {
-            let export = self.export_of(request);
-            self.accounts.command(ended.id, export);
+            accounts.command(ended.id, volumes.export_of(request));
         }
         let status = match ended.result {
             Ok(()) => Status::Good,
             Err(failed) => {
                 if let Some(request) = &request {
-                    self.note_failure(request, failed);
+                    volumes.note_failure(request, failed);
                 }
-                self.bad(ended.id, request.as_ref())
+                let at = volumes.first_block(ended.id, request.as_ref());
+                Status::MediumError { at }
             }
         };
-        self.land_stream(ended.id, ended.result.map_err(|_| ()));
-        let outcome = Outcome {
-            id: ended.id,
-            at: self.now,
-            status,
-            account: ended.account,
-        };
-        let mispredicted = self.engine.background().gaps().mispredicted;
-        self.engine.complete(self.now, ended.id, outcome);
-        let lost = self.engine.background().gaps().mispredicted - mispredicted;
+        let is_good = ended.result.is_ok();
+        volumes.streams.land(disk, ended.id, is_good);
+        let lost = disk.complete(ended.id, status, ended.account);
         self.count(ended, request.as_ref(), lost);
-        self.hear_streams();
-        let is_read = ended.result.is_ok();
-        while let Some(place) = self.scratch.iter().position(|(id, ..)| *id == ended.id) {
-            let (_, start, buffer) = self.scratch.swap_remove(place);
-            let read = is_read.then(|| buffer.memory());
-            self.note_passed(ended.id, start, read);
-            if is_read {
-                self.put_recorded(start, buffer.memory());
-                self.put_cached(start, buffer.memory());
-                self.deliver(start, buffer.memory());
+        let EventLoop {
+            volumes,
+            disk,
+            tasks,
+            ..
+        } = self;
+        volumes.hear_streams(disk);
+        while let Some(scratch) = disk.take_scratch(ended.id) {
+            let (start, memory) = (scratch.start, scratch.memory());
+            volumes.note_passed(disk, ended.id, start, is_good.then_some(memory));
+            if is_good {
+                volumes.streams.put_recorded(disk, start, memory);
+                volumes.caches.renew(start.0 * disk.block(), memory);
+                tasks.deliver(disk, start, memory);
             }
-            self.spare.free(buffer);
+            disk.free(scratch);
         }
-        self.end_tasks();
+        tasks.end(disk);
     }
 
-    /// A command has ended that lost so many revolutions.
+    /// Counts a command that has ended and lost so many revolutions.
     fn count(&mut self, ended: &Ended, request: Option<&Request>, lost: u64) {
-        let Some(place) = self.given.iter().position(|(id, ..)| *id == ended.id) else {
+        let EventLoop { disk, tally, .. } = self;
+        let Some(command) = disk.take_in_flight(ended.id) else {
             return;
         };
-        let (_, given, action) = self.given.swap_remove(place);
         if ended.result.is_err() {
-            let kind = match action {
+            let kind = match command.action {
                 Action::Write { .. } => 1,
                 Action::Flush => 2,
                 _ => 0,
             };
-            self.tally.failed[kind] += 1;
+            tally.failed[kind] += 1;
         }
-        if !self.shape.rotational {
+        if !disk.shape.rotational {
             return;
         }
         let kind = match request.map(|request| request.class) {
             Some(Class::RealTime { .. }) => HeadKind::RealTime,
             Some(Class::BestEffort(_)) => HeadKind::Foreground,
-            // Nobody else wants anything.
-            None if self.engine.held() == 0 => HeadKind::Idle,
+            // No client wants anything.
+            None if disk.engine.held() == 0 => HeadKind::Idle,
             None | Some(Class::Background) => HeadKind::Free,
         };
-        let lost = self.engine.belief().profile().spindle.period() * lost;
-        self.tally.held_head(given, self.now, kind, lost);
-        self.tally.last = action.extent().or(self.tally.last);
+        let lost = disk.engine.belief().profile().spindle.period() * lost;
+        tally.held_head(command.given, disk.now, kind, lost);
+        tally.last = command.action.extent().or(tally.last);
     }
 
-    /// What the engine is told of a failure: some block of the command was bad.
-    fn bad(&self, id: CommandId, request: Option<&Request>) -> Status {
-        let of_request = request.map(|request| request.extent);
-        let extent = of_request.or_else(|| self.extent_of_stream(id));
-        let at = extent.map_or(Lba(0), Extent::start);
-        Status::MediumError { at }
+    /// Ends the requests that the engine has finished, and answers operations. The answer is whether
+    /// there was one.
+    pub(super) fn answer_finished(&mut self) -> bool {
+        let EventLoop {
+            clients,
+            volumes,
+            disk,
+            ..
+        } = self;
+        let mut is_any = false;
+        while let Some(finished) = disk.engine.poll_finished() {
+            is_any = true;
+            self.tally.finished(&finished);
+            self.tasks.company.finished(&finished);
+            let export = volumes.export_of(&finished.request);
+            self.accounts.finished(&disk.engine, export, &finished);
+            volumes.finished(disk, &finished);
+        }
+        while let Some(flushed) = disk.engine.poll_flushed() {
+            is_any = true;
+            volumes.flushed(disk, &flushed);
+        }
+        while let Some((key, result)) = disk.poll_punched() {
+            is_any = true;
+            volumes.punched(disk, key, result);
+        }
+        while let Some((key, runs)) = disk.poll_runs() {
+            is_any = true;
+            clients.reply_runs(key, &runs);
+        }
+        clients.take_answers(volumes);
+        is_any
     }
 }
 

@@ -44,7 +44,7 @@ impl Seats {
 impl Default for Seats {
     /// As many as one drive's loop takes.
     fn default() -> Self {
-        Seats::new(crate::event_loop::Bounds::default().connections)
+        Seats::new(crate::clients::Bounds::default().connections)
     }
 }
 

@@ -25,7 +25,6 @@ use tracing::{info, warn};
 use super::ServeError;
 use super::drives::Drive;
 use crate::config::{BackEnd, Config};
-use crate::event_loop::picture::shown;
 use crate::front_end::ublk::{
     Control, Device, Exported, Face, Failed, Found, Orphans, Service, Shape, State, Tally,
 };
@@ -248,7 +247,7 @@ fn wanted(config: &Config, drives: &[Drive], name: &str) -> Result<Wanted, Serve
     let offset = volume.map_or(0, |volume| volume.offset);
     Ok(Wanted {
         name: name.to_owned(),
-        class: shown(export.class.of_requests()),
+        class: export.class.of_requests().into(),
         exported,
         shape,
         service: Service {

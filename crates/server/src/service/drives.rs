@@ -17,10 +17,10 @@ use crate::clock::TimeScale;
 use crate::config::{self, Belief, DriveModel};
 use crate::front_end::{fuse, ublk};
 use crate::mailbox::Mailbox;
-use crate::nbd::Context;
-use crate::nbd::offer::{BlockSizes, Features, Offer, Text};
 use crate::station::Station;
 use crate::status;
+use nbd::Context;
+use nbd::offer::{BlockSizes, Features, Offer, Text};
 
 mod behind;
 mod caching;

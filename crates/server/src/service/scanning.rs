@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use super::drives::Drive;
 use super::{Running, locked, sink};
 use crate::control;
-use crate::event_loop::tasks::Scan;
+use crate::tasks::Scan;
 
 impl Running {
     /// Begins to read a volume; answers the task's number.

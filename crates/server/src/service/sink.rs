@@ -23,8 +23,8 @@ use tracing::{info, warn};
 use super::scan_file::{Standing, Taker};
 use super::set_sum::SetSum;
 use crate::control;
-use crate::event_loop::tasks::{HOLD, Outcome, Portion, ROOM, Sink};
 use crate::mailbox::Mailbox;
+use crate::tasks::{HOLD, Outcome, Portion, ROOM, Sink};
 
 mod ledger;
 

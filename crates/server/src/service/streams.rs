@@ -8,7 +8,7 @@ use headtime_client::wire;
 use super::drives::Drive;
 use super::{PATIENCE, Running, locked};
 use crate::control::Teller;
-use crate::event_loop::streams::Newcomer;
+use crate::volume::streams::StreamRequest;
 
 impl Running {
     /// Grants a stream, or says why not.
@@ -38,7 +38,7 @@ impl Running {
             return Err(refused(format!("drive {name} promises nothing: {why}")));
         }
         let stream = self.streams_named.fetch_add(1, Ordering::Relaxed);
-        let newcomer = Newcomer {
+        let request = StreamRequest {
             stream,
             user,
             attach,
@@ -46,7 +46,7 @@ impl Running {
         };
         let (tell, told) = mpsc::channel();
         let asked = drive.mailbox().call(move |event_loop| {
-            let granted = event_loop.attach(newcomer);
+            let granted = event_loop.attach(request);
             let is_granted = granted.is_ok();
             // Who asked may have given up: nobody would ever close it.
             if tell.send(granted).is_err() && is_granted {

@@ -16,12 +16,12 @@ use std::thread;
 use block::{Class, Durability, Extent, Lba, Sectors};
 use headtime_client::wire::Mode;
 use proptest::prelude::*;
-use server::cached::{Setting, Writes};
-use server::event_loop::Export;
 use server::mailbox::{Contents, Mailbox, Posted};
 use server::nbd::Style;
 use server::nbd::request::Asked as Nbd;
 use server::operation::{Ask, Failed, Pace, Space};
+use server::volume::Export;
+use server::volume::cached::{Setting, Writes};
 
 use crate::cached::posted::{Asked, alone, begun, in_one_turn, writing_back};
 use crate::cached::swept::scan;

@@ -6,10 +6,10 @@ use headtime_client::wire::{
     Attach, Change, Mode, Piece, Places, Refresh, Refused, Standing, Terms,
 };
 use server::control::Teller;
-use server::event_loop::streams::Newcomer;
 use server::nbd::Style;
 use server::nbd::request::Asked;
 use server::operation::Ask;
+use server::volume::streams::StreamRequest;
 
 use crate::client::Client;
 use crate::station::{BLOCK, Medium, Served};
@@ -24,13 +24,13 @@ fn at(first: u64) -> Places {
 
 fn prefer(served: &Served, stream: u64, attach: Attach) -> Result<u64, Refused> {
     let (teller, _) = Teller::new();
-    let newcomer = Newcomer {
+    let request = StreamRequest {
         stream,
         user: 0,
         attach,
         teller,
     };
-    let granted = served.ask(move |event_loop| event_loop.attach(newcomer));
+    let granted = served.ask(move |event_loop| event_loop.attach(request));
     granted.map(|granted| granted.stream)
 }
 

@@ -4,10 +4,10 @@ use std::sync::{Arc, mpsc};
 
 use block::Class;
 use drive::catalog::find;
-use server::event_loop::Export;
-use server::event_loop::slowest::KEPT;
+use server::control::slowest::KEPT;
 use server::mailbox::{Contents, Letter, Posted};
 use server::operation::Ask;
+use server::volume::Export;
 use server::why::{How, Query, Slow};
 
 use crate::station::Served;

@@ -12,7 +12,7 @@ use headtime_client::wire::{self, Attach, Mode, Piece, Places, Position, Refresh
 use proptest::prelude::*;
 use server::control::Teller;
 use server::event_loop::EventLoop;
-use server::event_loop::streams::{Newcomer, Settings};
+use server::volume::streams::{Settings, StreamRequest};
 use stream::admission::Rules;
 use stream::quota::Quotas;
 
@@ -222,13 +222,13 @@ pub fn ask_for(
     attach: Attach,
 ) -> Result<wire::Granted, wire::Refused> {
     let (teller, _) = Teller::new();
-    let newcomer = Newcomer {
+    let request = StreamRequest {
         stream: number,
         user: 0,
         attach,
         teller,
     };
-    served.ask(move |event_loop| event_loop.attach(newcomer))
+    served.ask(move |event_loop| event_loop.attach(request))
 }
 
 /// An engine that promises something to streams.

@@ -13,11 +13,13 @@ use rustix::mount::{UnmountFlags, unmount};
 use server::back_end::BackEnd;
 use server::back_end::file::Image;
 use server::back_end::memory::Ram;
+use server::clients::Bounds;
 use server::clock::{Clock, TimeScale};
-use server::event_loop::{Bounds, EventLoop, Export};
+use server::event_loop::EventLoop;
 use server::featureless;
 use server::front_end::fuse::{self, Mount};
 use server::station::Station;
+use server::volume::Export;
 use tempfile::TempDir;
 
 /// What keeps the bytes.

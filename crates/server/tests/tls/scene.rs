@@ -11,13 +11,15 @@ use nbd::Context;
 use nbd::offer::{BlockSizes, Features, Offer, Text};
 use server::back_end::BackEnd;
 use server::back_end::memory::Ram;
+use server::clients::Bounds;
 use server::clock::{Clock, TimeScale};
 use server::config::Tls;
-use server::event_loop::{Bounds, EventLoop, Export, LONGEST};
+use server::event_loop::EventLoop;
 use server::featureless;
 use server::listener::{Directory, Listener, Terms};
 use server::station::Station;
 use server::tls::Security;
+use server::volume::{Export, LONGEST};
 use tempfile::TempDir;
 
 /// Bytes of the volume.

@@ -5,10 +5,10 @@ use std::thread;
 use std::time::Instant;
 
 use indicatif::ProgressBar;
-use server::cached::{PAGE, Readmore};
 use server::nbd::request::Asked;
 use server::operation::Ask;
 use server::status::Cache;
+use server::volume::cached::{PAGE, Readmore};
 
 use super::readers::Reader;
 use super::told::Figures;

@@ -6,8 +6,8 @@ use block::{Class, Duration, Interval};
 use drive::Profile;
 use indicatif::ProgressBar;
 use scheduler::policy::{self, Depth};
-use server::cached::PAGE;
 use server::config;
+use server::volume::cached::PAGE;
 use simulator::caching::{
     Level, Link, Lower, Pace, Readmore, Scheduled, Scheduler, Setup, System, run,
 };
@@ -77,8 +77,8 @@ fn scheduler(arguments: &Arguments, profile: &Profile) -> Result<Scheduler, Exit
         background: has_gaps.then(|| config::background(config::IMPACT_PPM)),
         prefetches: Class::default(),
         readmore: match arguments.readmore {
-            server::cached::Readmore::Ordinary => Readmore::Fetched,
-            server::cached::Readmore::Free => Readmore::WishedWhileGranted,
+            server::volume::cached::Readmore::Ordinary => Readmore::Fetched,
+            server::volume::cached::Readmore::Free => Readmore::WishedWhileGranted,
         },
         outside: None,
     }))

@@ -21,7 +21,7 @@ use super::dialing::Agreement;
 use super::job::{Bounds, Request};
 use crate::arena::Memory;
 use crate::back_end::{Holds, Run};
-use crate::event_loop::outbox::{Bytes, Outbox, Way};
+use crate::clients::outbox::{Bytes, Outbox, Socket};
 use crate::ring::{Owner, Ring, Ticket};
 use crate::tls::{Opened, Session};
 use block::operation::{Ask, Failed};
@@ -392,8 +392,8 @@ impl Line {
         Some(memory.part((offset - part.offset) as usize, length as usize))
     }
 
-    fn way<'a>(&'a mut self, ring: &'a mut Ring) -> (&'a mut Outbox, Way<'a>) {
-        let way = Way {
+    fn way<'a>(&'a mut self, ring: &'a mut Ring) -> (&'a mut Outbox, Socket<'a>) {
+        let way = Socket {
             ticket: ticket(SEND),
             socket: self.socket.as_fd().as_raw_fd(),
             ring,

@@ -145,9 +145,11 @@ mod tests {
     use crate::back_end::BackEnd;
     use crate::back_end::file::{Caching, Image};
     use crate::back_end::memory::Ram;
+    use crate::clients::Bounds;
     use crate::clock::{Clock, TimeScale};
-    use crate::event_loop::{Bounds, EventLoop, Export};
+    use crate::event_loop::EventLoop;
     use crate::station::Station;
+    use crate::volume::Export;
     use block::operation::{Pace, Space};
 
     const BLOCK: u64 = 512;

@@ -1,7 +1,7 @@
 //! What a loop is told of the exports of its drive.
 
 use crate::config;
-use crate::event_loop::Export;
+use crate::volume::Export;
 
 /// Where the volumes of the exports begin, and how long they are.
 pub(super) fn exports(config: &config::Drive, volumes: &[(config::Volume, u64)]) -> Vec<Export> {

@@ -9,7 +9,7 @@ use stream::streams::Settings;
 
 use crate::clock::TimeScale;
 use crate::config::{StreamRule, Streams};
-use crate::event_loop::streams;
+use crate::volume::streams;
 
 /// The engine's part and the loop's.
 pub(super) fn promised(

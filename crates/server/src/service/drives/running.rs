@@ -11,11 +11,13 @@ use super::caching::Caches;
 use super::promise::promised;
 use super::{Parts, recording};
 use crate::capture::{Tasks, Tracking};
+use crate::clients::Bounds;
 use crate::clock::Clock;
 use crate::config;
-use crate::event_loop::{Bounds, EventLoop, Export};
+use crate::event_loop::EventLoop;
 use crate::featureless;
 use crate::station::Station;
+use crate::volume::Export;
 
 /// Starts a drive's loop.
 pub(super) fn station(

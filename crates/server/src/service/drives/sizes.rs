@@ -2,7 +2,7 @@
 
 use super::Drive;
 use crate::config;
-use crate::event_loop::resize::Resize;
+use crate::volume::Resize;
 
 impl Drive {
     /// The volumes that have another length in this configuration, which differs in nothing else

@@ -3,9 +3,9 @@
 use std::sync::{Arc, Mutex};
 
 use block::Durability;
-use server::cached::PAGE;
 use server::nbd::{Style, request as nbd};
 use server::operation::{Ask, Failed};
+use server::volume::cached::PAGE;
 
 use super::posted::{Asked, alone, in_one_turn, writing_back};
 use crate::client::Client;

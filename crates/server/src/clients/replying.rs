@@ -1,0 +1,180 @@
+//! Replies on their way to a client.
+
+use crate::back_end::{Holds, Run};
+use crate::disk::Disk;
+use crate::volume::Volumes;
+use crate::volume::operation::Answer;
+use block::operation::{Ask, Failed};
+use nbd::reply::{self, Reply};
+use nbd::request::Header;
+use nbd::{Descriptor, HOLE, ZERO};
+
+use super::Clients;
+use super::connection::Reading;
+
+impl Clients {
+    /// The kernel says how many bytes have left.
+    pub(crate) fn sent(
+        &mut self,
+        volumes: &mut Volumes,
+        disk: &mut Disk,
+        place: usize,
+        result: i32,
+    ) {
+        let now = disk.now;
+        let mut free = Vec::new();
+        let connection = &mut self.connections[place];
+        let is_on = match usize::try_from(result) {
+            Ok(count @ 1..) => {
+                connection.moved = now;
+                let (outbox, mut socket) = connection.outbox(place, &mut disk.ring);
+                outbox.sent_some(count, &mut socket, &mut free).is_ok()
+            }
+            _ => {
+                connection.outbox.give_up(&mut free);
+                false
+            }
+        };
+        for bytes in free {
+            self.take_back(volumes, place, bytes);
+        }
+        if !is_on {
+            return self.cut_off(volumes, disk, place);
+        }
+        if self.connections[place].outbox.has_more() {
+            // It was answered while the kernel was busy: nothing else may come that would send it.
+            self.note_answered(place);
+        }
+        if std::mem::take(&mut self.connections[place].is_full) {
+            self.read_on(volumes, disk, place);
+        }
+        if !self.connections.contains(place) {
+            return;
+        }
+        self.leave_if_done(volumes, disk, place);
+    }
+
+    /// Hands all replies to the kernel: how many the client gets that gets fewest of them.
+    pub(crate) fn send_all(&mut self, volumes: &mut Volumes, disk: &mut Disk) -> Option<usize> {
+        let mut fewest = None;
+        while let Some(place) = self.answered.pop() {
+            let Some(connection) = self.connections.get_mut(place) else {
+                continue;
+            };
+            connection.is_answered = false;
+            if !connection.outbox.is_sending() {
+                connection.moved = disk.now;
+            }
+            let replies = connection.outbox.replies();
+            fewest = Some(fewest.map_or(replies, |fewest: usize| fewest.min(replies)));
+            let (outbox, mut socket) = connection.outbox(place, &mut disk.ring);
+            match outbox.send(&mut socket) {
+                Ok(()) => self.leave_if_done(volumes, disk, place),
+                Err(_) => self.cut_off(volumes, disk, place),
+            }
+        }
+        fewest
+    }
+
+    /// Takes the answers of the volumes, and puts replies into the outboxes.
+    pub(crate) fn take_answers(&mut self, volumes: &mut Volumes) {
+        while let Some(answer) = volumes.poll_answer() {
+            self.reply(volumes, answer);
+        }
+    }
+
+    fn reply(&mut self, volumes: &mut Volumes, answer: Answer) {
+        let Answer {
+            client,
+            header,
+            operation,
+            result,
+            bytes,
+        } = answer;
+        let place = client.place;
+        let connection = &mut self.connections[place];
+        connection.gave(&operation);
+        if result.is_ok() {
+            connection.served.requests += 1;
+            if let Ask::Read | Ask::Write { .. } = operation.ask {
+                connection.served.bytes += operation.length;
+            }
+        }
+        let reply = Reply::to(&header, connection.agreed.style);
+        let outbox = &mut connection.outbox;
+        match (operation.ask, result) {
+            (Ask::Read, Ok(())) => {
+                outbox.head(|out| reply.contents(out));
+                outbox.bytes(bytes);
+            }
+            (_, Ok(())) => {
+                outbox.head(|out| reply.done(out));
+                self.take_back(volumes, place, bytes);
+            }
+            (_, Err(failed)) => {
+                outbox.head(|out| reply.failed(out, failed, &failed.to_string()));
+                self.take_back(volumes, place, bytes);
+            }
+        }
+        self.note_answered(place);
+    }
+
+    pub(super) fn note_answered(&mut self, place: usize) {
+        let connection = &mut self.connections[place];
+        if !connection.is_answered {
+            connection.is_answered = true;
+            self.answered.push(place);
+        }
+    }
+
+    /// Tells a client what its blocks hold: at once, or when the back end has found out.
+    pub(super) fn reply_status(
+        &mut self,
+        volumes: &mut Volumes,
+        disk: &mut Disk,
+        place: usize,
+        header: &Header,
+    ) {
+        let connection = &mut self.connections[place];
+        connection.reading = Reading::Header;
+        // It is kept until it was told.
+        connection.held += 1;
+        let export = connection.export;
+        let key = self.questions.insert((place, *header));
+        let runs = volumes.ask_runs(disk, key, export, (header.offset, header.length));
+        if let Some(runs) = runs {
+            self.reply_runs(key, &runs);
+        }
+    }
+
+    /// The back end has found out.
+    pub(crate) fn reply_runs(&mut self, key: usize, runs: &[Run]) {
+        let (place, header) = self.questions.remove(key);
+        let connection = &mut self.connections[place];
+        connection.held -= 1;
+        let descriptors = runs.iter().map(|run| Descriptor {
+            length: run.length,
+            state: match run.holds {
+                Holds::Bytes => 0,
+                Holds::Hole => HOLE | ZERO,
+            },
+        });
+        let reply = Reply::to(&header, connection.agreed.style);
+        let block = connection.offer.block.min();
+        let context = connection.agreed.contexts.first();
+        connection
+            .outbox
+            .head(|out| match (reply.chunks(), context) {
+                (Some(chunks), Some(&(context, _))) => {
+                    let place = reply::ChunkPosition::Last;
+                    if let Err(nothing) =
+                        chunks.block_status(out, context, block, descriptors, place)
+                    {
+                        reply.failed(out, Failed::Io, &nothing.to_string());
+                    }
+                }
+                _ => reply.failed(out, Failed::Invalid, "no context was agreed on"),
+            });
+        self.note_answered(place);
+    }
+}

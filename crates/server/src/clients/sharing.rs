@@ -1,0 +1,198 @@
+//! How connections share the loop's memory, and how they wait for it.
+//!
+//! ```text
+//!   memory   | one's own | another's own | ...            | common, first come, first served |
+//! ```
+//!
+//! Half of the memory is divided among all connections that there may be: so much is there for each
+//! of them, whatever the others do. What one holds beyond that is common. Clients that take none of
+//! their replies can use up what is common, until they are cut off, and nothing of anybody's own.
+
+use super::Clients;
+use super::connection::{Connection, Reading};
+use super::reading::Progress;
+use crate::arena::PAGE;
+use crate::disk::Disk;
+use crate::volume::exports::Exports;
+use crate::volume::operation::{Bytes, Operation};
+use crate::volume::{LONGEST, Volumes};
+
+/// What a connection's next operation waits for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Awaited {
+    /// Room in the engine, or blocks whose edges are being changed.
+    Turn = 0,
+    /// Memory.
+    Memory = 1,
+}
+
+/// The bounds of a loop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bounds {
+    /// Bytes of all requests together. There is room for one of the longest in any case.
+    pub memory: usize,
+    /// Connections at once: who comes beyond is refused.
+    pub connections: usize,
+    /// Requests of one connection at once: beyond it nothing is read from it.
+    pub requests: usize,
+    /// Bytes of the longest read or write.
+    pub longest: usize,
+}
+
+impl Bounds {
+    /// The bytes of requests and replies that one connection may hold: an eighth of all, so that
+    /// it takes many to keep everybody else waiting, but one of the longest requests.
+    pub(super) fn share(&self) -> usize {
+        (self.memory / 8).max(self.longest)
+    }
+
+    /// The bytes that are there for each connection, whatever the others hold.
+    pub(super) fn own(&self) -> usize {
+        self.memory / 2 / self.connections.max(1)
+    }
+
+    /// The bytes for which all compete.
+    pub(crate) fn common(&self) -> usize {
+        (self.memory / 2).max(self.longest)
+    }
+}
+
+impl Default for Bounds {
+    fn default() -> Self {
+        Bounds {
+            // Choice: eight of the longest requests that NBD clients make.
+            memory: 256 << 20,
+            // Choices: more than a machine has clients of one disk; twice the depth of a deep queue.
+            connections: 256,
+            requests: 256,
+            longest: LONGEST as usize,
+        }
+    }
+}
+
+impl Clients {
+    /// Memory for an operation of a connection: none if it has to wait.
+    pub(super) fn bytes_of(
+        &mut self,
+        volumes: &mut Volumes,
+        disk: &mut Disk,
+        place: usize,
+        operation: &Operation,
+    ) -> Option<Bytes> {
+        let is_mapped = volumes.is_mapped(disk, operation);
+        if !is_mapped && !self.may_take(&volumes.exports, place, operation) {
+            return None;
+        }
+        let bytes = volumes.bytes_for(disk, operation)?;
+        self.first_in_line = None;
+        self.charge(place, |memory| memory + bytes.capacity());
+        Some(bytes)
+    }
+
+    /// Whether it would be its own, or common memory is left and nobody waits for that.
+    fn may_take(&self, exports: &Exports, place: usize, operation: &Operation) -> bool {
+        let connection = &self.connections[place];
+        let (needed, _) = exports.memory_for(operation);
+        let (own, common) = (self.bounds.own(), self.bounds.common());
+        let whole = needed.next_multiple_of(PAGE);
+        let beyond = (connection.memory + whole).saturating_sub(own);
+        if needed == 0 || beyond == 0 {
+            return true;
+        }
+        let of_others = self.common - connection.charged(&self.bounds);
+        let is_next = self.waits(Awaited::Memory).is_empty() || self.first_in_line == Some(place);
+        is_next && (of_others == 0 || of_others + beyond <= common)
+    }
+
+    /// Takes memory back that a connection held.
+    pub(super) fn take_back(&mut self, volumes: &mut Volumes, place: usize, bytes: Bytes) {
+        self.charge(place, |memory| memory - bytes.capacity());
+        volumes.give_back(bytes);
+    }
+
+    fn charge(&mut self, place: usize, change: impl FnOnce(usize) -> usize) {
+        let connection = &mut self.connections[place];
+        let before = connection.charged(&self.bounds);
+        connection.memory = change(connection.memory);
+        self.common = self.common - before + connection.charged(&self.bounds);
+    }
+
+    /// Has a connection wait behind those that wait for the same.
+    pub(super) fn stall(&mut self, place: usize, what: Awaited) -> Progress {
+        let connection = &mut self.connections[place];
+        if !connection.is_stalled {
+            connection.is_stalled = true;
+            self.stalled[what as usize].push_back(place);
+        }
+        Progress::Wait
+    }
+
+    fn waits(&self, what: Awaited) -> &std::collections::VecDeque<usize> {
+        &self.stalled[what as usize]
+    }
+
+    /// Whether clients wait for others to take their replies.
+    pub(super) fn is_short_of_memory(&self) -> bool {
+        !self.waits(Awaited::Memory).is_empty()
+    }
+
+    /// Removes a connection from those that wait.
+    pub(super) fn forget(&mut self, place: usize) {
+        for queue in &mut self.stalled {
+            queue.retain(|&other| other != place);
+        }
+    }
+
+    /// Lets connections go on that wait for room of a kind, in their order, until there is none. The answer
+    /// is whether any did.
+    pub(crate) fn resume(&mut self, volumes: &mut Volumes, disk: &mut Disk, what: Awaited) -> bool {
+        let mut is_any = false;
+        for _ in 0..self.waits(what).len() {
+            let Some(place) = self.stalled[what as usize].pop_front() else {
+                break;
+            };
+            let Some(connection) = self.connections.get_mut(place) else {
+                continue;
+            };
+            connection.is_stalled = false;
+            let before = (connection.held, connection.memory);
+            self.first_in_line = (what == Awaited::Memory).then_some(place);
+            self.read_on(volumes, disk, place);
+            self.first_in_line = None;
+            let connection = self.connections.get(place);
+            let is_still = connection.is_some_and(|c| {
+                c.is_stalled && (c.held, c.memory) == before && self.waits(what).contains(&place)
+            });
+            if is_still {
+                // It is still the first: who is behind it must not take what it waits for.
+                self.stalled[what as usize].pop_back();
+                self.stalled[what as usize].push_front(place);
+                break;
+            }
+            is_any = true;
+        }
+        is_any
+    }
+}
+
+impl Connection {
+    /// What it holds of the common memory.
+    pub(super) fn charged(&self, bounds: &Bounds) -> usize {
+        self.memory.saturating_sub(bounds.own())
+    }
+
+    /// Notes whether the connection holds so much that an operation has to wait until some of it has left.
+    /// The answer is whether it does.
+    pub(super) fn fill_share(&mut self, operation: &Operation, bounds: &Bounds) -> bool {
+        let bytes = self.owed + self.outbox.waiting();
+        let is_large = bytes > 0 && bytes + operation.bytes() > bounds.share();
+        self.is_full = is_large || self.held >= bounds.requests;
+        self.is_full
+    }
+
+    /// Whether it is in the middle of something that keeps memory: of a payload, or of replies.
+    pub(super) fn is_in_the_middle(&self) -> bool {
+        let is_in_payload = matches!(self.reading, Reading::Payload { bytes: Some(_), .. });
+        self.outbox.is_sending() || is_in_payload
+    }
+}

@@ -1,0 +1,169 @@
+//! What a loop can say of itself, for the control plane. Rates and times are the drive's: with a
+//! time scale of 4 a second is four real ones.
+
+use block::Class;
+use profiler::tracker;
+
+use super::tally::{Served, Tally};
+use crate::disk::Disk;
+use crate::status::{
+    self, Drive, Errors, Flow, Head, HeadTime, Impact, Latency, Lateness, Mode, Queue, Traffic,
+};
+use crate::tasks::Tasks;
+use crate::volume::Volumes;
+
+/// The owners of a loop, for the status.
+pub(crate) struct Picture<'a> {
+    pub(crate) disk: &'a Disk,
+    pub(crate) volumes: &'a Volumes,
+    pub(crate) tasks: &'a Tasks,
+    pub(crate) tally: &'a Tally,
+}
+
+impl Picture<'_> {
+    /// The loop's part of a drive's status. What the configuration says of it is added by who asks.
+    pub(crate) fn drive(&self) -> Drive {
+        let second = self.tally.last_second(self.disk.now);
+        let slice_us = second.slice.as_nanos() / 1000;
+        Drive {
+            capacity_bytes: self.disk.shape.bytes(),
+            queue: Queue {
+                waiting: self.disk.engine.ordering().waiting() as u64,
+                at_drive: self.disk.engine.dispatch().at_drive() as u64,
+            },
+            traffic: self.traffic(),
+            head: self.head(),
+            head_time: HeadTime {
+                timeline: second.timeline,
+                slice_us,
+                second_us: second.second,
+                total_us: second.total,
+            },
+            mode: match (
+                self.disk.engine.belief().tallies(),
+                self.disk.engine.belief().mode(),
+            ) {
+                (None, _) if !self.disk.shape.rotational => Mode::Blind,
+                (_, tracker::Mode::Safe) => Mode::Safe,
+                (_, tracker::Mode::Positioning) => Mode::Positioning,
+            },
+            confidence: self
+                .disk
+                .engine
+                .belief()
+                .confidence()
+                .map(|confidence| confidence.share()),
+            impact: Impact {
+                measured_percent: self
+                    .tasks
+                    .is_any_active(self.disk)
+                    .then(|| self.disk.engine.background().impact() * 100.0),
+                budget_percent: 0.0,
+            },
+            standing: self.volumes.caches.standing(self.disk),
+            streams: self.volumes.streams.summary(self.disk),
+            caches: self.volumes.caches.listed(),
+            lateness: self.late(),
+            errors: Errors {
+                reads_total: self.tally.failed[0],
+                writes_total: self.tally.failed[1],
+                flushes_total: self.tally.failed[2],
+            },
+            ..Drive::default()
+        }
+    }
+
+    fn traffic(&self) -> Vec<Traffic> {
+        let best_effort = (1..=6).map(Class::BestEffort);
+        let groups = [
+            (status::Class::Foreground, vec![Class::BestEffort(0)]),
+            (status::Class::BestEffort, best_effort.collect()),
+            (status::Class::Background, vec![Class::Background]),
+        ];
+        let mut traffic = Vec::new();
+        for (class, members) in groups {
+            let served = members.iter().map(|&class| self.tally.served(class));
+            let used: Vec<&Served> = served.filter(|served| served.is_used()).collect();
+            if used.is_empty() {
+                continue;
+            }
+            let flow = |way: usize| self.flow(&used, way);
+            traffic.push(Traffic {
+                class,
+                read: flow(0),
+                write: flow(1),
+                latency: latency(&used),
+            });
+        }
+        traffic
+    }
+
+    fn flow(&self, served: &[&Served], way: usize) -> Flow {
+        let block = u64::from(self.disk.shape.block_bytes);
+        let sum = |of: &dyn Fn(&Served) -> u64| served.iter().map(|&s| of(s)).sum::<u64>();
+        Flow {
+            mb_per_s: (sum(&|s| s.last_second[way].blocks) * block) as f64 / 1e6,
+            requests_per_s: sum(&|s| s.last_second[way].requests) as f64,
+            requests_total: sum(&|s| s.requests[way]),
+            bytes_total: sum(&|s| s.blocks[way]) * block,
+        }
+    }
+
+    fn head(&self) -> Option<Head> {
+        if !self.disk.shape.rotational {
+            return None;
+        }
+        let geometry = &self.disk.engine.belief().profile().geometry;
+        let last = self.tally.last?;
+        let cylinder = geometry.locate(last.last())?.cylinder;
+        Some(Head {
+            cylinder,
+            cylinders: geometry.cylinders(),
+        })
+    }
+
+    fn late(&self) -> Option<Lateness> {
+        let late = self.disk.lateness().filter(|late| !late.is_empty())?;
+        let scale = self.disk.clock.scale();
+        let at = |quantile: f64| {
+            let nanos = block::Duration::from_nanos(late.value_at_quantile(quantile));
+            scale.real(nanos).as_nanos() as f64 / 1e3
+        };
+        Some(Lateness {
+            p50_us: at(0.5),
+            p99_us: at(0.99),
+            max_us: at(1.0),
+        })
+    }
+}
+
+impl From<Class> for status::Class {
+    fn from(class: Class) -> Self {
+        match class {
+            Class::RealTime { .. } => status::Class::RealTime,
+            Class::BestEffort(0) => status::Class::Foreground,
+            Class::BestEffort(_) => status::Class::BestEffort,
+            Class::Background => status::Class::Background,
+        }
+    }
+}
+
+fn latency(served: &[&Served]) -> Option<Latency> {
+    let mut all = served.first()?.responses();
+    for more in &served[1..] {
+        // The bounds are the same.
+        let _ = all.add(more.responses());
+    }
+    if all.is_empty() {
+        return None;
+    }
+    let at = |quantile: f64| all.value_at_quantile(quantile) as f64 / 1e3;
+    Some(Latency {
+        requests: all.len(),
+        p50_us: at(0.5),
+        p95_us: at(0.95),
+        p99_us: at(0.99),
+        p999_us: at(0.999),
+        max_us: at(1.0),
+    })
+}

@@ -1,0 +1,330 @@
+//! What a loop has done, counted as it goes: totals, the last second, and the last ten.
+//!
+//! All times are the drive's.
+
+use std::collections::VecDeque;
+
+use block::{Class, Direction, Duration, Extent, Finished, Instant};
+use hdrhistogram::Histogram;
+
+use crate::status::{ByKind, HeadKind};
+
+/// The counts.
+pub struct Tally {
+    classes: [Served; CLASSES],
+    /// The second that is counted at present.
+    second: u64,
+    head: HeadTime,
+    /// Commands that failed: reads, writes, flushes.
+    pub failed: [u64; 3],
+    /// What was read or written last.
+    pub last: Option<Extent>,
+}
+
+/// What was served to the clients of one class.
+#[derive(Clone, Debug)]
+pub struct Served {
+    /// Requests that ended well, reads and writes.
+    pub requests: [u64; 2],
+    /// Their blocks.
+    pub blocks: [u64; 2],
+    /// Both in the second that is over.
+    pub last_second: [Flow; 2],
+    this_second: [Flow; 2],
+    /// Submission to end, in nanoseconds: of the last seconds, and of those before.
+    recent: [Histogram<u64>; 2],
+}
+
+/// Requests and blocks of a while.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Flow {
+    /// Requests.
+    pub requests: u64,
+    /// Blocks.
+    pub blocks: u64,
+}
+
+/// What the head's time went to.
+#[derive(Debug, Default)]
+struct HeadTime {
+    /// The stretches of the last second, in their order.
+    stretches: VecDeque<Stretch>,
+    total: [Duration; HeadKind::ALL.len()],
+    /// When the drive was last known to do something.
+    until: Instant,
+}
+
+/// A stretch of time in which the head did one thing.
+#[derive(Clone, Copy, Debug)]
+struct Stretch {
+    from: Instant,
+    to: Instant,
+    kind: HeadKind,
+}
+
+/// What the head did in the last second.
+#[derive(Clone, Debug, Default)]
+pub struct LastSecond {
+    /// Slices of equal length, the oldest first, each with what took most of it.
+    pub timeline: Vec<HeadKind>,
+    /// How long a slice is.
+    pub slice: Duration,
+    /// The whole of it.
+    pub second: ByKind,
+    /// All since the beginning.
+    pub total: ByKind,
+}
+
+/// Real-time, seven best-effort priorities, background.
+pub const CLASSES: usize = 9;
+
+/// Percentiles are of this long and of as long again before it.
+const RECENT_SECONDS: u64 = 5;
+
+/// Slices of the last second.
+const SLICES: u64 = 200;
+
+const SECOND: u64 = 1_000_000_000;
+
+impl Default for Tally {
+    fn default() -> Self {
+        Tally {
+            classes: std::array::from_fn(|_| Served::default()),
+            second: 0,
+            head: HeadTime::default(),
+            failed: [0; 3],
+            last: None,
+        }
+    }
+}
+
+impl Default for Served {
+    fn default() -> Self {
+        Served {
+            requests: [0; 2],
+            blocks: [0; 2],
+            last_second: [Flow::default(); 2],
+            this_second: [Flow::default(); 2],
+            recent: [empty(), empty()],
+        }
+    }
+}
+
+/// Three digits up to an hour: 150 KiB.
+pub(crate) fn empty() -> Histogram<u64> {
+    Histogram::new_with_bounds(1_000, 3_600 * SECOND, 3).expect("bounds that make sense")
+}
+
+impl Served {
+    /// Whether there ever was something.
+    pub fn is_used(&self) -> bool {
+        self.requests != [0; 2]
+    }
+
+    /// How long requests took lately.
+    pub fn responses(&self) -> Histogram<u64> {
+        let mut both = self.recent[0].clone();
+        // The bounds are the same.
+        let _ = both.add(&self.recent[1]);
+        both
+    }
+}
+
+impl Tally {
+    /// What was served to the clients of a class.
+    pub fn served(&self, class: Class) -> &Served {
+        &self.classes[place(class)]
+    }
+
+    /// The clock has moved on to `now`. The answer is whether a second is over.
+    pub(crate) fn advance(&mut self, now: Instant) -> bool {
+        let second = now.as_nanos() / SECOND;
+        if second == self.second {
+            return false;
+        }
+        let is_next = second == self.second + 1;
+        let is_stale = second / RECENT_SECONDS != self.second / RECENT_SECONDS;
+        for served in &mut self.classes {
+            let over = std::mem::take(&mut served.this_second);
+            served.last_second = match is_next {
+                true => over,
+                false => Default::default(),
+            };
+            if is_stale {
+                served.recent.swap(0, 1);
+                served.recent[0].reset();
+            }
+        }
+        self.second = second;
+        true
+    }
+
+    pub(crate) fn finished(&mut self, finished: &Finished) {
+        let request = &finished.request;
+        let served = &mut self.classes[place(request.class)];
+        let way = match request.direction {
+            Direction::Read => 0,
+            Direction::Write => 1,
+        };
+        let blocks = request.extent.length().0;
+        served.requests[way] += 1;
+        served.blocks[way] += blocks;
+        served.this_second[way].requests += 1;
+        served.this_second[way].blocks += blocks;
+        served.recent[0].saturating_record(finished.response().as_nanos());
+    }
+
+    /// A command that was given at `given` has ended at `now`; by `lost` it took longer than was
+    /// believed because a plan before it failed.
+    pub(crate) fn held_head(
+        &mut self,
+        given: Instant,
+        now: Instant,
+        kind: HeadKind,
+        lost: Duration,
+    ) {
+        let from = given.max(self.head.until);
+        if from >= now {
+            return;
+        }
+        let lost = Duration::from_nanos(lost.as_nanos().min(now.since(from).as_nanos()));
+        let middle = from + lost;
+        self.head.add(from, middle, HeadKind::Lost);
+        self.head.add(middle, now, kind);
+        self.head.until = now;
+        self.head.forget(now);
+    }
+
+    /// What the head did in the second before `now`.
+    pub fn last_second(&self, now: Instant) -> LastSecond {
+        let from = now.as_nanos().saturating_sub(SECOND);
+        let slice = SECOND / SLICES;
+        let mut shares = vec![[0u64; HeadKind::ALL.len()]; SLICES as usize];
+        for stretch in &self.head.stretches {
+            let begin = stretch.from.as_nanos().max(from);
+            let end = stretch.to.as_nanos().min(now.as_nanos());
+            let kind = stretch.kind as usize;
+            let mut at = begin;
+            while at < end {
+                let place = ((at - from) / slice).min(SLICES - 1);
+                let next = (from + (place + 1) * slice).min(end).max(at + 1);
+                shares[place as usize][kind] += next - at;
+                at = next;
+            }
+        }
+        let length = now.as_nanos() - from;
+        let mut second = ByKind::default();
+        let mut timeline = Vec::with_capacity(shares.len());
+        for (place, share) in (0u64..).zip(&mut shares) {
+            let used: u64 = share.iter().sum();
+            let there = length.saturating_sub(place * slice).min(slice);
+            share[HeadKind::Unused as usize] = there.saturating_sub(used);
+            let most = HeadKind::ALL
+                .into_iter()
+                .max_by_key(|&kind| share[kind as usize]);
+            timeline.push(most.unwrap_or_default());
+        }
+        for kind in HeadKind::ALL {
+            let nanos: u64 = shares.iter().map(|share| share[kind as usize]).sum();
+            second.add(kind, nanos / 1000);
+        }
+        let mut total = ByKind::default();
+        let mut unused = now.as_nanos();
+        for kind in HeadKind::ALL {
+            let nanos = self.head.total[kind as usize].as_nanos();
+            unused = unused.saturating_sub(nanos);
+            total.add(kind, nanos / 1000);
+        }
+        total.add(HeadKind::Unused, unused / 1000);
+        LastSecond {
+            timeline,
+            slice: Duration::from_nanos(slice),
+            second,
+            total,
+        }
+    }
+}
+
+impl HeadTime {
+    fn add(&mut self, from: Instant, to: Instant, kind: HeadKind) {
+        if from == to {
+            return;
+        }
+        self.total[kind as usize] += to.since(from);
+        match self.stretches.back_mut() {
+            Some(last) if last.kind == kind && last.to == from => last.to = to,
+            _ => self.stretches.push_back(Stretch { from, to, kind }),
+        }
+    }
+
+    /// Stretches that ended more than a second ago are of no use, nor are more than there can be
+    /// on a drive: on a faster back end the oldest go first.
+    fn forget(&mut self, now: Instant) {
+        while let Some(first) = self.stretches.front()
+            && (now.since(first.to).as_nanos() > SECOND || self.stretches.len() > MOST_STRETCHES)
+        {
+            self.stretches.pop_front();
+        }
+    }
+}
+
+/// At most so many stretches are kept: twenty for each slice that is shown. A choice.
+const MOST_STRETCHES: usize = 20 * SLICES as usize;
+
+fn place(class: Class) -> usize {
+    match class {
+        Class::RealTime { .. } => 0,
+        Class::BestEffort(priority) => 1 + usize::from(priority.min(6)),
+        Class::Background => 8,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(ms: u64) -> Instant {
+        Instant::from_nanos(ms * 1_000_000)
+    }
+
+    #[test]
+    fn the_last_second_adds_up_to_a_second() {
+        let mut tally = Tally::default();
+        tally.held_head(at(0), at(900), HeadKind::Foreground, Duration::ZERO);
+        tally.held_head(at(1000), at(1200), HeadKind::Free, Duration::ZERO);
+        // It was given while the one before was in service.
+        tally.held_head(
+            at(1100),
+            at(1260),
+            HeadKind::Foreground,
+            Duration::from_millis(10),
+        );
+        let shown = tally.last_second(at(1500));
+        let second = shown.second;
+        assert_eq!(second.foreground, 400_000 + 50_000);
+        assert_eq!(second.free, 200_000);
+        assert_eq!(second.lost, 10_000);
+        assert_eq!(second.unused, 340_000);
+        assert_eq!(shown.timeline.len(), 200);
+        assert_eq!(shown.timeline[0], HeadKind::Foreground);
+        assert_eq!(shown.timeline[90], HeadKind::Unused);
+        assert_eq!(shown.timeline[120], HeadKind::Free);
+        assert_eq!(shown.total.foreground, 950_000);
+        assert_eq!(shown.total.unused, 1_500_000 - 950_000 - 200_000 - 10_000);
+    }
+
+    #[test]
+    fn a_second_is_shown_when_it_is_over_and_no_longer_than_the_next() {
+        let mut tally = Tally::default();
+        tally.classes[1].this_second[0].requests = 7;
+        tally.advance(at(999));
+        assert_eq!(tally.classes[1].last_second[0].requests, 0);
+        tally.advance(at(1001));
+        assert_eq!(tally.classes[1].last_second[0].requests, 7);
+        tally.advance(at(2001));
+        assert_eq!(tally.classes[1].last_second[0].requests, 0);
+        tally.classes[1].this_second[0].requests = 7;
+        tally.advance(at(9000));
+        assert_eq!(tally.classes[1].last_second[0].requests, 0, "an old second");
+    }
+}

@@ -1,0 +1,72 @@
+//! Reads in the background: they are ordered with nothing.
+
+use block::{CommandId, Extent};
+
+use super::{SECTOR, World};
+use crate::arena::Buffer;
+use crate::volume::cached::Wanted;
+use crate::volume::cached::pages::Bytes;
+
+/// A read in the background.
+pub(super) struct Passing {
+    id: CommandId,
+    bytes: Bytes,
+    buffer: Buffer,
+    is_done: bool,
+}
+
+impl World {
+    pub(super) fn pass(&mut self, at: u64, count: u64) {
+        let buffer = self.arena.allocate((count * SECTOR) as usize);
+        let buffer = buffer.expect("memory");
+        let id = CommandId(self.next as u64);
+        self.next += 1;
+        let bytes = Bytes {
+            start: at * SECTOR,
+            memory: buffer.memory(),
+        };
+        self.cached.passes(id, bytes.start, count * SECTOR);
+        self.wanted
+            .retain(|sector| !(at..at + count).contains(sector));
+        self.passing.push(Passing {
+            id,
+            bytes,
+            buffer,
+            is_done: false,
+        });
+    }
+
+    /// It is done, if it is not; and if it ends: well, or not. Says whether there was one.
+    pub(super) fn passed(&mut self, which: usize, ends: Option<bool>) -> bool {
+        let place = which % self.passing.len().max(1);
+        let Some(passing) = self.passing.get_mut(place) else {
+            return false;
+        };
+        if !passing.is_done {
+            let memory = self.volume.memory();
+            Bytes { start: 0, memory }.copy_to(&passing.bytes);
+            passing.is_done = true;
+        }
+        if let Some(is_well) = ends {
+            let passing = self.passing.remove(place);
+            let memory = is_well.then_some(passing.bytes.memory);
+            self.cached
+                .passed(self.now, passing.id, passing.bytes.start, memory);
+            self.arena.free(passing.buffer);
+        }
+        true
+    }
+
+    pub(super) fn take_wishes(&mut self) {
+        let sectors = |extent: Extent| extent.start().0..extent.end().0;
+        while let Some(wanted) = self.cached.next_wish() {
+            match wanted {
+                Wanted::More(extent) => self.wanted.extend(sectors(extent)),
+                Wanted::Less(extent) => {
+                    self.wanted
+                        .retain(|sector| !sectors(extent).contains(sector));
+                }
+            }
+        }
+    }
+}

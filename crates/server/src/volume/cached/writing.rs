@@ -1,0 +1,199 @@
+//! Write-back: what is acknowledged before the volume has it, and how it gets there.
+//!
+//! A write that fits is stored in pages. These are written when they are a second old, when there are
+//! many, when they have left the cache, or when a flush waits for them: the oldest first, with what
+//! follows it on the volume. A page that changes while it is being written is unwritten anew.
+
+use block::{Class, Instant, Request};
+use cache::level::Stored;
+use cache::residency::State;
+use cache::write_back::{Lost, Next, Place, Unwritten};
+use tracing::error;
+
+use super::fetching::{PIECE, Piece, Upgrade, Work};
+use super::pages::Bytes;
+use super::{Cached, Change, PAGE, Writes, blocks_of};
+use crate::arena::Memory;
+use block::operation::Failed;
+
+/// So many requests that write are under way at a time. A choice: enough for an order by position.
+const AT_A_TIME: usize = 8;
+
+impl Cached {
+    /// Whether writes are acknowledged before the volume has them.
+    pub fn writes_back(&self) -> bool {
+        self.setting.writes == Writes::Back
+    }
+
+    /// Keeps what was written at byte `start` of the volume, if it can: it is in the cache then, under
+    /// the serial, and nowhere else. Otherwise the volume has to be written to.
+    pub fn store(&mut self, now: Instant, serial: u64, start: u64, memory: Memory) -> bool {
+        let bytes = Bytes { start, memory };
+        let blocks = blocks_of(start, memory.length as u64);
+        let Some(unwritten) = &self.unwritten else {
+            return false;
+        };
+        if blocks.len() > PIECE || !unwritten.has_room(blocks.len()) {
+            return false;
+        }
+        let ends = [blocks.first, blocks.last];
+        let is_part = |block: u64| start > block * PAGE || bytes.end() < (block + 1) * PAGE;
+        let state = |block| self.level.residency().state(block);
+        let lacks = |&block: &u64| is_part(block) && state(block) != State::Valid;
+        if ends.iter().any(lacks) || blocks.blocks().any(|b| state(b) == State::InFlight) {
+            return false;
+        }
+        // Those that have to be there first: others come in their places.
+        let parts = ends.into_iter().filter(|&block| is_part(block));
+        let whole = blocks.blocks().filter(|&block| !is_part(block));
+        for block in parts.chain(whole) {
+            let Stored::In(frame) = self.level.store(block) else {
+                return false;
+            };
+            self.take_departures();
+            let place = self.pages.give(frame);
+            bytes.copy_to(&Bytes::page(block, self.pages.memory(place)));
+            if let Some(unwritten) = &mut self.unwritten {
+                unwritten.store(now, place, block, serial);
+            }
+        }
+        true
+    }
+
+    /// Whether something of this serial or an earlier one is not written.
+    pub fn has_unwritten(&self, serial: u64) -> bool {
+        let unwritten = self.unwritten.as_ref();
+        unwritten.is_some_and(|unwritten| unwritten.has_unwritten(serial))
+    }
+
+    /// All of it is written as soon as can be: somebody of this class waits.
+    pub fn urge(&mut self, class: Class, to: &mut Vec<Upgrade>) {
+        let Some(unwritten) = &mut self.unwritten else {
+            return;
+        };
+        unwritten.urge();
+        for place in 0..self.pieces.capacity() {
+            if let Some(piece) = self.pieces.get_mut(place)
+                && matches!(piece.work, Work::Write { .. })
+                && piece.class > class
+            {
+                piece.class = class;
+                to.push(self.upgrade(place));
+            }
+        }
+    }
+
+    /// Nobody waits any more.
+    pub fn calm(&mut self) {
+        if let Some(unwritten) = &mut self.unwritten {
+            unwritten.calm();
+        }
+    }
+
+    /// Whether something could not be written since this was last asked.
+    pub fn take_failure(&mut self) -> bool {
+        let unwritten = self.unwritten.as_mut();
+        unwritten.is_some_and(Unwritten::take_failure)
+    }
+
+    /// When something has to be written that needs not be now.
+    pub fn next_wakeup(&self, now: Instant) -> Option<Instant> {
+        let then = self.unwritten.as_ref()?.next_due()?;
+        // What is due and cannot be written waits for something to end.
+        (then > now).then_some(then)
+    }
+
+    /// What is to be written next, if it is time, the engine has room and there is memory.
+    pub(super) fn next_write(
+        &mut self,
+        now: Instant,
+        has_room: &dyn Fn(Class) -> bool,
+    ) -> Option<Request> {
+        let unwritten = self.unwritten.as_mut()?;
+        if !unwritten.is_due(now) || self.writing == AT_A_TIME {
+            return None;
+        }
+        let class = match unwritten.is_urgent() {
+            true => Class::BestEffort(0),
+            false => self.setting.ahead,
+        };
+        if !has_room(class) {
+            return None;
+        }
+        let most = (self.longest, self.site.length / PAGE);
+        let next = self
+            .unwritten
+            .as_ref()?
+            .next(most, |block| self.place_of(block))?;
+        let blocks = next.blocks();
+        let buffer = self.staging.allocate((blocks.len() * PAGE) as usize)?;
+        let staged = Bytes::page(blocks.first, buffer.memory());
+        self.stage(&next, &staged);
+        let place = self.pieces.insert(Piece {
+            work: Work::Write {
+                serial: next.serial(),
+            },
+            blocks,
+            class,
+            export: self.site.export,
+            buffer: Some(buffer),
+            whole: blocks,
+            next: None,
+        });
+        self.writing += 1;
+        let id = self.id_of(place);
+        self.overtake(blocks);
+        self.changes.push(Change { id, bytes: staged });
+        Some(self.request(place))
+    }
+
+    /// Where the page of a block in a frame is.
+    fn place_of(&self, block: u64) -> Option<Place> {
+        let frame = self.level.residency().frame(block)?;
+        self.pages.of(frame)
+    }
+
+    /// Copies pages to where they are written from. They are as the volume will be.
+    fn stage(&mut self, next: &Next, to: &Bytes) {
+        let page = |block, place| Bytes::page(block, self.pages.memory(place));
+        match *next {
+            Next::Left(left) => page(left.block, left.place).copy_to(to),
+            Next::Run { blocks, .. } => {
+                for block in blocks.blocks() {
+                    let place = self.place_of(block).expect("it is unwritten");
+                    page(block, place).copy_to(to);
+                }
+            }
+        }
+        let Some(mut unwritten) = self.unwritten.take() else {
+            return;
+        };
+        unwritten.begin(next, |block| self.place_of(block));
+        self.unwritten = Some(unwritten);
+        if let Next::Left(left) = next {
+            self.pages.put_back(left.place);
+        }
+    }
+
+    /// Pages have been written, or not.
+    pub(super) fn written(&mut self, place: usize, result: Result<(), Failed>) {
+        let id = self.id_of(place);
+        let piece = self.pieces.remove(place);
+        self.writing -= 1;
+        if let (Some(unwritten), Work::Write { serial }) = (&mut self.unwritten, piece.work) {
+            unwritten.ended(serial, piece.blocks.len(), result.map_err(|_| Lost));
+        }
+        if let Err(failed) = result {
+            error!(
+                first = piece.blocks.first * PAGE,
+                bytes = piece.blocks.len() * PAGE,
+                %failed,
+                "what was acknowledged could not be written, and the next flush fails"
+            );
+        }
+        self.changed(id, result);
+        if let Some(buffer) = piece.buffer {
+            self.staging.free(buffer);
+        }
+    }
+}

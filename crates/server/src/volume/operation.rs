@@ -1,0 +1,149 @@
+//! An operation of a client on its way through a volume.
+
+use block::{Extent, Instant};
+
+use super::edges::Edges;
+use super::streams::Copied;
+use crate::arena::{Buffer, Memory, Region};
+use crate::mailbox::Reply;
+use block::operation::{Ask, Failed};
+use nbd::request::Header;
+
+/// An operation that is known to make sense.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Operation {
+    /// The place of its export.
+    pub(crate) export: usize,
+    pub(crate) ask: Ask,
+    /// In bytes of the volume.
+    pub(crate) offset: u64,
+    pub(crate) length: u64,
+}
+
+impl Operation {
+    /// How many bytes go to or come from the client.
+    pub(crate) fn bytes(&self) -> usize {
+        match self.ask {
+            Ask::Read | Ask::Write { .. } | Ask::Cache => self.length as usize,
+            Ask::Zero { .. } | Ask::Trim { .. } | Ask::Flush => 0,
+        }
+    }
+
+    /// Whether it changes bytes.
+    pub(crate) fn is_change(&self) -> bool {
+        match self.ask {
+            Ask::Write { .. } | Ask::Zero { .. } | Ask::Trim { .. } => self.length > 0,
+            Ask::Read | Ask::Flush | Ask::Cache => false,
+        }
+    }
+
+    pub(crate) fn is_zeroes(&self) -> bool {
+        matches!(self.ask, Ask::Zero { .. })
+    }
+
+    /// Whether it trims or zeroes: the back end does that without the engine.
+    pub(crate) fn is_punch(&self) -> bool {
+        matches!(self.ask, Ask::Trim { .. } | Ask::Zero { .. })
+    }
+}
+
+/// A connection, as the operations of its client name it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Client {
+    /// Its place among the connections.
+    pub(crate) place: usize,
+    /// No other has it, earlier or later.
+    pub(crate) number: u64,
+    /// When it was accepted.
+    pub(crate) since: Instant,
+}
+
+/// The origin of an operation, which gets its answer.
+pub(crate) enum From {
+    Connection {
+        client: Client,
+        header: Header,
+    },
+    Posted(Reply),
+    /// The copy of a recording's bytes to the drive; a flush may wait for it.
+    Copied(Option<usize>),
+}
+
+/// The bytes of an operation.
+#[derive(Default)]
+pub(crate) enum Bytes {
+    #[default]
+    None,
+    Own(Buffer),
+    /// Memory of the device, where the back end has it mapped.
+    Mapped(Memory),
+    /// Memory of the front end that has posted the operation.
+    Lent(Memory),
+    /// A copy of a recording's memory.
+    Copied(Region),
+}
+
+impl Bytes {
+    /// How much of the volumes' memory they take up.
+    pub(crate) fn capacity(&self) -> usize {
+        match self {
+            Bytes::Own(buffer) => buffer.capacity(),
+            Bytes::None | Bytes::Mapped(_) | Bytes::Lent(_) | Bytes::Copied(_) => 0,
+        }
+    }
+
+    pub(crate) fn memory(&self) -> Option<Memory> {
+        match self {
+            Bytes::None => None,
+            Bytes::Own(buffer) => Some(buffer.memory()),
+            Bytes::Copied(region) => Some(region.memory()),
+            Bytes::Mapped(memory) | Bytes::Lent(memory) => Some(*memory),
+        }
+    }
+}
+
+/// An operation that has begun.
+pub(crate) struct Pending {
+    pub(super) from: From,
+    pub(super) operation: Operation,
+    pub(super) bytes: Bytes,
+    pub(super) result: Result<(), Failed>,
+    /// Why a command of it failed last; it may be tried again.
+    pub(super) noted: Option<Failed>,
+    /// Zeroes that are still to be written, of those that are written as bytes.
+    pub(super) rest: Option<Extent>,
+    /// The blocks of which it changes a part, if there are such.
+    pub(super) edges: Option<Edges>,
+    /// Of a flush, what is to be written before.
+    pub(super) copied: Copied,
+}
+
+impl Pending {
+    pub(super) fn new(from: From, operation: Operation, bytes: Bytes) -> Self {
+        Pending {
+            from,
+            operation,
+            bytes,
+            result: Ok(()),
+            noted: None,
+            rest: None,
+            edges: None,
+            copied: Copied::default(),
+        }
+    }
+}
+
+/// An operation that cannot begin yet; it comes back whole.
+pub(crate) struct Stalled {
+    pub(crate) from: From,
+    pub(crate) bytes: Bytes,
+}
+
+/// The end of an operation of a connection.
+pub(crate) struct Answer {
+    pub(crate) client: Client,
+    pub(crate) header: Header,
+    pub(crate) operation: Operation,
+    pub(crate) result: Result<(), Failed>,
+    pub(crate) bytes: Bytes,
+}
