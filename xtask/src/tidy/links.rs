@@ -2,7 +2,8 @@
 //!
 //! A relative link names a file of the repository, and its anchor names a heading of that file. The
 //! pages of `docs/` are a book: they are rendered without the rest of the repository, so that their
-//! links stay in `docs/`, and `docs/SUMMARY.md` lists each of them.
+//! links stay in `docs/`, and `docs/SUMMARY.md` lists each of them. The walks in `docs/explanation`
+//! name files of the code: each of these exists.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +14,7 @@ use crate::repository::{File, Repository};
 /// The check.
 pub const CHECK: Check = Check {
     rule: "links",
-    about: "relative links and anchors in Markdown exist; docs/SUMMARY.md lists every page of docs",
+    about: "links, anchors and the files that docs/explanation names exist; SUMMARY.md lists all pages",
     run,
 };
 
@@ -43,6 +44,14 @@ fn run(repository: &Repository) -> Vec<Violation> {
             }
         }
     }
+    for page in pages().filter(|page| page.path.starts_with(WALKS)) {
+        for (line, source) in named_sources(page) {
+            if repository.file(source).is_none() {
+                let message = format!("there is no `{source}` (use the file that took its place)");
+                found.push(Violation::at(&page.path, line, message));
+            }
+        }
+    }
     if repository.file(SUMMARY).is_none() {
         return found;
     }
@@ -53,6 +62,22 @@ fn run(repository: &Repository) -> Vec<Violation> {
         }
     }
     found
+}
+
+/// The folder whose pages lead through the code.
+const WALKS: &str = "docs/explanation/";
+
+/// The source files that the inline code of a page names, with their lines.
+fn named_sources(page: &File) -> Vec<(usize, &str)> {
+    let text = page.text().unwrap_or_default();
+    let lines = markdown::lines(text);
+    lines
+        .flat_map(|(line, words)| {
+            let spans = words.split('`').skip(1).step_by(2);
+            spans.map(move |span| (line, span))
+        })
+        .filter(|(_, span)| span.starts_with("crates/") && span.ends_with(".rs"))
+        .collect()
 }
 
 /// The relative links of a page, with their lines.
@@ -165,6 +190,17 @@ mod tests {
             let page = format!("# A title\n{link}\n");
             assert_eq!(places_in(&page), ["docs/a.md:2"], "{link}");
         }
+    }
+
+    #[test]
+    fn a_walk_names_files_that_exist() {
+        let page = "`crates/a/src/lib.rs`\n`crates/a/src/gone.rs` and `crates/a`\n";
+        let files = [
+            ("docs/SUMMARY.md", "- [W](explanation/w.md)\n"),
+            ("docs/explanation/w.md", page),
+            ("crates/a/src/lib.rs", "//! A.\n"),
+        ];
+        assert_eq!(places(&CHECK, &files), ["docs/explanation/w.md:2"]);
     }
 
     #[test]
