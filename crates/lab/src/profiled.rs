@@ -5,7 +5,7 @@ use std::sync::Arc;
 use block::{Duration, Instant};
 use drive::{Imperfections, Profile, VirtualDrive};
 use profiler::rehearsal::{Rehearsed, rehearse};
-use profiler::{Device, Findings, Offers, Profiler, Writes, belief, procedure};
+use profiler::{DriveIdentity, Findings, Offers, Profiler, WritePermission, belief, procedure};
 
 use crate::Failure;
 
@@ -23,7 +23,7 @@ pub fn belief(
     seed: u64,
 ) -> Result<Profile, Failure> {
     let mut drive = VirtualDrive::imperfect(Arc::clone(truth), imperfections.clone(), seed);
-    let device = Device::of(&drive, Offers::CacheControl, Writes::Allowed);
+    let device = DriveIdentity::of(&drive, Offers::CacheControl, WritePermission::Allowed);
     let mut profiler = Profiler::new(device, Findings::default(), |prober| {
         procedure::complete(prober, BUDGET)
     });

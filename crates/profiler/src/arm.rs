@@ -12,8 +12,8 @@
 //! has no part: settling is what a write's switch takes longer than a read's.
 //!
 //! On one track a write also waits for its data, which after a seek are there before the head is:
-//! [`write_settle_nanos`](crate::findings::Arm::write_settle_nanos) is too small by the time that one block needs to come over the bus,
-//! until somebody who has measured that has called [`with_data`](crate::findings::Arm::with_data).
+//! [`write_settle_nanos`](crate::findings::ArmTimings::write_settle_nanos) is too small by the time that one block needs to come over the bus,
+//! until somebody who has measured that has called [`with_data`](crate::findings::ArmTimings::with_data).
 
 mod check;
 mod curve;
@@ -26,7 +26,7 @@ use block::Duration;
 
 pub use curve::measure;
 pub use reposition::reposition;
-pub use threshold::Spread;
+pub use threshold::MeasuredTime;
 
 /// How much is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

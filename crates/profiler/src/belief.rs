@@ -22,8 +22,8 @@ use block::{Action, Command, CommandId, Durability, Duration, Extent, Instant, L
 use document::DocumentError;
 use drive::{Profile, VirtualDrive};
 
-use crate::clock::Clock;
-use crate::device::Device;
+use crate::clock::PlatterClock;
+use crate::device::DriveIdentity;
 use crate::findings::Findings;
 
 pub use text::{shares, text};
@@ -34,12 +34,16 @@ pub use text::{shares, text};
 /// # Errors
 /// If `name` is not made of lower-case letters, digits and hyphens, or the findings contradict each
 /// other.
-pub fn profile(findings: &Findings, device: &Device, name: &str) -> Result<Profile, DocumentError> {
+pub fn profile(
+    findings: &Findings,
+    device: &DriveIdentity,
+    name: &str,
+) -> Result<Profile, DocumentError> {
     Profile::parse(&text(findings, device, name), &format!("{name}.toml"))
 }
 
 /// The profile with the platter where the clock has it.
-pub fn live(profile: &Profile, clock: &Clock) -> Profile {
+pub fn live(profile: &Profile, clock: &PlatterClock) -> Profile {
     let spindle = clock.spindle();
     let turned = spindle.angle_at(Instant::ZERO + lag(profile));
     let mut live = profile.clone();

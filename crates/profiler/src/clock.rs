@@ -8,7 +8,7 @@ use drive::{Angle, Spindle};
 
 /// A believed spindle, corrected as it goes.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Clock {
+pub struct PlatterClock {
     spindle: Spindle,
     /// The last anchor.
     at: Instant,
@@ -39,10 +39,10 @@ const CONFIRMED: u8 = 3;
 /// far in three revolutions.
 const AGREEING: f64 = 0.01;
 
-impl Clock {
+impl PlatterClock {
     /// A platter that turns in `period_ps`, with `angle` under the heads at `at`.
     pub fn new(period_ps: u64, angle: Angle, at: Instant) -> Self {
-        Clock {
+        PlatterClock {
             spindle: anchored(period_ps, angle, at),
             at,
             doubts: 0,
@@ -124,7 +124,7 @@ mod tests {
     /// A clock that believes in 6 ms, on a platter that turns in `period_ps`.
     fn errors(period_ps: u64, every_nanos: u64, anchors: u64) -> Vec<f64> {
         let truth = Spindle::from_period_ps(period_ps);
-        let mut clock = Clock::new(6_000_000_000, Angle::ZERO, Instant::ZERO);
+        let mut clock = PlatterClock::new(6_000_000_000, Angle::ZERO, Instant::ZERO);
         let anchor = |n: u64| {
             let at = Instant::from_nanos(n * every_nanos);
             clock.anchor(truth.angle_at(at), at)
@@ -149,7 +149,7 @@ mod tests {
 
     #[test]
     fn one_wrong_anchor_changes_nothing_and_three_change_the_phase() {
-        let mut clock = Clock::new(6_000_000_000, Angle::ZERO, Instant::ZERO);
+        let mut clock = PlatterClock::new(6_000_000_000, Angle::ZERO, Instant::ZERO);
         let before = clock;
         let at = |n: u64| Instant::from_nanos(n * 6_000_000);
         clock.anchor(Angle::fraction(1, 4), at(1));

@@ -4,7 +4,7 @@ use block::Lba;
 
 /// A drive as its identity data describe it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Device {
+pub struct DriveIdentity {
     /// Blocks.
     pub blocks: u64,
     /// Bytes in a logical block: 512 or 4096.
@@ -16,12 +16,12 @@ pub struct Device {
     /// What it lets the host do.
     pub offers: Offers,
     /// Whether the profiler may write.
-    pub writes: Writes,
+    pub writes: WritePermission,
 }
 
 /// Whether blocks may be overwritten.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Writes {
+pub enum WritePermission {
     /// Nothing is written.
     Forbidden,
     /// Everything on the drive may be destroyed.
@@ -38,16 +38,16 @@ pub enum Offers {
     Nothing,
 }
 
-impl Device {
+impl DriveIdentity {
     /// The last block.
     pub fn last(&self) -> Lba {
         Lba(self.blocks - 1)
     }
 
     /// What a virtual drive tells of itself: its capacity, its block sizes and its queue's depth.
-    pub fn of(drive: &drive::VirtualDrive, offers: Offers, writes: Writes) -> Self {
+    pub fn of(drive: &drive::VirtualDrive, offers: Offers, writes: WritePermission) -> Self {
         let truth = drive.truth();
-        Device {
+        DriveIdentity {
             blocks: truth.geometry.sectors().0,
             block_bytes: truth.block_bytes,
             physical_block_bytes: truth.physical_block_bytes,

@@ -2,7 +2,7 @@
 
 use block::Duration;
 
-use crate::clock::Clock;
+use crate::clock::PlatterClock;
 use crate::confidence::Confidence;
 
 mod arm;
@@ -13,18 +13,20 @@ mod progress;
 mod tracks;
 
 pub(crate) use arm::whole_stroke;
-pub use arm::{Arm, SeekPoint};
-pub use firmware::{Chunk, Destage, Firmware, Found, Honesty, Parts, Rate, WriteBuffer};
-pub use layout::Layout;
+pub use arm::{ArmTimings, SeekPoint};
+pub use firmware::{
+    ChunkRate, ChunkSizes, CountBound, Destage, Firmware, FirmwareConfidence, Honesty, WriteBuffer,
+};
+pub use layout::TrackLayout;
 pub use pattern::{Heading, Pattern, Turning};
-pub use progress::{Progress, Step};
-pub use tracks::{Band, Elsewhere, FoundTrack, Piece, Slip, TrackMap};
+pub use progress::{ProfilingProgress, ProfilingStage};
+pub use tracks::{Band, Elsewhere, FoundTrack, MapPiece, Slip, TrackMap};
 
 /// What the procedures have found so far, part by part.
 #[derive(Clone, Debug, Default)]
 pub struct Findings {
     /// The spindle, followed as it turns; its angles are those of the map.
-    pub clock: Option<Clock>,
+    pub clock: Option<PlatterClock>,
     /// How well the spindle is known.
     pub spindle: Steadiness,
     /// No command that reads the medium is as short; zero while that is not known.
@@ -34,13 +36,13 @@ pub struct Findings {
     /// How well angles of blocks on the map are predicted.
     pub map_confidence: Confidence,
     /// On which surface and cylinder tracks are.
-    pub layout: Option<Layout>,
+    pub layout: Option<TrackLayout>,
     /// How long the arm takes.
-    pub arm: Option<Arm>,
+    pub arm: Option<ArmTimings>,
     /// What the electronics do and cost.
     pub firmware: Option<Firmware>,
     /// How far the whole procedure has come.
-    pub progress: Progress,
+    pub progress: ProfilingProgress,
 }
 
 /// How evenly the spindle turns.

@@ -12,7 +12,7 @@
 //! writes is taken to be zero, and all overheads hold it. The reselection of writes is in their
 //! overhead, the bus's time of a write's block, where it does not show, is that of a read's.
 //!
-//! A [`Clock`](crate::clock::Clock) has the angles at which one-block reads *end*. A profile's spindle has those under
+//! A [`PlatterClock`](crate::clock::PlatterClock) has the angles at which one-block reads *end*. A profile's spindle has those under
 //! the heads: the clock's, the lag earlier. [`Firmware::spindle`] makes one of the other.
 
 mod ahead;
@@ -30,12 +30,12 @@ use block::{Action, Duration, Switch};
 use drive::Geometry;
 use drive::firmware::{AfterPrevious, BufferRules, Bus, Overheads};
 
-use crate::device::Writes;
-use crate::findings::{Firmware, Parts};
+use crate::device::WritePermission;
+use crate::findings::{Firmware, FirmwareConfidence};
 use crate::prober::Prober;
 pub use chunk::{ENOUGH, FULL, MOSTLY, SLOW, STRETCH, commands};
 use hits::Hits;
-use site::Site;
+use site::TestSite;
 use turnaround::Thresholds;
 
 /// Measures the electronics, on a drive whose spindle and geometry are known. What cannot be
@@ -45,13 +45,13 @@ pub async fn measure(prober: &Prober, geometry: &Geometry) {
         return;
     };
     let device = prober.device();
-    let mut site = Site::new(prober.clone(), geometry.clone(), clock);
+    let mut site = TestSite::new(prober.clone(), geometry.clone(), clock);
     let mut found = Sums::default();
     site.switch(Action::SetLookAhead(Switch::Off)).await;
     found.thresholds = turnaround::measure(&mut site).await;
     found.hits = hits::measure(&mut site).await;
     let mut buffer = BufferRules::default();
-    let mut parts = Parts::default();
+    let mut parts = FirmwareConfidence::default();
     let segments = segments::measure(&mut site, &mut buffer, &mut parts).await;
     hits::measure_bus(&mut site, &mut found.hits, &buffer, &mut parts).await;
     turns::measure(&mut site, found.hits.per_block, &mut buffer, &mut parts).await;
@@ -60,8 +60,8 @@ pub async fn measure(prober: &Prober, geometry: &Geometry) {
     let queue = queue::measure(&mut site, &mut parts).await;
     let chunk = chunk::measure(&mut site, &mut parts).await;
     let write_buffer = match device.writes {
-        Writes::Forbidden => None,
-        Writes::Allowed => {
+        WritePermission::Forbidden => None,
+        WritePermission::Allowed => {
             Some(writes::measure(&mut site, &mut found, &mut buffer, &mut parts).await)
         }
     };
@@ -89,7 +89,7 @@ pub async fn measure_rest(prober: &Prober, geometry: &Geometry) {
     let (Some(clock), Some(mut firmware)) = (clock, found) else {
         return;
     };
-    let mut site = Site::new(prober.clone(), geometry.clone(), clock);
+    let mut site = TestSite::new(prober.clone(), geometry.clone(), clock);
     firmware.seek_command = Some(seek::measure(&mut site).await);
     if firmware.write_buffer.is_some() {
         firmware.buffer.destage_first = writes::go_first(&mut site, &firmware.buffer).await;
@@ -111,7 +111,7 @@ fn nanos(length: f64) -> Duration {
 
 impl Sums {
     /// Splits the sums as the module says.
-    fn split(&self, buffer: &mut BufferRules, site: &Site) -> (Overheads, Bus) {
+    fn split(&self, buffer: &mut BufferRules, site: &TestSite) -> (Overheads, Bus) {
         let Sums { thresholds, hits } = self;
         let bus_read = hits.per_block.max(0.0);
         let (reselect, watermark) = thresholds.overlap(bus_read, site.period());

@@ -17,8 +17,8 @@ pub mod confidence;
 pub mod device;
 pub mod findings;
 pub mod firmware;
+pub mod layout;
 pub mod map;
-pub mod place;
 pub mod prober;
 pub mod procedure;
 pub mod profiler;
@@ -28,6 +28,6 @@ pub mod spindle;
 pub mod tracker;
 
 pub use crate::confidence::Confidence;
-pub use crate::device::{Device, Offers, Writes};
+pub use crate::device::{DriveIdentity, Offers, WritePermission};
 pub use crate::findings::Findings;
-pub use crate::profiler::{Next, Profiler};
+pub use crate::profiler::{NextProbe, Profiler};

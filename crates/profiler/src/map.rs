@@ -11,15 +11,15 @@
 
 mod emission;
 mod explore;
-mod eye;
 mod line;
-mod rhythm;
+mod observer;
 mod survey;
 mod track;
+mod track_cycle;
 mod verify;
 mod walk;
 
 pub use explore::{Explored, explore};
-pub use line::Lost;
+pub use line::NoTrack;
 pub use survey::survey;
 pub use verify::verify;

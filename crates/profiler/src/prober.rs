@@ -11,7 +11,7 @@ use block::{
     Status,
 };
 
-use crate::device::{Device, Offers};
+use crate::device::{DriveIdentity, Offers};
 use crate::findings::Findings;
 use crate::sighting::Sighting;
 
@@ -26,12 +26,12 @@ pub struct Timing {
     pub status: Status,
     /// Whether the profiler gave the drive nothing else since it gave the command before, and
     /// nobody else did.
-    pub order: Order,
+    pub order: Continuity,
 }
 
 /// What came between a command and the profiler's command before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Order {
+pub enum Continuity {
     /// Nothing.
     Direct,
     /// Commands of somebody else: where the head came from is not known.
@@ -40,7 +40,7 @@ pub enum Order {
 
 /// A command that was given to the drive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Ticket(CommandId);
+pub struct ProbeTicket(CommandId);
 
 /// Why a block could not be sighted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,13 +55,13 @@ pub enum Unseen {
 
 /// What the procedures and the owner of the profiler share.
 #[derive(Debug)]
-pub(crate) struct Desk {
-    pub(crate) device: Device,
+pub(crate) struct ProbeQueue {
+    pub(crate) device: DriveIdentity,
     pub(crate) now: Instant,
     /// To be given to the drive.
     pub(crate) outbox: VecDeque<Command>,
     /// Given, and not yet asked for by the procedure.
-    sent: Vec<Sent>,
+    sent: Vec<SentProbe>,
     /// When a pausing procedure goes on.
     pub(crate) wakeup: Option<Instant>,
     /// Commands of others that were seen since the profiler's last one.
@@ -77,16 +77,16 @@ pub(crate) struct Desk {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Sent {
+struct SentProbe {
     id: CommandId,
     submitted: Option<Instant>,
-    order: Order,
+    order: Continuity,
     outcome: Option<Outcome>,
 }
 
-impl Desk {
-    pub(crate) fn new(device: Device, findings: Findings) -> Self {
-        Desk {
+impl ProbeQueue {
+    pub(crate) fn new(device: DriveIdentity, findings: Findings) -> Self {
+        ProbeQueue {
             device,
             now: Instant::ZERO,
             outbox: VecDeque::new(),
@@ -105,8 +105,8 @@ impl Desk {
     pub(crate) fn send(&mut self) -> Option<Command> {
         let command = self.outbox.pop_front()?;
         let order = match self.others {
-            0 => Order::Direct,
-            _ => Order::Interrupted,
+            0 => Continuity::Direct,
+            _ => Continuity::Interrupted,
         };
         self.others = 0;
         self.probes += 1;
@@ -140,7 +140,7 @@ impl Desk {
 /// The procedures' side of the desk.
 #[derive(Clone, Debug)]
 pub struct Prober {
-    desk: Arc<Mutex<Desk>>,
+    desk: Arc<Mutex<ProbeQueue>>,
 }
 
 /// How many far reads are thought to empty a buffer, until it shows that they do not: then twice as
@@ -151,16 +151,16 @@ const FEW_SEGMENTS: u64 = 8;
 const MOST_SEGMENTS: u64 = 2_048;
 
 impl Prober {
-    pub(crate) fn new(desk: Arc<Mutex<Desk>>) -> Self {
+    pub(crate) fn new(desk: Arc<Mutex<ProbeQueue>>) -> Self {
         Prober { desk }
     }
 
-    pub(crate) fn desk(&self) -> MutexGuard<'_, Desk> {
+    pub(crate) fn desk(&self) -> MutexGuard<'_, ProbeQueue> {
         self.desk.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The drive.
-    pub fn device(&self) -> Device {
+    pub fn device(&self) -> DriveIdentity {
         self.desk().device
     }
 
@@ -175,23 +175,23 @@ impl Prober {
     }
 
     /// Gives the drive a command without waiting for its end.
-    pub fn give(&self, action: Action) -> Ticket {
+    pub fn give(&self, action: Action) -> ProbeTicket {
         let mut desk = self.desk();
         let id = CommandId(desk.next);
         desk.next += 1;
         desk.outbox.push_back(Command::new(id, action));
-        desk.sent.push(Sent {
+        desk.sent.push(SentProbe {
             id,
             submitted: None,
-            order: Order::Direct,
+            order: Continuity::Direct,
             outcome: None,
         });
-        Ticket(id)
+        ProbeTicket(id)
     }
 
     /// Waits for the end of a command.
-    pub async fn ended(&self, ticket: Ticket) -> Timing {
-        Ended {
+    pub async fn ended(&self, ticket: ProbeTicket) -> Timing {
+        CommandEnd {
             prober: self,
             ticket,
         }
@@ -341,12 +341,12 @@ fn plain(extent: Extent) -> Action {
 }
 
 /// The end of a command.
-struct Ended<'a> {
+struct CommandEnd<'a> {
     prober: &'a Prober,
-    ticket: Ticket,
+    ticket: ProbeTicket,
 }
 
-impl Future for Ended<'_> {
+impl Future for CommandEnd<'_> {
     type Output = Timing;
 
     fn poll(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Timing> {

@@ -9,10 +9,10 @@ use drive::Geometry;
 
 use crate::arm::{self, Effort};
 use crate::belief::phase;
-use crate::findings::{Step, TrackMap};
+use crate::findings::{ProfilingStage, TrackMap};
 use crate::firmware;
+use crate::layout::{self, NoLayout};
 use crate::map;
-use crate::place::{self, NotPlaced};
 use crate::prober::{Prober, Unseen};
 use crate::spindle::{self, NotFound};
 
@@ -21,16 +21,16 @@ use crate::spindle::{self, NotFound};
 pub async fn complete(prober: Prober, budget: Duration) {
     let begun = prober.now();
     let end = begun + budget;
-    begin(&prober, Step::Spindle);
+    begin(&prober, ProfilingStage::Spindle);
     if let Err(why) = find_spindle(&prober).await {
-        fail(&prober, Step::Spindle, of_spindle(why));
-        begin(&prober, Step::Done);
+        fail(&prober, ProfilingStage::Spindle, of_spindle(why));
+        begin(&prober, ProfilingStage::Done);
         return;
     }
     // The map of a large drive may take hours: the other parts come before it is complete.
     find_map(&prober, Duration::from_nanos(budget.as_nanos() / 2)).await;
     find_layout(&prober).await;
-    begin(&prober, Step::Arm);
+    begin(&prober, ProfilingStage::Arm);
     let left = Duration::from_nanos(end.as_nanos().saturating_sub(prober.now().as_nanos()));
     let effort = match left.as_nanos() * SHARE_OF_ARM < budget.as_nanos() {
         true => Effort::QUICK,
@@ -38,37 +38,37 @@ pub async fn complete(prober: Prober, budget: Duration) {
     };
     find_arm(&prober, effort).await;
     limit_arm(&prober);
-    begin(&prober, Step::Firmware);
+    begin(&prober, ProfilingStage::Firmware);
     find_firmware(&prober).await;
     complete_map(&prober, end).await;
     limit_arm(&prober);
     if let Some(geometry) = geometry(&prober) {
         firmware::measure_rest(&prober, &geometry).await;
     }
-    begin(&prober, Step::Done);
+    begin(&prober, ProfilingStage::Done);
 }
 
 /// Finds the spindle and the tracks, going on from those that are known, until `end` at most: what
 /// can be done behind somebody else's load, because a sighting needs nothing but its own end.
 pub async fn tracks(prober: Prober, end: Instant) {
-    begin(&prober, Step::Spindle);
+    begin(&prober, ProfilingStage::Spindle);
     if let Err(why) = find_spindle(&prober).await {
-        fail(&prober, Step::Spindle, of_spindle(why));
-        begin(&prober, Step::Done);
+        fail(&prober, ProfilingStage::Spindle, of_spindle(why));
+        begin(&prober, ProfilingStage::Done);
         return;
     }
-    begin(&prober, Step::Map);
+    begin(&prober, ProfilingStage::Map);
     take_up_map(&prober).await;
     explore_rest(&prober, end).await;
     verify(&prober).await;
-    begin(&prober, Step::Done);
+    begin(&prober, ProfilingStage::Done);
 }
 
-fn begin(prober: &Prober, step: Step) {
+fn begin(prober: &Prober, step: ProfilingStage) {
     prober.findings(|findings| findings.progress.step = step);
 }
 
-fn fail(prober: &Prober, step: Step, why: String) {
+fn fail(prober: &Prober, step: ProfilingStage, why: String) {
     prober.findings(|findings| findings.progress.failed.push((step, why)));
 }
 
@@ -108,7 +108,7 @@ const PLACES: u64 = 12;
 /// Explores the drive from its beginning; if half of the time is not enough for all of it, at
 /// places all over it.
 async fn find_map(prober: &Prober, time: Duration) {
-    begin(prober, Step::Map);
+    begin(prober, ProfilingStage::Map);
     take_up_map(prober).await;
     let blocks = prober.device().blocks;
     let half = Duration::from_nanos(time.as_nanos() / 2);
@@ -126,7 +126,7 @@ async fn take_up_map(prober: &Prober) {
     let is_new = prober.findings(|findings| findings.map.pieces.is_empty());
     if !is_new && !phase::rejoin(prober).await {
         let why = "they are not where they were before: begun anew";
-        fail(prober, Step::Map, why.to_owned());
+        fail(prober, ProfilingStage::Map, why.to_owned());
         prober.findings(|findings| findings.map = TrackMap::default());
     }
 }
@@ -138,7 +138,7 @@ async fn complete_map(prober: &Prober, end: Instant) {
     if before.0 >= prober.device().blocks || prober.now() >= end {
         return;
     }
-    begin(prober, Step::Map);
+    begin(prober, ProfilingStage::Map);
     let until = Instant::from_nanos(end.as_nanos().saturating_sub(TO_PLACE.as_nanos()));
     explore_rest(prober, until).await;
     if left(prober) != before {
@@ -177,22 +177,26 @@ async fn explore(prober: &Prober, lba: Lba, until: Instant) {
 async fn verify(prober: &Prober) {
     match map::verify(prober, CHECKS, 1).await {
         Ok(confidence) => prober.findings(|findings| findings.map_confidence = confidence),
-        Err(_) => fail(prober, Step::Map, "the platter was lost".to_owned()),
+        Err(_) => fail(
+            prober,
+            ProfilingStage::Map,
+            "the platter was lost".to_owned(),
+        ),
     }
 }
 
 async fn find_layout(prober: &Prober) {
-    begin(prober, Step::Layout);
-    if let Err(why) = place::find(prober).await {
-        fail(prober, Step::Layout, of_layout(why).to_owned());
+    begin(prober, ProfilingStage::Layout);
+    if let Err(why) = layout::find(prober).await {
+        fail(prober, ProfilingStage::Layout, of_layout(why).to_owned());
     }
 }
 
 /// Why there is no layout, for people.
-fn of_layout(why: NotPlaced) -> &'static str {
+fn of_layout(why: NoLayout) -> &'static str {
     match why {
-        NotPlaced::NoMap => "no track is known",
-        NotPlaced::NoPattern => "the times between tracks fit no order of surfaces and cylinders",
+        NoLayout::NoMap => "no track is known",
+        NoLayout::NoPattern => "the times between tracks fit no order of surfaces and cylinders",
     }
 }
 
@@ -230,10 +234,14 @@ const SHARE_OF_ARM: u64 = 3;
 async fn find_arm(prober: &Prober, effort: Effort) {
     let Some(geometry) = geometry(prober) else {
         let why = "on which cylinders tracks are is not known";
-        return fail(prober, Step::Arm, why.to_owned());
+        return fail(prober, ProfilingStage::Arm, why.to_owned());
     };
     if arm::measure(prober, &geometry, effort).await.is_none() {
-        fail(prober, Step::Arm, "no two measurements agree".to_owned());
+        fail(
+            prober,
+            ProfilingStage::Arm,
+            "no two measurements agree".to_owned(),
+        );
     }
 }
 
@@ -249,7 +257,7 @@ fn limit_arm(prober: &Prober) {
 async fn find_firmware(prober: &Prober) {
     let Some(geometry) = geometry(prober) else {
         let why = "where blocks are is not known";
-        return fail(prober, Step::Firmware, why.to_owned());
+        return fail(prober, ProfilingStage::Firmware, why.to_owned());
     };
     firmware::measure(prober, &geometry).await;
     // What a write needs before its first sector is in the bus's table, not in the arm's.

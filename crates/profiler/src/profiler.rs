@@ -8,13 +8,13 @@ use std::task::{Context, Poll, Waker};
 
 use block::{Command, Instant, Outcome};
 
-use crate::device::Device;
+use crate::device::DriveIdentity;
 use crate::findings::Findings;
-use crate::prober::{Desk, Prober};
+use crate::prober::{ProbeQueue, Prober};
 
 /// What a profiler wants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Next {
+pub enum NextProbe {
     /// To give this command to the drive now.
     Probe(Command),
     /// To be asked again when one of its commands has ended.
@@ -42,12 +42,12 @@ impl fmt::Debug for Profiler {
 
 impl Profiler {
     /// A profiler that runs a procedure, going on from what was found before.
-    pub fn new<P, F>(device: Device, found: Findings, procedure: P) -> Self
+    pub fn new<P, F>(device: DriveIdentity, found: Findings, procedure: P) -> Self
     where
         P: FnOnce(Prober) -> F,
         F: Future<Output = ()> + Send + 'static,
     {
-        let prober = Prober::new(Arc::new(Mutex::new(Desk::new(device, found))));
+        let prober = Prober::new(Arc::new(Mutex::new(ProbeQueue::new(device, found))));
         let procedure = Box::pin(procedure(prober.clone()));
         Profiler {
             prober,
@@ -56,10 +56,10 @@ impl Profiler {
     }
 
     /// What to do now.
-    pub fn next_probe(&mut self, now: Instant) -> Next {
+    pub fn next_probe(&mut self, now: Instant) -> NextProbe {
         self.prober.desk().now = now;
         if let Some(command) = self.prober.desk().send() {
-            return Next::Probe(command);
+            return NextProbe::Probe(command);
         }
         if let Some(procedure) = &mut self.procedure {
             let mut context = Context::from_waker(Waker::noop());
@@ -69,12 +69,12 @@ impl Profiler {
         }
         let mut desk = self.prober.desk();
         if let Some(command) = desk.send() {
-            return Next::Probe(command);
+            return NextProbe::Probe(command);
         }
         match desk.wakeup {
-            _ if self.procedure.is_none() && desk.pending() == 0 => Next::Finished,
-            Some(at) => Next::WaitUntil(at),
-            None => Next::Wait,
+            _ if self.procedure.is_none() && desk.pending() == 0 => NextProbe::Finished,
+            Some(at) => NextProbe::WaitUntil(at),
+            None => NextProbe::Wait,
         }
     }
 

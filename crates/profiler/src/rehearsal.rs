@@ -3,7 +3,7 @@
 use block::{Duration, Instant};
 use drive::VirtualDrive;
 
-use crate::profiler::{Next, Profiler};
+use crate::profiler::{NextProbe, Profiler};
 
 /// How a rehearsal ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,12 +37,12 @@ pub fn rehearse(
     loop {
         let wakeup = loop {
             match profiler.next_probe(now) {
-                Next::Probe(command) => drive
+                NextProbe::Probe(command) => drive
                     .submit(now, command)
                     .expect("a probe of the drive's own blocks"),
-                Next::Wait => break None,
-                Next::WaitUntil(at) => break Some(at),
-                Next::Finished => return Rehearsed::Finished(now),
+                NextProbe::Wait => break None,
+                NextProbe::WaitUntil(at) => break Some(at),
+                NextProbe::Finished => return Rehearsed::Finished(now),
             }
         };
         // A drive that has taken a command up may say so without a command having ended.

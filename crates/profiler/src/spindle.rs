@@ -7,7 +7,7 @@
 use block::{Duration, Extent, Instant, Lba};
 use drive::Angle;
 
-use crate::clock::{Clock, apart};
+use crate::clock::{PlatterClock, apart};
 use crate::confidence::Confidence;
 use crate::device::Offers;
 use crate::findings::Steadiness;
@@ -46,7 +46,7 @@ pub async fn find(prober: &Prober, lba: Lba) -> Result<(), NotFound> {
     let times: Vec<Instant> = seen.iter().map(|sighting| sighting.at).collect();
     let period = common_measure(&times).ok_or(NotFound::NoCommonMeasure)?;
     let last = times[times.len() - 1];
-    let mut clock = Clock::new((period * 1e3).round() as u64, Angle::ZERO, last);
+    let mut clock = PlatterClock::new((period * 1e3).round() as u64, Angle::ZERO, last);
     let steadiness = follow(prober, lba, &mut clock, times[0]).await?;
     prober.findings(|findings| {
         findings.clock = Some(clock);
@@ -96,17 +96,17 @@ async fn measure_hits(prober: &Prober, lba: Lba) {
 fn common_measure(times: &[Instant]) -> Option<f64> {
     let span = times[times.len() - 1].since(times[0]).as_nanos() as f64;
     let mut period = PERIODS.1;
-    let mut fits: Vec<Fit> = Vec::new();
+    let mut fits: Vec<PeriodFit> = Vec::new();
     while period > PERIODS.0 {
         fits.extend(fitted(times, period));
         // A step that moves the last moment by 2 % of a revolution.
         period -= 0.02 * period * period / span.max(period);
     }
     let best = fits.iter().map(|fit| fit.off).reduce(f64::min)?;
-    let good = |fit: &&Fit| fit.off <= (2.0 * best).max(FITTING);
+    let good = |fit: &&PeriodFit| fit.off <= (2.0 * best).max(FITTING);
     let most = fits.iter().filter(good).map(|fit| fit.moments).max()?;
     // Twice the period fits every other interval; one moment more or less is an accident.
-    let full = |fit: &&Fit| good(fit) && fit.moments + 1 >= most;
+    let full = |fit: &&PeriodFit| good(fit) && fit.moments + 1 >= most;
     fits.iter().find(full).map(|fit| fit.period)
 }
 
@@ -116,7 +116,7 @@ const FITTING: f64 = 0.001;
 
 /// A period, and how far the middle one of the moments is from whole revolutions: what a retry of
 /// the drive's has spoilt does not count.
-struct Fit {
+struct PeriodFit {
     period: f64,
     off: f64,
     /// How many moments fit.
@@ -128,7 +128,7 @@ struct Fit {
 const NEAR: [f64; 2] = [0.05, 0.015];
 
 /// The period near `period` that fits best, if the moments fit it.
-fn fitted(times: &[Instant], mut period: f64) -> Option<Fit> {
+fn fitted(times: &[Instant], mut period: f64) -> Option<PeriodFit> {
     let after = |at: &Instant| at.since(times[0]).as_nanos() as f64;
     let off = |at: &Instant, period: f64| {
         let turns = after(at) / period;
@@ -151,7 +151,7 @@ fn fitted(times: &[Instant], mut period: f64) -> Option<Fit> {
     }
     let mut offs: Vec<f64> = times.iter().map(|at| off(at, period)).collect();
     offs.sort_by(f64::total_cmp);
-    Some(Fit {
+    Some(PeriodFit {
         period,
         off: offs[offs.len() / 2],
         moments,
@@ -162,7 +162,7 @@ fn fitted(times: &[Instant], mut period: f64) -> Option<Fit> {
 async fn follow(
     prober: &Prober,
     lba: Lba,
-    clock: &mut Clock,
+    clock: &mut PlatterClock,
     first: Instant,
 ) -> Result<Steadiness, Unseen> {
     let mut pause = Duration::from_millis(100);
@@ -204,7 +204,7 @@ async fn follow(
 /// Sights a block and corrects the clock; answers the error before. With cache control it is
 /// sighted three times, and the middle one of the errors counts; without, each would cost the
 /// reads that empty the buffer.
-async fn middle_error(prober: &Prober, lba: Lba, clock: &mut Clock) -> Result<f64, Unseen> {
+async fn middle_error(prober: &Prober, lba: Lba, clock: &mut PlatterClock) -> Result<f64, Unseen> {
     let times = match prober.device().offers {
         Offers::CacheControl => 3,
         Offers::Nothing => 1,

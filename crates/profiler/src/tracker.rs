@@ -12,9 +12,9 @@
 use block::Instant;
 use drive::{SeekCurve, Spindle};
 
-use crate::clock::Clock;
+use crate::clock::PlatterClock;
 use crate::confidence::Confidence;
-use arm::Arm;
+use arm::ArmDrift;
 use calibration::Calibration;
 
 mod arm;
@@ -60,7 +60,7 @@ pub enum Told {
 /// Follows a drive in service.
 #[derive(Clone, Debug)]
 pub struct Tracker {
-    clock: Clock,
+    clock: PlatterClock,
     /// The share of commands that went as believed, lately.
     agreement: f64,
     /// The share of those whose blocks were elsewhere.
@@ -69,14 +69,14 @@ pub struct Tracker {
     /// How often the mode has changed.
     changes: u64,
     calibration: Calibration,
-    arm: Arm,
+    arm: ArmDrift,
     /// Whether the head is known since the last command.
-    head: Head,
+    head: HeadKnowledge,
 }
 
 /// What the last command told of the head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Head {
+enum HeadKnowledge {
     Known,
     Unknown,
 }
@@ -113,14 +113,14 @@ impl Tracker {
     /// Follows a drive whose platter is believed to turn as `spindle` says.
     pub fn new(spindle: Spindle, now: Instant) -> Self {
         Tracker {
-            clock: Clock::new(spindle.period_ps(), spindle.angle_at(now), now),
+            clock: PlatterClock::new(spindle.period_ps(), spindle.angle_at(now), now),
             agreement: 1.0,
             elsewhere: 0.0,
             mode: Mode::Positioning,
             changes: 0,
             calibration: Calibration::new(),
-            arm: Arm::new(),
-            head: Head::Unknown,
+            arm: ArmDrift::new(),
+            head: HeadKnowledge::Unknown,
         }
     }
 
@@ -192,8 +192,14 @@ impl Tracker {
     pub fn travelled(&mut self, told: Option<Told>, travel: Option<&Travel>, revolutions: i64) {
         let before = self.head;
         let is_seen = matches!(told, Some(Told::AsBelieved | Told::Late | Told::Early));
-        self.head = if is_seen { Head::Known } else { Head::Unknown };
-        if let (Head::Known, Head::Known, Some(travel)) = (before, self.head, travel) {
+        self.head = if is_seen {
+            HeadKnowledge::Known
+        } else {
+            HeadKnowledge::Unknown
+        };
+        if let (HeadKnowledge::Known, HeadKnowledge::Known, Some(travel)) =
+            (before, self.head, travel)
+        {
             self.arm.observe(travel, revolutions);
         }
     }

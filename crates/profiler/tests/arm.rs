@@ -8,10 +8,10 @@ use drive::imperfection::{Chance, Periodic};
 use drive::seek::SeekTable;
 use drive::{Imperfections, Profile, VirtualDrive, catalog};
 use profiler::arm::{Effort, measure};
-use profiler::clock::Clock;
-use profiler::findings::Arm;
+use profiler::clock::PlatterClock;
+use profiler::findings::ArmTimings;
 use profiler::rehearsal::{Rehearsed, rehearse};
-use profiler::{Device, Findings, Offers, Profiler, Writes, spindle};
+use profiler::{DriveIdentity, Findings, Offers, Profiler, WritePermission, spindle};
 
 fn noisy() -> Imperfections {
     Imperfections {
@@ -23,17 +23,22 @@ fn noisy() -> Imperfections {
 
 struct Measured {
     truth: Profile,
-    arm: Arm,
+    arm: ArmTimings,
     probes: u64,
     seconds: f64,
 }
 
 /// Measures a drive whose layout is believed as it is.
-fn measured(entry: &Entry, truth: &Imperfections, writes: Writes, effort: Effort) -> Measured {
+fn measured(
+    entry: &Entry,
+    truth: &Imperfections,
+    writes: WritePermission,
+    effort: Effort,
+) -> Measured {
     let profile = entry.profile().expect("a valid one");
     let geometry = Arc::clone(&profile.geometry);
     let mut drive = VirtualDrive::imperfect(Arc::new(profile.clone()), truth.clone(), 11);
-    let device = Device::of(&drive, Offers::CacheControl, writes);
+    let device = DriveIdentity::of(&drive, Offers::CacheControl, writes);
     let known = Lba(device.blocks / 3);
     let place = geometry.locate(known).expect("a block");
     let (give, begun) = std::sync::mpsc::channel();
@@ -44,7 +49,7 @@ fn measured(entry: &Entry, truth: &Imperfections, writes: Writes, effort: Effort
             let clock = findings.clock.expect("a clock");
             let at = clock.anchored_at();
             let angle = clock.angle_at(at) + place.angle + place.width;
-            findings.clock = Some(Clock::new(clock.spindle().period_ps(), angle, at));
+            findings.clock = Some(PlatterClock::new(clock.spindle().period_ps(), angle, at));
         });
         let probes = prober.now();
         give.send(probes).expect("somebody waits");
@@ -122,7 +127,7 @@ fn errors(measured: &Measured) -> Errors {
 fn reads_of_every_drive() {
     for entry in catalog::ALL {
         let name = entry.name;
-        let measured = measured(entry, &noisy(), Writes::Forbidden, Effort::FULL);
+        let measured = measured(entry, &noisy(), WritePermission::Forbidden, Effort::FULL);
         let errors = errors(&measured);
         println!(
             "{name:26} {:5} probes {:3.0} s, {:3} points {:4.1} us, all distances {:4.1} us, random {:4.1} us, switch {:5.1} us, confidence {:.2}",
@@ -150,7 +155,7 @@ fn tables_of_reads_and_writes() {
         "seagate-cheetah-9lp",
     ] {
         let entry = catalog::find(name).expect("a shipped drive");
-        let measured = measured(entry, &noisy(), Writes::Allowed, Effort::FULL);
+        let measured = measured(entry, &noisy(), WritePermission::Allowed, Effort::FULL);
         let errors = errors(&measured);
         assert!(errors.points < 35.0, "{name}: {} us", errors.points);
         assert!(errors.read.0 < 40.0, "{name}: {:?} us", errors.read);
@@ -174,7 +179,7 @@ fn tables_of_reads_and_writes() {
 #[test]
 fn a_drive_that_must_not_be_written_is_only_read() {
     let entry = catalog::find("quantum-atlas-10k").expect("a shipped drive");
-    let measured = measured(entry, &noisy(), Writes::Forbidden, Effort::QUICK);
+    let measured = measured(entry, &noisy(), WritePermission::Forbidden, Effort::QUICK);
     assert_eq!(measured.arm.write, []);
     assert!(measured.arm.write_table(10).is_err());
     assert!(measured.seconds < 20.0, "{} s", measured.seconds);
@@ -199,7 +204,7 @@ fn retries_stalls_and_drift_do_not_bend_the_curve() {
     };
     for name in ["seagate-cheetah-9lp", "hp-c3323a"] {
         let entry = catalog::find(name).expect("a shipped drive");
-        let measured = measured(entry, &truth, Writes::Forbidden, Effort::FULL);
+        let measured = measured(entry, &truth, WritePermission::Forbidden, Effort::FULL);
         let errors = errors(&measured);
         assert!(errors.read.1 < 50.0, "{name}: {:?} us", errors.read);
     }
@@ -215,7 +220,7 @@ fn seeks_that_often_settle_twice_are_not_predicted_with_confidence() {
         ..noisy()
     };
     let entry = catalog::find("seagate-cheetah-9lp").expect("a shipped drive");
-    let measured = measured(entry, &truth, Writes::Forbidden, Effort::FULL);
+    let measured = measured(entry, &truth, WritePermission::Forbidden, Effort::FULL);
     assert!(measured.arm.confidence.ppm() < 900_000);
 }
 
@@ -225,7 +230,7 @@ fn few_answers_are_not_far_off() {
     for name in ["maxtor-atlas-10k5-300", "hitachi-travelstar-80gn"] {
         let entry = catalog::find(name).expect("a shipped drive");
         let Measured { truth, arm, .. } =
-            measured(entry, &noisy(), Writes::Forbidden, Effort::QUICK);
+            measured(entry, &noisy(), WritePermission::Forbidden, Effort::QUICK);
         for point in arm.read {
             let off = micros(point.mean) - micros(truth.seek.read().time(point.distance));
             assert!(off.abs() < 300.0, "{name}: {off} us, {point:?}");

@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use block::{Action, Command, CommandId, Durability, Duration, Extent, Instant, Lba};
 use drive::{Imperfections, VirtualDrive, catalog};
-use profiler::{Device, Findings, Next, Offers, Profiler, Writes, map, spindle};
+use profiler::{
+    DriveIdentity, Findings, NextProbe, Offers, Profiler, WritePermission, map, spindle,
+};
 
 /// From here on, names of commands are the foreground's.
 const FOREGROUND: u64 = 1 << 60;
@@ -24,15 +26,15 @@ impl Shared {
     fn run(&mut self) -> u64 {
         loop {
             let wakeup = match self.profiler.next_probe(self.now) {
-                Next::Probe(command) => {
+                NextProbe::Probe(command) => {
                     self.drive
                         .submit(self.now, command)
                         .expect("room for one more");
                     continue;
                 }
-                Next::Finished => return self.given,
-                Next::Wait => None,
-                Next::WaitUntil(at) => Some(at),
+                NextProbe::Finished => return self.given,
+                NextProbe::Wait => None,
+                NextProbe::WaitUntil(at) => Some(at),
             };
             if self.next <= self.now {
                 self.foreground();
@@ -82,7 +84,7 @@ fn a_map_is_exact_behind_a_load() {
         ..Imperfections::default()
     };
     let drive = VirtualDrive::imperfect(Arc::clone(&truth), noisy, 3);
-    let device = Device::of(&drive, Offers::CacheControl, Writes::Forbidden);
+    let device = DriveIdentity::of(&drive, Offers::CacheControl, WritePermission::Forbidden);
     let profiler = Profiler::new(device, Findings::default(), move |prober| async move {
         let found = spindle::find(&prober, Lba(device.blocks / 3)).await;
         found.expect("a period");

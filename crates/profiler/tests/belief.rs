@@ -7,13 +7,13 @@ use block::{Action, Command, CommandId, Durability, Duration, Extent, Instant, L
 use drive::geometry::indexed::{Description, GroupDescription, TrackRun};
 use drive::profile::Chunks;
 use drive::{Angle, Imperfections, Part, Profile, VirtualDrive, catalog};
-use profiler::clock::{Clock, apart};
+use profiler::clock::{PlatterClock, apart};
 use profiler::findings::{
-    Arm, Band, Chunk, Elsewhere, Firmware, Found, Layout, Parts, Pattern, Piece, SeekPoint, Slip,
-    Steadiness, TrackMap,
+    ArmTimings, Band, ChunkSizes, CountBound, Elsewhere, Firmware, FirmwareConfidence, MapPiece,
+    Pattern, SeekPoint, Slip, Steadiness, TrackLayout, TrackMap,
 };
 use profiler::rehearsal::{Rehearsed, rehearse};
-use profiler::{Confidence, Device, Findings, Offers, Profiler, Writes, belief};
+use profiler::{Confidence, DriveIdentity, Findings, Offers, Profiler, WritePermission, belief};
 
 /// A shipped drive with some angle under its heads at the beginning.
 fn truth(name: &str) -> Profile {
@@ -23,9 +23,9 @@ fn truth(name: &str) -> Profile {
     truth
 }
 
-fn device(truth: &Profile) -> Device {
+fn device(truth: &Profile) -> DriveIdentity {
     let drive = VirtualDrive::new(Arc::new(truth.clone()));
-    Device::of(&drive, Offers::CacheControl, Writes::Forbidden)
+    DriveIdentity::of(&drive, Offers::CacheControl, WritePermission::Forbidden)
 }
 
 /// Every track of a drive, as far as its blocks are on neighbouring sectors.
@@ -79,20 +79,20 @@ fn findings(truth: &Profile) -> Findings {
     let at = Instant::from_nanos(1_000_000);
     let there = spindle.angle_at(at) - (spindle.angle_at(at + lag) - spindle.angle_at(at));
     Findings {
-        clock: Some(Clock::new(spindle.period_ps(), there, at)),
+        clock: Some(PlatterClock::new(spindle.period_ps(), there, at)),
         spindle: Steadiness {
             confidence: sure,
             period_ps: spindle.period_ps(),
             wander_ppm: 0.0,
         },
-        layout: Some(Layout {
+        layout: Some(TrackLayout {
             description: description(truth),
             pattern: Pattern::head_first(truth.geometry.surfaces()),
             confidence: sure,
             known: Vec::new(),
             fenced: Vec::new(),
         }),
-        arm: Some(Arm {
+        arm: Some(ArmTimings {
             read: points(truth.seek.read()),
             write: points(truth.seek.write()),
             head_switch: truth.head_switch,
@@ -104,16 +104,16 @@ fn findings(truth: &Profile) -> Findings {
             overheads: truth.overheads,
             bus: truth.bus,
             buffer: truth.buffer,
-            segments: Found::Exactly,
+            segments: CountBound::Exactly,
             write_buffer: None,
             queue: truth.queue,
             seek_command: Some(truth.seek_command),
             chunk: None,
-            confidence: Parts {
+            confidence: FirmwareConfidence {
                 read_miss: sure,
                 write_miss: sure,
                 queue: Confidence::of(0, 2),
-                ..Parts::default()
+                ..FirmwareConfidence::default()
             },
         }),
         ..Findings::default()
@@ -256,7 +256,7 @@ fn a_belief_has_the_chunk_that_was_found_and_confirmed() {
     let believed = |(came_true, checks), most| {
         let mut found = findings(&truth);
         let firmware = found.firmware.as_mut().expect("a firmware");
-        firmware.chunk = Some(Chunk {
+        firmware.chunk = Some(ChunkSizes {
             at: Lba(0),
             least: 40,
             most,
@@ -337,14 +337,14 @@ fn map() -> TrackMap {
     };
     TrackMap {
         pieces: vec![
-            Piece {
+            MapPiece {
                 first: Lba(1000),
                 angle: Angle::fraction(1, 3),
                 cycle: vec![band(3, 90, 100, 0), band(2, 80, 88, 4)],
                 repeats: 10,
                 step: Angle::fraction(2, 11),
             },
-            Piece {
+            MapPiece {
                 first: Lba(9001),
                 angle: Angle::fraction(1, 4),
                 cycle: vec![band(1, 70, 70, 0)],
@@ -365,13 +365,13 @@ fn map() -> TrackMap {
 
 #[test]
 fn tracks_that_nobody_has_placed_have_the_angles_of_the_map() {
-    let device = Device {
+    let device = DriveIdentity {
         blocks: 12_345,
         block_bytes: 512,
         physical_block_bytes: 512,
         depth: 1,
         offers: Offers::CacheControl,
-        writes: Writes::Forbidden,
+        writes: WritePermission::Forbidden,
     };
     let found = Findings {
         map: map(),
@@ -407,7 +407,7 @@ fn more_tracks_than_a_layout_has_cylinders_are_on_more_surfaces() {
         start: Angle::ZERO,
         skew: Angle::fraction(1, 9),
     };
-    let piece = Piece {
+    let piece = MapPiece {
         first: Lba(0),
         angle: Angle::ZERO,
         cycle: vec![band],
@@ -422,7 +422,7 @@ fn more_tracks_than_a_layout_has_cylinders_are_on_more_surfaces() {
         },
         ..Findings::default()
     };
-    let device = Device {
+    let device = DriveIdentity {
         blocks,
         ..device(&truth("modern-20tb"))
     };

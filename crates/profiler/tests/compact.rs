@@ -6,7 +6,7 @@ use block::{Duration, Instant, Lba};
 use drive::{Geometry, Imperfections, VirtualDrive, catalog};
 use profiler::procedure::complete;
 use profiler::rehearsal::rehearse;
-use profiler::{Device, Findings, Offers, Profiler, Writes, belief};
+use profiler::{DriveIdentity, Findings, Offers, Profiler, WritePermission, belief};
 
 /// Ten million tracks of a regular drive are a few hundred numbers; a megabyte leaves room for what
 /// is irregular.
@@ -22,7 +22,7 @@ fn the_file_of_the_largest_drive_is_small_and_says_what_was_found() {
     };
     let truth = Arc::new(entry.profile().expect("a valid one"));
     let mut drive = VirtualDrive::imperfect(truth, noisy, 1);
-    let device = Device::of(&drive, Offers::CacheControl, Writes::Forbidden);
+    let device = DriveIdentity::of(&drive, Offers::CacheControl, WritePermission::Forbidden);
     let budget = Duration::from_secs(600);
     let whole = move |prober| complete(prober, budget);
     let mut profiler = Profiler::new(device, Findings::default(), whole);

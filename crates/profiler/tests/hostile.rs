@@ -9,7 +9,7 @@ use drive::{Angle, Imperfections, Profile, VirtualDrive, catalog};
 use profiler::clock::apart;
 use profiler::findings::Honesty;
 use profiler::rehearsal::{Rehearsed, rehearse};
-use profiler::{Device, Findings, Offers, Profiler, Writes, procedure};
+use profiler::{DriveIdentity, Findings, Offers, Profiler, WritePermission, procedure};
 
 /// What a drive of the 1990s may take: "complete in at most 5 minutes".
 const BUDGET: Duration = Duration::from_secs(300);
@@ -71,7 +71,7 @@ fn profiled(
     seed: u64,
 ) -> (Findings, Rehearsed) {
     let mut drive = VirtualDrive::imperfect(Arc::clone(truth), imperfections, seed);
-    let device = Device::of(&drive, Offers::CacheControl, Writes::Allowed);
+    let device = DriveIdentity::of(&drive, Offers::CacheControl, WritePermission::Allowed);
     let mut profiler = Profiler::new(device, Findings::default(), |prober| {
         procedure::complete(prober, BUDGET)
     });

@@ -11,7 +11,7 @@ use profiler::findings::TrackMap;
 use profiler::map::{explore, survey, verify};
 use profiler::prober::Prober;
 use profiler::rehearsal::{Rehearsed, rehearse};
-use profiler::{Device, Findings, Offers, Profiler, Writes, spindle};
+use profiler::{DriveIdentity, Findings, Offers, Profiler, WritePermission, spindle};
 
 /// The drives of zones.
 const ZONED: [&str; 15] = [
@@ -51,7 +51,7 @@ fn noisy() -> Imperfections {
 /// A drive on which procedures can be run one after the other.
 struct Bench {
     drive: VirtualDrive,
-    device: Device,
+    device: DriveIdentity,
     findings: Findings,
     now: Instant,
 }
@@ -68,7 +68,7 @@ impl Bench {
 
     fn of(profile: Profile, truth: &Imperfections) -> Self {
         let drive = VirtualDrive::imperfect(Arc::new(profile), truth.clone(), 7);
-        let device = Device::of(&drive, Offers::CacheControl, Writes::Forbidden);
+        let device = DriveIdentity::of(&drive, Offers::CacheControl, WritePermission::Forbidden);
         let mut bench = Bench {
             drive,
             device,

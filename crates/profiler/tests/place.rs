@@ -5,9 +5,9 @@ use std::sync::Arc;
 use block::{Duration, Instant, Lba};
 use drive::geometry::indexed::GroupDescription;
 use drive::{Angle, Geometry, Imperfections, Profile, VirtualDrive, catalog};
-use profiler::findings::Layout;
+use profiler::findings::TrackLayout;
 use profiler::rehearsal::rehearse;
-use profiler::{Device, Findings, Offers, Profiler, Writes, place, spindle};
+use profiler::{DriveIdentity, Findings, Offers, Profiler, WritePermission, layout, spindle};
 
 #[path = "place/oracle.rs"]
 mod oracle;
@@ -18,7 +18,7 @@ const PAIRS: u32 = 4000;
 /// What came of a drive.
 #[derive(Debug)]
 struct Placed {
-    layout: Option<Layout>,
+    layout: Option<TrackLayout>,
     probes: u64,
     seconds: f64,
     /// Of random pairs of blocks on the map in one zone, the share at the true distance in
@@ -67,13 +67,13 @@ fn placed(name: &str) -> Placed {
     let zero = place.angle + place.width;
     let map = oracle::map(&truth.geometry, &stretches(&truth), zero);
     let mut drive = VirtualDrive::imperfect(truth.clone(), noisy(), 7);
-    let device = Device::of(&drive, Offers::CacheControl, Writes::Forbidden);
+    let device = DriveIdentity::of(&drive, Offers::CacheControl, WritePermission::Forbidden);
     let (give, begun) = std::sync::mpsc::channel();
     let mut profiler = Profiler::new(device, Findings::default(), move |prober| async move {
         spindle::find(&prober, known).await.expect("a period");
         prober.findings(|findings| findings.map = map);
         give.send(prober.now()).expect("somebody waits");
-        let _ = place::find(&prober).await;
+        let _ = layout::find(&prober).await;
     });
     let budget = Duration::from_secs(3600);
     let ended = rehearse(&mut profiler, &mut drive, Instant::ZERO, budget);
@@ -95,7 +95,7 @@ fn placed(name: &str) -> Placed {
 }
 
 /// Compares a layout with the truth.
-fn compare(placed: &mut Placed, layout: &Layout, truth: &Profile, zero: Angle) {
+fn compare(placed: &mut Placed, layout: &TrackLayout, truth: &Profile, zero: Angle) {
     let found = Geometry::indexed(&layout.description).expect("a layout");
     let mut state = 1u64;
     let mut random = |of: u64| {
@@ -194,7 +194,7 @@ fn every_drive() {
 }
 
 /// Runs of the outermost pattern.
-fn runs(layout: &Layout) -> usize {
+fn runs(layout: &TrackLayout) -> usize {
     match layout.description.groups.last() {
         Some(GroupDescription::Groups(runs)) => runs.len(),
         _ => 0,

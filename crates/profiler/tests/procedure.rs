@@ -5,11 +5,11 @@ use std::sync::Arc;
 use block::{Duration, Extent, Instant, Lba, Sectors};
 use drive::{Angle, Geometry, Imperfections, VirtualDrive, catalog};
 use profiler::clock::apart;
-use profiler::findings::{Band, Piece, Step, TrackMap};
+use profiler::findings::{Band, MapPiece, ProfilingStage, TrackMap};
 use profiler::map;
 use profiler::procedure::complete;
 use profiler::rehearsal::{Rehearsed, rehearse};
-use profiler::{Device, Findings, Offers, Profiler, Writes, place, spindle};
+use profiler::{DriveIdentity, Findings, Offers, Profiler, WritePermission, layout, spindle};
 
 /// What is found of a drive of which some blocks cannot be read.
 fn found(unreadable: Vec<Extent>) -> Findings {
@@ -25,7 +25,7 @@ fn found_after(unreadable: Vec<Extent>, before: Findings) -> Findings {
     };
     let profile = Arc::new(entry.profile().expect("a valid one"));
     let mut drive = VirtualDrive::imperfect(profile, truth, 1);
-    let device = Device::of(&drive, Offers::CacheControl, Writes::Forbidden);
+    let device = DriveIdentity::of(&drive, Offers::CacheControl, WritePermission::Forbidden);
     let budget = Duration::from_secs(300);
     let whole = move |prober| complete(prober, budget);
     let mut profiler = Profiler::new(device, before, whole);
@@ -48,16 +48,16 @@ fn a_block_that_cannot_be_read_does_not_end_it() {
             .progress
             .failed
             .iter()
-            .all(|(step, _)| *step != Step::Spindle)
+            .all(|(step, _)| *step != ProfilingStage::Spindle)
     );
-    assert_eq!(found.progress.step, Step::Done);
+    assert_eq!(found.progress.step, ProfilingStage::Done);
 }
 
 #[test]
 fn a_drive_without_readable_blocks_has_no_profile() {
     let found = found(vec![blocks(0, 2_054_864)]);
     assert_eq!(found.spindle.period_ps, 0);
-    let [(Step::Spindle, why)] = &found.progress.failed[..] else {
+    let [(ProfilingStage::Spindle, why)] = &found.progress.failed[..] else {
         panic!("{:?}", found.progress);
     };
     assert!(why.contains("cannot be read"), "{why}");
@@ -74,7 +74,7 @@ fn map(off: Angle, wrong: Angle) -> TrackMap {
         let blocks = (track.last.0 + 1 - at) as u32;
         let first = Lba(at);
         at += u64::from(blocks);
-        Piece {
+        MapPiece {
             first,
             angle: begins + off + wrong,
             cycle: vec![Band {
@@ -123,7 +123,7 @@ fn a_map_from_before_is_gone_on_from_if_it_still_fits() {
             .progress
             .failed
             .iter()
-            .any(|(step, _)| *step == Step::Map)
+            .any(|(step, _)| *step == ProfilingStage::Map)
     );
 }
 
@@ -147,13 +147,13 @@ fn the_layout_of_a_found_map_is_true() {
             ..Imperfections::default()
         };
         let mut drive = VirtualDrive::imperfect(profile.clone(), truth, 7);
-        let device = Device::of(&drive, Offers::CacheControl, Writes::Forbidden);
+        let device = DriveIdentity::of(&drive, Offers::CacheControl, WritePermission::Forbidden);
         let mut profiler = Profiler::new(device, Findings::default(), |prober| async move {
             let third = Lba(prober.device().blocks / 3);
             spindle::find(&prober, third).await.expect("a period");
             let end = Lba(prober.device().blocks);
             map::explore(&prober, Lba(0), end).await;
-            place::find(&prober).await.expect("a layout");
+            layout::find(&prober).await.expect("a layout");
         });
         let hour = Duration::from_secs(3600);
         rehearse(&mut profiler, &mut drive, Instant::ZERO, hour);

@@ -6,10 +6,10 @@ use block::{Action, Command, CommandId, Direction, Durability, Duration, Extent,
 use drive::imperfection::{Chance, Periodic};
 use drive::mechanics::Position;
 use drive::{Imperfections, Profile, VirtualDrive, catalog};
-use profiler::arm::{Spread, reposition};
-use profiler::findings::{Band, FoundTrack, Piece};
+use profiler::arm::{MeasuredTime, reposition};
+use profiler::findings::{Band, FoundTrack, MapPiece};
 use profiler::rehearsal::{Rehearsed, rehearse};
-use profiler::{Device, Findings, Next, Offers, Profiler, Writes, spindle};
+use profiler::{DriveIdentity, Findings, NextProbe, Offers, Profiler, WritePermission, spindle};
 
 const SAMPLES: u32 = 16;
 
@@ -23,7 +23,7 @@ fn noisy() -> Imperfections {
 
 /// A track without slipped sectors, as a piece of a map whose angles are the truth's, and where it
 /// is.
-fn piece(truth: &Profile, cylinder: u32, head: u32) -> (Piece, Position) {
+fn piece(truth: &Profile, cylinder: u32, head: u32) -> (MapPiece, Position) {
     let whole = |&cylinder: &u32| {
         truth.geometry.track_at(cylinder, head).filter(|track| {
             let sector = |lba| truth.geometry.locate(lba).map(|place| place.sector);
@@ -42,7 +42,7 @@ fn piece(truth: &Profile, cylinder: u32, head: u32) -> (Piece, Position) {
         skew: drive::Angle::ZERO,
     };
     let first = truth.geometry.locate(track.first).expect("a block");
-    let piece = Piece {
+    let piece = MapPiece {
         first: track.first,
         angle: first.angle,
         cycle: vec![band],
@@ -56,7 +56,7 @@ fn piece(truth: &Profile, cylinder: u32, head: u32) -> (Piece, Position) {
 /// One way: what was found, and what is true, in microseconds.
 #[derive(Debug)]
 struct Way {
-    found: Option<(Spread, Spread)>,
+    found: Option<(MeasuredTime, MeasuredTime)>,
     truth: f64,
     seconds: f64,
 }
@@ -90,7 +90,7 @@ fn way(
     a.angle = a.angle - zero;
     b.angle = b.angle - zero;
     let mut drive = VirtualDrive::imperfect(Arc::new(profile), truth.clone(), 7);
-    let device = Device::of(&drive, Offers::CacheControl, Writes::Allowed);
+    let device = DriveIdentity::of(&drive, Offers::CacheControl, WritePermission::Allowed);
     let (first, second) = (a.first, b.first);
     let mut pieces = vec![a, b];
     pieces.sort_by_key(|piece| piece.first);
@@ -151,13 +151,13 @@ fn interrupted(profiler: &mut Profiler, drive: &mut VirtualDrive, every: u64) {
             profiler.interrupted();
         }
         match profiler.next_probe(now) {
-            Next::Probe(command) => drive.submit(now, command).expect("a block of the drive"),
-            Next::WaitUntil(at) => {
+            NextProbe::Probe(command) => drive.submit(now, command).expect("a block of the drive"),
+            NextProbe::WaitUntil(at) => {
                 now = at;
                 continue;
             }
-            Next::Wait => panic!("it waits for nothing"),
-            Next::Finished => return,
+            NextProbe::Wait => panic!("it waits for nothing"),
+            NextProbe::Finished => return,
         }
         let outcome = loop {
             now = drive.next_wakeup().expect("it is busy").max(now);
@@ -227,7 +227,7 @@ fn nothing_is_written_that_must_not_be() {
     let entry = catalog::find("quantum-atlas-10k").expect("a shipped drive");
     let profile = entry.profile().expect("a valid one");
     let mut drive = VirtualDrive::new(Arc::new(profile));
-    let device = Device::of(&drive, Offers::CacheControl, Writes::Forbidden);
+    let device = DriveIdentity::of(&drive, Offers::CacheControl, WritePermission::Forbidden);
     let track = FoundTrack {
         piece: 0,
         ordinal: 0,

@@ -6,7 +6,7 @@ use block::{Duration, Instant, Lba};
 use drive::imperfection::Chance;
 use drive::{Imperfections, VirtualDrive, catalog};
 use profiler::rehearsal::{Rehearsed, rehearse};
-use profiler::{Device, Findings, Offers, Profiler, Writes, spindle};
+use profiler::{DriveIdentity, Findings, Offers, Profiler, WritePermission, spindle};
 
 /// What is found of a drive's spindle, and the drive's time that it took.
 fn found(name: &str, truth: &Imperfections, offers: Offers) -> (Findings, u64, f64) {
@@ -16,7 +16,7 @@ fn found(name: &str, truth: &Imperfections, offers: Offers) -> (Findings, u64, f
         .expect("a valid one");
     let period = profile.spindle.period_ps();
     let mut drive = VirtualDrive::imperfect(Arc::new(profile), truth.clone(), 7);
-    let device = Device::of(&drive, offers, Writes::Forbidden);
+    let device = DriveIdentity::of(&drive, offers, WritePermission::Forbidden);
     let lba = Lba(device.blocks / 3);
     let mut profiler = Profiler::new(device, Findings::default(), move |prober| async move {
         spindle::find(&prober, lba)

@@ -7,7 +7,7 @@ use block::{Duration, Instant};
 use drive::{Profile, VirtualDrive};
 use engine::{Engine, Limits};
 use lab::comparison::load::{LoadSettings, Source};
-use profiler::{Device, Findings, Offers, Profiler, Writes, procedure};
+use profiler::{DriveIdentity, Findings, Offers, Profiler, WritePermission, procedure};
 use scheduler::policy::find;
 use serde::Serialize;
 use simulator::driver::{Driver, SimulatedDrive};
@@ -169,7 +169,7 @@ pub fn profile(
     };
     let (alone, _) = plan.serve(truth, drive())?;
     let drive = drive();
-    let device = Device::of(&drive, Offers::CacheControl, Writes::Forbidden);
+    let device = DriveIdentity::of(&drive, Offers::CacheControl, WritePermission::Forbidden);
     fits(resumed, &device, &truth.name)?;
     let end = plan.end();
     let tracks = move |prober| procedure::tracks(prober, end);

@@ -11,7 +11,7 @@ use std::thread;
 use std::time;
 
 use block::{Action, Command, Duration, Extent, Instant, Outcome, Status};
-use profiler::{Device, Findings, Next, Offers, Profiler, Writes, procedure};
+use profiler::{DriveIdentity, Findings, NextProbe, Offers, Profiler, WritePermission, procedure};
 use rustix::fs::OFlags;
 
 use super::found::{Ended, Found, kebab};
@@ -35,8 +35,8 @@ pub fn profile(
     resumed: Findings,
 ) -> Result<Found, Exit> {
     let writes = match may_write {
-        None => Writes::Forbidden,
-        Some(named) if named == path => Writes::Allowed,
+        None => WritePermission::Forbidden,
+        Some(named) if named == path => WritePermission::Allowed,
         Some(named) => {
             return Err(Exit::input(format!(
                 "--allow-writes {}: expected the device's path again, {}",
@@ -71,17 +71,17 @@ pub fn profile(
     }
 }
 
-fn open(path: &Path, writes: Writes) -> io::Result<File> {
+fn open(path: &Path, writes: WritePermission) -> io::Result<File> {
     OpenOptions::new()
         .read(true)
-        .write(writes == Writes::Allowed)
+        .write(writes == WritePermission::Allowed)
         .custom_flags(OFlags::DIRECT.bits() as i32)
         .open(path)
 }
 
 /// What the system tells of a device; files are taken for drives of 4 KB blocks, so that their
 /// reads are aligned.
-fn identify(path: &Path, bytes: u64, writes: Writes) -> Result<Device, String> {
+fn identify(path: &Path, bytes: u64, writes: WritePermission) -> Result<DriveIdentity, String> {
     let device = path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let queue = device.file_name().map(|name| {
         let of_all = Path::new("/sys/class/block").join(name);
@@ -104,7 +104,7 @@ fn identify(path: &Path, bytes: u64, writes: Writes) -> Result<Device, String> {
             path.display()
         ));
     }
-    Ok(Device {
+    Ok(DriveIdentity {
         blocks: bytes / u64::from(block_bytes),
         block_bytes,
         physical_block_bytes: match physical_block_bytes {
@@ -126,11 +126,11 @@ struct Desk {
     commands: Sender<Command>,
     outcomes: Receiver<(Outcome, Option<io::Error>)>,
     failed: Option<io::Error>,
-    device: Device,
+    device: DriveIdentity,
 }
 
 impl Desk {
-    fn new(file: File, device: Device) -> Self {
+    fn new(file: File, device: DriveIdentity) -> Self {
         let begun = time::Instant::now();
         let (commands, waiting) = channel::<Command>();
         let (ended, outcomes) = channel();
@@ -185,14 +185,14 @@ impl Desk {
                 shown = now;
             }
             let until = match profiler.next_probe(now) {
-                Next::Probe(command) => {
+                NextProbe::Probe(command) => {
                     // The threads are there as long as the desk is.
                     let _ = self.commands.send(command);
                     continue;
                 }
-                Next::Finished => return (profiler, now, Ended::Finished),
-                Next::Wait => end,
-                Next::WaitUntil(at) => at.min(end),
+                NextProbe::Finished => return (profiler, now, Ended::Finished),
+                NextProbe::Wait => end,
+                NextProbe::WaitUntil(at) => at.min(end),
             };
             let wait = time::Duration::from_nanos(until.since(now).as_nanos());
             match self.outcomes.recv_timeout(wait.min(LONGEST_WAIT)) {
@@ -241,7 +241,7 @@ impl Memory {
     }
 
     /// Does what a command asks for. Nothing but reads and writes reaches a device by its file.
-    fn serve(&mut self, file: &File, action: Action, device: Device) -> io::Result<()> {
+    fn serve(&mut self, file: &File, action: Action, device: DriveIdentity) -> io::Result<()> {
         let place = |extent: Extent| {
             let bytes = u64::from(device.block_bytes);
             (
@@ -254,14 +254,14 @@ impl Memory {
                 let (at, length) = place(extent);
                 file.read_exact_at(self.aligned(length), at)
             }
-            Action::Write { extent, .. } if device.writes == Writes::Allowed => {
+            Action::Write { extent, .. } if device.writes == WritePermission::Allowed => {
                 let (at, length) = place(extent);
                 let zeros = self.aligned(length);
                 zeros.fill(0);
                 file.write_all_at(zeros, at)
             }
             Action::Write { .. } => Err(io::ErrorKind::PermissionDenied.into()),
-            Action::Flush if device.writes == Writes::Allowed => file.sync_data(),
+            Action::Flush if device.writes == WritePermission::Allowed => file.sync_data(),
             _ => Ok(()),
         }
     }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use block::{Instant, Lba};
 use drive::{Angle, Profile};
-use profiler::findings::{Band, Elsewhere, Piece, Slip, TrackMap};
-use profiler::{Device, Findings, belief};
+use profiler::findings::{Band, Elsewhere, MapPiece, Slip, TrackMap};
+use profiler::{DriveIdentity, Findings, belief};
 use serde::{Deserialize, Serialize};
 
 use crate::output::{Exit, NewFile};
@@ -17,7 +17,7 @@ pub struct Found {
     /// Its name, in kebab case.
     pub name: String,
     /// What is known without timing it.
-    pub device: Device,
+    pub device: DriveIdentity,
     /// What was found.
     pub findings: Findings,
     /// What is true, if it was simulated.
@@ -128,7 +128,7 @@ pub fn resume(path: &Path) -> Result<Findings, Exit> {
 
 /// Whether the pieces are ascending, apart, and have tracks.
 fn is_map(map: &TrackMap) -> bool {
-    let whole = |piece: &Piece| {
+    let whole = |piece: &MapPiece| {
         piece.repeats > 0
             && !piece.cycle.is_empty()
             && piece
@@ -160,7 +160,7 @@ impl Kept {
             let (start, skew) = (band.start.raw(), band.skew.raw());
             (band.tracks, band.blocks, band.sectors, start, skew)
         };
-        let piece = |piece: &Piece| KeptPiece {
+        let piece = |piece: &MapPiece| KeptPiece {
             first: piece.first.0,
             angle: piece.angle.raw(),
             repeats: piece.repeats,
@@ -186,7 +186,7 @@ impl Kept {
             start: Angle::from_raw(start),
             skew: Angle::from_raw(skew),
         };
-        let piece = |piece: KeptPiece| Piece {
+        let piece = |piece: KeptPiece| MapPiece {
             first: Lba(piece.first),
             angle: Angle::from_raw(piece.angle),
             cycle: piece.cycle.into_iter().map(band).collect(),

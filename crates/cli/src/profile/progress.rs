@@ -2,7 +2,7 @@
 
 use block::{Duration, Instant};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use profiler::{Device, Findings};
+use profiler::{DriveIdentity, Findings};
 
 /// A bar of the budget, with what is known.
 pub struct Progress {
@@ -23,7 +23,7 @@ impl Progress {
     }
 
     /// Shows what is known at a moment of the drive's time.
-    pub fn show(&self, at: Instant, device: &Device, findings: &Findings) {
+    pub fn show(&self, at: Instant, device: &DriveIdentity, findings: &Findings) {
         self.bar.set_position(millis(at.since(Instant::ZERO)));
         let seconds = at.as_secs_f64();
         let known = known(device, findings);
@@ -44,7 +44,7 @@ fn millis(time: Duration) -> u64 {
 }
 
 /// What is known, in a few words.
-pub fn known(device: &Device, findings: &Findings) -> String {
+pub fn known(device: &DriveIdentity, findings: &Findings) -> String {
     let mut known = Vec::new();
     if let Some(clock) = &findings.clock {
         known.push(format!(

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use block::{Duration, Instant};
 use drive::{Imperfections, Profile, VirtualDrive};
 use profiler::rehearsal::{Rehearsed, rehearse};
-use profiler::{Device, Findings, Offers, Profiler, Writes, procedure};
+use profiler::{DriveIdentity, Findings, Offers, Profiler, WritePermission, procedure};
 use rayon::prelude::*;
 
 use super::found::{Ended, Found};
@@ -70,7 +70,7 @@ fn profile(
     let imperfections = noise.imperfections();
     let mut drive = VirtualDrive::imperfect(Arc::clone(truth), imperfections, noise.seed);
     // Nothing is lost if a simulated drive is written.
-    let device = Device::of(&drive, Offers::CacheControl, Writes::Allowed);
+    let device = DriveIdentity::of(&drive, Offers::CacheControl, WritePermission::Allowed);
     fits(resumed, &device, &truth.name)?;
     let whole = move |prober| procedure::complete(prober, budget);
     let mut profiler = Profiler::new(device, resumed.clone(), whole);
@@ -101,7 +101,7 @@ fn profile(
 ///
 /// # Errors
 /// If they go past its end.
-pub fn fits(resumed: &Findings, device: &Device, name: &str) -> Result<(), Exit> {
+pub fn fits(resumed: &Findings, device: &DriveIdentity, name: &str) -> Result<(), Exit> {
     let last = resumed.map.pieces.last();
     match last.is_some_and(|last| last.end().0 > device.blocks) {
         true => {

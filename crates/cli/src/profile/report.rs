@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use lab::plot::{self, Curve};
-use profiler::findings::Piece;
+use profiler::findings::MapPiece;
 use profiler::{Findings, belief};
 use serde::Serialize;
 
@@ -154,7 +154,7 @@ fn zones(findings: &Findings) -> Vec<Zone> {
 }
 
 /// The different numbers of sectors of a piece's tracks.
-fn sectors(piece: &Piece) -> Vec<u32> {
+fn sectors(piece: &MapPiece) -> Vec<u32> {
     let mut sectors: Vec<u32> = piece.cycle.iter().map(|band| band.sectors).collect();
     sectors.sort_unstable();
     sectors.dedup();
@@ -360,7 +360,7 @@ mod tests {
     use drive::Angle;
     use profiler::findings::{Band, TrackMap};
 
-    fn piece(first: u64, sectors: &[u32], repeats: u32) -> Piece {
+    fn piece(first: u64, sectors: &[u32], repeats: u32) -> MapPiece {
         let band = |&sectors: &u32| Band {
             tracks: 2,
             blocks: 10,
@@ -368,7 +368,7 @@ mod tests {
             start: Angle::ZERO,
             skew: Angle::ZERO,
         };
-        Piece {
+        MapPiece {
             first: Lba(first),
             angle: Angle::ZERO,
             cycle: sectors.iter().map(band).collect(),

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use block::{Duration, Instant};
 use drive::{Imperfections, Profile, VirtualDrive};
 use profiler::rehearsal::rehearse;
-use profiler::{Device, Findings, Offers, Profiler, Writes, belief};
+use profiler::{DriveIdentity, Findings, Offers, Profiler, WritePermission, belief};
 
 use crate::{Failure, text_file};
 
@@ -37,7 +37,7 @@ pub fn read(
     }
     // The same drive before the load; its dice fall otherwise.
     let mut drive = VirtualDrive::imperfect(Arc::clone(truth), imperfections.clone(), !seed);
-    let device = Device::of(&drive, Offers::CacheControl, Writes::Forbidden);
+    let device = DriveIdentity::of(&drive, Offers::CacheControl, WritePermission::Forbidden);
     let known = believed.clone();
     let mut profiler = Profiler::new(device, Findings::default(), |prober| async move {
         let clock = belief::phase::find(&prober, &known).await;

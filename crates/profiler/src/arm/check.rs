@@ -13,8 +13,8 @@
 use block::Direction;
 use drive::seek::SeekTable;
 
-use crate::arm::reposition::Stretch;
-use crate::arm::survey::{Gap, Survey, Ways};
+use crate::arm::reposition::TrackBlocks;
+use crate::arm::survey::{Survey, ThereAndBack, TrackDistance};
 use crate::arm::threshold::Threshold;
 use crate::confidence::Confidence;
 
@@ -27,7 +27,7 @@ const NEAR: f64 = 100e3;
 const ANSWERS: u32 = 8;
 
 /// At most so many goings for each pair: halving takes some, and some are void. A choice.
-const GOINGS: u32 = 40;
+const TRIPS: u32 = 40;
 
 /// A single seek is predicted so many deviations before and after the mean.
 const MARGIN: f64 = 3.0;
@@ -46,7 +46,7 @@ impl Survey<'_> {
                 _ => longest.min(100),
             };
             let distance = 1 + self.spread(within);
-            let Some(pair) = self.pair(Gap::Cylinders(distance)) else {
+            let Some(pair) = self.pair(TrackDistance::Cylinders(distance)) else {
                 continue;
             };
             let mean = overhead + table.time(distance).as_nanos() as f64;
@@ -68,9 +68,9 @@ impl Survey<'_> {
 
     /// How far the mean of both ways between two tracks is from a prediction, in nanoseconds;
     /// infinitely far if the answers contradict each other.
-    async fn off(&mut self, [one, other]: &Ways<Stretch>, predicted: f64) -> f64 {
+    async fn off(&mut self, [one, other]: &ThereAndBack<TrackBlocks>, predicted: f64) -> f64 {
         let mut search = Threshold::new(self.period, Some((predicted, self.period / 16.0)));
-        for going in 0..GOINGS {
+        for going in 0..TRIPS {
             let (from, to) = match going % 2 {
                 0 => (other, one),
                 _ => (one, other),

@@ -5,10 +5,10 @@ use drive::Geometry;
 use drive::seek::SeekTable;
 
 use crate::arm::Effort;
-use crate::arm::survey::{Gap, Near, Subject, Survey, Ways};
-use crate::arm::threshold::Spread;
-use crate::device::{Offers, Writes};
-use crate::findings::{Arm, SeekPoint};
+use crate::arm::survey::{Near, Subject, Survey, ThereAndBack, TrackDistance};
+use crate::arm::threshold::MeasuredTime;
+use crate::device::{Offers, WritePermission};
+use crate::findings::{ArmTimings, SeekPoint};
 use crate::prober::Prober;
 
 /// Measures the arm of a drive whose layout is believed, and puts it into the findings. The
@@ -27,12 +27,12 @@ pub async fn measure(prober: &Prober, geometry: &Geometry, effort: Effort) -> Op
     distances.sort_unstable();
     distances.dedup();
     let reads = survey.direction(Direction::Read, &distances, None).await?;
-    let mut arm = Arm {
+    let mut arm = ArmTimings {
         read: reads.points,
         head_switch: reads.switch.unwrap_or_default(),
-        ..Arm::default()
+        ..ArmTimings::default()
     };
-    if prober.device().writes == Writes::Allowed
+    if prober.device().writes == WritePermission::Allowed
         && let Ok(like) = arm.read_table(geometry.cylinders())
         && let Some(writes) = survey
             .direction(Direction::Write, &distances, Some(&like))
@@ -75,7 +75,7 @@ fn distances(stroke: u32) -> Vec<u32> {
 }
 
 /// What was found of reads, or of writes.
-struct Found {
+struct MeasuredSeeks {
     /// Between blocks of one track, in nanoseconds.
     overhead: f64,
     /// Without the overhead; none if there is one surface.
@@ -105,7 +105,7 @@ impl Survey<'_> {
     /// A seek.
     pub fn subject(&self, distance: u32, direction: Direction) -> Subject {
         Subject {
-            gap: Gap::Cylinders(distance),
+            gap: TrackDistance::Cylinders(distance),
             direction,
             samples: match direction {
                 Direction::Read => self.effort.samples,
@@ -119,13 +119,13 @@ impl Survey<'_> {
         direction: Direction,
         distances: &[u32],
         like: Option<&SeekTable>,
-    ) -> Option<Found> {
+    ) -> Option<MeasuredSeeks> {
         let base = |gap| Subject {
             gap,
             direction,
             samples: self.effort.samples * BASE,
         };
-        let (same, surfaces) = (base(Gap::None), base(Gap::Surfaces));
+        let (same, surfaces) = (base(TrackDistance::None), base(TrackDistance::Surfaces));
         let overhead = middle(&self.agreed(same, [None; 2]).await?);
         let mut switch = None;
         if self.geometry.surfaces() > 1 {
@@ -134,7 +134,7 @@ impl Survey<'_> {
             switch = found.map(|found| after(middle(&found), overhead));
         }
         let mut points = Vec::new();
-        let mut before: Option<(u32, Ways<Spread>)> = None;
+        let mut before: Option<(u32, ThereAndBack<MeasuredTime>)> = None;
         for &distance in distances {
             let Some((distance, found)) = self.about(distance, direction, before, like).await
             else {
@@ -143,7 +143,7 @@ impl Survey<'_> {
             before = Some((distance, found));
             points.push(point(distance, &found, overhead));
         }
-        Some(Found {
+        Some(MeasuredSeeks {
             overhead,
             switch,
             points,
@@ -156,9 +156,9 @@ impl Survey<'_> {
         &mut self,
         distance: u32,
         direction: Direction,
-        before: Option<(u32, Ways<Spread>)>,
+        before: Option<(u32, ThereAndBack<MeasuredTime>)>,
         like: Option<&SeekTable>,
-    ) -> Option<(u32, Ways<Spread>)> {
+    ) -> Option<(u32, ThereAndBack<MeasuredTime>)> {
         let less = (0..LESS).map(|times| distance - distance / SHORTER * times);
         let mut tried = 0;
         for distance in less {
@@ -178,10 +178,10 @@ impl Survey<'_> {
     /// Where the time over a distance may be, after that over another one.
     fn near(
         &self,
-        before: Option<(u32, Ways<Spread>)>,
+        before: Option<(u32, ThereAndBack<MeasuredTime>)>,
         distance: u32,
         like: Option<&SeekTable>,
-    ) -> Ways<Near> {
+    ) -> ThereAndBack<Near> {
         let Some((last, found)) = before else {
             return [None; 2];
         };
@@ -195,7 +195,7 @@ impl Survey<'_> {
 }
 
 /// The mean of both ways, in nanoseconds.
-fn middle(ways: &Ways<Spread>) -> f64 {
+fn middle(ways: &ThereAndBack<MeasuredTime>) -> f64 {
     let [there, back] = ways.map(|way| way.mean.as_nanos() as f64);
     f64::midpoint(there, back)
 }
@@ -205,7 +205,7 @@ fn after(time: f64, overhead: f64) -> Duration {
     Duration::from_nanos((time - overhead).max(0.0).round() as u64)
 }
 
-pub(super) fn point(distance: u32, ways: &Ways<Spread>, overhead: f64) -> SeekPoint {
+pub(super) fn point(distance: u32, ways: &ThereAndBack<MeasuredTime>, overhead: f64) -> SeekPoint {
     let [inward, outward] = ways.map(|way| after(way.mean.as_nanos() as f64, overhead));
     let [there, back] = ways.map(|way| way.deviation.as_nanos());
     SeekPoint {

@@ -14,7 +14,7 @@
 
 use block::Direction;
 
-use crate::arm::survey::{Gap, Subject, Survey};
+use crate::arm::survey::{Subject, Survey, TrackDistance};
 use crate::findings::SeekPoint;
 
 /// What an interval in which nothing was probed may be off, in nanoseconds: what the tables that
@@ -97,7 +97,7 @@ impl Survey<'_> {
 
     /// Tries a seek that should just come in time, and one that should just not.
     async fn probe(&mut self, distance: u32, expected: f64, margin: f64) -> Probed {
-        let Some([one, other]) = self.pair(Gap::Cylinders(distance)) else {
+        let Some([one, other]) = self.pair(TrackDistance::Cylinders(distance)) else {
             return Probed::AsExpected;
         };
         for (from, to, lead) in [

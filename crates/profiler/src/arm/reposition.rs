@@ -13,30 +13,30 @@
 use block::{Action, Direction, Durability, Duration, Extent, Instant, Lba, Status};
 use drive::Angle;
 
-use crate::arm::threshold::{Answer, Spread, Taken, Threshold};
+use crate::arm::threshold::{MeasuredTime, PassBracket, Threshold, Verdict};
 use crate::clock::{apart, forward};
-use crate::device::{Offers, Writes};
+use crate::device::{Offers, WritePermission};
 use crate::findings::FoundTrack;
-use crate::prober::{Order, Prober, Timing};
+use crate::prober::{Continuity, Prober, Timing};
 
 /// Where blocks begin.
 pub(crate) trait Angles: Sync {
     /// Where a block of a stretch begins; none if that is not known, or it is on another track.
-    fn begin(&self, on: &Stretch, lba: Lba) -> Option<Angle>;
+    fn begin(&self, on: &TrackBlocks, lba: Lba) -> Option<Angle>;
 }
 
 /// The blocks of one track.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Stretch {
+pub(crate) struct TrackBlocks {
     pub first: Lba,
     pub blocks: u32,
     /// Sectors on a whole turn.
     pub sectors: u32,
 }
 
-impl From<&FoundTrack> for Stretch {
+impl From<&FoundTrack> for TrackBlocks {
     fn from(track: &FoundTrack) -> Self {
-        Stretch {
+        TrackBlocks {
             first: track.first,
             blocks: track.blocks,
             sectors: track.sectors,
@@ -44,7 +44,7 @@ impl From<&FoundTrack> for Stretch {
     }
 }
 
-impl Stretch {
+impl TrackBlocks {
     fn width(&self) -> Angle {
         Angle::fraction(1, u64::from(self.sectors))
     }
@@ -54,22 +54,22 @@ impl Stretch {
 struct Mapped<'a>(&'a Prober);
 
 impl Angles for Mapped<'_> {
-    fn begin(&self, _: &Stretch, lba: Lba) -> Option<Angle> {
+    fn begin(&self, _: &TrackBlocks, lba: Lba) -> Option<Angle> {
         self.0.findings(|findings| findings.map.angle_of(lba))
     }
 }
 
 /// What a try came to.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Tried {
-    Told(Answer),
+enum TripResult {
+    Answered(PassBracket),
     /// Something came in between: it says nothing.
     Void,
 }
 
 /// Where the head is, as far as that is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Head {
+enum HeadPosition {
     Unknown,
     /// A block of this track was read last.
     On {
@@ -82,7 +82,7 @@ enum Head {
 pub(crate) struct Trips<'a> {
     prober: &'a Prober,
     angles: &'a dyn Angles,
-    head: Head,
+    head: HeadPosition,
     /// Counts choices of blocks, so that they differ.
     choices: u64,
 }
@@ -104,10 +104,10 @@ pub async fn reposition(
     to: &FoundTrack,
     direction: Direction,
     samples: u32,
-) -> Option<Spread> {
+) -> Option<MeasuredTime> {
     let angles = Mapped(prober);
     let mut trips = Trips::new(prober, &angles);
-    let (from, to) = (Stretch::from(from), Stretch::from(to));
+    let (from, to) = (TrackBlocks::from(from), TrackBlocks::from(to));
     trips.least(&from, &to, direction, samples, None).await
 }
 
@@ -129,7 +129,7 @@ impl<'a> Trips<'a> {
         Trips {
             prober,
             angles,
-            head: Head::Unknown,
+            head: HeadPosition::Unknown,
             choices: 0,
         }
     }
@@ -137,14 +137,15 @@ impl<'a> Trips<'a> {
     /// See [`reposition`]; `near` is a guess and how far it may be off, in nanoseconds.
     pub async fn least(
         &mut self,
-        from: &Stretch,
-        to: &Stretch,
+        from: &TrackBlocks,
+        to: &TrackBlocks,
         direction: Direction,
         samples: u32,
         near: Option<(f64, f64)>,
-    ) -> Option<Spread> {
+    ) -> Option<MeasuredTime> {
         let device = self.prober.device();
-        let may = device.writes == Writes::Allowed && device.offers == Offers::CacheControl;
+        let may =
+            device.writes == WritePermission::Allowed && device.offers == Offers::CacheControl;
         if direction == Direction::Write && !may {
             return None;
         }
@@ -163,23 +164,30 @@ impl<'a> Trips<'a> {
     /// Goes once, with the lead that a search asks for, and tells it what came of that.
     pub async fn step(
         &mut self,
-        from: &Stretch,
-        to: &Stretch,
+        from: &TrackBlocks,
+        to: &TrackBlocks,
         direction: Direction,
         search: &mut Threshold,
     ) {
         let lead = search.lead();
-        if let Tried::Told(answer) = self.attempt(from, to, direction, lead).await
-            && search.take(answer) == Taken::Odd
+        if let TripResult::Answered(answer) = self.attempt(from, to, direction, lead).await
+            && search.take(answer) == Verdict::Odd
         {
-            self.head = Head::Unknown;
+            self.head = HeadPosition::Unknown;
         }
     }
 
     /// Goes once for a read, with a lead in nanoseconds; if that says nothing, once more.
-    pub async fn try_once(&mut self, from: &Stretch, to: &Stretch, lead: f64) -> Option<Answer> {
+    pub async fn try_once(
+        &mut self,
+        from: &TrackBlocks,
+        to: &TrackBlocks,
+        lead: f64,
+    ) -> Option<PassBracket> {
         for _ in 0..TRIES {
-            if let Tried::Told(answer) = self.attempt(from, to, Direction::Read, lead).await {
+            if let TripResult::Answered(answer) =
+                self.attempt(from, to, Direction::Read, lead).await
+            {
                 return Some(answer);
             }
         }
@@ -199,17 +207,17 @@ impl<'a> Trips<'a> {
     /// Goes once from one track to another, with a lead in nanoseconds.
     async fn attempt(
         &mut self,
-        from: &Stretch,
-        to: &Stretch,
+        from: &TrackBlocks,
+        to: &TrackBlocks,
         direction: Direction,
         lead: f64,
-    ) -> Tried {
+    ) -> TripResult {
         if !self.stand_on(from).await {
-            return Tried::Void;
+            return TripResult::Void;
         }
         let Some((lba, pause)) = self.choose(to, lead) else {
-            self.head = Head::Unknown;
-            return Tried::Void;
+            self.head = HeadPosition::Unknown;
+            return TripResult::Void;
         };
         if !pause.is_zero() {
             self.prober.pause(pause).await;
@@ -217,27 +225,27 @@ impl<'a> Trips<'a> {
         let timing = self.prober.ask(self.action(lba, direction)).await;
         let answer = self.judge(to, lba, direction, lead, &timing);
         self.head = match (&answer, direction) {
-            (Tried::Told(_), Direction::Read) => Head::On {
+            (TripResult::Answered(_), Direction::Read) => HeadPosition::On {
                 first: to.first,
                 block: lba,
             },
-            _ => Head::Unknown,
+            _ => HeadPosition::Unknown,
         };
         answer
     }
 
     /// Brings the head onto a track, by a read that anchors the clock, unless it is there; answers
     /// whether it is.
-    async fn stand_on(&mut self, track: &Stretch) -> bool {
+    async fn stand_on(&mut self, track: &TrackBlocks) -> bool {
         let tail = track.sectors / TAIL;
         let usable = track.blocks.saturating_sub(tail).max(1);
-        if let Head::On { first, block } = self.head
+        if let HeadPosition::On { first, block } = self.head
             && first == track.first
             && block.0 - first.0 < u64::from(usable)
         {
             return true;
         }
-        self.head = Head::Unknown;
+        self.head = HeadPosition::Unknown;
         let lba = Lba(track.first.0 + self.choice(u64::from(usable)));
         let Ok(sighting) = self.prober.sight(lba).await else {
             return false;
@@ -247,7 +255,7 @@ impl<'a> Trips<'a> {
         };
         let there = error.abs() < OFF;
         if there {
-            self.head = Head::On {
+            self.head = HeadPosition::On {
                 first: track.first,
                 block: lba,
             };
@@ -256,7 +264,7 @@ impl<'a> Trips<'a> {
     }
 
     /// Corrects the clock by a read that ended; answers by how much it was off.
-    fn anchor(&self, track: &Stretch, lba: Lba, at: Instant) -> Option<f64> {
+    fn anchor(&self, track: &TrackBlocks, lba: Lba, at: Instant) -> Option<f64> {
         let end = self.angles.begin(track, lba)? + track.width();
         self.prober.findings(|findings| {
             let clock = findings.clock.as_mut()?;
@@ -274,7 +282,7 @@ impl<'a> Trips<'a> {
 
     /// The block of a track that begins at the lead after now, or as soon as possible after that;
     /// and how long to wait so that it is the lead exactly.
-    fn choose(&self, track: &Stretch, lead: f64) -> Option<(Lba, Duration)> {
+    fn choose(&self, track: &TrackBlocks, lead: f64) -> Option<(Lba, Duration)> {
         let clock = self.prober.findings(|findings| findings.clock)?;
         let now = self.prober.now();
         let width = track.width();
@@ -314,25 +322,25 @@ impl<'a> Trips<'a> {
     /// What an answer says of the threshold.
     fn judge(
         &self,
-        to: &Stretch,
+        to: &TrackBlocks,
         lba: Lba,
         direction: Direction,
         lead: f64,
         timing: &Timing,
-    ) -> Tried {
+    ) -> TripResult {
         let took = timing.ended.since(timing.submitted);
         let (clock, fast) = self
             .prober
             .findings(|findings| (findings.clock, findings.fast));
         let hit = self.prober.device().offers == Offers::Nothing && took <= fast;
         let Some(clock) = clock.filter(|_| !hit) else {
-            return Tried::Void;
+            return TripResult::Void;
         };
-        if timing.status != Status::Good || timing.order != Order::Direct {
-            return Tried::Void;
+        if timing.status != Status::Good || timing.order != Continuity::Direct {
+            return TripResult::Void;
         }
         let Some(begin) = self.angles.begin(to, lba) else {
-            return Tried::Void;
+            return TripResult::Void;
         };
         let (period, end) = (clock.period(), begin + to.width());
         let off = apart(end, clock.angle_at(timing.ended));
@@ -341,7 +349,7 @@ impl<'a> Trips<'a> {
             Direction::Write => WRITE_OFF,
         };
         if off.abs() > allowed {
-            return Tried::Void;
+            return TripResult::Void;
         }
         if direction == Direction::Read {
             self.anchor(to, lba, timing.ended);
@@ -355,7 +363,7 @@ impl<'a> Trips<'a> {
         let width = to.width().revolutions() * period;
         let turns = ((took.as_nanos() as f64 - lead - width) / period).round();
         let made = lead + turns * period;
-        Tried::Told(Answer {
+        TripResult::Answered(PassBracket {
             missed: made - period,
             made,
         })

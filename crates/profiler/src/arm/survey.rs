@@ -5,13 +5,13 @@ use drive::geometry::Track;
 use drive::{Angle, Geometry};
 
 use crate::arm::Effort;
-use crate::arm::reposition::{Angles, Stretch, Trips};
-use crate::arm::threshold::{Scatter, Spread, Threshold};
+use crate::arm::reposition::{Angles, TrackBlocks, Trips};
+use crate::arm::threshold::{MeasuredTime, Scatter, Threshold};
 use crate::prober::Prober;
 
 /// How two tracks lie to each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Gap {
+pub(super) enum TrackDistance {
     /// They are the same.
     None,
     /// Two surfaces of a cylinder.
@@ -23,7 +23,7 @@ pub(super) enum Gap {
 /// What is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Subject {
-    pub gap: Gap,
+    pub gap: TrackDistance,
     pub direction: Direction,
     /// Answers near the threshold for each way.
     pub samples: u32,
@@ -33,7 +33,7 @@ pub(super) struct Subject {
 pub(super) type Near = Option<(f64, f64)>;
 
 /// The way there, to the higher cylinder, and the way back.
-pub(super) type Ways<T> = [T; 2];
+pub(super) type ThereAndBack<T> = [T; 2];
 
 /// Measures on a disk whose layout is believed.
 pub(super) struct Survey<'a> {
@@ -53,7 +53,7 @@ pub(super) struct Survey<'a> {
 }
 
 impl Angles for Geometry {
-    fn begin(&self, on: &Stretch, lba: Lba) -> Option<Angle> {
+    fn begin(&self, on: &TrackBlocks, lba: Lba) -> Option<Angle> {
         let (first, place) = (self.locate(on.first)?, self.locate(lba)?);
         let here = first.cylinder == place.cylinder && first.head == place.head;
         here.then_some(place.angle)
@@ -133,12 +133,12 @@ impl<'a> Survey<'a> {
     }
 
     /// Two tracks that lie so, somewhere.
-    pub fn pair(&mut self, gap: Gap) -> Option<Ways<Stretch>> {
+    pub fn pair(&mut self, gap: TrackDistance) -> Option<ThereAndBack<TrackBlocks>> {
         let (surfaces, cylinders) = (self.geometry.surfaces(), self.geometry.cylinders());
         let (over, heads) = match gap {
-            Gap::None => (0, 0),
-            Gap::Surfaces => (0, 1),
-            Gap::Cylinders(over) => (over, 0),
+            TrackDistance::None => (0, 0),
+            TrackDistance::Surfaces => (0, 1),
+            TrackDistance::Cylinders(over) => (over, 0),
         };
         let places = cylinders.checked_sub(over)?;
         let start = self.start(over, places);
@@ -202,7 +202,7 @@ impl<'a> Survey<'a> {
     }
 
     /// Whether a track is not guessed.
-    fn knows(&self, track: &Stretch) -> bool {
+    fn knows(&self, track: &TrackBlocks) -> bool {
         let after = self
             .known
             .partition_point(|extent| extent.start() <= track.first);
@@ -212,19 +212,24 @@ impl<'a> Survey<'a> {
 
     /// Measures twice, at different places, and more often if the two do not agree. None if no
     /// two agree.
-    pub async fn agreed(&mut self, subject: Subject, near: Ways<Near>) -> Option<Ways<Spread>> {
-        let mut seen: Vec<Ways<Spread>> = Vec::new();
+    pub async fn agreed(
+        &mut self,
+        subject: Subject,
+        near: ThereAndBack<Near>,
+    ) -> Option<ThereAndBack<MeasuredTime>> {
+        let mut seen: Vec<ThereAndBack<MeasuredTime>> = Vec::new();
         let half = Subject {
             samples: subject.samples.div_ceil(2),
             ..subject
         };
         for _ in 0..REPETITIONS {
-            let close = |spread: Spread| Some((nanos(spread), self.period / 128.0));
+            let close = |spread: MeasuredTime| Some((nanos(spread), self.period / 128.0));
             let near = seen.last().map_or(near, |last| last.map(close));
             let Some(new) = self.ways(half, near).await else {
                 continue;
             };
-            let fits = |old: &&Ways<Spread>| (0..2).all(|way| agree(&old[way], &new[way]));
+            let fits =
+                |old: &&ThereAndBack<MeasuredTime>| (0..2).all(|way| agree(&old[way], &new[way]));
             if let Some(old) = seen.iter().find(fits) {
                 return Some([joined(&old[0], &new[0]), joined(&old[1], &new[1])]);
             }
@@ -234,7 +239,11 @@ impl<'a> Survey<'a> {
     }
 
     /// Goes to and fro at one place after the other until each way has its samples.
-    async fn ways(&mut self, subject: Subject, near: Ways<Near>) -> Option<Ways<Spread>> {
+    async fn ways(
+        &mut self,
+        subject: Subject,
+        near: ThereAndBack<Near>,
+    ) -> Option<ThereAndBack<MeasuredTime>> {
         let mut searches = near.map(|near| Threshold::new(self.period, near));
         let done = |search: &Threshold| search.weighed() >= subject.samples;
         // Halving takes some, and some are void.
@@ -248,7 +257,9 @@ impl<'a> Survey<'a> {
                 }
             }
             if searches.iter().all(done) {
-                if let (Gap::Cylinders(_), Direction::Read) = (subject.gap, subject.direction) {
+                if let (TrackDistance::Cylinders(_), Direction::Read) =
+                    (subject.gap, subject.direction)
+                {
                     searches.iter().for_each(|search| self.scatter.add(search));
                 }
                 let found = searches.map(|search| search.spread());
@@ -263,24 +274,24 @@ impl<'a> Survey<'a> {
 }
 
 /// A track nearly all of whose sectors hold blocks.
-fn good_track(geometry: &Geometry, cylinder: u32, head: u32) -> Option<Stretch> {
+fn good_track(geometry: &Geometry, cylinder: u32, head: u32) -> Option<TrackBlocks> {
     let track: Track = geometry.track_at(cylinder, head)?;
     let blocks = u32::try_from(track.last.0 - track.first.0 + 1).ok()?;
     let good = blocks <= track.sectors && blocks > track.sectors / 4 * 3 && blocks >= 8;
-    good.then_some(Stretch {
+    good.then_some(TrackBlocks {
         first: track.first,
         blocks,
         sectors: track.sectors,
     })
 }
 
-fn nanos(spread: Spread) -> f64 {
+fn nanos(spread: MeasuredTime) -> f64 {
     spread.mean.as_nanos() as f64
 }
 
 /// Whether two measurements differ by what noise explains.
-fn agree(one: &Spread, other: &Spread) -> bool {
-    let variance = |spread: &Spread| {
+fn agree(one: &MeasuredTime, other: &MeasuredTime) -> bool {
+    let variance = |spread: &MeasuredTime| {
         let deviation = (spread.deviation.as_nanos() as f64).max(LEAST_DEVIATION) * ANSWERS;
         deviation * deviation / f64::from(spread.samples.max(1))
     };
@@ -288,11 +299,11 @@ fn agree(one: &Spread, other: &Spread) -> bool {
     apart * apart <= AGREE * AGREE * (variance(one) + variance(other))
 }
 
-fn joined(one: &Spread, other: &Spread) -> Spread {
+fn joined(one: &MeasuredTime, other: &MeasuredTime) -> MeasuredTime {
     let half = |a: block::Duration, b: block::Duration| {
         block::Duration::from_nanos(u64::midpoint(a.as_nanos(), b.as_nanos()))
     };
-    Spread {
+    MeasuredTime {
         mean: half(one.mean, other.mean),
         deviation: half(one.deviation, other.deviation),
         samples: one.samples + other.samples,

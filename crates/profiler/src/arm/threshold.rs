@@ -14,7 +14,7 @@ use block::Duration;
 
 /// How long something takes, and how that varies.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Spread {
+pub struct MeasuredTime {
     /// In the mean.
     pub mean: Duration,
     /// The standard deviation of single times.
@@ -26,14 +26,14 @@ pub struct Spread {
 /// Between which passes of a sector the head was ready, in nanoseconds after the command was
 /// given.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Answer {
+pub(crate) struct PassBracket {
     /// The last pass that the head missed.
     pub missed: f64,
     /// The pass that it took, a revolution later.
     pub made: f64,
 }
 
-impl Answer {
+impl PassBracket {
     /// Whether the head was ready at `time`, by this answer.
     pub fn holds(&self, time: f64) -> bool {
         self.missed < time && time <= self.made
@@ -51,7 +51,7 @@ struct Estimate {
 #[derive(Clone, Debug)]
 pub(crate) struct Threshold {
     period: f64,
-    answers: Vec<Answer>,
+    answers: Vec<PassBracket>,
     /// Which ends of the bracket are guessed, and not yet by answers.
     guessed: [Guessed; 2],
     /// Where it is by the answers so far, noise apart.
@@ -73,7 +73,7 @@ enum Guessed {
 
 /// What became of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Taken {
+pub(crate) enum Verdict {
     Counted,
     /// It fits nothing that is believed.
     Odd,
@@ -193,11 +193,11 @@ impl Threshold {
     }
 
     /// Takes an answer into account.
-    pub fn take(&mut self, answer: Answer) -> Taken {
+    pub fn take(&mut self, answer: PassBracket) -> Verdict {
         let Some((low, high)) = self.bracket else {
             self.bracket = Some((answer.missed, answer.made));
             self.answers.push(answer);
-            return Taken::Counted;
+            return Verdict::Counted;
         };
         let margin = self.period * BEYOND;
         if answer.made < low - margin || answer.missed > high + margin {
@@ -205,7 +205,7 @@ impl Threshold {
             if self.odd >= ODD {
                 self.restart();
             }
-            return Taken::Odd;
+            return Verdict::Odd;
         }
         self.odd = 0;
         self.answers.push(answer);
@@ -214,16 +214,16 @@ impl Threshold {
             self.weighed += 1;
             if self.weighed >= 6 && weights.at_the_edge() {
                 self.restart();
-                return Taken::Odd;
+                return Verdict::Odd;
             }
         } else {
             self.halve(answer, (low, high));
         }
-        Taken::Counted
+        Verdict::Counted
     }
 
     /// Narrows the bracket, or goes on beyond an end that was guessed wrongly.
-    fn halve(&mut self, answer: Answer, (low, high): (f64, f64)) {
+    fn halve(&mut self, answer: PassBracket, (low, high): (f64, f64)) {
         // A nanosecond for rounding.
         let (missed, made) = (answer.missed + 1.0, answer.made - 1.0);
         let further = self.period * FURTHER;
@@ -256,10 +256,10 @@ impl Threshold {
     }
 
     /// The mean and the deviation by all answers, if the search has come so far.
-    pub fn spread(&self) -> Option<Spread> {
+    pub fn spread(&self) -> Option<MeasuredTime> {
         let found = self.weights.as_ref()?.estimate();
         let nanos = |time: f64| Duration::from_nanos(time.max(0.0).round() as u64);
-        Some(Spread {
+        Some(MeasuredTime {
             mean: nanos(found.mean),
             deviation: nanos(found.deviation),
             samples: self.weighed,
@@ -311,7 +311,7 @@ impl Weights {
         (mean, DEVIATIONS[index % DEVIATIONS.len()])
     }
 
-    fn weigh(&mut self, answer: Answer) {
+    fn weigh(&mut self, answer: PassBracket) {
         let mut sum = 0.0;
         for index in 0..self.of.len() {
             let (mean, deviation) = self.pair(index);
@@ -380,9 +380,9 @@ mod tests {
     }
 
     /// What a drive answers whose head is ready after `ready`, to a sector at `lead`.
-    fn answer(ready: f64, lead: f64) -> Answer {
+    fn answer(ready: f64, lead: f64) -> PassBracket {
         let made = lead + ((ready - lead) / PERIOD).ceil() * PERIOD;
-        Answer {
+        PassBracket {
             missed: made - PERIOD,
             made,
         }

@@ -5,7 +5,7 @@ use block::Duration;
 use drive::firmware::{AfterPrevious, Bus, Overheads, QueueOrder, QueueRules};
 
 use crate::confidence::Confidence;
-use crate::findings::{Arm, SeekPoint};
+use crate::findings::{ArmTimings, SeekPoint};
 
 /// How much later writes settle than reads. A choice: more than those of the drives that we ship,
 /// which are up to 0.65 ms.
@@ -13,7 +13,7 @@ pub const WRITE_SETTLE_NANOS: i64 = 1_000_000;
 
 /// A slow arm: 3 ms to the next cylinder, 13 ms over a third, 25 ms over all. A choice: slower than
 /// those of the drives that we ship.
-pub fn arm(cylinders: u32) -> Arm {
+pub fn arm(cylinders: u32) -> ArmTimings {
     let point = |distance: u32, millis: u64| SeekPoint {
         distance,
         mean: Duration::from_millis(millis),
@@ -27,7 +27,7 @@ pub fn arm(cylinders: u32) -> Arm {
             read.push(point(distance, millis));
         }
     }
-    Arm {
+    ArmTimings {
         read,
         write: Vec::new(),
         head_switch: Duration::from_millis(3),

@@ -3,8 +3,8 @@
 use block::Lba;
 use drive::{Angle, Profile, Spindle};
 
-use crate::clock::{Clock, apart, forward};
-use crate::findings::Piece;
+use crate::clock::{PlatterClock, apart, forward};
+use crate::findings::MapPiece;
 use crate::prober::{Prober, Unseen};
 use crate::sighting::Sighting;
 
@@ -19,7 +19,7 @@ const AGREE: f64 = 0.01;
 ///
 /// # Errors
 /// If most of the blocks cannot be sighted: the last reason.
-pub async fn find(prober: &Prober, profile: &Profile) -> Result<Clock, Unseen> {
+pub async fn find(prober: &Prober, profile: &Profile) -> Result<PlatterClock, Unseen> {
     let mut seen: Vec<(Sighting, Angle)> = Vec::new();
     let mut unseen = Unseen::Unreadable;
     for number in 0..SIGHTINGS {
@@ -47,7 +47,7 @@ pub async fn rejoin(prober: &Prober) -> bool {
     let mut seen = Vec::new();
     for number in 0..SIGHTINGS {
         let mut left = spread(number, map.known());
-        let holds = |piece: &&Piece| {
+        let holds = |piece: &&MapPiece| {
             let is_here = left < piece.blocks();
             left -= if is_here { 0 } else { piece.blocks() };
             is_here
@@ -74,7 +74,7 @@ pub async fn rejoin(prober: &Prober) -> bool {
 }
 
 /// The clock by which most of some sightings ended where their blocks do, and how many did.
-fn agreed(spindle: Spindle, seen: &[(Sighting, Angle)]) -> Option<(Clock, usize)> {
+fn agreed(spindle: Spindle, seen: &[(Sighting, Angle)]) -> Option<(PlatterClock, usize)> {
     let phase = |(sighting, end): &(Sighting, Angle)| *end - spindle.angle_at(sighting.at);
     let agreeing = |phase_of: Angle| {
         let near = seen.iter().map(|other| apart(phase_of, phase(other)));
@@ -84,7 +84,7 @@ fn agreed(spindle: Spindle, seen: &[(Sighting, Angle)]) -> Option<(Clock, usize)
     let offs = agreeing(phase(best));
     let mean = offs.iter().sum::<f64>() / offs.len() as f64;
     let there = best.1 + forward(mean);
-    let clock = Clock::new(spindle.period_ps(), there, best.0.at);
+    let clock = PlatterClock::new(spindle.period_ps(), there, best.0.at);
     Some((clock, offs.len()))
 }
 

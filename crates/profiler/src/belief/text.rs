@@ -9,12 +9,12 @@ use drive::{Angle, Part};
 
 use super::{defaults, known, tracks};
 use crate::confidence::Confidence;
-use crate::device::{Device, Writes};
-use crate::findings::{Arm, Findings, Parts, SeekPoint, whole_stroke};
+use crate::device::{DriveIdentity, WritePermission};
+use crate::findings::{ArmTimings, Findings, FirmwareConfidence, SeekPoint, whole_stroke};
 
 /// The profile file (`name` is a file's without ending, in kebab case). What was not found is
 /// believed to be slow, and has confidence 0.
-pub fn text(findings: &Findings, device: &Device, name: &str) -> String {
+pub fn text(findings: &Findings, device: &DriveIdentity, name: &str) -> String {
     let fallback;
     let layout = match &findings.layout {
         Some(layout) => &layout.description,
@@ -51,7 +51,7 @@ fn table(text: &mut String, name: &str, origin: &str) {
     );
 }
 
-fn top(text: &mut String, device: &Device, name: &str) {
+fn top(text: &mut String, device: &DriveIdentity, name: &str) {
     put!(text, "name = \"{name}\"\nmodel = \"{name}\"");
     put!(text, "provenance = \"profiled\"");
     put!(
@@ -132,7 +132,7 @@ fn seek(text: &mut String, findings: &Findings, cylinders: u32) {
     }
 }
 
-fn has_spread(arm: &Arm) -> bool {
+fn has_spread(arm: &ArmTimings) -> bool {
     arm.read.iter().any(|point| !point.deviation.is_zero())
 }
 
@@ -147,7 +147,7 @@ fn points(text: &mut String, key: &str, points: &[SeekPoint], of: fn(&SeekPoint)
 /// What an origin says of a part that was not found.
 const SLOW: &str = "not found, slow ones assumed";
 
-fn electronics(text: &mut String, findings: &Findings, device: &Device) {
+fn electronics(text: &mut String, findings: &Findings, device: &DriveIdentity) {
     let found = findings.firmware.as_ref();
     let mut overheads = found.map_or_else(defaults::overheads, |firmware| firmware.overheads);
     let writes = found.map_or(Confidence::NONE, |firmware| firmware.confidence.write_miss);
@@ -237,7 +237,7 @@ fn buffer(text: &mut String, rules: &BufferRules) {
     put!(text, "write_watermark_permille = {}", rules.write_watermark);
 }
 
-fn queue(text: &mut String, findings: &Findings, device: &Device) {
+fn queue(text: &mut String, findings: &Findings, device: &DriveIdentity) {
     let found = findings.firmware.as_ref().map(|firmware| firmware.queue);
     let origin = match found {
         Some(_) => "depth as the drive states it, order by which of several reads ended first",
@@ -286,9 +286,9 @@ fn chunks(text: &mut String, findings: &Findings) {
 
 /// The confidence of each part; 0 for parts that were not found, none for those that cannot be
 /// seen: without writing, or behind a bus that is slower than the medium.
-pub fn shares(findings: &Findings, device: &Device) -> Vec<(Part, f64)> {
+pub fn shares(findings: &Findings, device: &DriveIdentity) -> Vec<(Part, f64)> {
     let is_hidden = |part| match part {
-        Part::WriteBack => device.writes == Writes::Forbidden,
+        Part::WriteBack => device.writes == WritePermission::Forbidden,
         Part::ZeroLatency => {
             let firmware = findings.firmware.as_ref();
             firmware.is_some_and(|firmware| firmware.confidence.zero_latency_read.is_none())
@@ -296,7 +296,7 @@ pub fn shares(findings: &Findings, device: &Device) -> Vec<(Part, f64)> {
         _ => false,
     };
     let firmware = findings.firmware.as_ref();
-    let parts = firmware.map_or_else(Parts::default, |firmware| firmware.confidence);
+    let parts = firmware.map_or_else(FirmwareConfidence::default, |firmware| firmware.confidence);
     let asked = Part::ALL
         .map(|(_, part)| part)
         .into_iter()
@@ -326,7 +326,7 @@ pub fn shares(findings: &Findings, device: &Device) -> Vec<(Part, f64)> {
     asked.map(share).collect()
 }
 
-fn confidence(text: &mut String, findings: &Findings, device: &Device) {
+fn confidence(text: &mut String, findings: &Findings, device: &DriveIdentity) {
     table(
         text,
         "confidence",

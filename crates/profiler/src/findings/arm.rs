@@ -7,7 +7,7 @@ use crate::confidence::Confidence;
 
 /// The arm as it was found.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Arm {
+pub struct ArmTimings {
     /// Seeks of reads, ascending, as measured.
     pub read: Vec<SeekPoint>,
     /// Seeks of writes without the settling; none if nothing may be written.
@@ -39,7 +39,7 @@ pub struct SeekPoint {
     pub outward: Duration,
 }
 
-impl Arm {
+impl ArmTimings {
     /// The table of reads, for a drive of so many cylinders.
     ///
     /// # Errors
@@ -92,8 +92,8 @@ impl Arm {
     /// The same with the time that the data of a one-block write need to come, counted from when
     /// its command is decoded: a write on the track where the head is waits for them.
     #[must_use]
-    pub fn with_data(self, data: Duration) -> Arm {
-        Arm {
+    pub fn with_data(self, data: Duration) -> ArmTimings {
+        ArmTimings {
             write_settle_nanos: self.write_settle_nanos.saturating_add(nanos(data)),
             ..self
         }

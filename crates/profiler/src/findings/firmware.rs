@@ -4,7 +4,7 @@ use block::{Duration, Lba, Switch};
 use drive::Spindle;
 use drive::firmware::{BufferRules, Bus, Overheads, QueueRules};
 
-use crate::clock::Clock;
+use crate::clock::PlatterClock;
 use crate::confidence::Confidence;
 
 /// The electronics, as found.
@@ -18,7 +18,7 @@ pub struct Firmware {
     /// The buffer. The write watermark is only looked for where no writes are done early.
     pub buffer: BufferRules,
     /// Whether there are just so many segments.
-    pub segments: Found,
+    pub segments: CountBound,
     /// What is known of the write buffer, if writes are allowed.
     pub write_buffer: Option<WriteBuffer>,
     /// The queue.
@@ -26,9 +26,9 @@ pub struct Firmware {
     /// Whether a seek without transfer moves the arm, if that was tried.
     pub seek_command: Option<Switch>,
     /// The chunk sizes of sequential reads that keep the full rate.
-    pub chunk: Option<Chunk>,
+    pub chunk: Option<ChunkSizes>,
     /// How far each part can be trusted.
-    pub confidence: Parts,
+    pub confidence: FirmwareConfidence,
 }
 
 /// When written data are on the medium.
@@ -64,7 +64,7 @@ pub enum Destage {
 
 /// The confidence of each part: fresh checks that came true.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Parts {
+pub struct FirmwareConfidence {
     /// Overheads of reads from the medium.
     pub read_miss: Confidence,
     /// Overheads of writes to the medium.
@@ -89,7 +89,7 @@ pub struct Parts {
 
 /// What chunks are good for.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Chunk {
+pub struct ChunkSizes {
     /// Where they were tried.
     pub at: Lba,
     /// Point a: the least size, in blocks, with the full rate.
@@ -97,12 +97,12 @@ pub struct Chunk {
     /// Point b: the greatest size up to which it stays; `None` if no larger one was slower.
     pub most: Option<u32>,
     /// All that was tried, in the order of size.
-    pub curve: Vec<Rate>,
+    pub curve: Vec<ChunkRate>,
 }
 
 /// One size.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Rate {
+pub struct ChunkRate {
     /// Blocks of a command.
     pub blocks: u32,
     /// Blocks per second.
@@ -111,7 +111,7 @@ pub struct Rate {
 
 /// Whether a number was found, or only that it is not smaller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Found {
+pub enum CountBound {
     /// Just so many.
     Exactly,
     /// As many or more.
@@ -125,7 +125,7 @@ impl Firmware {
     }
 
     /// The spindle of a believed profile: what is under the heads, not what reads just end.
-    pub fn spindle(&self, clock: &Clock) -> Spindle {
+    pub fn spindle(&self, clock: &PlatterClock) -> Spindle {
         let seen = clock.spindle();
         let at = clock.anchored_at();
         let turning = Spindle::from_period_ps(seen.period_ps());

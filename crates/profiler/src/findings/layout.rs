@@ -8,7 +8,7 @@ use crate::findings::pattern::Pattern;
 
 /// Where tracks are.
 #[derive(Clone, Debug)]
-pub struct Layout {
+pub struct TrackLayout {
     /// All blocks of the device; angles are those of the map.
     pub description: Description,
     /// In which order tracks were filled.

@@ -2,7 +2,7 @@
 
 /// A part of the whole procedure.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Step {
+pub enum ProfilingStage {
     /// Nothing was asked yet.
     #[default]
     Begin,
@@ -20,26 +20,26 @@ pub enum Step {
     Done,
 }
 
-impl Step {
+impl ProfilingStage {
     /// What it looks for, for people.
     pub fn name(self) -> &'static str {
         match self {
-            Step::Begin => "nothing yet",
-            Step::Spindle => "the spindle",
-            Step::Map => "the tracks",
-            Step::Layout => "surfaces and cylinders",
-            Step::Arm => "the arm",
-            Step::Firmware => "the electronics",
-            Step::Done => "done",
+            ProfilingStage::Begin => "nothing yet",
+            ProfilingStage::Spindle => "the spindle",
+            ProfilingStage::Map => "the tracks",
+            ProfilingStage::Layout => "surfaces and cylinders",
+            ProfilingStage::Arm => "the arm",
+            ProfilingStage::Firmware => "the electronics",
+            ProfilingStage::Done => "done",
         }
     }
 }
 
 /// How far the whole procedure has come.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Progress {
+pub struct ProfilingProgress {
     /// What it is at.
-    pub step: Step,
+    pub step: ProfilingStage,
     /// What could not be found, and why.
-    pub failed: Vec<(Step, String)>,
+    pub failed: Vec<(ProfilingStage, String)>,
 }

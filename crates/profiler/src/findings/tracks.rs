@@ -3,14 +3,14 @@
 use block::Lba;
 use drive::Angle;
 
-use crate::clock::Clock;
+use crate::clock::PlatterClock;
 use crate::sighting::Sighting;
 
 /// Tracks in the order of their blocks, as far as they were found.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TrackMap {
     /// Ascending, not overlapping. Between them nothing is known.
-    pub pieces: Vec<Piece>,
+    pub pieces: Vec<MapPiece>,
     /// Sectors inside tracks that hold no block, ascending. The pieces' angles are without them.
     pub slips: Vec<Slip>,
     /// Blocks that are not where the pieces say, ascending.
@@ -19,7 +19,7 @@ pub struct TrackMap {
 
 /// A pattern of tracks, repeated.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Piece {
+pub struct MapPiece {
     /// Its first block.
     pub first: Lba,
     /// Where that begins.
@@ -82,7 +82,7 @@ pub struct FoundTrack {
     pub start: Angle,
 }
 
-impl Piece {
+impl MapPiece {
     /// Blocks in one repetition.
     pub fn cycle_blocks(&self) -> u64 {
         let blocks = |band: &Band| u64::from(band.tracks) * u64::from(band.blocks);
@@ -188,7 +188,7 @@ impl TrackMap {
 
     /// How many blocks are on known tracks.
     pub fn known(&self) -> u64 {
-        self.pieces.iter().map(Piece::blocks).sum()
+        self.pieces.iter().map(MapPiece::blocks).sum()
     }
 
     /// The first block from `lba` on whose track is not known.
@@ -200,7 +200,7 @@ impl TrackMap {
         at
     }
 
-    fn piece_of(&self, lba: Lba) -> Option<(usize, &Piece)> {
+    fn piece_of(&self, lba: Lba) -> Option<(usize, &MapPiece)> {
         let after = self.pieces.partition_point(|piece| piece.first <= lba);
         let index = after.checked_sub(1)?;
         let piece = &self.pieces[index];
@@ -209,7 +209,7 @@ impl TrackMap {
 
     /// A block that the map knows was sighted: the clock is corrected by it. Answers how far off
     /// it was, in revolutions.
-    pub fn anchor(&self, clock: &mut Clock, sighting: &Sighting) -> Option<f64> {
+    pub fn anchor(&self, clock: &mut PlatterClock, sighting: &Sighting) -> Option<f64> {
         let angle = self.end_angle_of(sighting.lba)?;
         Some(clock.anchor(angle, sighting.at))
     }

@@ -7,9 +7,9 @@ use block::Lba;
 use drive::firmware::{BufferRules, LookAhead};
 use drive::geometry::Track;
 
-use super::site::{Site, agreed};
+use super::site::{TestSite, agreed};
 use crate::confidence::Confidence;
-use crate::findings::Parts;
+use crate::findings::FirmwareConfidence;
 
 /// How often each question is asked again. A choice: two may go wrong.
 const AGAIN: u32 = 5;
@@ -42,13 +42,17 @@ impl Votes {
 
 /// Which tracks a question wants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Next {
+enum NextTrack {
     SameCylinder,
     OtherCylinder,
     Any,
 }
 
-pub(super) async fn measure(site: &mut Site, buffer: &mut BufferRules, parts: &mut Parts) {
+pub(super) async fn measure(
+    site: &mut TestSite,
+    buffer: &mut BufferRules,
+    parts: &mut FirmwareConfidence,
+) {
     if site.hit.is_none() {
         return;
     }
@@ -59,16 +63,16 @@ pub(super) async fn measure(site: &mut Site, buffer: &mut BufferRules, parts: &m
         asked += all;
         votes.yes()
     };
-    let to_end = count(votes(site, Next::Any, to_track_end).await);
-    let over_track = count(votes(site, Next::SameCylinder, over_the_end).await);
-    let over_cylinder = count(votes(site, Next::OtherCylinder, over_the_end).await);
+    let to_end = count(votes(site, NextTrack::Any, to_track_end).await);
+    let over_track = count(votes(site, NextTrack::SameCylinder, over_the_end).await);
+    let over_cylinder = count(votes(site, NextTrack::OtherCylinder, over_the_end).await);
     buffer.look_ahead = if !to_end {
         LookAhead::None
     } else if over_cylinder {
         LookAhead::Segment
     } else if over_track {
         LookAhead::Cylinder
-    } else if count(votes(site, Next::Any, if_sequential).await) {
+    } else if count(votes(site, NextTrack::Any, if_sequential).await) {
         LookAhead::TrackIfSequential
     } else {
         LookAhead::Track
@@ -94,7 +98,11 @@ struct Question {
 }
 
 /// Asks some times.
-async fn votes(site: &mut Site, next: Next, question: fn(&[Track; 3]) -> Question) -> Votes {
+async fn votes(
+    site: &mut TestSite,
+    next: NextTrack,
+    question: fn(&[Track; 3]) -> Question,
+) -> Votes {
     let mut votes = Votes::default();
     for _ in 0..AGAIN {
         let Some(tracks) = neighbours(site, next) else {
@@ -107,7 +115,7 @@ async fn votes(site: &mut Site, next: Next, question: fn(&[Track; 3]) -> Questio
 }
 
 /// Asks.
-async fn is_there(site: &mut Site, question: Question) -> bool {
+async fn is_there(site: &mut TestSite, question: Question) -> bool {
     for (lba, blocks) in question.reads {
         if blocks > 0 {
             site.read(lba, blocks).await;
@@ -120,7 +128,7 @@ async fn is_there(site: &mut Site, question: Question) -> bool {
 }
 
 /// Three tracks of which each follows the one before, without gaps.
-fn neighbours(site: &mut Site, next: Next) -> Option<[Track; 3]> {
+fn neighbours(site: &mut TestSite, next: NextTrack) -> Option<[Track; 3]> {
     for _ in 0..2000 {
         let first = site.fresh();
         let Some(second) = site.after(&first).filter(|track| site.is_whole(track)) else {
@@ -131,9 +139,9 @@ fn neighbours(site: &mut Site, next: Next) -> Option<[Track; 3]> {
         };
         let same = first.cylinder == second.cylinder;
         let fits = match next {
-            Next::SameCylinder => same,
-            Next::OtherCylinder => !same,
-            Next::Any => true,
+            NextTrack::SameCylinder => same,
+            NextTrack::OtherCylinder => !same,
+            NextTrack::Any => true,
         };
         if fits {
             return Some([first, second, third]);
@@ -167,7 +175,7 @@ fn if_sequential([_, second, third]: &[Track; 3]) -> Question {
 }
 
 /// How many blocks are read ahead at most; zero if the end of the track or cylinder comes first.
-async fn distance(site: &mut Site, kind: LookAhead) -> u64 {
+async fn distance(site: &mut TestSite, kind: LookAhead) -> u64 {
     let mut low = 1;
     let mut high = 2;
     while high < LONGEST && agreed!(comes(site, high).await) {
@@ -189,7 +197,7 @@ async fn distance(site: &mut Site, kind: LookAhead) -> u64 {
 }
 
 /// Whether the block so many after one that was read, the first of a track, comes ahead.
-async fn comes(site: &mut Site, blocks: u64) -> bool {
+async fn comes(site: &mut TestSite, blocks: u64) -> bool {
     let track = site.fresh();
     site.skip(blocks);
     let question = Question {
@@ -201,10 +209,10 @@ async fn comes(site: &mut Site, blocks: u64) -> bool {
 }
 
 /// Whether a hit makes a look-ahead that had ended go on.
-async fn goes_on(site: &mut Site, buffer: &BufferRules) -> bool {
+async fn goes_on(site: &mut TestSite, buffer: &BufferRules) -> bool {
     let mut came = 0;
     for _ in 0..AGAIN {
-        let Some([first, second, _]) = neighbours(site, Next::Any) else {
+        let Some([first, second, _]) = neighbours(site, NextTrack::Any) else {
             return false;
         };
         let (read, hit, wanted, turns) = match buffer.look_ahead {

@@ -22,9 +22,9 @@
 use block::Lba;
 use drive::geometry::Track;
 
-use super::site::{Site, moment};
+use super::site::{TestSite, moment};
 use crate::confidence::Confidence;
-use crate::findings::{Chunk, Parts, Rate};
+use crate::findings::{ChunkRate, ChunkSizes, FirmwareConfidence};
 
 /// Which share of the full rate is full.
 pub const FULL: f64 = 0.95;
@@ -61,7 +61,10 @@ pub fn commands(blocks: u64, track: u64) -> u64 {
     (track * TRACKS / blocks).clamp(COMMANDS.0, COMMANDS.1)
 }
 
-pub(super) async fn measure(site: &mut Site, parts: &mut Parts) -> Option<Chunk> {
+pub(super) async fn measure(
+    site: &mut TestSite,
+    parts: &mut FirmwareConfidence,
+) -> Option<ChunkSizes> {
     let mut strip = Strip::new(site);
     let track = strip.like;
     let mut curve = Vec::new();
@@ -71,7 +74,7 @@ pub(super) async fn measure(site: &mut Site, parts: &mut Parts) -> Option<Chunk>
         size += (size / STEPS).max(1);
     }
     let enough = FULL * full_rate(&curve, track.sectors)?;
-    let is_full = |point: &Rate| point.rate >= enough;
+    let is_full = |point: &ChunkRate| point.rate >= enough;
     let first = (0..curve.len()).find(|&index| stretch(&curve[index..], is_full))?;
     let lost = (first + 1..curve.len()).find(|&index| {
         let rest = &curve[index..];
@@ -88,7 +91,7 @@ pub(super) async fn measure(site: &mut Site, parts: &mut Parts) -> Option<Chunk>
         }
     };
     parts.chunk = check(site, &mut strip, least, enough).await;
-    Some(Chunk {
+    Some(ChunkSizes {
         at: track.first,
         least,
         most,
@@ -97,7 +100,7 @@ pub(super) async fn measure(site: &mut Site, parts: &mut Parts) -> Option<Chunk>
 }
 
 /// The upper quartile of the rates from half a track on.
-fn full_rate(curve: &[Rate], track: u32) -> Option<f64> {
+fn full_rate(curve: &[ChunkRate], track: u32) -> Option<f64> {
     let large = curve.iter().filter(|point| point.blocks * 2 >= track);
     let mut rates: Vec<f64> = large.map(|point| point.rate).collect();
     rates.sort_by(f64::total_cmp);
@@ -105,7 +108,7 @@ fn full_rate(curve: &[Rate], track: u32) -> Option<f64> {
 }
 
 /// Whether the first size is so, and most of a stretch from it on.
-fn stretch(rest: &[Rate], is_so: impl Fn(&Rate) -> bool) -> bool {
+fn stretch(rest: &[ChunkRate], is_so: impl Fn(&ChunkRate) -> bool) -> bool {
     let Some(first) = rest.first().filter(|first| is_so(first)) else {
         return false;
     };
@@ -127,7 +130,7 @@ struct Strip {
 }
 
 /// The last full size on the way from a full one to one that is not.
-async fn edge(site: &Site, strip: &mut Strip, (slow, full): (u32, u32), enough: f64) -> u32 {
+async fn edge(site: &TestSite, strip: &mut Strip, (slow, full): (u32, u32), enough: f64) -> u32 {
     let (mut slow, mut full) = (slow, full);
     while slow.abs_diff(full) > 1 && f64::from(slow.abs_diff(full)) > EXACT * f64::from(full) {
         let middle = slow.midpoint(full);
@@ -141,7 +144,7 @@ async fn edge(site: &Site, strip: &mut Strip, (slow, full): (u32, u32), enough: 
 }
 
 /// Whether the point is where it seems to be: a tenth above and a tenth below.
-async fn check(site: &Site, strip: &mut Strip, least: u32, enough: f64) -> Confidence {
+async fn check(site: &TestSite, strip: &mut Strip, least: u32, enough: f64) -> Confidence {
     let (mut came_true, mut checks) = (0, 0);
     let tenth = least.div_ceil(10);
     for _ in 0..2 {
@@ -158,7 +161,7 @@ async fn check(site: &Site, strip: &mut Strip, least: u32, enough: f64) -> Confi
 }
 
 /// The rate of one size.
-async fn rate(site: &Site, strip: &mut Strip, blocks: u64) -> Rate {
+async fn rate(site: &TestSite, strip: &mut Strip, blocks: u64) -> ChunkRate {
     let commands = commands(blocks, strip.like.sectors.into());
     let mut next = strip.take(site, blocks * (LEAD + commands)).0;
     let (mut from, mut took, mut timed) = (0.0, 0.0, 0);
@@ -175,7 +178,7 @@ async fn rate(site: &Site, strip: &mut Strip, blocks: u64) -> Rate {
             break;
         }
     }
-    Rate {
+    ChunkRate {
         blocks: blocks as u32,
         rate: (blocks * timed) as f64 / took.max(1.0) * 1e9,
     }
@@ -183,7 +186,7 @@ async fn rate(site: &Site, strip: &mut Strip, blocks: u64) -> Rate {
 
 impl Strip {
     /// Tracks from the first one on that begins a cylinder.
-    fn new(site: &mut Site) -> Self {
+    fn new(site: &mut TestSite) -> Self {
         let mut like = site.fresh();
         for _ in 0..site.geometry.surfaces() * 2 {
             if begins_cylinder(site, &like) {
@@ -199,7 +202,7 @@ impl Strip {
 
     /// The next so many blocks that were not read, where a cylinder begins; at the end of the zone
     /// it begins again: then the buffer holds others.
-    fn take(&mut self, site: &Site, blocks: u64) -> Lba {
+    fn take(&mut self, site: &TestSite, blocks: u64) -> Lba {
         for _ in 0..2 * site.geometry.surfaces() {
             let Some(track) = site.geometry.track_of(Lba(self.next)) else {
                 break;
@@ -220,7 +223,7 @@ impl Strip {
 }
 
 /// Whether the track before is of another cylinder.
-fn begins_cylinder(site: &Site, track: &Track) -> bool {
+fn begins_cylinder(site: &TestSite, track: &Track) -> bool {
     let before = track.first.0.checked_sub(1);
     let before = before.and_then(|lba| site.geometry.track_of(Lba(lba)));
     before.is_none_or(|before| before.cylinder != track.cylinder)

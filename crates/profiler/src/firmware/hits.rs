@@ -3,10 +3,10 @@
 use block::{Direction, Lba, Status};
 use drive::firmware::BufferRules;
 
-use super::site::{Site, median, took};
+use super::site::{TestSite, median, took};
 use crate::confidence::Confidence;
-use crate::device::Writes;
-use crate::findings::Parts;
+use crate::device::WritePermission;
+use crate::findings::FirmwareConfidence;
 
 /// Sums of one-block answers, and the bus, in nanoseconds.
 #[derive(Clone, Debug, Default)]
@@ -41,7 +41,7 @@ const LONGEST: f64 = 0.6;
 const CLOSE: f64 = 60e3;
 
 /// One-block answers, if there is a buffer.
-pub(super) async fn measure(site: &mut Site) -> Hits {
+pub(super) async fn measure(site: &mut TestSite) -> Hits {
     let mut found = Hits::default();
     let mut seen = Vec::new();
     for _ in 0..ANSWERS {
@@ -52,14 +52,14 @@ pub(super) async fn measure(site: &mut Site) -> Hits {
     // Without a buffer every read waits for its block to come round: never much less than a turn.
     found.after_read = median(seen).filter(|&usual| usual < LONGEST * site.period());
     site.hit = found.after_read;
-    if site.hit.is_some() && site.device().writes == Writes::Allowed {
+    if site.hit.is_some() && site.device().writes == WritePermission::Allowed {
         found.after_write = after_write(site).await;
     }
     found
 }
 
 /// The same after a write: of the block that was written, or of one that was read before.
-async fn after_write(site: &mut Site) -> Option<f64> {
+async fn after_write(site: &mut TestSite) -> Option<f64> {
     let mut seen = Vec::new();
     for turn in 0..2 * ANSWERS {
         let (read, written) = (site.fresh().first, site.fresh().first);
@@ -94,10 +94,10 @@ pub(super) fn densest(mut values: Vec<f64>, most: f64) -> Option<f64> {
 /// What a block more costs: answers of as many blocks as a segment holds, or of fewer if that
 /// tells enough.
 pub(super) async fn measure_bus(
-    site: &mut Site,
+    site: &mut TestSite,
     found: &mut Hits,
     buffer: &BufferRules,
-    parts: &mut Parts,
+    parts: &mut FirmwareConfidence,
 ) {
     let Some(one) = found.after_read else {
         return;
@@ -132,7 +132,7 @@ pub(super) async fn measure_bus(
     parts.hits = Confidence::of(came_true, checks);
 }
 
-async fn answer(site: &mut Site, blocks: u64) -> Option<f64> {
+async fn answer(site: &mut TestSite, blocks: u64) -> Option<f64> {
     let mut seen = Vec::new();
     for _ in 0..9 {
         seen.extend(one_answer(site, blocks).await);
@@ -141,7 +141,7 @@ async fn answer(site: &mut Site, blocks: u64) -> Option<f64> {
 }
 
 /// An answer of the buffer for some blocks that were just read.
-async fn one_answer(site: &mut Site, blocks: u64) -> Option<f64> {
+async fn one_answer(site: &mut TestSite, blocks: u64) -> Option<f64> {
     let from: Lba = site.fresh().first;
     site.skip(blocks);
     site.read(from, blocks).await;

@@ -7,9 +7,9 @@ use std::task::Poll;
 use block::{Direction, Lba};
 use drive::firmware::{QueueOrder, QueueRules};
 
-use super::site::{Site, moment};
+use super::site::{TestSite, moment};
 use crate::confidence::Confidence;
-use crate::findings::Parts;
+use crate::findings::FirmwareConfidence;
 use crate::prober::Timing;
 
 /// How often the order is looked at: once to find it, and to check it.
@@ -25,7 +25,7 @@ const PATIENCE: f64 = 2e9;
 
 type Waiting = Pin<Box<dyn Future<Output = Timing> + Send>>;
 
-pub(super) async fn measure(site: &mut Site, parts: &mut Parts) -> QueueRules {
+pub(super) async fn measure(site: &mut TestSite, parts: &mut FirmwareConfidence) -> QueueRules {
     let depth = site.device().depth;
     if depth < 4 {
         // Too few to tell; with one there is no order.
@@ -54,13 +54,13 @@ pub(super) async fn measure(site: &mut Site, parts: &mut Parts) -> QueueRules {
 }
 
 /// A block of a fresh track, and one far from it that the same arm serves.
-fn pair(site: &mut Site) -> (Lba, Lba) {
+fn pair(site: &mut TestSite) -> (Lba, Lba) {
     let near = site.fresh().first;
     (near, Lba(near.0 + site.device().blocks / 8))
 }
 
 /// Whether commands that were given at once, now near, now far, end as they were given.
-async fn ends_in_order(site: &mut Site) -> bool {
+async fn ends_in_order(site: &mut TestSite) -> bool {
     let (start, _) = pair(site);
     let mut places = vec![start];
     while places.len() < (site.device().depth as usize).min(6) {
@@ -78,7 +78,7 @@ async fn ends_in_order(site: &mut Site) -> bool {
 }
 
 /// Whether a far command is never served while near ones keep coming.
-async fn starves(site: &mut Site, near: usize) -> bool {
+async fn starves(site: &mut TestSite, near: usize) -> bool {
     let (start, far) = pair(site);
     let given = moment(site.ask(Direction::Read, start, 1).await.ended);
     let mut waiting: Vec<Waiting> = (0..near).map(|_| give_near(site, start)).collect();
@@ -99,14 +99,14 @@ async fn starves(site: &mut Site, near: usize) -> bool {
 }
 
 /// Gives a read of a block.
-fn give(site: &Site, lba: Lba) -> Waiting {
+fn give(site: &TestSite, lba: Lba) -> Waiting {
     let ticket = site.prober.give(site.to_medium(Direction::Read, lba, 1));
     let prober = site.prober.clone();
     Box::pin(async move { prober.ended(ticket).await })
 }
 
 /// Gives a read of some block close to `start`.
-fn give_near(site: &mut Site, start: Lba) -> Waiting {
+fn give_near(site: &mut TestSite, start: Lba) -> Waiting {
     let blocks = site.draw() * 4096.0;
     give(site, Lba(start.0 + blocks as u64))
 }

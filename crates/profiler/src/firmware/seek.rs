@@ -5,7 +5,7 @@
 
 use block::{Action, Direction, Lba, Status, Switch};
 
-use super::site::{Site, took};
+use super::site::{TestSite, took};
 
 /// Pairs of seeks, of which most decide: a stall may spoil one.
 const PAIRS: u32 = 5;
@@ -14,7 +14,7 @@ const PAIRS: u32 = 5;
 /// all arms that we know 2 ms and more, and the electronics' noise is below 0.1 ms.
 const LONGER: f64 = 1e6;
 
-pub(super) async fn measure(site: &mut Site) -> Switch {
+pub(super) async fn measure(site: &mut TestSite) -> Switch {
     let mut longer = 0;
     for _ in 0..PAIRS {
         let near = site.fresh().first;
@@ -32,7 +32,7 @@ pub(super) async fn measure(site: &mut Site) -> Switch {
 }
 
 /// How long a seek takes, in nanoseconds, if the drive does not refuse it.
-async fn seek(site: &Site, to: Lba) -> Option<f64> {
+async fn seek(site: &TestSite, to: Lba) -> Option<f64> {
     let timing = site.prober.ask(Action::Seek { to }).await;
     (timing.status == Status::Good).then(|| took(&timing))
 }

@@ -3,10 +3,10 @@
 use block::{Direction, Lba};
 use drive::firmware::BufferRules;
 
-use super::site::{Site, agreed, took};
+use super::site::{TestSite, agreed, took};
 use crate::confidence::Confidence;
-use crate::device::{Offers, Writes};
-use crate::findings::{Found, Parts};
+use crate::device::{Offers, WritePermission};
+use crate::findings::{CountBound, FirmwareConfidence};
 
 /// The largest segment that is looked for, in blocks: twice that of the largest drives of 2020.
 const LARGEST: u64 = 16_384;
@@ -16,19 +16,23 @@ const FEW: usize = 24;
 const MANY: usize = 160;
 
 /// Finds them; without a switch of the look-ahead, the size is not found.
-pub(super) async fn measure(site: &mut Site, buffer: &mut BufferRules, parts: &mut Parts) -> Found {
+pub(super) async fn measure(
+    site: &mut TestSite,
+    buffer: &mut BufferRules,
+    parts: &mut FirmwareConfidence,
+) -> CountBound {
     if site.hit.is_none() {
-        return Found::Exactly;
+        return CountBound::Exactly;
     }
     let (mut segments, mut bound) = surely(site, FEW).await;
-    if bound == Found::AtLeast {
+    if bound == CountBound::AtLeast {
         (segments, bound) = surely(site, MANY).await;
     }
     buffer.segments = segments as u32;
     let (mut came_true, mut checks) = (0, 0);
     let more: &[usize] = match bound {
-        Found::Exactly => &[1, 2, 3],
-        Found::AtLeast => &[0],
+        CountBound::Exactly => &[1, 2, 3],
+        CountBound::AtLeast => &[0],
     };
     for &more in more {
         let (again, _) = count(site, segments + more).await;
@@ -44,7 +48,7 @@ pub(super) async fn measure(site: &mut Site, buffer: &mut BufferRules, parts: &m
         }
         buffer.read_on_arrival = keeps_what_passes(site).await;
     }
-    if site.device().writes == Writes::Allowed {
+    if site.device().writes == WritePermission::Allowed {
         buffer.read_written = keeps_written(site).await;
     }
     parts.segments = Confidence::of(came_true, checks);
@@ -52,7 +56,7 @@ pub(super) async fn measure(site: &mut Site, buffer: &mut BufferRules, parts: &m
 }
 
 /// Two counts that agree, of at most four; else the last one.
-async fn surely(site: &mut Site, most: usize) -> (usize, Found) {
+async fn surely(site: &mut TestSite, most: usize) -> (usize, CountBound) {
     let mut last = count(site, most).await;
     for _ in 0..3 {
         let again = count(site, most).await;
@@ -66,7 +70,7 @@ async fn surely(site: &mut Site, most: usize) -> (usize, Found) {
 
 /// Reads `most` blocks of different tracks, and then those again, the last one first: as many are
 /// hits as there are segments, because a hit drives nothing out.
-async fn count(site: &mut Site, most: usize) -> (usize, Found) {
+async fn count(site: &mut TestSite, most: usize) -> (usize, CountBound) {
     let mut blocks = Vec::new();
     for _ in 0..most {
         let track = site.fresh();
@@ -76,15 +80,15 @@ async fn count(site: &mut Site, most: usize) -> (usize, Found) {
     let mut segments = 0;
     for lba in blocks.iter().rev() {
         if !site.hits(*lba).await {
-            return (segments, Found::Exactly);
+            return (segments, CountBound::Exactly);
         }
         segments += 1;
     }
-    (segments, Found::AtLeast)
+    (segments, CountBound::AtLeast)
 }
 
 /// The blocks of a segment, between doubled steps by halving.
-async fn size(site: &mut Site) -> u64 {
+async fn size(site: &mut TestSite) -> u64 {
     let mut low = 1;
     while low < LARGEST && agreed!(keeps(site, low * 2).await) {
         low *= 2;
@@ -105,7 +109,7 @@ async fn size(site: &mut Site) -> u64 {
 }
 
 /// Whether the `blocks`th last block of a long read is kept.
-async fn keeps(site: &mut Site, blocks: u64) -> bool {
+async fn keeps(site: &mut TestSite, blocks: u64) -> bool {
     let first = site.fresh().first;
     let long = blocks * 5 / 4 + 8;
     site.skip(long);
@@ -115,7 +119,7 @@ async fn keeps(site: &mut Site, blocks: u64) -> bool {
 
 /// Whether blocks that passed while the head waited for others are kept: of six reads that waited
 /// for any time, most have seen the block before theirs.
-async fn keeps_what_passes(site: &mut Site) -> bool {
+async fn keeps_what_passes(site: &mut TestSite) -> bool {
     let mut kept = 0;
     for _ in 0..6 {
         let track = site.fresh();
@@ -127,7 +131,7 @@ async fn keeps_what_passes(site: &mut Site) -> bool {
 }
 
 /// Whether what was written can be read without the medium: before it comes round again.
-async fn keeps_written(site: &mut Site) -> bool {
+async fn keeps_written(site: &mut TestSite) -> bool {
     let mut kept = 0;
     for _ in 0..5 {
         let lba = site.fresh().first;

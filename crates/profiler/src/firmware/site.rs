@@ -4,12 +4,12 @@ use block::{Action, Direction, Durability, Duration, Extent, Instant, Lba, Secto
 use drive::Geometry;
 use drive::geometry::Track;
 
-use crate::clock::Clock;
-use crate::device::{Device, Offers};
+use crate::clock::PlatterClock;
+use crate::device::{DriveIdentity, Offers};
 use crate::prober::{Prober, Timing};
 
 /// A part of the disk on which every measurement finds tracks that no other has used.
-pub(super) struct Site {
+pub(super) struct TestSite {
     pub(super) prober: Prober,
     pub(super) geometry: Geometry,
     period: f64,
@@ -25,7 +25,7 @@ pub(super) struct Site {
 
 /// Parts of the disk besides the one where most is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Part {
+pub(super) enum DiskArea {
     /// Where tracks are long, and all alike.
     Outer,
     /// Where they are short, and all alike.
@@ -47,10 +47,10 @@ const APART: u64 = 600;
 /// noise of the electronics that we know of.
 const CLOSE: f64 = 120e3;
 
-impl Site {
-    pub(super) fn new(prober: Prober, geometry: Geometry, clock: Clock) -> Self {
+impl TestSite {
+    pub(super) fn new(prober: Prober, geometry: Geometry, clock: PlatterClock) -> Self {
         let blocks = geometry.sectors().0;
-        Site {
+        TestSite {
             prober,
             geometry,
             period: clock.period(),
@@ -66,7 +66,7 @@ impl Site {
         self.period
     }
 
-    pub(super) fn device(&self) -> Device {
+    pub(super) fn device(&self) -> DriveIdentity {
         self.prober.device()
     }
 
@@ -85,15 +85,15 @@ impl Site {
     }
 
     /// Goes to another part; answers how to come back.
-    pub(super) fn go_to(&mut self, part: Part) -> Back {
+    pub(super) fn go_to(&mut self, part: DiskArea) -> Back {
         let back = Back {
             next: self.next,
             area: self.area,
         };
         let blocks = self.geometry.sectors().0;
         self.area = match part {
-            Part::Outer => (blocks / 64, blocks / 32),
-            Part::Inner => (blocks * 15 / 16, blocks * 61 / 64),
+            DiskArea::Outer => (blocks / 64, blocks / 32),
+            DiskArea::Inner => (blocks * 15 / 16, blocks * 61 / 64),
         };
         self.next = self.area.0;
         back

@@ -13,9 +13,9 @@
 use block::{Direction, Status};
 use drive::geometry::Track;
 
-use super::site::{Part, Site, agreed, median, moment};
+use super::site::{DiskArea, TestSite, agreed, median, moment};
 use crate::confidence::Confidence;
-use crate::device::Writes;
+use crate::device::WritePermission;
 
 /// Sums, in nanoseconds.
 #[derive(Clone, Debug, Default)]
@@ -60,7 +60,7 @@ impl Checks {
 
 /// How a try ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Tried {
+enum CatchResult {
     Caught,
     Missed,
     /// Something else happened.
@@ -84,7 +84,7 @@ const CHECK: f64 = 70e3;
 /// Times that differ by so much are not the same: the noise of a median of five, twice.
 const NOTABLE: f64 = 30e3;
 
-pub(super) async fn measure(site: &mut Site) -> Thresholds {
+pub(super) async fn measure(site: &mut TestSite) -> Thresholds {
     let mut found = Thresholds::default();
     let mut way = Catch {
         before: Direction::Read,
@@ -98,7 +98,7 @@ pub(super) async fn measure(site: &mut Site) -> Thresholds {
     if let Some(margin) = found.read_after_read {
         found.behind = behind(site, &way, margin).await;
     }
-    if site.device().writes == Writes::Forbidden {
+    if site.device().writes == WritePermission::Forbidden {
         return found;
     }
     way.before = Direction::Write;
@@ -126,13 +126,13 @@ pub(super) async fn measure(site: &mut Site) -> Thresholds {
 }
 
 /// What more blocks cost a write's margin; where that is something, on longer sectors as well.
-async fn held(site: &mut Site, way: &Catch, one: f64) -> Vec<(f64, f64)> {
+async fn held(site: &mut TestSite, way: &Catch, one: f64) -> Vec<(f64, f64)> {
     let long = Catch {
         blocks: LONG,
         ..*way
     };
     let mut held = Vec::new();
-    for part in [Part::Outer, Part::Inner] {
+    for part in [DiskArea::Outer, DiskArea::Inner] {
         let back = site.go_to(part);
         let track = site.fresh();
         if let Some(longer) = threshold(site, &long).await {
@@ -147,14 +147,14 @@ async fn held(site: &mut Site, way: &Catch, one: f64) -> Vec<(f64, f64)> {
 }
 
 /// The least margin at which half of the tries catch.
-async fn threshold(site: &mut Site, way: &Catch) -> Option<f64> {
+async fn threshold(site: &mut TestSite, way: &Catch) -> Option<f64> {
     let (mut low, mut high) = (0.0, 0.6 * site.period());
-    if tried(site, way, high).await != Tried::Caught {
+    if tried(site, way, high).await != CatchResult::Caught {
         return None;
     }
     while high - low > 4.0 * STEP {
         let middle = (low + high) / 2.0;
-        if agreed!(tried(site, way, middle).await == Tried::Caught) {
+        if agreed!(tried(site, way, middle).await == CatchResult::Caught) {
             high = middle;
         } else {
             low = middle;
@@ -165,12 +165,12 @@ async fn threshold(site: &mut Site, way: &Catch) -> Option<f64> {
 
 /// The mean of the margins that a walk goes to, down if one catches and up if not, once it has
 /// turned for the first time.
-async fn around(site: &mut Site, way: &Catch, start: f64) -> f64 {
+async fn around(site: &mut TestSite, way: &Catch, start: f64) -> f64 {
     let mut margin = start;
     let mut seen = Vec::new();
     let mut before = None;
     for _ in 0..LONGEST_WALK {
-        let caught = tried(site, way, margin).await == Tried::Caught;
+        let caught = tried(site, way, margin).await == CatchResult::Caught;
         let turned = before.is_some_and(|before| before != caught);
         before = Some(caught);
         if turned || !seen.is_empty() {
@@ -192,7 +192,7 @@ async fn around(site: &mut Site, way: &Catch, start: f64) -> f64 {
 }
 
 /// Fresh tries at either side of a threshold.
-async fn check(site: &mut Site, way: &Catch, threshold: Option<f64>, sofar: Checks) -> Checks {
+async fn check(site: &mut TestSite, way: &Catch, threshold: Option<f64>, sofar: Checks) -> Checks {
     let Checks {
         mut came_true,
         mut checks,
@@ -202,11 +202,11 @@ async fn check(site: &mut Site, way: &Catch, threshold: Option<f64>, sofar: Chec
     };
     for _ in 0..5 {
         let later = tried(site, way, threshold + CHECK).await;
-        came_true += u32::from(later == Tried::Caught);
+        came_true += u32::from(later == CatchResult::Caught);
         checks += 1;
         if threshold > CHECK {
             let earlier = tried(site, way, threshold - CHECK).await;
-            came_true += u32::from(earlier == Tried::Missed);
+            came_true += u32::from(earlier == CatchResult::Missed);
             checks += 1;
         }
     }
@@ -214,24 +214,24 @@ async fn check(site: &mut Site, way: &Catch, threshold: Option<f64>, sofar: Chec
 }
 
 /// One try with a margin; another one if something else happened.
-async fn tried(site: &mut Site, way: &Catch, margin: f64) -> Tried {
+async fn tried(site: &mut TestSite, way: &Catch, margin: f64) -> CatchResult {
     for _ in 0..4 {
         let Some(late) = late(site, way, margin).await else {
             continue;
         };
         let turns = late / site.period();
         if turns.abs() < 0.03 {
-            return Tried::Caught;
+            return CatchResult::Caught;
         }
         if (turns - 1.0).abs() < 0.03 {
-            return Tried::Missed;
+            return CatchResult::Missed;
         }
     }
-    Tried::Odd
+    CatchResult::Odd
 }
 
 /// How long after a block-by-block read of the same pass the command ends.
-async fn late(site: &mut Site, way: &Catch, margin: f64) -> Option<f64> {
+async fn late(site: &mut TestSite, way: &Catch, margin: f64) -> Option<f64> {
     let track = site.fresh();
     let reference = track.first.0 + way.blocks + 2;
     let a = block::Lba(reference);
@@ -251,7 +251,7 @@ async fn late(site: &mut Site, way: &Catch, margin: f64) -> Option<f64> {
 
 /// When the track's first block begins, as reads show it, next after the margin from now, if a
 /// read of the block `seen` ended at `at`.
-fn passes(site: &Site, track: &Track, seen: u64, at: f64, margin: f64) -> f64 {
+fn passes(site: &TestSite, track: &Track, seen: u64, at: f64, margin: f64) -> f64 {
     let passed = track.width.times(seen + 1 - track.first.0);
     let begins = at + site.period() - passed.revolutions() * site.period();
     let now = moment(site.prober.now());
@@ -260,7 +260,7 @@ fn passes(site: &Site, track: &Track, seen: u64, at: f64, margin: f64) -> f64 {
 }
 
 /// How far behind the medium a read of some blocks is.
-async fn behind(site: &mut Site, way: &Catch, margin: f64) -> Option<(f64, f64, f64)> {
+async fn behind(site: &mut TestSite, way: &Catch, margin: f64) -> Option<(f64, f64, f64)> {
     let track = site.fresh();
     let blocks = u64::from(track.sectors / 3).min(2 * LONG);
     let long = Catch { blocks, ..*way };
@@ -273,7 +273,7 @@ async fn behind(site: &mut Site, way: &Catch, margin: f64) -> Option<(f64, f64, 
 }
 
 /// When a write of a block ends, against a read of it on the same pass.
-async fn write_ends(site: &mut Site) -> Option<f64> {
+async fn write_ends(site: &mut TestSite) -> Option<f64> {
     let mut seen = Vec::new();
     for _ in 0..7 {
         let track = site.fresh();

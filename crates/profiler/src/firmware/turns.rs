@@ -9,10 +9,10 @@
 use block::{Direction, Status};
 use drive::firmware::BufferRules;
 
-use super::site::{Site, moment};
+use super::site::{TestSite, moment};
 use crate::confidence::Confidence;
-use crate::device::Writes;
-use crate::findings::Parts;
+use crate::device::WritePermission;
+use crate::findings::FirmwareConfidence;
 
 /// Tries to find it, and to check it.
 const TRIES: u32 = 8;
@@ -25,10 +25,10 @@ const APART: f64 = 0.012;
 const HIDDEN: f64 = 0.9;
 
 pub(super) async fn measure(
-    site: &mut Site,
+    site: &mut TestSite,
     per_block: f64,
     buffer: &mut BufferRules,
-    parts: &mut Parts,
+    parts: &mut FirmwareConfidence,
 ) {
     let track = site.fresh();
     if per_block < HIDDEN * site.sector(&track) {
@@ -36,7 +36,7 @@ pub(super) async fn measure(
         buffer.zero_latency_read = found;
         parts.zero_latency_read = Some(confidence);
     }
-    if site.device().writes == Writes::Allowed {
+    if site.device().writes == WritePermission::Allowed {
         let (found, confidence) = both(site, Direction::Write).await;
         buffer.zero_latency_write = found;
         parts.zero_latency_write = confidence;
@@ -44,7 +44,7 @@ pub(super) async fn measure(
 }
 
 /// Whether it begins anywhere, and what checks say.
-async fn both(site: &mut Site, direction: Direction) -> (bool, Confidence) {
+async fn both(site: &mut TestSite, direction: Direction) -> (bool, Confidence) {
     let (anywhere, tries) = elsewhere(site, direction).await;
     let found = tries > 0 && anywhere * 8 >= tries * 3;
     let (again, checks) = elsewhere(site, direction).await;
@@ -58,7 +58,7 @@ async fn both(site: &mut Site, direction: Direction) -> (bool, Confidence) {
 
 /// How many of some reads of nearly a track ended at another angle than most, and how many there
 /// were.
-async fn elsewhere(site: &mut Site, direction: Direction) -> (u32, u32) {
+async fn elsewhere(site: &mut TestSite, direction: Direction) -> (u32, u32) {
     let mut ends = Vec::new();
     for _ in 0..TRIES {
         let wait = site.draw() * site.period();
@@ -79,7 +79,7 @@ async fn elsewhere(site: &mut Site, direction: Direction) -> (u32, u32) {
 
 /// How far behind the last of its blocks, in revolutions, a command ends that was given at any
 /// time.
-async fn lap(site: &mut Site, direction: Direction, wait: f64) -> Option<f64> {
+async fn lap(site: &mut TestSite, direction: Direction, wait: f64) -> Option<f64> {
     let track = site.fresh();
     let blocks = track.last.0 - track.first.0;
     // The block that is not among them.

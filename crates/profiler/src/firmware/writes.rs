@@ -5,9 +5,9 @@ use drive::firmware::{BufferRules, WriteBack};
 
 use super::Sums;
 use super::hits::densest;
-use super::site::{Site, median, moment, took};
+use super::site::{TestSite, median, moment, took};
 use crate::confidence::Confidence;
-use crate::findings::{Destage, Honesty, Parts, WriteBuffer};
+use crate::findings::{Destage, FirmwareConfidence, Honesty, WriteBuffer};
 
 /// Writes of which the middle one counts.
 const WRITES: usize = 15;
@@ -56,10 +56,10 @@ enum Through {
 }
 
 pub(super) async fn measure(
-    site: &mut Site,
+    site: &mut TestSite,
     found: &mut Sums,
     buffer: &mut BufferRules,
-    parts: &mut Parts,
+    parts: &mut FirmwareConfidence,
 ) -> WriteBuffer {
     let most = 0.6 * site.period();
     let after_read = settled(site, Direction::Read, 1).await;
@@ -96,7 +96,7 @@ fn is_constant(seen: &[f64], usual: f64) -> bool {
 }
 
 /// How long writes take when nothing else is to be written, after a command to the medium.
-async fn settled(site: &mut Site, before: Direction, blocks: u64) -> Vec<f64> {
+async fn settled(site: &mut TestSite, before: Direction, blocks: u64) -> Vec<f64> {
     let mut seen = Vec::new();
     for _ in 0..WRITES {
         site.prober.ask(Action::Flush).await;
@@ -111,7 +111,7 @@ async fn settled(site: &mut Site, before: Direction, blocks: u64) -> Vec<f64> {
 
 /// Whether writes that must be on the medium are: wherever their blocks are, those of the buffer
 /// take equally long.
-async fn honesty(site: &mut Site, found: &mut Sums, parts: &mut Parts) -> Honesty {
+async fn honesty(site: &mut TestSite, found: &mut Sums, parts: &mut FirmwareConfidence) -> Honesty {
     let mut seen = Vec::new();
     for _ in 0..WRITES {
         site.prober.ask(Action::Flush).await;
@@ -136,11 +136,11 @@ async fn honesty(site: &mut Site, found: &mut Sums, parts: &mut Parts) -> Honest
 
 /// All writes, or only those that continue: bursts of scattered ones tell.
 async fn kind(
-    site: &mut Site,
+    site: &mut TestSite,
     found: &Sums,
     usual: f64,
     buffer: &mut BufferRules,
-    parts: &mut Parts,
+    parts: &mut FirmwareConfidence,
 ) {
     let ends = found.thresholds.write_ends;
     let mut bursts = Vec::new();
@@ -165,7 +165,7 @@ async fn kind(
 }
 
 /// Writes scattered blocks, one after the other, until one is not done early, and some more.
-async fn burst(site: &mut Site, usual: f64, ends: Option<f64>) -> Burst {
+async fn burst(site: &mut TestSite, usual: f64, ends: Option<f64>) -> Burst {
     site.prober.ask(Action::Flush).await;
     let begun = moment(site.prober.now());
     let mut early = 0;
@@ -199,7 +199,7 @@ async fn burst(site: &mut Site, usual: f64, ends: Option<f64>) -> Burst {
 
 /// A block far from the one before, at any angle, so that the end of another's destaging is not
 /// this one's.
-fn scattered(site: &mut Site, number: usize) -> Lba {
+fn scattered(site: &mut TestSite, number: usize) -> Lba {
     let track = site.fresh();
     let offset = site.draw() * (track.last.0 - track.first.0) as f64;
     let near = track.first.0 + offset as u64;
@@ -210,7 +210,7 @@ fn scattered(site: &mut Site, number: usize) -> Lba {
 }
 
 /// Whether a write that ended at `at` did so as its block passed.
-async fn went_through(site: &Site, place: Lba, at: f64, ends: Option<f64>) -> Through {
+async fn went_through(site: &TestSite, place: Lba, at: f64, ends: Option<f64>) -> Through {
     match (site.prober.sight(place).await, ends) {
         (Ok(read), Some(ends)) => {
             let turns = (at - ends - moment(read.at)) / site.period();
@@ -225,7 +225,7 @@ async fn went_through(site: &Site, place: Lba, at: f64, ends: Option<f64>) -> Th
 }
 
 /// Whether there is still something to flush when the drive has been idle.
-async fn destage(site: &mut Site) -> Destage {
+async fn destage(site: &mut TestSite) -> Destage {
     let mut long = 0;
     for _ in 0..3 {
         let near = site.fresh().first;
@@ -244,7 +244,7 @@ async fn destage(site: &mut Site) -> Destage {
 
 /// Whether a read that comes when writes have just been done early waits until all of them are on
 /// the medium: then nothing is left to flush after it.
-pub(super) async fn go_first(site: &mut Site, buffer: &BufferRules) -> bool {
+pub(super) async fn go_first(site: &mut TestSite, buffer: &BufferRules) -> bool {
     if buffer.write_back != WriteBack::All || buffer.write_segments < FEW {
         return false;
     }

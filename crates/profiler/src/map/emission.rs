@@ -3,13 +3,13 @@
 use block::Lba;
 use drive::Angle;
 
-use super::rhythm::{Run, SAME};
+use super::track_cycle::{KindRun, SAME};
 use crate::clock::{apart, forward};
-use crate::findings::{Band, Elsewhere, Piece, TrackMap};
+use crate::findings::{Band, Elsewhere, MapPiece, TrackMap};
 
 /// Runs as bands: a run's turn leads to the next run's first track, which belongs to its band if
 /// it has as many blocks.
-pub(super) fn bands(runs: &[Run]) -> Vec<Band> {
+pub(super) fn bands(runs: &[KindRun]) -> Vec<Band> {
     let mut bands: Vec<Band> = Vec::new();
     let mut start = Angle::ZERO;
     let mut taken = 0;
@@ -36,14 +36,14 @@ pub(super) fn bands(runs: &[Run]) -> Vec<Band> {
     bands
 }
 
-impl Piece {
+impl MapPiece {
     /// Runs, repeated.
-    pub(super) fn of(first: Lba, angle: Angle, runs: &[Run], repeats: u32) -> Piece {
+    pub(super) fn of(first: Lba, angle: Angle, runs: &[KindRun], repeats: u32) -> MapPiece {
         let mut step = Angle::ZERO;
         for run in runs {
             step = step + run.kind.turn.times(u64::from(run.tracks));
         }
-        Piece {
+        MapPiece {
             first,
             angle,
             cycle: bands(runs),
@@ -58,7 +58,7 @@ impl Piece {
     }
 
     /// Whether another piece goes on with the same.
-    fn goes_on_with(&self, next: &Piece) -> bool {
+    fn goes_on_with(&self, next: &MapPiece) -> bool {
         let alike = |(one, two): (&Band, &Band)| {
             let tolerance = SAME / f64::from(one.sectors);
             (one.tracks, one.blocks, one.sectors) == (two.tracks, two.blocks, two.sectors)
@@ -75,7 +75,7 @@ impl Piece {
     }
 
     /// Goes on with what another piece has; its end is what was measured.
-    fn go_on_with(&mut self, next: &Piece) {
+    fn go_on_with(&mut self, next: &MapPiece) {
         if next.repeats >= self.repeats {
             self.cycle = next.cycle.clone();
         }
@@ -115,7 +115,7 @@ impl TrackMap {
     }
 
     /// More tracks are known, which were not known before.
-    pub(super) fn insert(&mut self, piece: Piece) {
+    pub(super) fn insert(&mut self, piece: MapPiece) {
         if piece.repeats == 0 || piece.cycle.is_empty() {
             return;
         }

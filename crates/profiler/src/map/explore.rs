@@ -14,11 +14,11 @@
 use block::Lba;
 use drive::Angle;
 
-use super::eye::{Care, Eye, width};
-use super::line::{Lost, beginning};
-use super::rhythm::{History, Kind, Landings, Rhythm, SAME};
+use super::line::{NoTrack, beginning};
+use super::observer::{Care, Observer, width};
+use super::track_cycle::{History, Landings, SAME, TrackCycle, TrackKind};
 use crate::clock::forward;
-use crate::findings::Piece;
+use crate::findings::MapPiece;
 use crate::prober::Prober;
 
 /// How an exploration ended.
@@ -29,7 +29,7 @@ pub enum Explored {
     /// There are places where no track could be made out.
     Holes(u32),
     /// Too many such places: given up.
-    Lost(Lost),
+    NoTrack(NoTrack),
 }
 
 /// Places where no track could be made out, before an exploration is given up. A choice.
@@ -61,7 +61,7 @@ pub async fn explore(prober: &Prober, from: Lba, to: Lba) -> Explored {
             holes += 1;
             at = Lba(at.0 + HOLE);
             if holes > HOLES {
-                return Explored::Lost(lost);
+                return Explored::NoTrack(lost);
             }
         }
     }
@@ -71,7 +71,7 @@ pub async fn explore(prober: &Prober, from: Lba, to: Lba) -> Explored {
     }
 }
 
-/// Ends of runs that are looked at when a rhythm goes on after a track that was not of it: whether
+/// Ends of runs that are looked at when a track_cycle goes on after a track that was not of it: whether
 /// it goes on at the right place. A choice: all of them for cylinders, which have two.
 const FIRST_LANDINGS: u32 = 8;
 
@@ -88,7 +88,7 @@ const FINEST: f64 = 0.02;
 /// An exploration on its way.
 pub(super) struct Explorer {
     pub(super) prober: Prober,
-    pub(super) eye: Eye,
+    pub(super) observer: Observer,
     /// Where it is to end.
     pub(super) to: Lba,
     /// What is from here on is known, or does not exist.
@@ -99,7 +99,7 @@ pub(super) struct Explorer {
     pub(super) sectors: u32,
     pub(super) history: History,
     /// What is expected to go on.
-    pub(super) rhythm: Option<Rhythm>,
+    pub(super) track_cycle: Option<TrackCycle>,
     /// How far to leap first.
     pub(super) stride: u64,
     /// How far off landings have been that were right, in revolutions: a mean.
@@ -108,7 +108,7 @@ pub(super) struct Explorer {
 
 impl Explorer {
     /// Begins at a block that is not known.
-    async fn begin(prober: &Prober, from: Lba, to: Lba) -> Result<Self, Lost> {
+    async fn begin(prober: &Prober, from: Lba, to: Lba) -> Result<Self, NoTrack> {
         let (limit, boundary) = prober.findings(|findings| {
             let pieces = &findings.map.pieces;
             let after = pieces.partition_point(|piece| piece.first <= from);
@@ -117,19 +117,19 @@ impl Explorer {
             (limit, known == Some(from))
         });
         let limit = limit.unwrap_or(Lba(prober.device().blocks));
-        let mut eye = Eye::new(prober);
-        let begun = beginning(&mut eye, from, limit).await?;
-        eye.resolve(begun.sectors);
+        let mut observer = Observer::new(prober);
+        let begun = beginning(&mut observer, from, limit).await?;
+        observer.resolve(begun.sectors);
         let mut explorer = Explorer {
             prober: prober.clone(),
-            eye,
+            observer,
             to: to.min(limit),
             limit,
             first: from,
             start: begun.start,
             sectors: begun.sectors,
             history: History::default(),
-            rhythm: None,
+            track_cycle: None,
             stride: 1,
             spread: SAME / f64::from(begun.sectors),
         };
@@ -137,7 +137,7 @@ impl Explorer {
             let traced = explorer.trace(begun.sectors, None).await?;
             let next = Lba(from.0 + u64::from(traced.blocks));
             if next < limit {
-                let begun = beginning(&mut explorer.eye, next, limit).await?;
+                let begun = beginning(&mut explorer.observer, next, limit).await?;
                 (explorer.start, explorer.sectors) = (begun.start, begun.sectors);
             }
             explorer.first = next;
@@ -146,7 +146,7 @@ impl Explorer {
     }
 
     /// Leaps and walks to the end.
-    async fn run(&mut self) -> Result<(), Lost> {
+    async fn run(&mut self) -> Result<(), NoTrack> {
         while self.first < self.to {
             for candidate in self.candidates() {
                 if self.leap(candidate).await? > 0 {
@@ -159,75 +159,75 @@ impl Explorer {
     }
 
     /// What may come next, the most likely first.
-    fn candidates(&self) -> Vec<Rhythm> {
-        let mut candidates: Vec<Rhythm> = Vec::new();
-        candidates.extend(self.history.repeated(self.rhythm.as_ref()));
-        if let Some(rhythm) = &self.rhythm
-            && !candidates.iter().any(|other| other.is_like(rhythm))
+    fn candidates(&self) -> Vec<TrackCycle> {
+        let mut candidates: Vec<TrackCycle> = Vec::new();
+        candidates.extend(self.history.repeated(self.track_cycle.as_ref()));
+        if let Some(track_cycle) = &self.track_cycle
+            && !candidates.iter().any(|other| other.is_like(track_cycle))
         {
-            candidates.push(rhythm.clone());
+            candidates.push(track_cycle.clone());
         }
         let steady = self.history.last().is_some_and(|run| run.tracks > 1);
         if candidates.is_empty() || steady {
             candidates.extend(self.history.going_on());
         }
-        candidates.retain(|rhythm| rhythm.kind().sectors == self.sectors);
+        candidates.retain(|track_cycle| track_cycle.kind().sectors == self.sectors);
         candidates
     }
 
-    /// Goes on by a rhythm for as long as it is right; answers for how many tracks.
-    async fn leap(&mut self, mut rhythm: Rhythm) -> Result<u64, Lost> {
+    /// Goes on by a track_cycle for as long as it is right; answers for how many tracks.
+    async fn leap(&mut self, mut track_cycle: TrackCycle) -> Result<u64, NoTrack> {
         let (mut gone, mut landings) = (0, 0);
         loop {
-            let most = self.room(&rhythm);
+            let most = self.room(&track_cycle);
             if most == 0 {
                 break;
             }
-            let enough = rhythm.is_proven() && landings >= FIRST_LANDINGS;
-            let places = if gone < rhythm.cycle_tracks() && !enough {
+            let enough = track_cycle.is_proven() && landings >= FIRST_LANDINGS;
+            let places = if gone < track_cycle.cycle_tracks() && !enough {
                 Landings::Runs
             } else {
                 Landings::Spares
             };
-            let nearest = rhythm.until_landing(places).unwrap_or(most);
-            let ahead = self.aligned(&rhythm).min(nearest).min(most);
+            let nearest = track_cycle.until_landing(places).unwrap_or(most);
+            let ahead = self.aligned(&track_cycle).min(nearest).min(most);
             landings += 1;
-            if let Some(off) = self.landing(&rhythm, ahead, Care::Sure).await? {
-                self.take(&mut rhythm, ahead, off);
+            if let Some(off) = self.landing(&track_cycle, ahead, Care::Sure).await? {
+                self.take(&mut track_cycle, ahead, off);
                 gone += ahead;
                 self.stride = (self.stride.max(ahead) * 2).min(self.limit.0);
                 continue;
             }
-            let (right, off) = self.last_right(&rhythm, ahead).await?;
+            let (right, off) = self.last_right(&track_cycle, ahead).await?;
             if right > 0 {
-                self.take(&mut rhythm, right, off);
+                self.take(&mut track_cycle, right, off);
                 gone += right;
             }
             self.stride = (gone / 2).max(1);
             break;
         }
         if gone > 0 {
-            self.rhythm = Some(rhythm);
+            self.track_cycle = Some(track_cycle);
         }
         Ok(gone)
     }
 
     /// How far to leap: whole repetitions where that is not too far.
-    fn aligned(&self, rhythm: &Rhythm) -> u64 {
-        let cycle = rhythm.cycle_tracks();
+    fn aligned(&self, track_cycle: &TrackCycle) -> u64 {
+        let cycle = track_cycle.cycle_tracks();
         if self.stride < cycle {
             return self.stride.max(1);
         }
-        rhythm.until_cycle() + self.stride / cycle * cycle
+        track_cycle.until_cycle() + self.stride / cycle * cycle
     }
 
     /// How many tracks ahead there may be a boundary that is to be found.
-    fn room(&self, rhythm: &Rhythm) -> u64 {
+    fn room(&self, track_cycle: &TrackCycle) -> u64 {
         let blocks = self.to.0 - self.first.0;
         let (mut fits, mut beyond) = (0, blocks + 1);
         while fits + 1 < beyond {
             let middle = fits + (beyond - fits) / 2;
-            if rhythm.ahead(middle).blocks < blocks {
+            if track_cycle.ahead(middle).blocks < blocks {
                 fits = middle;
             } else {
                 beyond = middle;
@@ -241,13 +241,13 @@ impl Explorer {
     /// sector that is left out moves the boundary over it.
     async fn landing(
         &mut self,
-        rhythm: &Rhythm,
+        track_cycle: &TrackCycle,
         ahead: u64,
         care: Care,
-    ) -> Result<Option<f64>, Lost> {
-        let stretch = rhythm.ahead(ahead);
-        let before = rhythm.kind_ahead(ahead - 1);
-        let expected = before.end(self.start + rhythm.ahead(ahead - 1).turn);
+    ) -> Result<Option<f64>, NoTrack> {
+        let stretch = track_cycle.ahead(ahead);
+        let before = track_cycle.kind_ahead(ahead - 1);
+        let expected = before.end(self.start + track_cycle.ahead(ahead - 1).turn);
         let last = Lba(self.first.0 + stretch.blocks - 1);
         let Some(off) = self.lands(last, expected, &before, care).await? else {
             return Ok(None);
@@ -255,7 +255,7 @@ impl Explorer {
         if care == Care::Quick {
             return Ok(Some(off));
         }
-        let kind = rhythm.kind_ahead(ahead);
+        let kind = track_cycle.kind_ahead(ahead);
         let first = Lba(self.first.0 + stretch.blocks);
         let expected = self.start + stretch.turn + width(kind.sectors);
         self.lands(first, expected, &kind, care).await
@@ -266,14 +266,14 @@ impl Explorer {
         &mut self,
         lba: Lba,
         expected: Angle,
-        kind: &Kind,
+        kind: &TrackKind,
         care: Care,
-    ) -> Result<Option<f64>, Lost> {
+    ) -> Result<Option<f64>, NoTrack> {
         let tolerance = self.tolerance(kind);
-        let mut off = self.eye.off(lba, expected, tolerance, care).await?;
-        if off.abs() > tolerance && care == Care::Sure && self.eye.wanders() {
-            self.eye.recover().await?;
-            off = self.eye.off(lba, expected, tolerance, care).await?;
+        let mut off = self.observer.off(lba, expected, tolerance, care).await?;
+        if off.abs() > tolerance && care == Care::Sure && self.observer.wanders() {
+            self.observer.recover().await?;
+            off = self.observer.off(lba, expected, tolerance, care).await?;
         }
         if off.abs() <= kind.tolerance() {
             // Whether it is believed or not: too narrow a tolerance widens again.
@@ -283,20 +283,24 @@ impl Explorer {
     }
 
     /// How far off a landing may be: not much farther than others were.
-    fn tolerance(&self, kind: &Kind) -> f64 {
+    fn tolerance(&self, kind: &TrackKind) -> f64 {
         let usual = FAR * self.spread + FINEST / f64::from(kind.sectors);
         usual.min(kind.tolerance())
     }
 
     /// How many tracks ahead the last boundary is where it should be, and how far it is off, if
     /// the one `wrong` tracks ahead is not.
-    async fn last_right(&mut self, rhythm: &Rhythm, wrong: u64) -> Result<(u64, f64), Lost> {
+    async fn last_right(
+        &mut self,
+        track_cycle: &TrackCycle,
+        wrong: u64,
+    ) -> Result<(u64, f64), NoTrack> {
         let mut beyond = wrong;
         for _ in 0..3 {
             let mut right = 0;
             while right + 1 < beyond {
                 let middle = right + (beyond - right) / 2;
-                match self.landing(rhythm, middle, Care::Quick).await? {
+                match self.landing(track_cycle, middle, Care::Quick).await? {
                     Some(_) => right = middle,
                     None => beyond = middle,
                 }
@@ -305,7 +309,7 @@ impl Explorer {
                 break;
             }
             // A chance hit beyond a change of the pattern does not stand the look at both sides.
-            if let Some(off) = self.landing(rhythm, right, Care::Sure).await? {
+            if let Some(off) = self.landing(track_cycle, right, Care::Sure).await? {
                 return Ok((right, off));
             }
             beyond = right;
@@ -314,23 +318,27 @@ impl Explorer {
     }
 
     /// Believes in the next so many tracks; the last of them ended `off` revolutions late.
-    fn take(&mut self, rhythm: &mut Rhythm, tracks: u64, off: f64) {
-        let ahead = rhythm.ahead(tracks);
-        rhythm.refine(tracks, off);
-        let parts = rhythm.parts(tracks);
+    fn take(&mut self, track_cycle: &mut TrackCycle, tracks: u64, off: f64) {
+        let ahead = track_cycle.ahead(tracks);
+        track_cycle.refine(tracks, off);
+        let parts = track_cycle.parts(tracks);
         let (mut first, mut angle) = (self.first, self.start);
         let repeats = parts.cycles.min(u64::from(u32::MAX)) as u32;
-        let series = [(&parts.head, 1), (&rhythm.runs, repeats), (&parts.tail, 1)];
+        let series = [
+            (&parts.head, 1),
+            (&track_cycle.runs, repeats),
+            (&parts.tail, 1),
+        ];
         self.prober.findings(|findings| {
             for (runs, repeats) in series {
-                let piece = Piece::of(first, angle, runs, repeats);
+                let piece = MapPiece::of(first, angle, runs, repeats);
                 (first, angle) = (piece.end(), piece.end_angle());
                 findings.map.insert(piece);
             }
         });
-        self.history.extend(&parts, &rhythm.runs);
+        self.history.extend(&parts, &track_cycle.runs);
         self.first = Lba(self.first.0 + ahead.blocks);
         self.start = self.start + ahead.turn + forward(off);
-        rhythm.advance(tracks);
+        track_cycle.advance(tracks);
     }
 }

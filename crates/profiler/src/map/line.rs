@@ -10,29 +10,29 @@
 use block::Lba;
 use drive::Angle;
 
-use super::eye::{Care, Eye, width};
-use super::rhythm::SAME;
+use super::observer::{Care, Observer, width};
+use super::track_cycle::SAME;
 use crate::clock::{apart, forward};
 use crate::prober::Unseen;
 
 /// Why a track could not be made out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Lost {
+pub enum NoTrack {
     /// A block could not be sighted.
     Unseen(Unseen),
     /// The blocks there do not follow each other at equal angles.
     NoLine,
 }
 
-impl From<Unseen> for Lost {
+impl From<Unseen> for NoTrack {
     fn from(unseen: Unseen) -> Self {
-        Lost::Unseen(unseen)
+        NoTrack::Unseen(unseen)
     }
 }
 
 /// Blocks that follow each other at equal angles.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Line {
+pub(super) struct SectorLine {
     pub(super) first: Lba,
     /// Where the first of them ends.
     pub(super) end: Angle,
@@ -40,7 +40,7 @@ pub(super) struct Line {
     pub(super) blocks: u32,
 }
 
-impl Line {
+impl SectorLine {
     /// Whether it tells how many sectors there are on a turn.
     pub(super) fn is_long(&self) -> bool {
         self.blocks >= LONG_ENOUGH
@@ -60,15 +60,19 @@ const LONG_ENOUGH: u32 = 16;
 
 /// Follows the line that begins with a block: the distance doubles while the angle is as
 /// expected; then its end is searched.
-pub(super) async fn trace(eye: &mut Eye, first: Lba, limit: Lba) -> Result<Line, Lost> {
+pub(super) async fn trace(
+    observer: &mut Observer,
+    first: Lba,
+    limit: Lba,
+) -> Result<SectorLine, NoTrack> {
     if first.0 + 1 >= limit.0 {
-        return Err(Lost::NoLine);
+        return Err(NoTrack::NoLine);
     }
-    let end = eye.look_twice(first, ROUGH).await?;
-    let second = eye.look_twice(Lba(first.0 + 1), ROUGH).await?;
+    let end = observer.look_twice(first, ROUGH).await?;
+    let second = observer.look_twice(Lba(first.0 + 1), ROUGH).await?;
     let mut pitch = apart(end, second);
     if pitch < WIDTHS.0 || pitch > WIDTHS.1 {
-        return Err(Lost::NoLine);
+        return Err(NoTrack::NoLine);
     }
     let most = ((1.0 / WIDTHS.0) as u64).min(limit.0 - first.0);
     let (mut on, mut off) = (1, most);
@@ -83,7 +87,7 @@ pub(super) async fn trace(eye: &mut Eye, first: Lba, limit: Lba) -> Result<Line,
         };
         let expected = end + forward(pitch * at as f64);
         let tolerance = SAME * pitch;
-        let error = eye.off(Lba(first.0 + at), expected, tolerance, care);
+        let error = observer.off(Lba(first.0 + at), expected, tolerance, care);
         let error = error.await?;
         if error.abs() <= tolerance {
             pitch += error / at as f64;
@@ -92,7 +96,7 @@ pub(super) async fn trace(eye: &mut Eye, first: Lba, limit: Lba) -> Result<Line,
             (off, ahead) = (at, u64::MAX);
         }
     }
-    Ok(Line {
+    Ok(SectorLine {
         first,
         end,
         sectors: (1.0 / pitch).round() as u32,
@@ -110,12 +114,16 @@ pub(super) struct Beginning {
 }
 
 /// Makes out a track from its first block on, without knowing anything of it.
-pub(super) async fn beginning(eye: &mut Eye, first: Lba, limit: Lba) -> Result<Beginning, Lost> {
+pub(super) async fn beginning(
+    observer: &mut Observer,
+    first: Lba,
+    limit: Lba,
+) -> Result<Beginning, NoTrack> {
     let mut at = first;
     for _ in 0..4 {
-        let line = match trace(eye, at, limit).await {
+        let line = match trace(observer, at, limit).await {
             Ok(line) => line,
-            Err(Lost::NoLine) => {
+            Err(NoTrack::NoLine) => {
                 at = Lba(at.0 + 1);
                 continue;
             }
@@ -125,13 +133,17 @@ pub(super) async fn beginning(eye: &mut Eye, first: Lba, limit: Lba) -> Result<B
             at = Lba(at.0 + u64::from(line.blocks));
             continue;
         }
-        return begun(eye, first, &line).await;
+        return begun(observer, first, &line).await;
     }
-    Err(Lost::NoLine)
+    Err(NoTrack::NoLine)
 }
 
 /// The track's beginning, from a line near it.
-async fn begun(eye: &mut Eye, first: Lba, line: &Line) -> Result<Beginning, Lost> {
+async fn begun(
+    observer: &mut Observer,
+    first: Lba,
+    line: &SectorLine,
+) -> Result<Beginning, NoTrack> {
     let sector = width(line.sectors);
     let before = line.first.0 - first.0;
     if before == 0 {
@@ -143,8 +155,8 @@ async fn begun(eye: &mut Eye, first: Lba, line: &Line) -> Result<Beginning, Lost
     }
     let tolerance = SAME / f64::from(line.sectors);
     let on_line = line.end - sector.times(before);
-    let seen = eye.look_twice(first, tolerance).await?;
-    let second = eye.look_twice(Lba(first.0 + 1), tolerance).await?;
+    let seen = observer.look_twice(first, tolerance).await?;
+    let second = observer.look_twice(Lba(first.0 + 1), tolerance).await?;
     // Either the first block alone is not on the line, or a short track comes before it.
     let second_fits = apart(on_line + sector, second).abs() <= tolerance;
     let first_fits = apart(on_line, seen).abs() <= tolerance;

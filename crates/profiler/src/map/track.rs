@@ -3,16 +3,16 @@
 use block::Lba;
 use drive::Angle;
 
-use super::eye::{Care, Eye, width};
-use super::line::Lost;
-use super::rhythm::SAME;
+use super::line::NoTrack;
+use super::observer::{Care, Observer, width};
+use super::track_cycle::SAME;
 use crate::clock::{apart, forward};
 use crate::findings::Slip;
 
 /// A track of which the beginning is known.
 #[derive(Debug)]
 pub(super) struct Tracing<'a> {
-    eye: &'a mut Eye,
+    observer: &'a mut Observer,
     first: Lba,
     start: Angle,
     sectors: u32,
@@ -67,14 +67,14 @@ const BREAKS: usize = 40;
 
 impl<'a> Tracing<'a> {
     pub(super) fn new(
-        eye: &'a mut Eye,
+        observer: &'a mut Observer,
         first: Lba,
         start: Angle,
         sectors: u32,
         limit: Lba,
     ) -> Self {
         Tracing {
-            eye,
+            observer,
             first,
             start,
             sectors,
@@ -86,7 +86,11 @@ impl<'a> Tracing<'a> {
 
     /// Finds the track's end: `expected` blocks are tried first. `turn` is to where the next track
     /// begins, if it is as expected.
-    pub(super) async fn end(mut self, expected: u32, turn: Option<Angle>) -> Result<Traced, Lost> {
+    pub(super) async fn end(
+        mut self,
+        expected: u32,
+        turn: Option<Angle>,
+    ) -> Result<Traced, NoTrack> {
         let mut traced = Traced::default();
         let mut on = 0;
         for _ in 0..BREAKS {
@@ -121,11 +125,11 @@ impl<'a> Tracing<'a> {
                 }
             }
         }
-        Err(Lost::NoLine)
+        Err(NoTrack::NoLine)
     }
 
     /// The last block on the line, from one on that is known to be.
-    async fn line_end(&mut self, mut on: u32, expected: u32) -> Result<u32, Lost> {
+    async fn line_end(&mut self, mut on: u32, expected: u32) -> Result<u32, NoTrack> {
         // No more blocks than sectors.
         let room = (self.limit.0 - self.first.0).min(u64::from(self.sectors - self.shift));
         let mut off = room as u32;
@@ -153,7 +157,7 @@ impl<'a> Tracing<'a> {
     }
 
     /// What it is that a block is not on the line.
-    async fn at_break(&mut self, block: u32, off: f64) -> Result<Break, Lost> {
+    async fn at_break(&mut self, block: u32, off: f64) -> Result<Break, NoTrack> {
         if off.abs() <= self.tolerance() {
             let room = self.sectors - self.shift;
             return Ok(if block < room {
@@ -210,21 +214,21 @@ impl<'a> Tracing<'a> {
         self.start + forward(self.drift) + width(self.sectors).times(sector)
     }
 
-    async fn off(&mut self, block: u32, gap: u32, care: Care) -> Result<f64, Lost> {
+    async fn off(&mut self, block: u32, gap: u32, care: Care) -> Result<f64, NoTrack> {
         let expected = self.on_line(block, gap);
         let (lba, tolerance) = (self.lba(block), self.tolerance());
-        let off = self.eye.off(lba, expected, tolerance, care).await?;
-        if off.abs() <= tolerance || care == Care::Quick || !self.eye.wanders() {
+        let off = self.observer.off(lba, expected, tolerance, care).await?;
+        if off.abs() <= tolerance || care == Care::Quick || !self.observer.wanders() {
             return Ok(off);
         }
         // The first block tells how far the clock is wrong now.
         let first = self.start + width(self.sectors);
-        self.drift = apart(first, self.eye.look(self.first).await?);
+        self.drift = apart(first, self.observer.look(self.first).await?);
         let expected = self.on_line(block, gap);
-        Ok(self.eye.off(lba, expected, tolerance, care).await?)
+        Ok(self.observer.off(lba, expected, tolerance, care).await?)
     }
 
-    async fn is_on(&mut self, block: u32, care: Care) -> Result<bool, Lost> {
+    async fn is_on(&mut self, block: u32, care: Care) -> Result<bool, NoTrack> {
         Ok(self.off(block, 0, care).await?.abs() <= self.tolerance())
     }
 }

@@ -2,8 +2,8 @@
 
 use block::Lba;
 
-use super::eye::{Care, Eye};
-use super::line::Lost;
+use super::line::NoTrack;
+use super::observer::{Care, Observer};
 use crate::confidence::Confidence;
 use crate::prober::Prober;
 
@@ -16,8 +16,8 @@ const CLOSE: f64 = 0.01;
 ///
 /// # Errors
 /// If a block could not be sighted.
-pub async fn verify(prober: &Prober, checks: u32, seed: u64) -> Result<Confidence, Lost> {
-    let mut eye = Eye::new(prober);
+pub async fn verify(prober: &Prober, checks: u32, seed: u64) -> Result<Confidence, NoTrack> {
+    let mut observer = Observer::new(prober);
     let known = prober.findings(|findings| findings.map.known());
     let (mut close, mut made) = (0, 0);
     for check in 0..u64::from(checks) {
@@ -30,7 +30,7 @@ pub async fn verify(prober: &Prober, checks: u32, seed: u64) -> Result<Confidenc
         let Some((lba, end)) = expected else {
             continue;
         };
-        let off = eye.off(lba, end, CLOSE, Care::Sure).await?;
+        let off = observer.off(lba, end, CLOSE, Care::Sure).await?;
         made += 1;
         close += u32::from(off.abs() <= CLOSE);
     }

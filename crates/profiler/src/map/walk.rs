@@ -4,12 +4,12 @@ use block::Lba;
 use drive::Angle;
 
 use super::explore::Explorer;
-use super::eye::{Care, width};
-use super::line::{self, Line, Lost, beginning};
-use super::rhythm::{Kind, Rhythm, Run, SAME};
+use super::line::{self, NoTrack, SectorLine, beginning};
+use super::observer::{Care, width};
 use super::track::{Traced, Tracing};
+use super::track_cycle::{KindRun, SAME, TrackCycle, TrackKind};
 use crate::clock::apart;
-use crate::findings::Piece;
+use crate::findings::MapPiece;
 
 /// A line of fewer blocks is no track, but a sign that nothing fits. A choice.
 const FEWEST: u32 = 4;
@@ -28,14 +28,14 @@ impl Explorer {
         &mut self,
         expected: u32,
         turn: Option<Angle>,
-    ) -> Result<Traced, Lost> {
+    ) -> Result<Traced, NoTrack> {
         let (first, limit) = (self.first, self.limit);
-        let tracing = Tracing::new(&mut self.eye, first, self.start, self.sectors, limit);
+        let tracing = Tracing::new(&mut self.observer, first, self.start, self.sectors, limit);
         tracing.end(expected, turn).await
     }
 
     /// Follows the present track to its end, and makes out the next one's beginning.
-    pub(super) async fn walk(&mut self) -> Result<(), Lost> {
+    pub(super) async fn walk(&mut self) -> Result<(), NoTrack> {
         if self.first >= self.limit {
             return Ok(());
         }
@@ -47,9 +47,9 @@ impl Explorer {
             && self.first.0 + u64::from(blocks) < self.limit.0
         {
             // A landing by chance behind the end of a zone?
-            let line = line::trace(&mut self.eye, self.first, self.limit).await;
+            let line = line::trace(&mut self.observer, self.first, self.limit).await;
             let longer = traced.blocks * 2;
-            let other = |line: &Line| {
+            let other = |line: &SectorLine| {
                 line.is_long() && line.blocks >= longer && line.sectors != self.sectors
             };
             if let Some(line) = line.ok().filter(other) {
@@ -59,9 +59,9 @@ impl Explorer {
         }
         let mut next = Lba(self.first.0 + u64::from(traced.blocks));
         if traced.blocks < FEWEST && next < self.limit {
-            return Err(Lost::NoLine);
+            return Err(NoTrack::NoLine);
         }
-        let mut kind = Kind {
+        let mut kind = TrackKind {
             blocks: traced.blocks,
             sectors: self.sectors,
             turn: turn.unwrap_or_default(),
@@ -75,7 +75,7 @@ impl Explorer {
         if early > 0 {
             self.begin_later(early);
             next = Lba(next.0 + early);
-            end = self.eye.look(next).await?;
+            end = self.observer.look(next).await?;
         }
         let (mut start, sectors) = self.next_beginning(next, end, expected, &traced).await?;
         if sectors != self.sectors {
@@ -95,18 +95,20 @@ impl Explorer {
     fn enter(&mut self, start: Angle, sectors: u32) {
         if sectors != self.sectors {
             self.history.forget();
-            self.rhythm = None;
+            self.track_cycle = None;
             self.stride = 1;
-            self.eye.resolve(sectors);
+            self.observer.resolve(sectors);
         }
         (self.start, self.sectors) = (start, sectors);
     }
 
     /// What the present track is expected to be.
-    fn expected(&self) -> Option<Kind> {
-        let rhythm = self.rhythm.as_ref().map(Rhythm::kind);
+    fn expected(&self) -> Option<TrackKind> {
+        let track_cycle = self.track_cycle.as_ref().map(TrackCycle::kind);
         let last = self.history.last().map(|run| run.kind);
-        rhythm.or(last).filter(|kind| kind.sectors == self.sectors)
+        track_cycle
+            .or(last)
+            .filter(|kind| kind.sectors == self.sectors)
     }
 
     /// Where the next track begins, the first block of which ends at `end`, and its turn's
@@ -115,9 +117,9 @@ impl Explorer {
         &mut self,
         next: Lba,
         end: Angle,
-        expected: Option<Kind>,
+        expected: Option<TrackKind>,
         traced: &Traced,
-    ) -> Result<(Angle, u32), Lost> {
+    ) -> Result<(Angle, u32), NoTrack> {
         let start = end - width(self.sectors);
         if let Some(kind) = expected {
             let off = apart(self.start + kind.turn, start).abs();
@@ -131,12 +133,15 @@ impl Explorer {
         let tolerance = SAME / f64::from(self.sectors);
         if far < self.limit {
             let expected = end + width(self.sectors).times(sector);
-            let off = self.eye.off(far, expected, tolerance, Care::Sure).await?;
+            let off = self
+                .observer
+                .off(far, expected, tolerance, Care::Sure)
+                .await?;
             if off.abs() <= tolerance {
                 return Ok((start, self.sectors));
             }
         }
-        match beginning(&mut self.eye, next, self.limit).await {
+        match beginning(&mut self.observer, next, self.limit).await {
             Ok(begun) => {
                 if begun.first_elsewhere {
                     self.prober
@@ -145,7 +150,7 @@ impl Explorer {
                 Ok((begun.start, begun.sectors))
             }
             // A few last blocks.
-            Err(Lost::NoLine) if far >= self.limit => Ok((start, self.sectors)),
+            Err(NoTrack::NoLine) if far >= self.limit => Ok((start, self.sectors)),
             Err(lost) => Err(lost),
         }
     }
@@ -158,11 +163,11 @@ impl Explorer {
         start: Angle,
         sectors: u32,
         traced: &mut Traced,
-    ) -> Result<u64, Lost> {
+    ) -> Result<u64, NoTrack> {
         let end = self.start + width(self.sectors).times((traced.blocks + traced.slipped()).into());
         let mut back = 0;
         while back < u64::from(traced.blocks - 1) && back < MOST_TAKEN {
-            let seen = self.eye.look(Lba(next.0 - 1 - back)).await?;
+            let seen = self.observer.look(Lba(next.0 - 1 - back)).await?;
             let here = apart(end - width(self.sectors).times(back), seen);
             let there = apart(start - width(sectors).times(back), seen);
             if there.abs() >= here.abs() || there.abs() > SAME / f64::from(sectors) {
@@ -182,7 +187,7 @@ impl Explorer {
     /// is on. Nothing is told where all go on: tracks follow each other without a skew; nor where that
     /// track has no room for them: then it is the next one that goes on there. `end` is where the first
     /// block behind the turn ends.
-    async fn early(&mut self, traced: &Traced, next: Lba, end: Angle) -> Result<u64, Lost> {
+    async fn early(&mut self, traced: &Traced, next: Lba, end: Angle) -> Result<u64, NoTrack> {
         let tolerance = SAME / f64::from(self.sectors);
         let whole = traced.blocks == self.sectors && traced.slips.is_empty();
         let first = self.first;
@@ -198,7 +203,10 @@ impl Explorer {
                 break;
             }
             let expected = self.start + width(self.sectors).times(early + 1);
-            let off = self.eye.off(block, expected, tolerance, Care::Sure).await?;
+            let off = self
+                .observer
+                .off(block, expected, tolerance, Care::Sure)
+                .await?;
             match (early, off.abs() > tolerance) {
                 (MOST_TAKEN, false) => break,
                 (MOST_TAKEN, true) | (_, false) => (),
@@ -217,9 +225,9 @@ impl Explorer {
     }
 
     /// Believes in one track.
-    fn step(&mut self, traced: &Traced, kind: Kind) {
-        let run = Run { kind, tracks: 1 };
-        let piece = Piece::of(self.first, self.start, &[run], 1);
+    fn step(&mut self, traced: &Traced, kind: TrackKind) {
+        let run = KindRun { kind, tracks: 1 };
+        let piece = MapPiece::of(self.first, self.start, &[run], 1);
         self.prober.findings(|findings| {
             let map = &mut findings.map;
             map.insert(piece);
@@ -230,21 +238,21 @@ impl Explorer {
                 .iter()
                 .for_each(|moved| map.move_away(*moved));
         });
-        let Some(rhythm) = &mut self.rhythm else {
+        let Some(track_cycle) = &mut self.track_cycle else {
             self.history.push(run);
             return;
         };
-        let expected = rhythm.kind();
+        let expected = track_cycle.kind();
         // Defects are no part of what is repeated: other tracks have theirs at other places.
         let defect = expected.blocks.abs_diff(kind.blocks) <= DEFECTS
             && apart(expected.turn, kind.turn).abs() <= kind.tolerance();
         if defect {
             let kind = expected;
-            self.history.push(Run { kind, tracks: 1 });
-            rhythm.advance(1);
+            self.history.push(KindRun { kind, tracks: 1 });
+            track_cycle.advance(1);
         } else {
             self.history.push(run);
-            rhythm.resume_after(self.history.last().unwrap_or(&run));
+            track_cycle.resume_after(self.history.last().unwrap_or(&run));
         }
     }
 }

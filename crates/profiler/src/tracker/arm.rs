@@ -35,7 +35,7 @@ pub struct Travel {
 
 /// By how much the arm is slower or faster than it was believed to be at the beginning.
 #[derive(Clone, Debug)]
-pub(super) struct Arm {
+pub(super) struct ArmDrift {
     /// Of reads, then of writes, by ascending distance.
     bands: [Vec<Band>; 2],
     odds: Odds,
@@ -126,12 +126,12 @@ struct Odds {
 /// The farthest that a shift can be from a slack of which something is learned, in steps.
 const REACH: i64 = 3 * SIDE;
 
-impl Arm {
+impl ArmDrift {
     pub(super) fn new() -> Self {
         let odds = Odds::new();
         let band = Band::new(&odds);
         let bands = vec![band; BANDS as usize];
-        Arm {
+        ArmDrift {
             bands: [bands.clone(), bands],
             odds,
             adopted: None,
@@ -340,7 +340,7 @@ mod tests {
         let table = || SeekTable::new(vec![(1, Duration::from_millis(3))], 1000).expect("a table");
         let original = SeekCurve::new(table(), table());
         let mut believed = original.clone();
-        let mut arm = Arm::new();
+        let mut arm = ArmDrift::new();
         let mut adoptions = 0;
         for n in 0..3000_u64 {
             let dice = |k: u64| (n * 16 + k + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 40;

@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use block::{Action, Command, CommandId, Durability, Extent, Instant, Lba, Sectors};
 use drive::{Profile, VirtualDrive};
-use profiler::findings::Chunk;
+use profiler::findings::ChunkSizes;
 use profiler::firmware::{ENOUGH, FULL, MOSTLY, SLOW, STRETCH, commands};
-use profiler::{Offers, Writes};
+use profiler::{Offers, WritePermission};
 
 use crate::{micros, noisy, run, truth};
 
-/// The rate of sequential reads of a perfect drive, measured as [`Chunk`] says.
+/// The rate of sequential reads of a perfect drive, measured as [`ChunkSizes`] says.
 fn true_rate(truth: &Arc<Profile>, at: Lba, blocks: u64) -> f64 {
     let track = truth.geometry.track_of(at).expect("a track").sectors;
     let mut drive = VirtualDrive::new(Arc::clone(truth));
@@ -40,8 +40,8 @@ fn true_rate(truth: &Arc<Profile>, at: Lba, blocks: u64) -> f64 {
     (blocks * timed) as f64 / now.since(from).as_secs_f64()
 }
 
-/// Points a and b at fine steps, up to the largest size tried, as [`Chunk`] defines them.
-pub fn true_points(truth: &Arc<Profile>, found: &Chunk) -> (u32, Option<u32>) {
+/// Points a and b at fine steps, up to the largest size tried, as [`ChunkSizes`] defines them.
+pub fn true_points(truth: &Arc<Profile>, found: &ChunkSizes) -> (u32, Option<u32>) {
     let largest = found.curve.last().expect("sizes").blocks;
     let mut sizes = vec![1u32];
     while let Some(&last) = sizes.last().filter(|&&last| last < largest) {
@@ -81,7 +81,12 @@ fn chunk_points_of_drives_whose_curve_has_edges() {
     ];
     for name in drives {
         let truth = Arc::new(truth(name));
-        let run = run(&truth, noisy(), Offers::CacheControl, Writes::Forbidden);
+        let run = run(
+            &truth,
+            noisy(),
+            Offers::CacheControl,
+            WritePermission::Forbidden,
+        );
         let found = run.firmware().chunk.as_ref().expect("a chunk");
         let (least, most) = true_points(&truth, found);
         let close = |found: u32, truth: u32| found.abs_diff(truth) * 10 <= truth + 9;

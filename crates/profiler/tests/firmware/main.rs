@@ -8,12 +8,14 @@ use block::{Action, Direction, Duration, Extent, Instant, Lba};
 use drive::firmware::{Bus, Overheads, QueueOrder, WriteBack};
 use drive::imperfection::{Chance, Periodic};
 use drive::{Imperfections, Profile, Target, VirtualDrive, catalog};
-use profiler::clock::Clock;
-use profiler::findings::{Firmware, Found, Honesty};
+use profiler::clock::PlatterClock;
+use profiler::findings::{CountBound, Firmware, Honesty};
 use profiler::firmware;
 use profiler::prober::Timing;
 use profiler::rehearsal::{Rehearsed, rehearse};
-use profiler::{Confidence, Device, Findings, Next, Offers, Profiler, Writes, spindle};
+use profiler::{
+    Confidence, DriveIdentity, Findings, NextProbe, Offers, Profiler, WritePermission, spindle,
+};
 
 /// The default truth.
 fn noisy() -> Imperfections {
@@ -32,7 +34,7 @@ fn truth(name: &str) -> Profile {
 /// What was found, with how many probes and in how many seconds of the drive.
 struct Run {
     findings: Findings,
-    device: Device,
+    device: DriveIdentity,
     probes: u64,
     seconds: f64,
     ended: Instant,
@@ -51,7 +53,12 @@ impl Run {
 }
 
 /// Finds the period, with all that drives offer, and then the electronics with the true geometry.
-fn run(truth: &Profile, imperfections: Imperfections, offers: Offers, writes: Writes) -> Run {
+fn run(
+    truth: &Profile,
+    imperfections: Imperfections,
+    offers: Offers,
+    writes: WritePermission,
+) -> Run {
     run_seeded(truth, imperfections, (offers, writes), SEED)
 }
 
@@ -59,14 +66,14 @@ fn run(truth: &Profile, imperfections: Imperfections, offers: Offers, writes: Wr
 fn run_seeded(
     truth: &Profile,
     imperfections: Imperfections,
-    (offers, writes): (Offers, Writes),
+    (offers, writes): (Offers, WritePermission),
     seed: u64,
 ) -> Run {
     let geometry = Arc::clone(&truth.geometry);
     let mut drive = VirtualDrive::imperfect(Arc::new(truth.clone()), imperfections, seed);
-    let device = Device::of(&drive, offers, writes);
+    let device = DriveIdentity::of(&drive, offers, writes);
     let lba = Lba(device.blocks / 3);
-    let ideal = Device::of(&drive, Offers::CacheControl, writes);
+    let ideal = DriveIdentity::of(&drive, Offers::CacheControl, writes);
     let mut first = Profiler::new(ideal, Findings::default(), move |prober| async move {
         spindle::find(&prober, lba).await.expect("a period");
     });
@@ -215,8 +222,8 @@ fn wrong(truth: &Profile, found: &Firmware) -> Vec<String> {
     let kind = rules.look_ahead == truth.buffer.look_ahead;
     check(&format!("look-ahead {:?}", rules.look_ahead), kind);
     let segments = match found.segments {
-        Found::Exactly => rules.segments == truth.buffer.segments,
-        Found::AtLeast => rules.segments <= truth.buffer.segments && rules.segments >= 100,
+        CountBound::Exactly => rules.segments == truth.buffer.segments,
+        CountBound::AtLeast => rules.segments <= truth.buffer.segments && rules.segments >= 100,
     };
     check(&format!("{} segments", rules.segments), segments);
     let size = rules.segment_blocks == truth.buffer.segment_blocks;
@@ -263,7 +270,7 @@ fn every_drive() {
     for entry in catalog::ALL {
         let truth = Arc::new(truth(entry.name));
         for seed in [SEED, 100, 101] {
-            let allowed = (Offers::CacheControl, Writes::Allowed);
+            let allowed = (Offers::CacheControl, WritePermission::Allowed);
             let run = run_seeded(&truth, noisy(), allowed, seed);
             let wrong = wrong(&truth, run.firmware());
             assert!(wrong.is_empty(), "{} {seed}: {wrong:?}", entry.name);
@@ -285,7 +292,7 @@ fn every_drive() {
 }
 
 /// One-block reads all over the disk, after the clock was corrected by a sighting of `known`.
-fn reads(run: &mut Run, known: Lba) -> (Clock, Vec<(Lba, Timing)>) {
+fn reads(run: &mut Run, known: Lba) -> (PlatterClock, Vec<(Lba, Timing)>) {
     let seen = Arc::new(Mutex::new(Vec::new()));
     let (kept, blocks) = (Arc::clone(&seen), run.device.blocks);
     let mut third = Profiler::new(run.device, run.findings.clone(), move |prober| async move {
@@ -316,7 +323,12 @@ fn a_believed_profile_predicts_when_reads_end() {
         "seagate-cheetah-9lp",
     ] {
         let truth = truth(name);
-        let mut run = run(&truth, noisy(), Offers::CacheControl, Writes::Allowed);
+        let mut run = run(
+            &truth,
+            noisy(),
+            Offers::CacheControl,
+            WritePermission::Allowed,
+        );
         let firmware = run.firmware().clone();
         let known = Lba(run.device.blocks / 3);
         let (clock, reads) = reads(&mut run, known);
@@ -346,7 +358,12 @@ fn a_believed_profile_predicts_when_reads_end() {
 fn what_must_not_be_written_is_not_written() {
     let truth = truth("quantum-atlas-10k");
     let geometry = Arc::clone(&truth.geometry);
-    let first = run(&truth, noisy(), Offers::CacheControl, Writes::Forbidden);
+    let first = run(
+        &truth,
+        noisy(),
+        Offers::CacheControl,
+        WritePermission::Forbidden,
+    );
     assert_eq!(first.firmware().write_buffer, None);
     assert_eq!(first.firmware().confidence.write_miss, Confidence::NONE);
     let mut drive = first.drive;
@@ -356,15 +373,15 @@ fn what_must_not_be_written_is_not_written() {
     let mut now = first.ended;
     loop {
         match again.next_probe(now) {
-            Next::Probe(command) => {
+            NextProbe::Probe(command) => {
                 let harmless = !matches!(command.action, Action::Write { .. });
                 assert!(harmless, "{command:?}");
                 drive.submit(now, command).expect("room");
                 continue;
             }
-            Next::Finished => break,
-            Next::WaitUntil(at) => now = drive.next_wakeup().map_or(at, |next| next.min(at)),
-            Next::Wait => now = drive.next_wakeup().expect("an end").max(now),
+            NextProbe::Finished => break,
+            NextProbe::WaitUntil(at) => now = drive.next_wakeup().map_or(at, |next| next.min(at)),
+            NextProbe::Wait => now = drive.next_wakeup().expect("an end").max(now),
         }
         while let Some(outcome) = drive.poll(now) {
             again.observe(now, outcome);
@@ -393,7 +410,7 @@ fn retries_and_stalls() {
             &truth,
             hostile.clone(),
             Offers::CacheControl,
-            Writes::Allowed,
+            WritePermission::Allowed,
         );
         let wrong = wrong(&truth, run.firmware());
         assert!(wrong.is_empty(), "{name}: {wrong:?}");
@@ -404,7 +421,7 @@ fn retries_and_stalls() {
 fn without_cache_control_reads_are_told_by_their_speed() {
     for name in ["seagate-cheetah-9lp", "seagate-st318437lw"] {
         let truth = truth(name);
-        let run = run(&truth, noisy(), Offers::Nothing, Writes::Forbidden);
+        let run = run(&truth, noisy(), Offers::Nothing, WritePermission::Forbidden);
         let found = run.firmware();
         let pairs = sums(&found.overheads, &found.bus)
             .into_iter()

@@ -2,7 +2,7 @@
 
 use block::Lba;
 use drive::{Angle, Geometry};
-use profiler::findings::{Band, Piece, Slip, TrackMap};
+use profiler::findings::{Band, MapPiece, Slip, TrackMap};
 
 /// One track.
 #[derive(Clone, Copy, Debug)]
@@ -103,7 +103,7 @@ fn runs(tracks: &[Seen]) -> Vec<Run> {
 }
 
 /// Cycles of runs that are repeated, as pieces.
-fn pieces(runs: &[Run], pieces: &mut Vec<Piece>) {
+fn pieces(runs: &[Run], pieces: &mut Vec<MapPiece>) {
     let mut from = 0;
     while from < runs.len() {
         let best = (1..=CYCLE.min(runs.len() - from))
@@ -122,7 +122,7 @@ fn pieces(runs: &[Run], pieces: &mut Vec<Piece>) {
             start: run.band.start - first.band.start,
             ..run.band
         };
-        pieces.push(Piece {
+        pieces.push(MapPiece {
             first: first.first,
             angle: first.band.start,
             cycle: runs[from..from + cycle].iter().map(band).collect(),

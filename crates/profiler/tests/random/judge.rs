@@ -7,10 +7,10 @@ use block::{Duration, Instant, Lba};
 use drive::seek::SeekTable;
 use drive::{Geometry, Profile, VirtualDrive};
 use profiler::clock::apart;
-use profiler::findings::Step;
+use profiler::findings::ProfilingStage;
 use profiler::procedure::complete;
 use profiler::rehearsal::{Rehearsed, rehearse};
-use profiler::{Device, Findings, Offers, Profiler, Writes};
+use profiler::{DriveIdentity, Findings, Offers, Profiler, WritePermission};
 
 use crate::plan::Plan;
 
@@ -40,7 +40,7 @@ pub struct Judged {
     pub finished: bool,
     pub seconds: f64,
     pub probes: u64,
-    pub failed: Vec<(Step, String)>,
+    pub failed: Vec<(ProfilingStage, String)>,
     pub period_ppm: Option<f64>,
     /// How far the spindle wanders, at most.
     pub drift_ppm: f64,
@@ -69,7 +69,7 @@ impl Judged {
         let truth = plan.profile().expect("a drive");
         let imperfections = plan.imperfections(truth.geometry.sectors().0);
         let mut drive = VirtualDrive::imperfect(Arc::clone(&truth), imperfections, plan.seed);
-        let device = Device::of(&drive, Offers::CacheControl, Writes::Allowed);
+        let device = DriveIdentity::of(&drive, Offers::CacheControl, WritePermission::Allowed);
         let mut profiler = Profiler::new(device, Findings::default(), |prober| {
             complete(prober, BUDGET)
         });

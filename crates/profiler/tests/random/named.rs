@@ -4,14 +4,14 @@ use drive::firmware::{LookAhead, WriteBack};
 use drive::geometry::zoned::{HeadOrder, Sparing};
 
 use crate::judge::Judged;
-use crate::plan::{ArmPlan, Faults, FirmwarePlan, Layout, Order, Plan, Return, Zone};
+use crate::plan::{ArmPlan, Continuity, Faults, FirmwarePlan, Plan, Return, TrackLayout, Zone};
 
 /// A drive of some zones without anything irregular.
-fn plain(surfaces: u32, order: Order, zones: &[Zone]) -> Plan {
+fn plain(surfaces: u32, order: Continuity, zones: &[Zone]) -> Plan {
     Plan {
         seed: 1,
         rpm: 7_200,
-        layout: Layout {
+        layout: TrackLayout {
             surfaces,
             order,
             zones: zones.to_vec(),
@@ -69,7 +69,7 @@ fn check(plan: &Plan) {
 #[test]
 fn spare_sectors_before_the_blocks_of_cylinders() {
     for surfaces in [3, 8] {
-        let order = Order::Cylinders(HeadOrder::Ascending, Sparing::CylinderFront, 9);
+        let order = Continuity::Cylinders(HeadOrder::Ascending, Sparing::CylinderFront, 9);
         check(&plain(surfaces, order, &[zone(150, 129, 130, 298)]));
     }
 }
@@ -77,7 +77,7 @@ fn spare_sectors_before_the_blocks_of_cylinders() {
 /// Only the time from track to track tells where cylinders begin.
 #[test]
 fn skews_that_are_all_alike() {
-    let order = Order::Cylinders(HeadOrder::Ascending, Sparing::None, 0);
+    let order = Continuity::Cylinders(HeadOrder::Ascending, Sparing::None, 0);
     check(&plain(5, order, &[zone(200, 180, 250, 250)]));
 }
 
@@ -85,7 +85,7 @@ fn skews_that_are_all_alike() {
 /// the two a block is on, only the length of the second tells.
 #[test]
 fn zones_that_end_where_the_next_begins() {
-    let order = Order::Cylinders(HeadOrder::AlternatingByParity, Sparing::None, 0);
+    let order = Continuity::Cylinders(HeadOrder::AlternatingByParity, Sparing::None, 0);
     for seed in 0..4 {
         let mut plan = plain(
             10,
@@ -106,7 +106,7 @@ fn seeks_over_cylinders_that_were_not_found() {
     let zones: Vec<Zone> = (0u32..9)
         .map(|n| zone(45 + n * n % 7 * 13, 400 - 20 * n, 150 + 20 * n, 134))
         .collect();
-    let mut plan = plain(10, Order::Bands(1_000, Return::Same), &zones);
+    let mut plan = plain(10, Continuity::Bands(1_000, Return::Same), &zones);
     plan.arm.head_switch_us = 1_900;
     plan.arm.settle_us = 2_800;
     let judged = Judged::of(&plan);

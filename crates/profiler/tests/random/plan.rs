@@ -12,7 +12,7 @@ pub struct Plan {
     /// What decides noise and jags.
     pub seed: u64,
     pub rpm: u32,
-    pub layout: Layout,
+    pub layout: TrackLayout,
     pub arm: ArmPlan,
     pub firmware: FirmwarePlan,
     pub faults: Faults,
@@ -20,9 +20,9 @@ pub struct Plan {
 
 /// Where blocks are.
 #[derive(Clone, Debug)]
-pub struct Layout {
+pub struct TrackLayout {
     pub surfaces: u32,
-    pub order: Order,
+    pub order: Continuity,
     pub zones: Vec<Zone>,
     /// Sectors of each surface, in parts of 64 of the zone's: serpentines only.
     pub densities: Vec<u32>,
@@ -34,7 +34,7 @@ pub struct Layout {
 
 /// In which order tracks are filled.
 #[derive(Clone, Copy, Debug)]
-pub enum Order {
+pub enum Continuity {
     /// Cylinder by cylinder, with spares of a kind, so many of each unit.
     Cylinders(HeadOrder, Sparing, u32),
     /// Surface by surface in bands of so many cylinders, there and back, or each in the same
@@ -114,7 +114,7 @@ pub fn plans() -> impl Strategy<Value = Plan> {
         .prop_filter("zones hold what is said", |plan| plan.profile().is_some())
 }
 
-fn orders() -> impl Strategy<Value = Order> {
+fn orders() -> impl Strategy<Value = Continuity> {
     let heads = vec![
         HeadOrder::Ascending,
         HeadOrder::AlternatingInZone,
@@ -133,13 +133,13 @@ fn orders() -> impl Strategy<Value = Order> {
     let returns = vec![Return::Alternating, Return::Same];
     prop_oneof![
         3 => (select(heads), select(sparing), 1u32..9)
-            .prop_map(|(order, sparing, spares)| Order::Cylinders(order, sparing, spares)),
+            .prop_map(|(order, sparing, spares)| Continuity::Cylinders(order, sparing, spares)),
         2 => (prop_oneof![4 => 8u32..64, 1 => 64u32..1500], select(returns))
-            .prop_map(|(band, back)| Order::Bands(band, back)),
+            .prop_map(|(band, back)| Continuity::Bands(band, back)),
     ]
 }
 
-fn layouts() -> impl Strategy<Value = Layout> {
+fn layouts() -> impl Strategy<Value = TrackLayout> {
     let zone = (40u32..700, 0u32..1_000, (30u32..400, 30u32..400));
     (
         (1u32..13, orders()),
@@ -156,7 +156,7 @@ fn layouts() -> impl Strategy<Value = Layout> {
                 let mut sectors = outer;
                 // Most serpentines have whole rows in their zones.
                 let whole = match order {
-                    Order::Bands(band, _) if slips.len() != 1 => band,
+                    Continuity::Bands(band, _) if slips.len() != 1 => band,
                     _ => 1,
                 };
                 let zones = zones
@@ -172,7 +172,7 @@ fn layouts() -> impl Strategy<Value = Layout> {
                         sectors -= (sectors * less / 10_000).max(1);
                         zone
                     });
-                Layout {
+                TrackLayout {
                     surfaces,
                     order,
                     zones: zones.collect(),

@@ -10,7 +10,7 @@ use drive::imperfection::Chance;
 use drive::seek::{SeekCurve, SeekTable};
 use drive::{Angle, Geometry, Imperfections, Profile, Spindle, catalog};
 
-use crate::plan::{ArmPlan, FirmwarePlan, Layout, Order, Plan, Return, Zone};
+use crate::plan::{ArmPlan, Continuity, FirmwarePlan, Plan, Return, TrackLayout, Zone};
 
 impl Plan {
     /// The drive; none if its zones do not hold what the plan says they do.
@@ -20,10 +20,10 @@ impl Plan {
         profile.name = "random".to_owned();
         profile.spindle = Spindle::from_period_ps(60_000_000_000_000 / u64::from(self.rpm));
         let geometry = match self.layout.order {
-            Order::Cylinders(heads, sparing, spares) => {
+            Continuity::Cylinders(heads, sparing, spares) => {
                 Geometry::zoned(&self.layout.zoned(heads, sparing, spares)?)
             }
-            Order::Bands(band, back) => Geometry::indexed(&self.layout.bands(band, back)),
+            Continuity::Bands(band, back) => Geometry::indexed(&self.layout.bands(band, back)),
         };
         profile.geometry = Arc::new(geometry.ok()?);
         self.arm.set(self.seed, &mut profile);
@@ -62,7 +62,7 @@ fn skew(permille: u32, sectors: u32) -> Angle {
     Angle::fraction(whole, u64::from(sectors))
 }
 
-impl Layout {
+impl TrackLayout {
     fn zoned(
         &self,
         head_order: HeadOrder,

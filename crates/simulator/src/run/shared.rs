@@ -14,7 +14,7 @@ use std::collections::VecDeque;
 
 use block::{Command, CommandId, Duration, Instant, Outcome, Refused};
 use drive::VirtualDrive;
-use profiler::{Findings, Next, Profiler};
+use profiler::{Findings, NextProbe, Profiler};
 
 use crate::driver::SimulatedDrive;
 
@@ -150,7 +150,7 @@ impl ProfiledDrive {
             }
             self.wakeup = None;
             match self.profiler.next_probe(now) {
-                Next::Probe(mut command) => {
+                NextProbe::Probe(mut command) => {
                     command.id = CommandId(command.id.0 | PROBES);
                     let taken = self.drive.submit(now, command);
                     taken.expect("a probe of the drive's own blocks, and room for it");
@@ -159,12 +159,12 @@ impl ProfiledDrive {
                     }
                     self.probes += 1;
                 }
-                Next::Wait => return,
-                Next::WaitUntil(at) => {
+                NextProbe::Wait => return,
+                NextProbe::WaitUntil(at) => {
                     self.wakeup = Some(at);
                     return;
                 }
-                Next::Finished => {
+                NextProbe::Finished => {
                     self.finished = Some(now);
                     self.known.push(self.known_at(now));
                 }

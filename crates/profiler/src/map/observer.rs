@@ -17,7 +17,7 @@ pub(super) enum Care {
 
 /// Sights blocks, and a reference block now and then by which the clock is corrected.
 #[derive(Debug)]
-pub(super) struct Eye {
+pub(super) struct Observer {
     prober: Prober,
     /// A block whose end's angle is known for good.
     reference: Option<(Lba, Angle)>,
@@ -44,13 +44,13 @@ const EXTRA_TRIP: f64 = 3.5;
 /// Sightings of one block before its angle is given up. A choice.
 const LOOKS: usize = 6;
 
-impl Eye {
+impl Observer {
     pub(super) fn new(prober: &Prober) -> Self {
         let reference = prober.findings(|findings| {
             let first = findings.map.pieces.first()?.first;
             Some((first, findings.map.end_angle_of(first)?))
         });
-        Eye {
+        Observer {
             prober: prober.clone(),
             reference,
             checked: Instant::ZERO,

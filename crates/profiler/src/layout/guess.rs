@@ -2,14 +2,14 @@
 
 use block::Lba;
 
-use super::strip::{Origin, Strip};
+use super::strip::{Strip, StripOrigin};
 
 /// In so many steps sectors per track go over from one neighbour's to the other's. A choice: the
-/// stretches between pieces are rarely longer than a few zones.
+/// spans between pieces are rarely longer than a few zones.
 const STEPS: u64 = 8;
 
 /// Blocks of which nothing is known.
-pub(super) struct Gap<'a> {
+pub(super) struct MapGap<'a> {
     /// The first.
     pub first: Lba,
     /// How many.
@@ -22,10 +22,10 @@ pub(super) struct Gap<'a> {
     pub mean: u64,
 }
 
-impl<'a> Gap<'a> {
+impl<'a> MapGap<'a> {
     /// The blocks up to `end`, if there are any.
     pub fn between(first: Lba, end: Lba, before: &'a Strip, after: &'a Strip) -> Self {
-        Gap {
+        MapGap {
             first,
             blocks: end.0.saturating_sub(first.0),
             before,
@@ -48,10 +48,10 @@ impl<'a> Gap<'a> {
         let mut strips = Vec::new();
         let mut next = Strip {
             first: self.first,
-            start: self.before.last_start() + self.before.usual.step,
-            skew: self.before.usual.step,
+            start: self.before.last_start() + self.before.regular_skews.step,
+            skew: self.before.regular_skews.step,
             slipped: 0,
-            origin: Origin::Guess,
+            origin: StripOrigin::Guess,
             ..*self.before
         };
         let (mut done, mut held) = (0, 0);
@@ -105,7 +105,7 @@ fn push(strips: &mut Vec<Strip>, next: &mut Strip, tracks: u64, blocks: u64) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::strip::Usual;
+    use super::super::strip::RegularSkews;
     use super::*;
     use drive::Angle;
 
@@ -119,8 +119,8 @@ mod tests {
             start: Angle::ZERO,
             skew: Angle::ZERO,
             front: Angle::ZERO,
-            usual: Usual::default(),
-            origin: Origin::Map,
+            regular_skews: RegularSkews::default(),
+            origin: StripOrigin::Map,
         }
     }
 
@@ -128,7 +128,7 @@ mod tests {
     fn every_block_is_on_a_track() {
         let (before, after) = (strip(100), strip(60));
         for blocks in [1, 7, 99, 100, 101, 12_345, 1_000_000] {
-            let gap = Gap {
+            let gap = MapGap {
                 first: Lba(5),
                 blocks,
                 before: &before,
@@ -150,7 +150,7 @@ mod tests {
     #[test]
     fn sectors_per_track_go_over_from_one_neighbour_to_the_other() {
         let (before, after) = (strip(100), strip(60));
-        let gap = Gap {
+        let gap = MapGap {
             first: Lba(0),
             blocks: 800_000,
             before: &before,

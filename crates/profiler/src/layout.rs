@@ -15,7 +15,7 @@ use block::{Duration, Extent, Lba};
 use drive::Geometry;
 
 use crate::confidence::Confidence;
-use crate::findings::{Layout, Pattern, TrackMap};
+use crate::findings::{Pattern, TrackLayout, TrackMap};
 use crate::prober::Prober;
 
 mod bands;
@@ -26,20 +26,20 @@ mod recognise;
 mod rows;
 mod skews;
 mod skipped;
-mod stretches;
+mod spans;
 mod strip;
-mod way;
+mod track_timer;
 
 pub use skipped::Skipped;
 
 use recognise::Recognised;
 use rows::Laid;
-use stretches::Stretch;
-use way::Ways;
+use spans::TrackSpan;
+use track_timer::TrackTimer;
 
 /// Why no layout was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum NotPlaced {
+pub enum NoLayout {
     /// The map is empty.
     NoMap,
     /// Times from track to track could not be measured, or fit no pattern.
@@ -50,32 +50,32 @@ pub enum NotPlaced {
 ///
 /// # Errors
 /// If there is no map, or no pattern fits it.
-pub async fn find(prober: &Prober) -> Result<(), NotPlaced> {
-    let ways = Ways { prober };
-    let (pieces, stretches) = prober.findings(|found| {
-        let stretches = stretches::stretches(&skews::strips(&found.map));
-        (longest(&found.map), stretches)
+pub async fn find(prober: &Prober) -> Result<(), NoLayout> {
+    let timer = TrackTimer { prober };
+    let (pieces, spans) = prober.findings(|found| {
+        let spans = spans::spans(&skews::strips(&found.map));
+        (longest(&found.map), spans)
     });
     if pieces.is_empty() {
-        return Err(NotPlaced::NoMap);
+        return Err(NoLayout::NoMap);
     }
-    let found = recognise::recognise(&ways, &pieces, &stretches).await;
-    let found = found.ok_or(NotPlaced::NoPattern)?;
-    let anchors = anchors(&ways, &found, &stretches).await;
+    let found = recognise::recognise(&timer, &pieces, &spans).await;
+    let found = found.ok_or(NoLayout::NoPattern)?;
+    let anchors = anchors(&timer, &found, &spans).await;
     let blocks = prober.device().blocks;
     let (places, regular) = prober.findings(|findings| {
         let laid = laid(&findings.map, found.pattern, &anchors, blocks);
         let regular = layout(&findings.map, found.pattern, &anchors, &[], blocks);
         (describe::breaks(&laid, found.pattern), regular)
     });
-    let geometry = Geometry::indexed(&regular.description).map_err(|_| NotPlaced::NoPattern)?;
-    let skipped = skipped::find(&ways, &found.pattern, &found.row, &geometry, &places).await;
+    let geometry = Geometry::indexed(&regular.description).map_err(|_| NoLayout::NoPattern)?;
+    let skipped = skipped::find(&timer, &found.pattern, &found.row, &geometry, &places).await;
     let layout = prober
         .findings(|findings| layout(&findings.map, found.pattern, &anchors, &skipped, blocks));
-    let geometry = Geometry::indexed(&layout.description).map_err(|_| NotPlaced::NoPattern)?;
-    let confidence = check::check(&ways, &layout, &geometry).await;
+    let geometry = Geometry::indexed(&layout.description).map_err(|_| NoLayout::NoPattern)?;
+    let confidence = check::check(&timer, &layout, &geometry).await;
     prober.findings(|findings| {
-        findings.layout = Some(Layout {
+        findings.layout = Some(TrackLayout {
             confidence,
             ..layout
         });
@@ -91,13 +91,13 @@ pub fn layout(
     anchors: &[Lba],
     skipped: &[Skipped],
     blocks: u64,
-) -> Layout {
+) -> TrackLayout {
     let laid = laid(map, pattern, anchors, blocks);
     let fenced = map
         .elsewhere
         .iter()
         .filter_map(|moved| Extent::new(moved.first, block::Sectors(u64::from(moved.blocks))).ok());
-    Layout {
+    TrackLayout {
         description: describe::describe(&laid, pattern, blocks, &map.slips, skipped),
         pattern,
         confidence: Confidence::NONE,
@@ -133,27 +133,27 @@ const ANCHORING: Duration = Duration::from_secs(45);
 const ATTEMPTS: u64 = 2;
 
 /// Where rows begin in some pieces.
-async fn anchors(ways: &Ways<'_>, found: &Recognised, stretches: &[Stretch]) -> Vec<Lba> {
+async fn anchors(timer: &TrackTimer<'_>, found: &Recognised, spans: &[TrackSpan]) -> Vec<Lba> {
     if found.pattern.band == 1 {
         return Vec::new();
     }
     let mut anchors = vec![found.row.first];
-    let Some(limit) = recognise::limit(ways, found).await else {
+    let Some(limit) = recognise::limit(timer, found).await else {
         return anchors;
     };
-    let pieces = ways
+    let pieces = timer
         .prober
         .findings(|findings| uncertain(&findings.map, &found.pattern));
-    let end = ways.prober.now() + ANCHORING;
+    let end = timer.prober.now() + ANCHORING;
     for piece in pieces.into_iter().take(ANCHORS) {
         for attempt in 0..ATTEMPTS {
-            let row = recognise::row_in(ways, piece, stretches, &found.pattern, limit, attempt);
+            let row = recognise::row_in(timer, piece, spans, &found.pattern, limit, attempt);
             if let Some(row) = row.await {
                 anchors.push(row.first);
                 break;
             }
         }
-        if ways.prober.now() > end {
+        if timer.prober.now() > end {
             break;
         }
     }

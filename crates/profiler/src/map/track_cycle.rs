@@ -7,12 +7,12 @@
 
 use drive::Angle;
 
-use super::eye::width;
+use super::observer::width;
 use crate::clock::{apart, forward};
 
 /// What distinguishes tracks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Kind {
+pub(super) struct TrackKind {
     pub(super) blocks: u32,
     pub(super) sectors: u32,
     /// From where its first block begins to where that of the next track does.
@@ -21,15 +21,15 @@ pub(super) struct Kind {
 
 /// Tracks of one kind that follow each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Run {
-    pub(super) kind: Kind,
+pub(super) struct KindRun {
+    pub(super) kind: TrackKind,
     pub(super) tracks: u32,
 }
 
 /// Runs that are repeated, and how far into them a track is.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Rhythm {
-    pub(super) runs: Vec<Run>,
+pub(super) struct TrackCycle {
+    pub(super) runs: Vec<KindRun>,
     run: usize,
     track: u32,
     /// How many tracks ahead a prediction by these turns was right.
@@ -40,7 +40,7 @@ pub(super) struct Rhythm {
 
 /// Some tracks together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Stretch {
+pub(super) struct TrackSum {
     pub(super) blocks: u64,
     pub(super) turn: Angle,
 }
@@ -54,7 +54,7 @@ pub(super) const SAME: f64 = 0.3;
 /// A choice: a tenth of what angles on a map are to be right to.
 const NEAR: f64 = 1e-3;
 
-impl Kind {
+impl TrackKind {
     /// How far the beginnings of such tracks may be off, in revolutions.
     pub(super) fn tolerance(&self) -> f64 {
         (SAME / f64::from(self.sectors)).max(NEAR)
@@ -65,32 +65,32 @@ impl Kind {
         start + width(self.sectors).times(u64::from(self.blocks))
     }
 
-    pub(super) fn is_like(&self, other: &Kind) -> bool {
+    pub(super) fn is_like(&self, other: &TrackKind) -> bool {
         self.blocks == other.blocks
             && self.sectors == other.sectors
             && apart(self.turn, other.turn).abs() <= self.tolerance()
     }
 }
 
-impl Run {
-    fn is_like(&self, other: &Run) -> bool {
+impl KindRun {
+    fn is_like(&self, other: &KindRun) -> bool {
         self.tracks == other.tracks && self.kind.is_like(&other.kind)
     }
 }
 
-impl Stretch {
-    fn and(self, kind: &Kind, tracks: u64) -> Stretch {
-        Stretch {
+impl TrackSum {
+    fn and(self, kind: &TrackKind, tracks: u64) -> TrackSum {
+        TrackSum {
             blocks: self.blocks + u64::from(kind.blocks) * tracks,
             turn: self.turn + kind.turn.times(tracks),
         }
     }
 }
 
-impl Rhythm {
+impl TrackCycle {
     /// The runs, from the first track of run `run` on, repeated for ever.
-    pub(super) fn new(runs: Vec<Run>, track: u32) -> Rhythm {
-        Rhythm {
+    pub(super) fn new(runs: Vec<KindRun>, track: u32) -> TrackCycle {
+        TrackCycle {
             runs,
             run: 0,
             track,
@@ -100,7 +100,7 @@ impl Rhythm {
     }
 
     /// The present track.
-    pub(super) fn kind(&self) -> Kind {
+    pub(super) fn kind(&self) -> TrackKind {
         self.runs[self.run].kind
     }
 
@@ -139,8 +139,8 @@ impl Rhythm {
         None
     }
 
-    fn cycle(&self) -> Stretch {
-        let mut all = Stretch::default();
+    fn cycle(&self) -> TrackSum {
+        let mut all = TrackSum::default();
         for run in &self.runs {
             all = all.and(&run.kind, u64::from(run.tracks));
         }
@@ -148,10 +148,10 @@ impl Rhythm {
     }
 
     /// The next so many tracks.
-    pub(super) fn ahead(&self, tracks: u64) -> Stretch {
+    pub(super) fn ahead(&self, tracks: u64) -> TrackSum {
         let cycles = tracks / self.cycle_tracks();
         let cycle = self.cycle();
-        let whole = Stretch {
+        let whole = TrackSum {
             blocks: cycle.blocks * cycles,
             turn: cycle.turn.times(cycles),
         };
@@ -159,18 +159,18 @@ impl Rhythm {
         phase.stretch(self, tracks % self.cycle_tracks(), whole)
     }
 
-    fn phase(&self) -> Phase {
-        Phase {
+    fn phase(&self) -> CyclePosition {
+        CyclePosition {
             run: self.run,
             track: self.track,
         }
     }
 
     /// The kind of the track so many tracks ahead.
-    pub(super) fn kind_ahead(&self, tracks: u64) -> Kind {
+    pub(super) fn kind_ahead(&self, tracks: u64) -> TrackKind {
         let mut phase = self.phase();
         let rest = tracks % self.cycle_tracks();
-        phase.stretch(self, rest, Stretch::default());
+        phase.stretch(self, rest, TrackSum::default());
         self.runs[phase.run].kind
     }
 
@@ -183,7 +183,7 @@ impl Rhythm {
     pub(super) fn advance(&mut self, tracks: u64) {
         let mut phase = self.phase();
         let rest = tracks % self.cycle_tracks();
-        phase.stretch(self, rest, Stretch::default());
+        phase.stretch(self, rest, TrackSum::default());
         (self.run, self.track) = (phase.run, phase.track);
     }
 
@@ -200,11 +200,11 @@ impl Rhythm {
         }
     }
 
-    /// Goes on where a track of another kind than expected has been, if the rhythm has such tracks.
+    /// Goes on where a track of another kind than expected has been, if the track_cycle has such tracks.
     /// `last` is that track with those of its kind just before it.
-    pub(super) fn resume_after(&mut self, last: &Run) {
+    pub(super) fn resume_after(&mut self, last: &KindRun) {
         self.checked = 0;
-        let like = |run: &Run| run.kind.is_like(&last.kind);
+        let like = |run: &KindRun| run.kind.is_like(&last.kind);
         let Some(place) = self.runs.iter().position(like) else {
             self.advance(1);
             return;
@@ -215,11 +215,11 @@ impl Rhythm {
     }
 
     /// The next so many tracks as runs; those of whole cycles once, with how many cycles.
-    pub(super) fn parts(&self, tracks: u64) -> Parts {
+    pub(super) fn parts(&self, tracks: u64) -> CycleParts {
         let until = self.until_cycle().min(tracks);
         let cycle = self.cycle_tracks();
-        let start = Phase { run: 0, track: 0 };
-        Parts {
+        let start = CyclePosition { run: 0, track: 0 };
+        CycleParts {
             head: self.phase().taken(self, until),
             cycles: (tracks - until) / cycle,
             tail: start.taken(self, (tracks - until) % cycle),
@@ -227,7 +227,7 @@ impl Rhythm {
     }
 
     /// Whether two rhythms are the same and at the same place.
-    pub(super) fn is_like(&self, other: &Rhythm) -> bool {
+    pub(super) fn is_like(&self, other: &TrackCycle) -> bool {
         let pairs = self.runs.iter().zip(&other.runs);
         self.runs.len() == other.runs.len()
             && (self.run, self.track) == (other.run, other.track)
@@ -248,49 +248,54 @@ pub(super) enum Landings {
 /// long as walking. A choice.
 const SMALLEST_UNIT: u64 = 4;
 
-/// Some tracks of a rhythm: what was left of a repetition, whole ones, the beginning of another.
+/// Some tracks of a track_cycle: what was left of a repetition, whole ones, the beginning of another.
 #[derive(Clone, Debug)]
-pub(super) struct Parts {
-    pub(super) head: Vec<Run>,
+pub(super) struct CycleParts {
+    pub(super) head: Vec<KindRun>,
     pub(super) cycles: u64,
-    pub(super) tail: Vec<Run>,
+    pub(super) tail: Vec<KindRun>,
 }
 
-/// A place in a rhythm.
+/// A place in a track_cycle.
 #[derive(Clone, Copy, Debug)]
-struct Phase {
+struct CyclePosition {
     run: usize,
     track: u32,
 }
 
-impl Phase {
+impl CyclePosition {
     /// Goes on by less than a cycle, and adds up what it passes.
-    fn stretch(&mut self, rhythm: &Rhythm, mut tracks: u64, mut sum: Stretch) -> Stretch {
+    fn stretch(
+        &mut self,
+        track_cycle: &TrackCycle,
+        mut tracks: u64,
+        mut sum: TrackSum,
+    ) -> TrackSum {
         while tracks > 0 {
-            let run = &rhythm.runs[self.run];
+            let run = &track_cycle.runs[self.run];
             let left = u64::from(run.tracks - self.track).min(tracks);
             sum = sum.and(&run.kind, left);
             tracks -= left;
             self.track += left as u32;
             if self.track == run.tracks {
-                (self.run, self.track) = ((self.run + 1) % rhythm.runs.len(), 0);
+                (self.run, self.track) = ((self.run + 1) % track_cycle.runs.len(), 0);
             }
         }
         sum
     }
 
-    fn taken(mut self, rhythm: &Rhythm, mut tracks: u64) -> Vec<Run> {
+    fn taken(mut self, track_cycle: &TrackCycle, mut tracks: u64) -> Vec<KindRun> {
         let mut taken = Vec::new();
         while tracks > 0 {
-            let run = rhythm.runs[self.run];
+            let run = track_cycle.runs[self.run];
             let left = u64::from(run.tracks - self.track).min(tracks) as u32;
-            let tracks_of = Run {
+            let tracks_of = KindRun {
                 tracks: left,
                 ..run
             };
             taken.push(tracks_of);
             tracks -= u64::from(left);
-            (self.run, self.track) = ((self.run + 1) % rhythm.runs.len(), 0);
+            (self.run, self.track) = ((self.run + 1) % track_cycle.runs.len(), 0);
         }
         taken
     }
@@ -299,7 +304,7 @@ impl Phase {
 /// What came, as runs; the latest part of it.
 #[derive(Clone, Debug, Default)]
 pub(super) struct History {
-    runs: Vec<Run>,
+    runs: Vec<KindRun>,
 }
 
 /// Runs that are remembered. A choice: two repetitions of a serpentine over 32 surfaces, there and
@@ -311,12 +316,12 @@ impl History {
         self.runs.clear();
     }
 
-    pub(super) fn last(&self) -> Option<&Run> {
+    pub(super) fn last(&self) -> Option<&KindRun> {
         self.runs.last()
     }
 
     /// More tracks came.
-    pub(super) fn push(&mut self, more: Run) {
+    pub(super) fn push(&mut self, more: KindRun) {
         match self.runs.last_mut() {
             Some(last) if last.kind.is_like(&more.kind) => last.tracks += more.tracks,
             _ => self.runs.push(more),
@@ -326,14 +331,14 @@ impl History {
         }
     }
 
-    /// A part of a rhythm came.
-    pub(super) fn extend(&mut self, parts: &Parts, cycle: &[Run]) {
+    /// A part of a track_cycle came.
+    pub(super) fn extend(&mut self, parts: &CycleParts, cycle: &[KindRun]) {
         parts.head.iter().for_each(|run| self.push(*run));
         if cycle.len() == 1 {
             // Many tracks of one kind are one run.
             let tracks = u64::from(cycle[0].tracks) * parts.cycles;
             if tracks > 0 {
-                self.push(Run {
+                self.push(KindRun {
                     tracks: tracks.min(u64::from(u32::MAX / 2)) as u32,
                     ..cycle[0]
                 });
@@ -351,10 +356,10 @@ impl History {
     }
 
     /// The shortest series of runs that has just come twice, to come again; three times if it is
-    /// longer than that of a rhythm that has been right: defects that are alike by chance are no
+    /// longer than that of a track_cycle that has been right: defects that are alike by chance are no
     /// pattern.
-    pub(super) fn repeated(&self, right: Option<&Rhythm>) -> Option<Rhythm> {
-        let simple = right.map_or(1, |rhythm| rhythm.runs.len());
+    pub(super) fn repeated(&self, right: Option<&TrackCycle>) -> Option<TrackCycle> {
+        let simple = right.map_or(1, |track_cycle| track_cycle.runs.len());
         let simple = if simple == 1 { REMEMBERED } else { simple };
         self.repeated_before(self.runs.len(), simple, None)
             .or_else(|| {
@@ -364,7 +369,12 @@ impl History {
     }
 
     /// The same, where a run that has only begun may follow.
-    fn repeated_before(&self, end: usize, simple: usize, begun: Option<&Run>) -> Option<Rhythm> {
+    fn repeated_before(
+        &self,
+        end: usize,
+        simple: usize,
+        begun: Option<&KindRun>,
+    ) -> Option<TrackCycle> {
         for period in 2..=end / 2 {
             let times = if period > simple { 3 } else { 2 };
             let Some(from) = end.checked_sub(times * period) else {
@@ -385,15 +395,15 @@ impl History {
                 }
                 Some(_) => continue,
             };
-            return Some(Rhythm::new(two.to_vec(), track));
+            return Some(TrackCycle::new(two.to_vec(), track));
         }
         None
     }
 
     /// The last kind, for ever.
-    pub(super) fn going_on(&self) -> Option<Rhythm> {
+    pub(super) fn going_on(&self) -> Option<TrackCycle> {
         let kind = self.last()?.kind;
-        Some(Rhythm::new(vec![Run { kind, tracks: 1 }], 0))
+        Some(TrackCycle::new(vec![KindRun { kind, tracks: 1 }], 0))
     }
 }
 
@@ -401,23 +411,28 @@ impl History {
 mod tests {
     use super::*;
 
-    fn run(tracks: u32, blocks: u32, turn: u64) -> Run {
+    fn run(tracks: u32, blocks: u32, turn: u64) -> KindRun {
         let (sectors, turn) = (100, Angle::fraction(turn, 100));
-        let kind = Kind {
+        let kind = TrackKind {
             blocks,
             sectors,
             turn,
         };
-        Run { kind, tracks }
+        KindRun { kind, tracks }
     }
 
     #[test]
     fn what_is_ahead_is_what_single_steps_come_to() {
-        let rhythm = Rhythm::new(vec![run(4, 100, 10), run(1, 94, 25), run(3, 100, 11)], 2);
-        let (mut steps, mut sum) = (rhythm.clone(), Stretch::default());
+        let track_cycle =
+            TrackCycle::new(vec![run(4, 100, 10), run(1, 94, 25), run(3, 100, 11)], 2);
+        let (mut steps, mut sum) = (track_cycle.clone(), TrackSum::default());
         for tracks in 0..40 {
-            assert_eq!(rhythm.ahead(tracks), sum, "{tracks} tracks");
-            assert_eq!(rhythm.kind_ahead(tracks), steps.kind(), "{tracks} tracks");
+            assert_eq!(track_cycle.ahead(tracks), sum, "{tracks} tracks");
+            assert_eq!(
+                track_cycle.kind_ahead(tracks),
+                steps.kind(),
+                "{tracks} tracks"
+            );
             sum = sum.and(&steps.kind(), 1);
             steps.advance(1);
         }
@@ -425,9 +440,9 @@ mod tests {
 
     #[test]
     fn parts_are_what_is_ahead() {
-        let rhythm = Rhythm::new(vec![run(4, 100, 10), run(1, 94, 25)], 3);
+        let track_cycle = TrackCycle::new(vec![run(4, 100, 10), run(1, 94, 25)], 3);
         for tracks in 0..30 {
-            let parts = rhythm.parts(tracks);
+            let parts = track_cycle.parts(tracks);
             let ends = parts.head.iter().chain(&parts.tail);
             let counted: u64 = ends.map(|run| u64::from(run.tracks)).sum();
             assert_eq!(counted + parts.cycles * 5, tracks);
@@ -459,7 +474,7 @@ mod tests {
 
     #[test]
     fn a_longer_pattern_than_one_that_was_right_has_to_come_three_times() {
-        let right = Rhythm::new(vec![run(4, 100, 10), run(1, 100, 25)], 0);
+        let right = TrackCycle::new(vec![run(4, 100, 10), run(1, 100, 25)], 0);
         let mut history = History::default();
         let odd = [
             run(4, 100, 10),

@@ -4,7 +4,7 @@
 use block::{Duration, Lba};
 use drive::Geometry;
 
-use super::way::Ways;
+use super::track_timer::TrackTimer;
 use crate::findings::{FoundTrack, Pattern};
 
 /// Cylinders that are left out before a row.
@@ -50,7 +50,7 @@ const LIKELY: f64 = 0.005;
 /// The cylinders that are left out at some places, which are rows' first blocks; `geometry` is
 /// without any.
 pub(super) async fn find(
-    ways: &Ways<'_>,
+    timer: &TrackTimer<'_>,
     pattern: &Pattern,
     regular: &FoundTrack,
     geometry: &Geometry,
@@ -60,13 +60,13 @@ pub(super) async fn find(
     if pattern.band > 1 || places.is_empty() {
         return skipped;
     }
-    let Some(curve) = Curve::measure(ways, pattern, regular).await else {
+    let Some(curve) = Curve::measure(timer, pattern, regular).await else {
         return skipped;
     };
-    let end = ways.prober.now() + LONGEST;
+    let end = timer.prober.now() + LONGEST;
     for &place in places.iter().take(PLACES) {
-        let rounds = if ways.prober.now() < end { ROUNDS } else { 1 };
-        let cylinders = left_out(ways, geometry, &curve, place, rounds).await;
+        let rounds = if timer.prober.now() < end { ROUNDS } else { 1 };
+        let cylinders = left_out(timer, geometry, &curve, place, rounds).await;
         if cylinders > 0 {
             skipped.push(Skipped {
                 before: place,
@@ -79,7 +79,7 @@ pub(super) async fn find(
 
 /// How many cylinders are left out at a place.
 async fn left_out(
-    ways: &Ways<'_>,
+    timer: &TrackTimer<'_>,
     geometry: &Geometry,
     curve: &Curve,
     place: Lba,
@@ -89,7 +89,7 @@ async fn left_out(
     let mut rounds = 0.0;
     let mut fitting = Fitting::default();
     for surface in 0..most {
-        let Some(times) = across(ways, geometry, place, surface).await else {
+        let Some(times) = across(timer, geometry, place, surface).await else {
             continue;
         };
         rounds += 1.0;
@@ -110,7 +110,7 @@ async fn left_out(
 
 /// Times over [`ACROSS`] at a place, on the surface so many behind that of its block.
 async fn across(
-    ways: &Ways<'_>,
+    timer: &TrackTimer<'_>,
     geometry: &Geometry,
     place: Lba,
     surface: u32,
@@ -119,7 +119,8 @@ async fn across(
     let head = (behind.head + surface) % geometry.surfaces();
     let at = |cylinder: u32| {
         let there = geometry.track_at(cylinder, head)?;
-        ways.prober
+        timer
+            .prober
             .findings(|found| found.map.track_of(there.first))
     };
     let mut times = [0.0; 5];
@@ -128,7 +129,7 @@ async fn across(
         let before = distance.div_ceil(2);
         let from = at(behind.cylinder.checked_sub(before)?)?;
         let to = at(behind.cylinder + distance - before)?;
-        *time = ways.time(&from, &to).await?;
+        *time = timer.time(&from, &to).await?;
     }
     Some(times)
 }
@@ -139,7 +140,11 @@ struct Curve {
 }
 
 impl Curve {
-    async fn measure(ways: &Ways<'_>, pattern: &Pattern, regular: &FoundTrack) -> Option<Curve> {
+    async fn measure(
+        timer: &TrackTimer<'_>,
+        pattern: &Pattern,
+        regular: &FoundTrack,
+    ) -> Option<Curve> {
         let mut times = Vec::new();
         let surfaces = i64::from(pattern.surfaces);
         for distance in WITHIN {
@@ -147,8 +152,8 @@ impl Curve {
             // The shortest ones decide between none and one.
             let rows = if distance <= 2 * AROUND { 4 } else { 1 };
             for row in 0..rows {
-                let from = ways.beside(regular, 3 * row * surfaces)?;
-                sum += ways.over(&from, i64::from(distance) * surfaces).await?;
+                let from = timer.beside(regular, 3 * row * surfaces)?;
+                sum += timer.over(&from, i64::from(distance) * surfaces).await?;
             }
             times.push(sum / rows as f64);
         }

@@ -16,11 +16,11 @@ pub(super) const EQUAL: f64 = 0.13;
 
 /// Measures times from track to track.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Ways<'a> {
+pub(super) struct TrackTimer<'a> {
     pub prober: &'a Prober,
 }
 
-impl Ways<'_> {
+impl TrackTimer<'_> {
     /// From one track to another, in milliseconds and with a constant that is the same for all.
     pub async fn time(&self, from: &FoundTrack, to: &FoundTrack) -> Option<f64> {
         // Twice: a stall of the drive's may have spoilt the first.

@@ -26,14 +26,14 @@ pub(super) struct Strip {
     /// The turn before each track's first block that holds spare sectors.
     pub front: Angle,
     /// What is regular there.
-    pub usual: Usual,
+    pub regular_skews: RegularSkews,
     /// Whether it is on the map, or a guess.
-    pub origin: Origin,
+    pub origin: StripOrigin,
 }
 
 /// The regular skews of a zone.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(super) struct Usual {
+pub(super) struct RegularSkews {
     /// From most tracks to the next.
     pub step: Angle,
     /// The commonest of the others, where there are others.
@@ -42,7 +42,7 @@ pub(super) struct Usual {
 
 /// Where a strip comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Origin {
+pub(super) enum StripOrigin {
     /// The map, following the strip before.
     Map,
     /// The map, after blocks of which nothing is known.
@@ -83,8 +83,8 @@ impl Strip {
         self.first = taken.end();
         self.start = self.start + self.skew.times(u64::from(tracks));
         self.tracks -= tracks;
-        if self.origin == Origin::AfterGap {
-            self.origin = Origin::Map;
+        if self.origin == StripOrigin::AfterGap {
+            self.origin = StripOrigin::Map;
         }
         taken
     }
@@ -97,7 +97,11 @@ pub(super) fn strips(map: &TrackMap) -> Vec<Strip> {
     for piece in &map.pieces {
         let mut first = piece.first;
         let gap = all.last().is_none_or(|last| last.end() != first);
-        let mut origin = if gap { Origin::AfterGap } else { Origin::Map };
+        let mut origin = if gap {
+            StripOrigin::AfterGap
+        } else {
+            StripOrigin::Map
+        };
         for repeat in 0..piece.repeats {
             let base = piece.angle + piece.step.times(u64::from(repeat));
             for band in &piece.cycle {
@@ -110,11 +114,11 @@ pub(super) fn strips(map: &TrackMap) -> Vec<Strip> {
                     start: base + band.start,
                     skew: band.skew,
                     front: Angle::ZERO,
-                    usual: Usual::default(),
+                    regular_skews: RegularSkews::default(),
                     origin,
                 };
                 first = strip.end();
-                origin = Origin::Map;
+                origin = StripOrigin::Map;
                 // Tracks with slips stand for themselves.
                 while let Some(slip) = slips.peek().filter(|slip| slip.before < strip.end()) {
                     let into =
@@ -148,10 +152,10 @@ pub(super) fn strips(map: &TrackMap) -> Vec<Strip> {
 /// Whether a band ends between two strips: the skew is another, or the density is.
 pub(super) fn is_cut(before: &Strip, strip: &Strip) -> bool {
     let off = apart(
-        before.usual.step,
+        before.regular_skews.step,
         strip.turn_start() - before.last_turn_start(),
     );
-    let follows = strip.origin == Origin::Map;
+    let follows = strip.origin == StripOrigin::Map;
     follows && (other_density(strip.sectors, before.sectors) || off.abs() > CUT)
 }
 

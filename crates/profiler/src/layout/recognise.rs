@@ -7,11 +7,11 @@
 use drive::Angle;
 
 use super::bands::{Bands, ROUGHLY, across, hinted, is_turn, lowest, searched};
-use super::stretches::{self, Stretch};
+use super::spans::{self, TrackSpan};
 use super::strip::other_density;
-use super::way::{EQUAL, Ways, nth};
+use super::track_timer::{EQUAL, TrackTimer, nth};
 use crate::clock::apart;
-use crate::findings::{FoundTrack, Heading, Pattern, Piece};
+use crate::findings::{FoundTrack, Heading, MapPiece, Pattern};
 
 /// At most how many surfaces: those of the layouts that can be described.
 const SURFACES: u64 = drive::geometry::MAX_SURFACES as u64;
@@ -31,24 +31,24 @@ pub(super) struct Recognised {
 /// The pattern of the tracks on the map, looked for in some of its pieces; one surface alone if
 /// none fits.
 pub(super) async fn recognise(
-    ways: &Ways<'_>,
+    timer: &TrackTimer<'_>,
     pieces: &[usize],
-    stretches: &[Stretch],
+    spans: &[TrackSpan],
 ) -> Option<Recognised> {
     for &piece in pieces {
-        if let Some(found) = cylinders(ways, piece).await {
+        if let Some(found) = cylinders(timer, piece).await {
             return Some(found);
         }
     }
     let longest = *pieces.first()?;
-    if let Some(found) = stepped(ways, longest).await {
+    if let Some(found) = stepped(timer, longest).await {
         return Some(found);
     }
-    let cuts = ways
+    let cuts = timer
         .prober
         .findings(|found| cuts(&found.map.pieces[longest]));
-    let first = track(ways, longest, cuts.first().copied().unwrap_or(0))?;
-    if let Some(found) = serpentine(ways, &first, longest, stretches).await {
+    let first = track(timer, longest, cuts.first().copied().unwrap_or(0))?;
+    if let Some(found) = serpentine(timer, &first, longest, spans).await {
         return Some(found);
     }
     let pattern = Pattern::head_first(1);
@@ -57,18 +57,20 @@ pub(super) async fn recognise(
 }
 
 /// Cylinder by cylinder, if that is how a piece was filled.
-async fn cylinders(ways: &Ways<'_>, piece: usize) -> Option<Recognised> {
-    let (period, first) = ways.prober.findings(|found| hint(&found.map.pieces[piece]));
+async fn cylinders(timer: &TrackTimer<'_>, piece: usize) -> Option<Recognised> {
+    let (period, first) = timer
+        .prober
+        .findings(|found| hint(&found.map.pieces[piece]));
     let period = period.filter(|&period| (2..=SURFACES).contains(&period))?;
-    let first = track(ways, piece, first)?;
+    let first = track(timer, piece, first)?;
     let pattern = Pattern::head_first(period as u32);
     let row = first;
-    is_cylinder(ways, &first, period as i64)
+    is_cylinder(timer, &first, period as i64)
         .await?
         .then_some(Recognised { pattern, row })
 }
 
-/// Tracks whose ways to the next ones are measured where skews do not show cylinders. A choice: two
+/// Tracks whose timer to the next ones are measured where skews do not show cylinders. A choice: two
 /// cylinders of 16 surfaces, more than drives have had since the 1990s, and what is before them.
 const STEPS: i64 = 40;
 
@@ -78,23 +80,23 @@ const TWO_KINDS: f64 = 2.0 * EQUAL;
 
 /// Cylinder by cylinder, if the steps to the next track are longer after every so many tracks: skews
 /// do not show it where slips, spares, or other skews from zone to zone hide it.
-async fn stepped(ways: &Ways<'_>, piece: usize) -> Option<Recognised> {
-    let first = track(ways, piece, 0)?;
+async fn stepped(timer: &TrackTimer<'_>, piece: usize) -> Option<Recognised> {
+    let first = track(timer, piece, 0)?;
     let mut steps = Vec::new();
     for step in 0..STEPS {
         // The known tracks may end.
-        let Some(from) = ways.beside(&first, step) else {
+        let Some(from) = timer.beside(&first, step) else {
             break;
         };
-        let Some(to) = ways.beside(&first, step + 1) else {
+        let Some(to) = timer.beside(&first, step + 1) else {
             break;
         };
-        steps.push(ways.time(&from, &to).await?);
+        steps.push(timer.time(&from, &to).await?);
     }
     let (period, begin) = longer(&steps)?;
-    let row = ways.beside(&first, begin)?;
+    let row = timer.beside(&first, begin)?;
     let pattern = Pattern::head_first(period as u32);
-    is_cylinder(ways, &row, period)
+    is_cylinder(timer, &row, period)
         .await?
         .then_some(Recognised { pattern, row })
 }
@@ -118,29 +120,30 @@ fn longer(steps: &[f64]) -> Option<(i64, i64)> {
 }
 
 /// After how many tracks a piece's cuts come, mostly, and the first of them.
-fn hint(piece: &Piece) -> (Option<u64>, u64) {
+fn hint(piece: &MapPiece) -> (Option<u64>, u64) {
     let cuts = cuts(piece);
     let period = period(&cuts, piece.cycle_tracks());
     (period, cuts.first().copied().unwrap_or(0))
 }
 
-fn track(ways: &Ways<'_>, piece: usize, ordinal: u64) -> Option<FoundTrack> {
-    ways.prober
+fn track(timer: &TrackTimer<'_>, piece: usize, ordinal: u64) -> Option<FoundTrack> {
+    timer
+        .prober
         .findings(|found| nth(&found.map, piece, ordinal))
 }
 
 /// Which tracks of a piece's cycle come after another skew than most, or have other numbers of
 /// sectors than the one before.
-pub(super) fn cuts(piece: &Piece) -> Vec<u64> {
+pub(super) fn cuts(piece: &MapPiece) -> Vec<u64> {
     let turns = turns(piece);
-    let alike = |one: &Turn, other: &Turn| {
+    let alike = |one: &Succession, other: &Succession| {
         apart(one.skew, other.skew).abs() <= SAME.max(1.5 / f64::from(one.sectors))
     };
-    let times = |one: &&Turn| -> u64 {
+    let times = |one: &&Succession| -> u64 {
         let others = turns.iter().filter(|other| alike(one, other));
         others.map(|other| other.times).sum()
     };
-    let Some(usual) = turns.iter().rev().max_by_key(times) else {
+    let Some(regular_skews) = turns.iter().rev().max_by_key(times) else {
         return Vec::new();
     };
     let mut cuts = Vec::new();
@@ -148,7 +151,7 @@ pub(super) fn cuts(piece: &Piece) -> Vec<u64> {
     for turn in &turns {
         ordinal += turn.times;
         // Where the arm comes back, many tracks may have the other skew.
-        if turn.other || (turn.times == 1 && !alike(turn, usual)) {
+        if turn.other || (turn.times == 1 && !alike(turn, regular_skews)) {
             cuts.push(ordinal);
         }
     }
@@ -156,7 +159,7 @@ pub(super) fn cuts(piece: &Piece) -> Vec<u64> {
 }
 
 /// Neighbouring tracks that are followed alike.
-struct Turn {
+struct Succession {
     times: u64,
     /// From where a track begins to where the next one does.
     skew: Angle,
@@ -166,10 +169,10 @@ struct Turn {
 }
 
 /// How the tracks of a cycle follow each other, the last the first if it is repeated.
-fn turns(piece: &Piece) -> Vec<Turn> {
+fn turns(piece: &MapPiece) -> Vec<Succession> {
     let mut turns = Vec::new();
     for (index, band) in piece.cycle.iter().enumerate() {
-        let within = Turn {
+        let within = Succession {
             times: u64::from(band.tracks - 1),
             skew: band.skew,
             sectors: band.sectors,
@@ -188,7 +191,7 @@ fn turns(piece: &Piece) -> Vec<Turn> {
             true => next.start + piece.step,
             false => next.start,
         };
-        turns.push(Turn {
+        turns.push(Succession {
             times: 1,
             skew: begin - last,
             sectors: band.sectors,
@@ -211,14 +214,14 @@ fn period(cuts: &[u64], cycle: u64) -> Option<u64> {
 const CYLINDERS: i64 = 3;
 
 /// Whether the tracks of a cycle that begins at `first` are on one cylinder.
-async fn is_cylinder(ways: &Ways<'_>, first: &FoundTrack, period: i64) -> Option<bool> {
+async fn is_cylinder(timer: &TrackTimer<'_>, first: &FoundTrack, period: i64) -> Option<bool> {
     let mut sums = [0.0; 5];
     let mut ends = [(f64::MAX, f64::MIN); 2];
     for cylinder in 0..CYLINDERS {
-        let from = ways.beside(first, cylinder * 5 * period)?;
+        let from = timer.beside(first, cylinder * 5 * period)?;
         let overs = [1, period - 1, period, 2 * period, 32 * period];
         for (index, over) in overs.into_iter().enumerate() {
-            let time = ways.over(&from, over).await?;
+            let time = timer.over(&from, over).await?;
             sums[index] += time / CYLINDERS as f64;
             if let Some((least, greatest)) = ends.get_mut(index) {
                 (*least, *greatest) = (least.min(time), greatest.max(time));
@@ -235,29 +238,31 @@ async fn is_cylinder(ways: &Ways<'_>, first: &FoundTrack, period: i64) -> Option
     Some(flat && alike && two > one - EQUAL && many > last + EQUAL)
 }
 
-/// Bands that go there and back, or the same way each.
+/// Bands that go there and back, or the same track_timer each.
 async fn serpentine(
-    ways: &Ways<'_>,
+    timer: &TrackTimer<'_>,
     first: &FoundTrack,
     piece: usize,
-    stretches: &[Stretch],
+    spans: &[TrackSpan],
 ) -> Option<Recognised> {
-    let (period, _) = ways.prober.findings(|found| hint(&found.map.pieces[piece]));
+    let (period, _) = timer
+        .prober
+        .findings(|found| hint(&found.map.pieces[piece]));
     let mut hints: Vec<(u64, FoundTrack)> = Vec::new();
     hints.extend(period.map(|period| (period, *first)));
-    ways.prober.findings(|found| {
-        let common = stretches::commonest(stretches).into_iter();
+    timer.prober.findings(|found| {
+        let common = spans::commonest(spans).into_iter();
         hints.extend(common.filter_map(|(tracks, at)| Some((tracks, found.map.track_of(at)?))));
     });
     for (tracks, from) in hints {
-        if let Some(bands) = hinted(ways, &from, tracks as i64).await
-            && let Some(found) = rows_of(ways, &bands).await
+        if let Some(bands) = hinted(timer, &from, tracks as i64).await
+            && let Some(found) = rows_of(timer, &bands).await
         {
             return Some(found);
         }
     }
-    let bands = searched(ways, first).await?;
-    rows_of(ways, &bands).await
+    let bands = searched(timer, first).await?;
+    rows_of(timer, &bands).await
 }
 
 /// What is near and what is far in bands.
@@ -268,28 +273,28 @@ pub(super) struct Near {
 }
 
 impl Near {
-    async fn measure(ways: &Ways<'_>, bands: &Bands) -> Option<Near> {
+    async fn measure(timer: &TrackTimer<'_>, bands: &Bands) -> Option<Near> {
         let mut near = f64::MAX;
         let mut far: f64 = 0.0;
         for boundary in 0..3 {
-            let (from, over) = across(ways, bands, boundary)?;
-            near = near.min(ways.over(&from, over).await?);
-            far = far.max(ways.over(&from, -(bands.tracks / 2)).await?);
+            let (from, over) = across(timer, bands, boundary)?;
+            near = near.min(timer.over(&from, over).await?);
+            far = far.max(timer.over(&from, -(bands.tracks / 2)).await?);
         }
         let limit = (near + far) / 2.0;
         (far > near + EQUAL).then_some(Near { limit })
     }
 
     /// Whether a band is of the same row as the band before.
-    async fn same_row(&self, ways: &Ways<'_>, bands: &Bands, boundary: i64) -> Option<bool> {
-        let (from, over) = across(ways, bands, boundary)?;
-        Some(ways.over(&from, over).await? < self.limit)
+    async fn same_row(&self, timer: &TrackTimer<'_>, bands: &Bands, boundary: i64) -> Option<bool> {
+        let (from, over) = across(timer, bands, boundary)?;
+        Some(timer.over(&from, over).await? < self.limit)
     }
 
     /// The first boundary from one on at which a row begins.
-    async fn row_from(&self, ways: &Ways<'_>, bands: &Bands, from: i64) -> Option<i64> {
+    async fn row_from(&self, timer: &TrackTimer<'_>, bands: &Bands, from: i64) -> Option<i64> {
         for boundary in from..=from + SURFACES as i64 {
-            if !self.same_row(ways, bands, boundary).await? {
+            if !self.same_row(timer, bands, boundary).await? {
                 return Some(boundary);
             }
         }
@@ -300,14 +305,14 @@ impl Near {
 /// Rows that are looked at for two neighbours of as many bands. A choice.
 const ROWS: usize = 5;
 
-/// How many bands are in a row, and which way the first of them goes.
-async fn rows_of(ways: &Ways<'_>, bands: &Bands) -> Option<Recognised> {
-    let near = Near::measure(ways, bands).await?;
-    let mut boundary = near.row_from(ways, bands, 0).await?;
+/// How many bands are in a row, and which track_timer the first of them goes.
+async fn rows_of(timer: &TrackTimer<'_>, bands: &Bands) -> Option<Recognised> {
+    let near = Near::measure(timer, bands).await?;
+    let mut boundary = near.row_from(timer, bands, 0).await?;
     let mut surfaces = 0;
     for _ in 0..ROWS {
         // The known tracks may end before another row does.
-        let Some(next) = near.row_from(ways, bands, boundary + 1).await else {
+        let Some(next) = near.row_from(timer, bands, boundary + 1).await else {
             break;
         };
         if next - boundary == surfaces {
@@ -319,8 +324,8 @@ async fn rows_of(ways: &Ways<'_>, bands: &Bands) -> Option<Recognised> {
     if surfaces == 0 {
         return None;
     }
-    let row = ways.beside(&bands.first, boundary * bands.tracks)?;
-    let begins = heading(ways, bands, surfaces, &row).await?;
+    let row = timer.beside(&bands.first, boundary * bands.tracks)?;
+    let begins = heading(timer, bands, surfaces, &row).await?;
     let pattern = Pattern {
         surfaces: surfaces as u32,
         band: bands.tracks as u32,
@@ -330,28 +335,28 @@ async fn rows_of(ways: &Ways<'_>, bands: &Bands) -> Option<Recognised> {
     Some(Recognised { pattern, row })
 }
 
-/// Which way the first bands of rows go: where two rows meet, tracks of their first bands are as
+/// Which track_timer the first bands of rows go: where two rows meet, tracks of their first bands are as
 /// far from each other as tracks of one band.
 async fn heading(
-    ways: &Ways<'_>,
+    timer: &TrackTimer<'_>,
     bands: &Bands,
     surfaces: i64,
     row: &FoundTrack,
 ) -> Option<Heading> {
     let length = surfaces * bands.tracks;
-    let before = ways.beside(row, -length);
+    let before = timer.beside(row, -length);
     let (before, row) = match before {
         Some(before) => (before, *row),
-        None => (*row, ways.beside(row, length)?),
+        None => (*row, timer.beside(row, length)?),
     };
     let (mut onward, mut back) = (0.0, 0.0);
     for part in [16, 11, 8, 6] {
         let (near, far) = (bands.tracks / part, bands.tracks - 1 - bands.tracks / part);
-        let end = |first: &FoundTrack| ways.beside(first, far);
-        let begin = |first: &FoundTrack| ways.beside(first, near);
-        let within = ways.over(&begin(&row)?, 2 * near + 1).await?;
-        onward += (ways.time(&end(&before)?, &begin(&row)?).await? - within).abs();
-        back += (ways.time(&begin(&before)?, &end(&row)?).await? - within).abs();
+        let end = |first: &FoundTrack| timer.beside(first, far);
+        let begin = |first: &FoundTrack| timer.beside(first, near);
+        let within = timer.over(&begin(&row)?, 2 * near + 1).await?;
+        onward += (timer.time(&end(&before)?, &begin(&row)?).await? - within).abs();
+        back += (timer.time(&begin(&before)?, &end(&row)?).await? - within).abs();
     }
     Some(if onward < back {
         Heading::Onward
@@ -362,19 +367,19 @@ async fn heading(
 
 /// The first row that begins behind the first track of a piece of a serpentine.
 pub(super) async fn row_in(
-    ways: &Ways<'_>,
+    timer: &TrackTimer<'_>,
     index: usize,
-    stretches: &[Stretch],
+    spans: &[TrackSpan],
     pattern: &Pattern,
     near: f64,
     attempt: u64,
 ) -> Option<FoundTrack> {
     let tracks = i64::from(pattern.band);
-    let first = match cut_behind(ways, index, stretches, pattern).filter(|_| attempt == 0) {
+    let first = match cut_behind(timer, index, spans, pattern).filter(|_| attempt == 0) {
         Some(first) => first,
         None => {
-            let from = track(ways, index, attempt * u64::from(pattern.band) / 3)?;
-            turn_behind(ways, &from, tracks).await?
+            let from = track(timer, index, attempt * u64::from(pattern.band) / 3)?;
+            turn_behind(timer, &from, tracks).await?
         }
     };
     let bands = Bands {
@@ -384,33 +389,33 @@ pub(super) async fn row_in(
     };
     let near = Near { limit: near };
     // Before the first band there may be too few tracks to tell.
-    let from = i64::from(across(ways, &bands, 0).is_none());
-    let boundary = near.row_from(ways, &bands, from).await?;
-    let row = ways.beside(&bands.first, boundary * tracks)?;
+    let from = i64::from(across(timer, &bands, 0).is_none());
+    let boundary = near.row_from(timer, &bands, from).await?;
+    let row = timer.beside(&bands.first, boundary * tracks)?;
     // What looks like the beginning of a band may be something irregular.
-    let turns = pattern.surfaces < 2 || is_turn(ways, &bands, boundary + 1).await?;
+    let turns = pattern.surfaces < 2 || is_turn(timer, &bands, boundary + 1).await?;
     turns.then_some(row)
 }
 
 /// The first track behind a piece's first one, and not far behind, that the map shows to begin a
 /// band.
 fn cut_behind(
-    ways: &Ways<'_>,
+    timer: &TrackTimer<'_>,
     index: usize,
-    stretches: &[Stretch],
+    spans: &[TrackSpan],
     pattern: &Pattern,
 ) -> Option<FoundTrack> {
-    ways.prober.findings(|found| {
+    timer.prober.findings(|found| {
         let first = found.map.pieces[index].first;
-        let from = stretches.partition_point(|stretch| stretch.first < first);
+        let from = spans.partition_point(|span| span.first < first);
         let mut passed = 0;
-        for stretch in &stretches[from..] {
+        for span in &spans[from..] {
             // Bands that are alike may look like one.
-            let bands = stretch.tracks.is_multiple_of(u64::from(pattern.band));
-            if stretch.whole && bands {
-                return found.map.track_of(stretch.first);
+            let bands = span.tracks.is_multiple_of(u64::from(pattern.band));
+            if span.whole && bands {
+                return found.map.track_of(span.first);
             }
-            passed += stretch.tracks;
+            passed += span.tracks;
             if passed > 3 * pattern.row() {
                 break;
             }
@@ -421,28 +426,28 @@ fn cut_behind(
 
 /// The first track of a band behind another track, where the map does not show it: the arm comes
 /// back there.
-async fn turn_behind(ways: &Ways<'_>, from: &FoundTrack, tracks: i64) -> Option<FoundTrack> {
+async fn turn_behind(timer: &TrackTimer<'_>, from: &FoundTrack, tracks: i64) -> Option<FoundTrack> {
     let step = (tracks / 8).max(2);
     let mut best: Option<(i64, f64)> = None;
     // Over two bands the arm is back in any case; a track for which it turns there is no help.
     for over in (step..2 * tracks - 2 * step).step_by(step as usize) {
-        let time = ways.over(from, over).await?;
+        let time = timer.over(from, over).await?;
         if best.is_none_or(|best| time < best.1) && over > 2 * step {
             best = Some((over, time));
         }
     }
     let (over, _) = best?;
-    let twice_centre = lowest(ways, from, (over - 2 * step, over + 2 * step), ROUGHLY[1]).await?;
-    ways.beside(from, (twice_centre / 2 + 1) / 2)
+    let twice_centre = lowest(timer, from, (over - 2 * step, over + 2 * step), ROUGHLY[1]).await?;
+    timer.beside(from, (twice_centre / 2 + 1) / 2)
 }
 
 /// The time between near and far in a serpentine's rows.
-pub(super) async fn limit(ways: &Ways<'_>, found: &Recognised) -> Option<f64> {
+pub(super) async fn limit(timer: &TrackTimer<'_>, found: &Recognised) -> Option<f64> {
     let pattern = &found.pattern;
     let bands = Bands {
-        first: ways.beside(&found.row, i64::from(pattern.band))?,
+        first: timer.beside(&found.row, i64::from(pattern.band))?,
         tracks: i64::from(pattern.band),
         turning: pattern.turning,
     };
-    Some(Near::measure(ways, &bands).await?.limit)
+    Some(Near::measure(timer, &bands).await?.limit)
 }

@@ -1,6 +1,6 @@
 //! Bands of a serpentine: after how many tracks the arm comes back.
 
-use super::way::{EQUAL, Ways};
+use super::track_timer::{EQUAL, TrackTimer};
 use crate::findings::{FoundTrack, Turning};
 
 /// The longest band that is looked for, in tracks. A choice: ten times those of the drives that
@@ -21,19 +21,23 @@ pub(super) struct Bands {
 }
 
 /// Bands of so many tracks from a track on, if the arm does come back after them.
-pub(super) async fn hinted(ways: &Ways<'_>, first: &FoundTrack, tracks: i64) -> Option<Bands> {
+pub(super) async fn hinted(
+    timer: &TrackTimer<'_>,
+    first: &FoundTrack,
+    tracks: i64,
+) -> Option<Bands> {
     if !(SHORTEST..=LONGEST).contains(&tracks) {
         return None;
     }
     for turning in [Turning::Alternating, Turning::Same] {
         let bands = Bands {
-            first: ways.beside(first, tracks)?,
+            first: timer.beside(first, tracks)?,
             tracks,
             turning,
         };
         // The first boundary may be one of rows: the next is not, then.
         for boundary in 0..2 {
-            if joined(ways, &bands, boundary).await? {
+            if joined(timer, &bands, boundary).await? {
                 return Some(bands);
             }
         }
@@ -42,38 +46,42 @@ pub(super) async fn hinted(ways: &Ways<'_>, first: &FoundTrack, tracks: i64) -> 
 }
 
 /// Whether a band is on the same cylinders as the band before it.
-pub(super) async fn joined(ways: &Ways<'_>, bands: &Bands, boundary: i64) -> Option<bool> {
-    let (from, over) = across(ways, bands, boundary)?;
-    let near = ways.over(&from, over).await?;
+pub(super) async fn joined(timer: &TrackTimer<'_>, bands: &Bands, boundary: i64) -> Option<bool> {
+    let (from, over) = across(timer, bands, boundary)?;
+    let near = timer.over(&from, over).await?;
     // As far within the band.
-    let far = ways.over(&from, -(bands.tracks / 2)).await?;
+    let far = timer.over(&from, -(bands.tracks / 2)).await?;
     Some(near < far - EQUAL)
 }
 
 /// A track of the band before a boundary (counted from `bands.first`), and how far behind it the
 /// track of the next band is that is on the same cylinder, if the bands are on the same cylinders.
-pub(super) fn across(ways: &Ways<'_>, bands: &Bands, boundary: i64) -> Option<(FoundTrack, i64)> {
+pub(super) fn across(
+    timer: &TrackTimer<'_>,
+    bands: &Bands,
+    boundary: i64,
+) -> Option<(FoundTrack, i64)> {
     let quarter = bands.tracks / 4;
     let (back, over) = match bands.turning {
         Turning::Alternating => (1 + quarter, 2 * quarter + 1),
         Turning::Same => (quarter, bands.tracks),
     };
-    let from = ways.beside(&bands.first, boundary * bands.tracks - back)?;
+    let from = timer.beside(&bands.first, boundary * bands.tracks - back)?;
     Some((from, over))
 }
 
 /// Bands that the map does not show: the times from one track to those farther and farther behind
 /// it fall where the arm comes back.
-pub(super) async fn searched(ways: &Ways<'_>, first: &FoundTrack) -> Option<Bands> {
+pub(super) async fn searched(timer: &TrackTimer<'_>, first: &FoundTrack) -> Option<Bands> {
     let mut tracks = SHORTEST;
     let mut seen: Vec<(i64, f64)> = Vec::new();
     while tracks < 2 * LONGEST {
-        seen.push((tracks, ways.over(first, tracks).await?));
+        seen.push((tracks, timer.over(first, tracks).await?));
         if let Some(found) = fallen(&seen) {
             let aside = (found.1 - found.0) / 2;
             let found = (found.0 - aside, found.1 + aside);
-            let centre = lowest(ways, first, found, ROUGHLY[0]).await?;
-            if let Some(bands) = confirmed(ways, first, centre).await {
+            let centre = lowest(timer, first, found, ROUGHLY[0]).await?;
+            if let Some(bands) = confirmed(timer, first, centre).await {
                 return Some(bands);
             }
             seen.clear();
@@ -105,7 +113,7 @@ const EXACTLY: i64 = 12;
 
 /// The middle of the distances whose time is the shortest, twice, rounded up.
 pub(super) async fn lowest(
-    ways: &Ways<'_>,
+    timer: &TrackTimer<'_>,
     from: &FoundTrack,
     (low, high): (i64, i64),
     roughly: i64,
@@ -115,7 +123,7 @@ pub(super) async fn lowest(
         let step = ((last - first) / roughly).max(1);
         let mut times = Vec::new();
         for tracks in (first..=last).step_by(step as usize) {
-            times.push((tracks, ways.over(from, tracks).await?));
+            times.push((tracks, timer.over(from, tracks).await?));
         }
         let off = |centre: &i64| misfit(&times, *centre);
         let centre = (first..=last).min_by(|a, b| off(a).total_cmp(&off(b)))?;
@@ -123,7 +131,7 @@ pub(super) async fn lowest(
     }
     let mut times = Vec::new();
     for tracks in first..=last {
-        times.push((tracks, ways.over(from, tracks).await?));
+        times.push((tracks, timer.over(from, tracks).await?));
     }
     let least = times.iter().map(|time| time.1).fold(f64::MAX, f64::min);
     let near = times.iter().filter(|time| time.1 < least + EQUAL);
@@ -153,37 +161,37 @@ fn misfit(times: &[(i64, f64)], centre: i64) -> f64 {
 
 /// Bands for which the arm is back at twice the distance `twice_centre / 2`, if more speaks for
 /// them.
-async fn confirmed(ways: &Ways<'_>, first: &FoundTrack, twice_centre: i64) -> Option<Bands> {
+async fn confirmed(timer: &TrackTimer<'_>, first: &FoundTrack, twice_centre: i64) -> Option<Bands> {
     for tracks in [
         twice_centre / 4,
         (twice_centre + 2) / 4,
         (twice_centre + 4) / 4,
     ] {
         let bands = Bands {
-            first: ways.beside(first, tracks)?,
+            first: timer.beside(first, tracks)?,
             tracks,
             turning: Turning::Alternating,
         };
-        if tracks >= SHORTEST && is_exact(ways, &bands).await? {
+        if tracks >= SHORTEST && is_exact(timer, &bands).await? {
             return Some(bands);
         }
     }
     let tracks = twice_centre / 2;
     let bands = Bands {
-        first: ways.beside(first, tracks)?,
+        first: timer.beside(first, tracks)?,
         tracks,
         turning: Turning::Same,
     };
-    (tracks >= SHORTEST && joined(ways, &bands, 0).await? && joined(ways, &bands, 1).await?)
+    (tracks >= SHORTEST && joined(timer, &bands, 0).await? && joined(timer, &bands, 1).await?)
         .then_some(bands)
 }
 
 /// Whether bands turn exactly where they are thought to, at two boundaries; one may be that of two
 /// rows.
-async fn is_exact(ways: &Ways<'_>, bands: &Bands) -> Option<bool> {
+async fn is_exact(timer: &TrackTimer<'_>, bands: &Bands) -> Option<bool> {
     let (mut turned, mut not) = (0, 0);
     for boundary in 0..3 {
-        if is_turn(ways, bands, boundary).await? {
+        if is_turn(timer, bands, boundary).await? {
             turned += 1;
         } else {
             not += 1;
@@ -197,15 +205,15 @@ async fn is_exact(ways: &Ways<'_>, bands: &Bands) -> Option<bool> {
 
 /// Whether bands turn exactly at a boundary: tracks at the same distance from there are near each
 /// other, and on both sides it grows alike.
-pub(super) async fn is_turn(ways: &Ways<'_>, bands: &Bands, boundary: i64) -> Option<bool> {
-    if !joined(ways, bands, boundary).await? {
+pub(super) async fn is_turn(timer: &TrackTimer<'_>, bands: &Bands, boundary: i64) -> Option<bool> {
+    if !joined(timer, bands, boundary).await? {
         return Some(false);
     }
-    let (from, over) = across(ways, bands, boundary)?;
+    let (from, over) = across(timer, bands, boundary)?;
     let mut off = [0.0; 2];
     for (side, off) in [-3, 3].into_iter().zip(&mut off) {
-        *off = ways.over(&from, over + side).await?;
+        *off = timer.over(&from, over + side).await?;
     }
-    let middle = ways.over(&from, over).await?;
+    let middle = timer.over(&from, over).await?;
     Some((off[0] - off[1]).abs() < EQUAL && off[0] > middle + EQUAL / 2.0)
 }

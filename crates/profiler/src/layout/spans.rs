@@ -3,11 +3,11 @@
 
 use block::Lba;
 
-use super::strip::{Origin, Strip, is_cut};
+use super::strip::{Strip, StripOrigin, is_cut};
 
 /// Tracks between two cuts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Stretch {
+pub(super) struct TrackSpan {
     /// The first block.
     pub first: Lba,
     pub tracks: u64,
@@ -15,15 +15,15 @@ pub(super) struct Stretch {
     pub whole: bool,
 }
 
-/// The stretches of a map's strips.
-pub(super) fn stretches(strips: &[Strip]) -> Vec<Stretch> {
-    let mut stretches: Vec<Stretch> = Vec::new();
+/// The spans of a map's strips.
+pub(super) fn spans(strips: &[Strip]) -> Vec<TrackSpan> {
+    let mut spans: Vec<TrackSpan> = Vec::new();
     let mut before: Option<&Strip> = None;
     for strip in strips {
         let tracks = u64::from(strip.tracks);
-        let after_gap = strip.origin != Origin::Map;
+        let after_gap = strip.origin != StripOrigin::Map;
         let cut = before.is_none_or(|before| is_cut(before, strip));
-        if let Some(last) = stretches.last_mut() {
+        if let Some(last) = spans.last_mut() {
             if !after_gap && !cut {
                 last.tracks += tracks;
                 before = Some(strip);
@@ -31,17 +31,17 @@ pub(super) fn stretches(strips: &[Strip]) -> Vec<Stretch> {
             }
             last.whole &= !after_gap;
         }
-        stretches.push(Stretch {
+        spans.push(TrackSpan {
             first: strip.first,
             tracks,
             whole: before.is_some() && !after_gap,
         });
         before = Some(strip);
     }
-    if let Some(last) = stretches.last_mut() {
+    if let Some(last) = spans.last_mut() {
         last.whole = false;
     }
-    stretches
+    spans
 }
 
 /// Lengths that come at least so often are looked at. A choice.
@@ -50,13 +50,13 @@ const OFTEN: usize = 6;
 /// How many lengths are looked at. A choice.
 const LENGTHS: usize = 3;
 
-/// The commonest lengths of whole stretches, and with which block the first two neighbours of that
+/// The commonest lengths of whole spans, and with which block the first two neighbours of that
 /// length begin.
-pub(super) fn commonest(stretches: &[Stretch]) -> Vec<(u64, Lba)> {
-    let mut lengths: Vec<u64> = stretches
+pub(super) fn commonest(spans: &[TrackSpan]) -> Vec<(u64, Lba)> {
+    let mut lengths: Vec<u64> = spans
         .iter()
-        .filter(|stretch| stretch.whole)
-        .map(|stretch| stretch.tracks)
+        .filter(|span| span.whole)
+        .map(|span| span.tracks)
         .collect();
     lengths.sort_unstable();
     let mut counted: Vec<(usize, u64)> = lengths
@@ -66,8 +66,8 @@ pub(super) fn commonest(stretches: &[Stretch]) -> Vec<(u64, Lba)> {
         .collect();
     counted.sort_unstable_by(|a, b| b.cmp(a));
     let first = |length: u64| {
-        let of = |stretch: &Stretch| stretch.whole && stretch.tracks == length;
-        let mut pairs = stretches.windows(2);
+        let of = |span: &TrackSpan| span.whole && span.tracks == length;
+        let mut pairs = spans.windows(2);
         let pair = pairs.find(|pair| of(&pair[0]) && of(&pair[1]))?;
         Some((length, pair[0].first))
     };
@@ -84,13 +84,13 @@ mod tests {
 
     #[test]
     fn the_commonest_lengths_that_come_twice_in_a_row() {
-        let stretch = |tracks: u64| Stretch {
+        let span = |tracks: u64| TrackSpan {
             first: Lba(tracks),
             tracks,
             whole: true,
         };
-        let row = [32, 32, 64, 31, 1].map(stretch);
-        let rows: Vec<Stretch> = (0..10).flat_map(|_| row).collect();
+        let row = [32, 32, 64, 31, 1].map(span);
+        let rows: Vec<TrackSpan> = (0..10).flat_map(|_| row).collect();
         assert_eq!(commonest(&rows), [(32, Lba(32))]);
         assert_eq!(commonest(&rows[..10]), []);
     }

@@ -3,8 +3,8 @@
 use block::Lba;
 use drive::Angle;
 
-use super::guess::Gap;
-use super::strip::{CUT, Origin, Strip, is_cut, other_density};
+use super::guess::MapGap;
+use super::strip::{CUT, Strip, StripOrigin, is_cut, other_density};
 use crate::clock::apart;
 use crate::findings::Pattern;
 
@@ -62,11 +62,11 @@ pub(super) fn lay(
     let Some((first, last)) = strips.first().zip(strips.last()) else {
         return Vec::new();
     };
-    layer.gap(&Gap::between(Lba(0), first.first, first, first), strips);
+    layer.gap(&MapGap::between(Lba(0), first.first, first, first), strips);
     for (index, strip) in strips.iter().enumerate() {
         let before = index.checked_sub(1).map(|before| &strips[before]);
         if let Some(before) = before {
-            let mut gap = Gap::between(before.end(), strip.first, before, strip);
+            let mut gap = MapGap::between(before.end(), strip.first, before, strip);
             if gap.blocks > 0 {
                 let row = pattern.row();
                 let behind = mean(strips[..index].iter().rev(), row);
@@ -80,7 +80,7 @@ pub(super) fn lay(
             layer.bands(&strips[index..], before);
         }
     }
-    let mut gap = Gap::between(last.end(), Lba(blocks), last, last);
+    let mut gap = MapGap::between(last.end(), Lba(blocks), last, last);
     gap.mean = mean(strips.iter().rev(), pattern.row());
     layer.gap(&gap, &[]);
     layer.laid
@@ -129,7 +129,7 @@ impl Layer<'_> {
     }
 
     /// Puts guessed tracks where nothing is known; `strips` are those that follow, if any do.
-    fn gap(&mut self, gap: &Gap<'_>, strips: &[Strip]) {
+    fn gap(&mut self, gap: &MapGap<'_>, strips: &[Strip]) {
         if gap.blocks == 0 {
             return;
         }
@@ -190,7 +190,7 @@ impl Layer<'_> {
                 None => self.cut(strips),
             }
         }
-        if strip.tracks > 1 && apart(strip.usual.step, strip.skew).abs() > CUT {
+        if strip.tracks > 1 && apart(strip.regular_skews.step, strip.skew).abs() > CUT {
             // Bands of one track: their skew is that to the next band.
             while strip.tracks > 1 {
                 let track = strip.split(1);
@@ -221,7 +221,7 @@ impl Layer<'_> {
     /// How many tracks of a band hold no blocks between two strips, if the skew is that over them.
     fn left_out(&self, before: &Strip, strip: &Strip) -> Option<u32> {
         let skew = strip.start - before.last_start();
-        let step = before.usual.step;
+        let step = before.regular_skews.step;
         // The last of what holds no block may be the beginning of the track.
         let late = Angle::fraction(1, u64::from(strip.sectors)).times(u64::from(strip.spare()));
         let fits = |tracks: &u32| {
@@ -293,7 +293,7 @@ impl Layer<'_> {
         };
         let head = self.at.band;
         let skew = track.turn_start() - last.turn_start();
-        let known = track.origin == Origin::Map && last.origin != Origin::Guess;
+        let known = track.origin == StripOrigin::Map && last.origin != StripOrigin::Guess;
         if other_density(track.sectors, last.sectors) {
             // Zones begin with a cylinder.
             self.next_row();
@@ -325,7 +325,7 @@ fn ends_after(strips: &[Strip], short: u32, long: u32) -> bool {
 
 /// Whether a skew is that from a surface's track to the next track.
 fn follows(head: u32, skew: Angle, track: &Strip, surfaces: u32) -> bool {
-    let (step, jump) = (track.usual.step, track.usual.jump);
+    let (step, jump) = (track.regular_skews.step, track.regular_skews.jump);
     let last = surfaces > 1 && head + 1 == surfaces;
     let expected = if last { jump } else { step };
     let clear = (apart(step, jump).abs() * 0.4).min(CUT);
@@ -334,7 +334,7 @@ fn follows(head: u32, skew: Angle, track: &Strip, surfaces: u32) -> bool {
 
 /// Whether a skew is that to a later track of the same cylinder: those between were slipped.
 fn skips(head: u32, to: u32, skew: Angle, track: &Strip) -> bool {
-    let expected = track.usual.step.times(u64::from(to - head));
+    let expected = track.regular_skews.step.times(u64::from(to - head));
     apart(expected, skew).abs() < 1.5 / f64::from(track.sectors)
 }
 
@@ -344,9 +344,9 @@ fn phase(rest: &Strip, strips: &[Strip], surfaces: u32) -> u32 {
         return 0;
     }
     let is_jump = |strip: &Strip, skew: Angle| {
-        let usual = strip.usual;
-        let to_jump = apart(usual.jump, skew).abs();
-        to_jump < CUT && to_jump < apart(usual.step, skew).abs()
+        let regular_skews = strip.regular_skews;
+        let to_jump = apart(regular_skews.jump, skew).abs();
+        to_jump < CUT && to_jump < apart(regular_skews.step, skew).abs()
     };
     let mut count = 0;
     let mut before: Option<Strip> = None;

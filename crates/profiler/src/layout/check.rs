@@ -3,9 +3,9 @@
 use block::Lba;
 use drive::Geometry;
 
-use super::way::{EQUAL, Ways};
+use super::track_timer::{EQUAL, TrackTimer};
 use crate::confidence::Confidence;
-use crate::findings::{FoundTrack, Layout};
+use crate::findings::{FoundTrack, TrackLayout};
 
 /// Short distances that are checked, in cylinders: the shortest ones, which a wrong number of
 /// surfaces changes most, and longer ones, at which the arm comes back if it is a serpentine that
@@ -31,7 +31,11 @@ const TRIES: usize = 40;
 
 /// Compares times between tracks that the layout puts at equal distances, at different places. The
 /// answer is of short or of long distances: of those that came true less often.
-pub(super) async fn check(ways: &Ways<'_>, layout: &Layout, geometry: &Geometry) -> Confidence {
+pub(super) async fn check(
+    timer: &TrackTimer<'_>,
+    layout: &TrackLayout,
+    geometry: &Geometry,
+) -> Confidence {
     let cylinders = layout.description.cylinders;
     let mut step = 0;
     let (mut came_true, mut checks) = (0, 0);
@@ -40,7 +44,7 @@ pub(super) async fn check(ways: &Ways<'_>, layout: &Layout, geometry: &Geometry)
         _ => &SHORT,
     };
     for &distance in short.iter().filter(|distance| **distance < cylinders) {
-        let fits = fitting(times(ways, layout, geometry, distance, &mut step).await);
+        let fits = fitting(times(timer, layout, geometry, distance, &mut step).await);
         came_true += fits.came_true;
         checks += fits.checks;
     }
@@ -48,8 +52,8 @@ pub(super) async fn check(ways: &Ways<'_>, layout: &Layout, geometry: &Geometry)
     (came_true, checks) = (0, 0);
     let mut longest = 0.0;
     for distance in LONG.map(|parts| cylinders / parts) {
-        let fits = fitting(times(ways, layout, geometry, distance, &mut step).await);
-        // The arm does not take less for a longer way.
+        let fits = fitting(times(timer, layout, geometry, distance, &mut step).await);
+        // The arm does not take less for a longer track_timer.
         if fits.middle > longest - EQUAL {
             came_true += fits.came_true;
             longest = fits.middle.max(longest);
@@ -88,8 +92,8 @@ fn fitting(mut times: Vec<f64>) -> Fits {
 
 /// Times over a distance at different places.
 async fn times(
-    ways: &Ways<'_>,
-    layout: &Layout,
+    timer: &TrackTimer<'_>,
+    layout: &TrackLayout,
     geometry: &Geometry,
     distance: u32,
     step: &mut u64,
@@ -100,9 +104,9 @@ async fn times(
             break;
         }
         *step += 1;
-        if let Some((from, to)) = pair(ways, layout, geometry, distance, *step) {
+        if let Some((from, to)) = pair(timer, layout, geometry, distance, *step) {
             // Answers that contradict each other are no time at all.
-            let time = ways.time(&from, &to).await;
+            let time = timer.time(&from, &to).await;
             times.push(time.unwrap_or(f64::INFINITY));
         }
     }
@@ -111,8 +115,8 @@ async fn times(
 
 /// Two tracks on the map at a distance, the `step`th such pair.
 fn pair(
-    ways: &Ways<'_>,
-    layout: &Layout,
+    timer: &TrackTimer<'_>,
+    layout: &TrackLayout,
     geometry: &Geometry,
     distance: u32,
     step: u64,
@@ -136,7 +140,7 @@ fn pair(
         head = (head + 1) % geometry.surfaces();
     }
     let there = geometry.track_at(place.cylinder + distance, head)?;
-    let tracks = |lba| ways.prober.findings(|found| found.map.track_of(lba));
+    let tracks = |lba| timer.prober.findings(|found| found.map.track_of(lba));
     let (from, to) = (tracks(from)?, tracks(there.first)?);
     Some((from, to))
 }

@@ -2,7 +2,7 @@
 
 use drive::Angle;
 
-use super::strip::{self, Origin, Strip, Usual, other_density};
+use super::strip::{self, RegularSkews, Strip, StripOrigin, other_density};
 use crate::clock::apart;
 use crate::findings::TrackMap;
 
@@ -37,18 +37,18 @@ fn settle(strips: &mut [Strip]) {
             from = end;
         }
     }
-    let mut usual = Usual {
+    let mut regular_skews = RegularSkews {
         step: zones.iter().find_map(|zone| zone.1).unwrap_or_default(),
         jump: zones.iter().find_map(|zone| zone.2).unwrap_or_default(),
     };
     let mut from = 0;
     for (end, step, jump) in zones {
-        usual = Usual {
-            step: step.unwrap_or(usual.step),
-            jump: jump.unwrap_or(usual.jump),
+        regular_skews = RegularSkews {
+            step: step.unwrap_or(regular_skews.step),
+            jump: jump.unwrap_or(regular_skews.jump),
         };
         for strip in &mut strips[from..end] {
-            strip.usual = usual;
+            strip.regular_skews = regular_skews;
         }
         from = end;
     }
@@ -62,17 +62,17 @@ fn beginnings(strips: &[Strip]) -> Vec<bool> {
     let mut begins = vec![false; strips.len()];
     // The skews alike up to here, how many they are, and with which strip they begin.
     let (mut run, mut times, mut from) = (Angle::ZERO, 0, 0);
-    let mut usual: Option<Angle> = None;
+    let mut regular_skews: Option<Angle> = None;
     for (index, strip) in strips.iter().enumerate() {
         let before = index.checked_sub(1).map(|before| &strips[before]);
         let other = before.is_none_or(|before| other_density(before.sectors, strip.sectors));
-        if other || strip.origin != Origin::Map {
+        if other || strip.origin != StripOrigin::Map {
             begins[index] = true;
-            (times, usual) = (0, None);
+            (times, regular_skews) = (0, None);
         }
         let next = strips
             .get(index + 1)
-            .filter(|next| next.origin == Origin::Map);
+            .filter(|next| next.origin == StripOrigin::Map);
         let within = (strip.skew, u64::from(strip.tracks - 1), index);
         let after = next.map(|next| {
             let first = if strip.tracks > 1 { index + 1 } else { index };
@@ -87,9 +87,10 @@ fn beginnings(strips: &[Strip]) -> Vec<bool> {
             }
             times += more;
             if times >= ALIKE {
-                let turned = usual.is_some_and(|usual| apart(usual, run).abs() > 2.0 * SAME);
+                let turned = regular_skews
+                    .is_some_and(|regular_skews| apart(regular_skews, run).abs() > 2.0 * SAME);
                 begins[from] |= turned;
-                usual = Some(run);
+                regular_skews = Some(run);
             }
         }
     }

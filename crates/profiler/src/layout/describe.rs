@@ -6,7 +6,7 @@ use drive::geometry::indexed::{Description, GroupDescription, GroupRun, TrackRun
 
 use super::rows::Laid;
 use super::skipped::{AROUND, Skipped};
-use super::strip::{CUT, Origin, other_density};
+use super::strip::{CUT, StripOrigin, other_density};
 use crate::clock::apart;
 use crate::findings::{Heading, Pattern, Slip};
 
@@ -167,12 +167,12 @@ pub(super) fn breaks(laid: &[Laid], pattern: Pattern) -> Vec<Lba> {
     let mut last = None;
     for pair in laid.windows(2) {
         let (before, after) = (&pair[0].strip, &pair[1].strip);
-        if pair[0].row == pair[1].row || after.origin != Origin::Map {
+        if pair[0].row == pair[1].row || after.origin != StripOrigin::Map {
             continue;
         }
         let expected = match pattern.surfaces {
-            1 => after.usual.step,
-            _ => after.usual.jump,
+            1 => after.regular_skews.step,
+            _ => after.regular_skews.jump,
         };
         let skew = after.turn_start() - before.last_turn_start();
         let other = other_density(before.sectors, after.sectors);
@@ -206,7 +206,7 @@ fn places(laid: &[Laid], slips: &[Slip]) -> Vec<(u64, u32)> {
 }
 
 /// Which blocks the map knows.
-pub(super) fn known(pieces: &[crate::findings::Piece]) -> Vec<Extent> {
+pub(super) fn known(pieces: &[crate::findings::MapPiece]) -> Vec<Extent> {
     let mut known: Vec<Extent> = Vec::new();
     for piece in pieces {
         let (first, end) = (piece.first, piece.end());
