@@ -160,10 +160,16 @@ impl VirtualDrive {
 
     /// When `poll` should be called next; in the future once `poll` has answered `None`.
     pub fn next_wakeup(&self) -> Option<Instant> {
-        let ends = self.ended.last().map(|ended| ended.outcome.at);
+        let mut next = self.ended.last().map(|ended| ended.outcome.at);
         let free = self.first_taken().map(|(at, _)| at);
         let expires = self.first_expiry().map(|(at, _)| at);
-        [ends, free, expires].into_iter().flatten().min()
+        if let Some(free) = free {
+            next = Some(next.map_or(free, |next| next.min(free)));
+        }
+        if let Some(expires) = expires {
+            next = Some(next.map_or(expires, |next| next.min(expires)));
+        }
+        next
     }
 
     /// Says that whatever the drive did is over at `now`, and its head where it should be. For
