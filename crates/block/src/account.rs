@@ -6,8 +6,19 @@
 //!      '--------------+------------+--------+----------+----------+----------'
 //! ```
 
-use crate::command::BufferHit;
 use crate::time::Duration;
+
+/// How much of a command the buffer answered.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum BufferHit {
+    /// Nothing: the medium did it.
+    #[default]
+    Miss,
+    /// The first blocks were there, or on their way in.
+    Partial,
+    /// All of it.
+    Full,
+}
 
 /// The phases of one command. Their sum is the time from submission to completion.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

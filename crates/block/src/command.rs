@@ -125,18 +125,6 @@ pub enum Status {
     Aborted,
 }
 
-/// How much of a command the buffer answered.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum BufferHit {
-    /// Nothing: the medium did it.
-    #[default]
-    Miss,
-    /// The first blocks were there, or on their way in.
-    Partial,
-    /// All of it.
-    Full,
-}
-
 /// What a drive answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Outcome {

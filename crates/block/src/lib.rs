@@ -24,11 +24,9 @@ pub mod request;
 pub mod terms;
 pub mod time;
 
-pub use account::Account;
+pub use account::{Account, BufferHit};
 pub use address::{Extent, ExtentError, Lba, Sectors};
-pub use command::{
-    Action, BufferHit, Command, CommandId, Durability, Outcome, Status, Switch, Urgency,
-};
+pub use command::{Action, Command, CommandId, Durability, Outcome, Status, Switch, Urgency};
 pub use interval::Interval;
 pub use request::{Class, Direction, Finished, Refused, Request, RequestId};
 pub use terms::{Mode, Terms};

@@ -3,30 +3,11 @@
 //! It moves descriptors: a block that is admitted is in flight until the owner says that its read
 //! is complete. Who waits for which read is the owner's affair.
 
-use std::hint::black_box;
-
-use crate::replacement::{self, BadReplacement, Memory, Pattern, Replacement, Touch};
-use crate::residency::{FrameId, MAX_BLOCK, Origin, Residency, State};
-use block::Interval;
-
-/// What the prefetcher says of a block that is to go.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
-    /// Let it go.
-    Evict,
-    /// Keep it for another round: it becomes the newest. To be said once for each time that the
-    /// block becomes resident; the cache asks each frame at most once for one block that comes.
-    SecondChance,
-}
-
-/// Whether what the prefetcher says of a block is heard.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Leaving {
-    /// It is asked.
-    Asked,
-    /// All others have had their second chance: the block goes.
-    Anyway,
-}
+use crate::replacement::admission::{Coming, admit, touch};
+use crate::replacement::{
+    self, BadReplacement, ComingRun, FirstTouch, Leaving, Pattern, Refusal, Replacement, Verdict,
+};
+use crate::residency::{FrameId, Origin, Residency, State};
 
 /// A block that has gone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,33 +18,6 @@ pub struct Evicted {
     pub origin: Origin,
     /// Whether it was ever delivered upwards.
     pub was_used: bool,
-}
-
-/// Why a block got no frame.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Refusal {
-    /// Every frame waits for its read.
-    #[error("all frames are in flight: expected a read to complete first")]
-    AllInFlight,
-    /// It has one.
-    #[error("block {0} is resident: expected an absent one")]
-    Resident(u64),
-    /// There is no such block.
-    #[error("block {0}: expected at most {MAX_BLOCK}")]
-    NoSuchBlock(u64),
-}
-
-/// What the first demand for a block is that was fetched ahead.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum FirstTouch {
-    /// What the block was inserted for: it becomes the newest where that is what touches do, and is
-    /// not counted where references are counted. A choice; papers are silent.
-    #[default]
-    Insertion,
-    /// A reference like any other.
-    Reference,
-    /// Nothing: the policy is not told. So under AMP (Gill, Bathen, FAST 2007).
-    Unnoticed,
 }
 
 /// Residency and a policy.
@@ -256,27 +210,6 @@ impl Cache {
     }
 }
 
-/// Blocks that are to become resident.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ComingRun {
-    /// Which; none of them is resident.
-    pub blocks: Interval,
-    /// Why they are fetched.
-    pub origin: Origin,
-    /// What the prefetcher takes them for.
-    pub pattern: Pattern,
-}
-
-/// A block that is to become resident.
-#[derive(Clone, Copy)]
-struct Coming {
-    block: u64,
-    /// Its entry, if it is remembered.
-    known: Option<FrameId>,
-    origin: Origin,
-    pattern: Pattern,
-}
-
 impl Evicted {
     /// What there is to say of the frame's block, which goes.
     #[inline]
@@ -287,149 +220,4 @@ impl Evicted {
             was_used: residency.is_used(frame),
         }
     }
-}
-
-/// Tells the policy of a demand for a resident block.
-#[inline]
-fn touch<R: Replacement + ?Sized>(
-    policy: &mut R,
-    residency: &mut Residency,
-    frame: FrameId,
-    pattern: Pattern,
-    first_touch: FirstTouch,
-) {
-    let touch = match (residency.touch(frame), first_touch) {
-        (true, FirstTouch::Insertion) => Touch::First,
-        (true, FirstTouch::Unnoticed) => return,
-        (true, FirstTouch::Reference) | (false, _) => Touch::Again,
-    };
-    policy.touch(residency, frame, touch, pattern);
-}
-
-/// [`Cache::admit_run`] for a policy that the compiler knows.
-pub(crate) fn admit_run<R: Replacement + ?Sized>(
-    policy: &mut R,
-    residency: &mut Residency,
-    run: &ComingRun,
-    leave: &mut dyn FnMut(&Residency, FrameId, Leaving) -> Verdict,
-    frames: &mut Vec<FrameId>,
-) -> Result<(), Refusal> {
-    for block in run.blocks.blocks() {
-        debug_assert!(!residency.is_resident(block), "block {block} has a frame");
-        let coming = Coming {
-            block,
-            known: match residency.remembers() {
-                true => residency.find(block),
-                false => None,
-            },
-            origin: run.origin,
-            pattern: run.pattern,
-        };
-        frames.push(admit(policy, residency, coming, &mut *leave)?);
-    }
-    Ok(())
-}
-
-/// Gives an absent block a frame.
-#[inline(always)]
-fn admit<R: Replacement + ?Sized>(
-    policy: &mut R,
-    residency: &mut Residency,
-    coming: Coming,
-    mut leave: impl FnMut(&Residency, FrameId, Leaving) -> Verdict,
-) -> Result<FrameId, Refusal> {
-    if coming.block > MAX_BLOCK {
-        return Err(Refusal::NoSuchBlock(coming.block));
-    }
-    if residency.in_flight() == residency.capacity() {
-        return Err(Refusal::AllInFlight);
-    }
-    let known = coming.known;
-    let memory = known.map_or(Memory::NONE, |frame| policy.recall(residency, frame));
-    let mut chances = residency.resident();
-    while residency.is_full() {
-        let victim = policy.victim(residency, memory);
-        let victim = victim.expect("a frame that is not in flight");
-        let leaving = match chances {
-            0 => Leaving::Anyway,
-            _ => Leaving::Asked,
-        };
-        match leave(residency, victim, leaving) {
-            Verdict::SecondChance if leaving == Leaving::Asked => {
-                chances -= 1;
-                policy.refresh(residency, victim, Pattern::Random);
-            }
-            _ => policy.evict(residency, victim),
-        }
-    }
-    let frame = residency.enter(coming.block, known, coming.origin);
-    policy.insert(residency, frame, coming.pattern, memory);
-    Ok(frame)
-}
-
-/// How many demands are looked up ahead of the one that is served: the processor waits for their
-/// memory at once. Measured; from 8 on it makes no difference.
-const AHEAD: usize = 16;
-
-/// [`Cache::replay`] for a policy that the compiler knows.
-pub(crate) fn replay<R: Replacement + ?Sized>(
-    policy: &mut R,
-    residency: &mut Residency,
-    blocks: &[u64],
-) -> Result<u64, Refusal> {
-    let mut hits = 0;
-    let (pieces, rest) = blocks.as_chunks::<AHEAD>();
-    for piece in pieces {
-        hits += replay_piece(policy, residency, piece)?;
-    }
-    Ok(hits + replay_rest(policy, residency, rest)?)
-}
-
-/// The last demands.
-#[inline(never)]
-fn replay_rest<R: Replacement + ?Sized>(
-    policy: &mut R,
-    residency: &mut Residency,
-    blocks: &[u64],
-) -> Result<u64, Refusal> {
-    replay_piece(policy, residency, blocks)
-}
-
-/// At most [`AHEAD`] demands. Made anew where it is called, for as many as the compiler knows of there.
-#[inline(always)]
-fn replay_piece<R: Replacement + ?Sized>(
-    policy: &mut R,
-    residency: &mut Residency,
-    blocks: &[u64],
-) -> Result<u64, Refusal> {
-    let mut hits = 0;
-    let mut likely = [FrameId::HEAD; AHEAD];
-    let mut read = 0;
-    for (&block, likely) in blocks.iter().zip(&mut likely) {
-        *likely = residency.likely(block);
-        read ^= policy.warm(residency, *likely);
-    }
-    black_box(read);
-    for (&block, &likely) in blocks.iter().zip(&likely) {
-        let known = match residency.is_frame_of(likely, block) {
-            true => Some(likely),
-            false => residency.find(block),
-        };
-        if let Some(frame) = known.filter(|frame| residency.is_kept(*frame)) {
-            hits += 1;
-            let (pattern, first_touch) = (Pattern::Random, FirstTouch::default());
-            touch(policy, residency, frame, pattern, first_touch);
-            continue;
-        }
-        let coming = Coming {
-            block,
-            known,
-            origin: Origin::Demand,
-            pattern: Pattern::Random,
-        };
-        let frame = admit(policy, residency, coming, |_, _, _| Verdict::Evict)?;
-        residency.complete(frame);
-        black_box(policy.warm_next(residency));
-    }
-    Ok(hits)
 }

@@ -27,9 +27,10 @@ use std::collections::VecDeque;
 
 use block::{Duration, Instant, RequestId, Switch};
 
-use crate::cache::{Cache, Evicted, Verdict};
+use crate::cache::{Cache, Evicted};
 use crate::coordinator::{self, Asked, Below, Coordinator, Manners, Plan, Purpose, Sent};
 use crate::prefetch::{self, Advice, Prefetcher, Site, Waiting};
+use crate::replacement::Verdict;
 use crate::replacement::{BadReplacement, Pattern};
 use crate::residency::{FrameId, MAX_BLOCK, Origin, Residency, State};
 use crate::settings::BadSettings;

@@ -32,7 +32,7 @@ pub mod residency;
 pub mod settings;
 pub mod write_back;
 
-pub use cache::{Cache, Evicted, FirstTouch, Refusal, Verdict};
+pub use cache::{Cache, Evicted};
 pub use level::{Composition, Level, Stack};
-pub use replacement::{Pattern, Replacement};
+pub use replacement::{FirstTouch, Pattern, Refusal, Replacement, Verdict};
 pub use residency::{FrameId, MAX_BLOCK, Origin, Residency, State};

@@ -30,7 +30,7 @@ impl Key for (u32, u64) {
 #[derive(Clone, Debug)]
 pub struct LruMap<K, V> {
     index: Vec<u32>,
-    slots: Vec<Slot<K, V>>,
+    slots: Vec<LruSlot<K, V>>,
     capacity: usize,
     shift: u32,
     newest: u32,
@@ -41,7 +41,7 @@ pub struct LruMap<K, V> {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Slot<K, V> {
+struct LruSlot<K, V> {
     key: K,
     value: V,
     newer: u32,
@@ -76,7 +76,7 @@ impl<K: Key, V: Copy> LruMap<K, V> {
 
     /// Bytes that it occupies.
     pub fn memory(&self) -> usize {
-        size_of_val(self.index.as_slice()) + self.slots.capacity() * size_of::<Slot<K, V>>()
+        size_of_val(self.index.as_slice()) + self.slots.capacity() * size_of::<LruSlot<K, V>>()
     }
 
     /// How many values there are.
@@ -176,7 +176,7 @@ impl<K: Key, V: Copy> LruMap<K, V> {
             let oldest = self.slots[self.oldest as usize].key;
             self.remove(oldest);
         }
-        let new = Slot {
+        let new = LruSlot {
             key,
             value,
             newer: NONE,
@@ -242,7 +242,7 @@ impl<K: Key, V: Copy> LruMap<K, V> {
     }
 
     fn unlink(&mut self, slot: u32) {
-        let Slot { newer, older, .. } = self.slots[slot as usize];
+        let LruSlot { newer, older, .. } = self.slots[slot as usize];
         match self.slots.get_mut(newer as usize) {
             Some(newer) => newer.older = older,
             None => self.newest = older,

@@ -15,7 +15,7 @@
 //! A prefetcher never sees a clock or a byte. It may ask for blocks that are cached, requested or
 //! past the end: [`absent_runs`] takes those out.
 
-use crate::cache::{FirstTouch, Verdict};
+use crate::replacement::{FirstTouch, Verdict};
 use crate::residency::Residency;
 use crate::settings::{Parameter, Settings};
 use block::Interval;

@@ -14,10 +14,10 @@
 //! Frames in flight are never evicted: a policy passes over them as if they were not there, and they
 //! keep their places in its order. When all frames are in flight there is no victim.
 
-use crate::cache::{self, ComingRun, Leaving, Refusal, Verdict};
 use crate::residency::{FrameId, MAX_CAPACITY, Needs, Residency};
 use crate::settings::{self, BadSettings, Named, Parameter, Settings};
 
+pub(crate) mod admission;
 pub mod arc;
 pub mod du;
 pub mod lirs;
@@ -29,6 +29,8 @@ pub mod sarc;
 pub mod sieve;
 mod sketch;
 pub mod w_tinylfu;
+
+pub use admission::{ComingRun, FirstTouch, Leaving, Refusal, Verdict};
 
 /// What a level's prefetcher takes a block for. Only SARC asks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,13 +69,13 @@ pub trait Replacement: Send {
     /// once, and counts the hits: what miss ratios are measured with. It stands here so that each
     /// policy has a loop of its own, without a call through a table for each block.
     fn replay(&mut self, residency: &mut Residency, blocks: &[u64]) -> Result<u64, Refusal> {
-        cache::replay(self, residency, blocks)
+        admission::replay(self, residency, blocks)
     }
 
     /// Gives absent blocks frames, for which others may go. It stands here for the same reason.
     ///
     /// # Errors
-    /// As [`Cache::admit_run`](cache::Cache::admit_run).
+    /// As [`Cache::admit_run`](crate::Cache::admit_run).
     fn admit_run(
         &mut self,
         residency: &mut Residency,
@@ -81,7 +83,7 @@ pub trait Replacement: Send {
         leave: &mut dyn FnMut(&Residency, FrameId, Leaving) -> Verdict,
         frames: &mut Vec<FrameId>,
     ) -> Result<(), Refusal> {
-        cache::admit_run(self, residency, coming, leave, frames)
+        admission::admit_run(self, residency, coming, leave, frames)
     }
 
     /// Reads an entry that will be touched soon, its neighbours, and what the policy keeps of it, so that

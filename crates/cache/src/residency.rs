@@ -92,7 +92,7 @@ pub enum Origin {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Entry {
+struct FrameEntry {
     word: u64,
     newer: u32,
     older: u32,
@@ -111,7 +111,7 @@ pub struct Needs {
 #[derive(Clone, Debug)]
 pub struct Residency {
     index: Index,
-    entries: Box<[Entry]>,
+    entries: Box<[FrameEntry]>,
     /// Entries of no block; the last one is taken first.
     free: Vec<u32>,
     capacity: u32,
@@ -135,7 +135,7 @@ impl Residency {
         assert!(u32::try_from(count).is_ok(), "remembered blocks");
         let mut entries = Vec::with_capacity(count);
         for at in 0..count as u32 {
-            entries.push(Entry {
+            entries.push(FrameEntry {
                 word: FREE,
                 newer: at,
                 older: at,
@@ -300,7 +300,7 @@ impl Residency {
     /// The word that the policy noted at an entry which stands in none of its lists.
     #[inline]
     pub fn note(&self, frame: FrameId) -> u64 {
-        let Entry { newer, older, .. } = self.entries[frame.index()];
+        let FrameEntry { newer, older, .. } = self.entries[frame.index()];
         u64::from(newer) << 32 | u64::from(older)
     }
 

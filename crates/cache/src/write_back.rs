@@ -86,7 +86,7 @@ pub struct Lost;
 const NONE: u32 = u32::MAX;
 
 #[derive(Clone, Copy, Debug)]
-struct Link {
+struct DirtyLink {
     newer: u32,
     older: u32,
     block: u64,
@@ -97,7 +97,7 @@ struct Link {
 /// All blocks that are newer than what is below.
 pub struct Unwritten {
     /// By place.
-    links: Box<[Link]>,
+    links: Box<[DirtyLink]>,
     first: u32,
     last: u32,
     in_frames: usize,
@@ -119,7 +119,7 @@ impl Unwritten {
     /// None yet. The owner has so many places; at most `limit` may be unwritten, and what is as old as
     /// `age` is written of itself.
     pub fn new(places: usize, limit: usize, age: Duration) -> Self {
-        let none = Link {
+        let none = DirtyLink {
             newer: NONE,
             older: NONE,
             block: 0,
@@ -181,7 +181,7 @@ impl Unwritten {
         if self.has(place) {
             return;
         }
-        self.links[place.index()] = Link {
+        self.links[place.index()] = DirtyLink {
             newer: NONE,
             older: self.last,
             block,
@@ -212,7 +212,7 @@ impl Unwritten {
         if !self.has(place) {
             return None;
         }
-        let Link {
+        let DirtyLink {
             newer,
             older,
             serial,
@@ -289,7 +289,7 @@ impl Unwritten {
         if let Some(&left) = self.left.first() {
             return Some(Next::Left(left));
         }
-        let &Link { block, serial, .. } = self.links.get(self.first as usize)?;
+        let &DirtyLink { block, serial, .. } = self.links.get(self.first as usize)?;
         let follows = |&block: &u64| place(block).is_some_and(|place| self.has(place));
         let more = (block + 1..end.min(block + most)).take_while(follows);
         let blocks = Interval::of(block, 1 + more.count() as u64);

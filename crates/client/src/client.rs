@@ -193,11 +193,11 @@ pub(crate) struct Line {
 struct Sending {
     socket: UnixStream,
     /// Who is to be told, in the order in which they asked.
-    waiting: VecDeque<Waiting>,
+    waiting: VecDeque<Awaiting>,
 }
 
 #[derive(Debug)]
-enum Waiting {
+enum Awaiting {
     Caller(Sender<Result<Value, Refused>>),
     /// As well; what is granted is a stream that may be told something at once.
     Newcomer(Sender<Result<Value, Refused>>),
@@ -222,13 +222,13 @@ impl Line {
         fields: &impl Serialize,
     ) -> Result<T, Error> {
         let (tell, told) = mpsc::channel();
-        self.send(&wire::request(ask, fields), Waiting::Caller(tell))?;
+        self.send(&wire::request(ask, fields), Awaiting::Caller(tell))?;
         self.answer(&told)
     }
 
     fn attach(&self, attach: &Attach) -> Result<Granted, Error> {
         let (tell, told) = mpsc::channel();
-        self.send(&wire::request("attach", attach), Waiting::Newcomer(tell))?;
+        self.send(&wire::request("attach", attach), Awaiting::Newcomer(tell))?;
         self.answer(&told)
     }
 
@@ -251,10 +251,10 @@ impl Line {
         fields: &impl Serialize,
         stream: u64,
     ) -> Result<(), Error> {
-        self.send(&wire::request(ask, fields), Waiting::Stream(stream))
+        self.send(&wire::request(ask, fields), Awaiting::Stream(stream))
     }
 
-    fn send(&self, text: &str, waiting: Waiting) -> Result<(), Error> {
+    fn send(&self, text: &str, waiting: Awaiting) -> Result<(), Error> {
         if let Some(why) = &locked(&self.heard).gone {
             return Err(Error::Gone(why.clone()));
         }
@@ -277,8 +277,8 @@ impl Line {
         let waiting = locked(&self.socket).waiting.pop_front();
         match (waiting, answer) {
             // Who asked may have given up.
-            (Some(Waiting::Caller(tell)), answer) => drop(tell.send(answer)),
-            (Some(Waiting::Newcomer(tell)), answer) => {
+            (Some(Awaiting::Caller(tell)), answer) => drop(tell.send(answer)),
+            (Some(Awaiting::Newcomer(tell)), answer) => {
                 let stream = answer
                     .as_ref()
                     .ok()
@@ -286,13 +286,13 @@ impl Line {
                 locked(&self.heard).open.extend(stream);
                 drop(tell.send(answer));
             }
-            (Some(Waiting::Stream(stream)), Err(refused)) => self.note(
+            (Some(Awaiting::Stream(stream)), Err(refused)) => self.note(
                 stream,
                 Event::Ended {
                     reason: refused.reason,
                 },
             ),
-            (Some(Waiting::Stream(_)), Ok(_)) => {}
+            (Some(Awaiting::Stream(_)), Ok(_)) => {}
             // An answer to nothing: a refusal of the whole connection.
             (None, Err(refused)) => self.ended(refused.reason),
             (None, Ok(_)) => {}

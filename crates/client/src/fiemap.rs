@@ -8,7 +8,7 @@ use std::os::fd::AsRawFd;
 
 /// One extent, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Extent {
+pub(crate) struct FileExtent {
     /// Where in the file.
     pub logical: u64,
     /// Where on the block device.
@@ -53,7 +53,7 @@ struct RawExtent {
 
 /// `struct fiemap` with room for its extents.
 #[repr(C)]
-struct Request {
+struct FiemapRequest {
     start: u64,
     length: u64,
     flags: u32,
@@ -64,11 +64,11 @@ struct Request {
 }
 
 /// The extents of a file in the order of the file, at most `limit` and one.
-pub(crate) fn extents(file: &File, limit: usize) -> io::Result<Vec<Extent>> {
-    let mut found: Vec<Extent> = Vec::new();
+pub(crate) fn extents(file: &File, limit: usize) -> io::Result<Vec<FileExtent>> {
+    let mut found: Vec<FileExtent> = Vec::new();
     let mut start = 0;
     loop {
-        let mut request = Request {
+        let mut request = FiemapRequest {
             start,
             length: u64::MAX - start,
             flags: SYNC,
@@ -85,7 +85,7 @@ pub(crate) fn extents(file: &File, limit: usize) -> io::Result<Vec<Extent>> {
         }
         let mapped = (request.mapped as usize).min(AT_ONCE);
         for raw in &request.extents[..mapped] {
-            found.push(Extent {
+            found.push(FileExtent {
                 logical: raw.logical,
                 physical: raw.physical,
                 length: raw.length,

@@ -16,7 +16,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-use crate::fiemap::{self, Extent};
+use crate::fiemap::{self, FileExtent};
 use block::Mode;
 
 use crate::wire::{PIECES, Piece, Places};
@@ -117,12 +117,12 @@ pub fn locate(file: &File, mode: Mode, export: Option<&str>) -> Result<Located, 
     })
 }
 
-fn found(file: &File) -> Result<Vec<Extent>, NotLocated> {
+fn found(file: &File) -> Result<Vec<FileExtent>, NotLocated> {
     fiemap::extents(file, PIECES).map_err(NotLocated::Unknown)
 }
 
 /// The extents as pieces of the volume, which begins `offset` bytes before the file system's device.
-fn pieces(extents: &[Extent], mode: Mode, offset: u64) -> Result<Vec<Piece>, NotLocated> {
+fn pieces(extents: &[FileExtent], mode: Mode, offset: u64) -> Result<Vec<Piece>, NotLocated> {
     let mut pieces: Vec<Piece> = Vec::new();
     for extent in extents {
         let to = extent.logical.saturating_add(extent.length);
@@ -254,8 +254,8 @@ fn is_fuse(path: &Path) -> bool {
 mod tests {
     use super::*;
 
-    fn extent(logical: u64, physical: u64, length: u64, flags: u32) -> Extent {
-        Extent {
+    fn extent(logical: u64, physical: u64, length: u64, flags: u32) -> FileExtent {
+        FileExtent {
             logical,
             physical,
             length,

@@ -43,9 +43,9 @@ pub use piece::Stage;
 use crate::policy::{Pending, Policy, Sight, Ticket};
 use barrier::Barriers;
 use combined::Combined;
-use phases::Turn;
-use piece::{List, NONE, Part, Piece, Pieces, Step, Thread};
-use queue::Queue;
+use phases::PhaseTurn;
+use piece::{List, NONE, Piece, Pieces, QueuePart, Thread, Transition};
+use queue::LevelQueue;
 
 /// What holds for the order, whatever the policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -108,12 +108,12 @@ pub struct Ordering {
     combined: Combined,
     barriers: Barriers,
     /// By area, then level.
-    queues: Vec<Queue>,
+    queues: Vec<LevelQueue>,
     /// By area, the levels whose queues are not empty, a bit each.
     ready: [u16; 2],
     /// The waiting that have patience, by the moment since which it counts.
     ages: List,
-    turn: Turn,
+    turn: PhaseTurn,
     arrived: u64,
     divided: u64,
     waiting: usize,
@@ -138,10 +138,10 @@ impl Ordering {
             pieces: Pieces::default(),
             combined: Combined::default(),
             barriers: Barriers::new(),
-            queues: once(first).chain(others).map(Queue::new).collect(),
+            queues: once(first).chain(others).map(LevelQueue::new).collect(),
             ready: [0; 2],
             ages: List::EMPTY,
-            turn: Turn::FIRST,
+            turn: PhaseTurn::FIRST,
             arrived: 0,
             divided: 0,
             waiting: 0,
@@ -272,7 +272,7 @@ impl Ordering {
             self.pieces.push(&mut self.ages, Thread::Age, piece);
         }
         if self.may_be_served(piece) {
-            self.queue_up(piece, Part::Sorted);
+            self.queue_up(piece, QueuePart::Sorted);
         } else {
             self.raise_predecessors(piece);
         }
@@ -286,51 +286,51 @@ impl Ordering {
 
     /// A chosen piece is given to the drive.
     pub fn give(&mut self, now: Instant, piece: u32) {
-        self.pieces.step(piece, Step::Give);
+        self.pieces.step(piece, Transition::Give);
         self.pieces.get_mut(piece).given = now;
     }
 
     /// A chosen piece is not given to the drive: it waits again, before what its level's policy
     /// has.
     pub fn put_back(&mut self, piece: u32) {
-        self.pieces.step(piece, Step::PutBack);
-        self.wait_again(piece, Part::Requeued);
+        self.pieces.step(piece, Transition::PutBack);
+        self.wait_again(piece, QueuePart::Requeued);
     }
 
     /// A chosen piece is not given to the drive: it waits again, among what its level's policy has.
     pub fn unchoose(&mut self, piece: u32) {
-        self.pieces.step(piece, Step::PutBack);
-        self.wait_again(piece, Part::Sorted);
+        self.pieces.step(piece, Transition::PutBack);
+        self.wait_again(piece, QueuePart::Sorted);
     }
 
     /// A piece at the drive was given back undone: it waits again, before what its level's policy
     /// has.
     pub fn requeue(&mut self, piece: u32) {
-        self.pieces.step(piece, Step::Requeue);
+        self.pieces.step(piece, Transition::Requeue);
         self.pieces.get_mut(piece).requeued += 1;
-        self.wait_again(piece, Part::Requeued);
+        self.wait_again(piece, QueuePart::Requeued);
     }
 
     /// A piece of which a part was served steps aside: it waits again, before what its level's policy
     /// has.
     pub fn step_aside(&mut self, piece: u32) {
-        self.pieces.step(piece, Step::Requeue);
-        self.wait_again(piece, Part::Requeued);
+        self.pieces.step(piece, Transition::Requeue);
+        self.wait_again(piece, QueuePart::Requeued);
     }
 
     /// A piece at the drive has ended.
     pub fn end(&mut self, now: Instant, piece: u32) {
-        self.leave(now, piece, Step::End);
+        self.leave(now, piece, Transition::End);
     }
 
     /// A waiting piece is taken back, and will not be served.
     pub fn withdraw(&mut self, now: Instant, piece: u32) {
         self.pieces.get_mut(piece).given = now;
-        if self.pieces.get(piece).part != Part::Out {
+        if self.pieces.get(piece).part != QueuePart::Out {
             self.withdraw_from_queue(piece);
         }
         self.no_longer_waits(piece);
-        self.leave(now, piece, Step::Withdraw);
+        self.leave(now, piece, Transition::Withdraw);
     }
 
     /// The pieces of `owner` that have a block of `extent`, into `found`.
@@ -339,13 +339,13 @@ impl Ordering {
     }
 
     /// A piece is gone, and what waited for it alone may be served.
-    fn leave(&mut self, now: Instant, piece: u32, step: Step) {
+    fn leave(&mut self, now: Instant, piece: u32, step: Transition) {
         self.pieces.step(piece, step);
         let mut released = std::mem::take(&mut self.released);
         self.combined.leave(&mut self.pieces, piece, &mut released);
         for &later in &released {
             if self.may_be_served(later) {
-                self.release(now, later, Part::Bound);
+                self.release(now, later, QueuePart::Bound);
             }
         }
         released.clear();
@@ -359,14 +359,14 @@ impl Ordering {
             while write != NONE {
                 // None of them is in a queue: until now the barrier was before all of them.
                 if self.may_be_served(write) {
-                    self.release(now, write, Part::Sorted);
+                    self.release(now, write, QueuePart::Sorted);
                 }
                 write = self.pieces.get(write).newer(Thread::Epoch);
             }
         }
     }
 
-    fn release(&mut self, now: Instant, piece: u32, part: Part) {
+    fn release(&mut self, now: Instant, piece: u32, part: QueuePart) {
         let entry = self.pieces.get_mut(piece);
         entry.ordered = now.since(entry.entered);
         self.queue_up(piece, part);
@@ -379,7 +379,7 @@ impl Ordering {
     }
 
     /// A piece may be served from now on.
-    fn queue_up(&mut self, piece: u32, part: Part) {
+    fn queue_up(&mut self, piece: u32, part: QueuePart) {
         let (area, level) = self.place(piece);
         self.queues[area * Level::COUNT + level].add(&mut self.pieces, piece, part);
         self.ready[area] |= 1 << level;
@@ -420,7 +420,7 @@ impl Ordering {
     }
 
     /// A piece that had been chosen waits again.
-    fn wait_again(&mut self, piece: u32, part: Part) {
+    fn wait_again(&mut self, piece: u32, part: QueuePart) {
         self.waiting += 1;
         let entry = *self.pieces.get(piece);
         if entry.is_write() {

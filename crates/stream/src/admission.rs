@@ -36,7 +36,7 @@ use block::{Direction, Duration};
 
 use crate::head_times::{Cylinders, HeadTimes, Zone};
 use crate::rate::{Rate, SECOND};
-use form::{Part, Sums};
+use form::{Contribution, Sums};
 use forms::forms;
 pub use refusal::{Reason, Refusal};
 pub use relearning::Promises;
@@ -119,7 +119,7 @@ pub struct Grant {
 /// What one stream holds of the sums; not to be copied.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Held {
-    part: Part,
+    part: Contribution,
 }
 
 /// The streams that were granted, as sums.
@@ -242,7 +242,7 @@ impl Admission {
         self.plan_anew();
     }
 
-    fn take(&mut self, part: &Part) {
+    fn take(&mut self, part: &Contribution) {
         self.sums = self.sums.with(&part.sums);
         *self.lasts.entry(part.lasts).or_default() += 1;
         *self.lasts_cut.entry(part.lasts_cut).or_default() += 1;
@@ -251,7 +251,7 @@ impl Admission {
     }
 
     fn give_back(&mut self, held: Held) {
-        let Part {
+        let Contribution {
             sums,
             lasts,
             lasts_cut,
@@ -264,7 +264,7 @@ impl Admission {
         forget(&mut self.high, cylinders.high);
     }
 
-    fn plan_with(&self, part: &Part) -> Option<Plan> {
+    fn plan_with(&self, part: &Contribution) -> Option<Plan> {
         let sums = self.sums.with(&part.sums);
         let lasts = self.shortest(Some(part.lasts));
         let lasts = [lasts, self.shortest_cut(Some(part.lasts_cut))];
@@ -278,7 +278,7 @@ impl Admission {
         Some(Cylinders { low, high })
     }
 
-    fn cylinders_with(&self, part: &Part) -> Cylinders {
+    fn cylinders_with(&self, part: &Contribution) -> Cylinders {
         let present = self.cylinders();
         present.map_or(part.cylinders, |present| present.and(part.cylinders))
     }
@@ -310,7 +310,7 @@ impl Admission {
         shortest(&self.lasts_cut, other)
     }
 
-    fn refusal(&self, demand: &Demand, part: &Part) -> Refusal {
+    fn refusal(&self, demand: &Demand, part: &Contribution) -> Refusal {
         if self.standing == Promises::Strained {
             return Refusal {
                 reason: Reason::Strained,

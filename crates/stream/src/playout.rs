@@ -130,13 +130,13 @@ pub enum NotTaken {
 
 /// A transfer under way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Under {
+pub(crate) struct InFlight {
     pub key: u64,
     pub extent: Extent,
     pub from: u64,
     pub to: u64,
     pub urgency: Urgency,
-    pub use_: Use,
+    pub relevance: Relevance,
 }
 
 /// How a transfer was asked for.
@@ -155,14 +155,14 @@ pub(crate) enum Urgency {
 
 /// Whether what a transfer brings is still of use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Use {
+pub(crate) enum Relevance {
     Wanted,
     /// The buffer has moved away, or the blocks are another file's by now.
     Stale,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Waiting {
+struct WaitingAccess {
     access: AccessId,
     from: u64,
     to: u64,
@@ -184,17 +184,17 @@ pub(crate) struct Playout {
     pub contract: Contract,
     pub map: LocationMap,
     pub standing: Standing,
-    pub under: Vec<Under>,
+    pub in_flight: Vec<InFlight>,
     base: u64,
     point: u64,
     edge: u64,
     credit: Credit,
-    waiting: VecDeque<Waiting>,
+    waiting: VecDeque<WaitingAccess>,
     /// What could not be read, inside the buffer.
     failed: Vec<(u64, u64)>,
     pub answers: VecDeque<(AccessId, Served)>,
     tail: Tail,
-    course: Course,
+    course: NextWrite,
 }
 
 /// Whether the rest of a recording's last track is to be written.
@@ -208,7 +208,7 @@ enum Tail {
 
 /// Where a recording's next write is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Course {
+enum NextWrite {
     /// Where the last one ended.
     Straight,
     /// There; or anywhere else, when all that was written before is on the media.
@@ -238,7 +238,7 @@ impl Playout {
             contract,
             map,
             standing: Standing::Filling,
-            under: Vec::new(),
+            in_flight: Vec::new(),
             base,
             point: base,
             edge: base,
@@ -246,7 +246,7 @@ impl Playout {
             failed: Vec::new(),
             answers: VecDeque::new(),
             tail: Tail::Kept,
-            course: Course::Straight,
+            course: NextWrite::Straight,
         }
     }
 
@@ -266,7 +266,7 @@ impl Playout {
 
     /// Everything before is on the media.
     pub(super) fn drained(&self) -> u64 {
-        let first = self.under.iter().map(|under| under.from).min();
+        let first = self.in_flight.iter().map(|in_flight| in_flight.from).min();
         first.unwrap_or(self.edge)
     }
 
@@ -293,7 +293,7 @@ impl Playout {
 
 /// How a transfer ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Ended {
+pub(crate) enum TransferEnd {
     Good,
     Failed,
 }

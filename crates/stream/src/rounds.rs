@@ -53,7 +53,7 @@ pub struct Rounds {
     /// In the order of their deadlines.
     groups: Vec<Group>,
     /// Lists of groups that are over, to be filled again.
-    spare: Vec<Vec<Entry>>,
+    spare: Vec<Vec<PlacedBatch>>,
     /// Groups so far.
     frozen: u64,
 }
@@ -66,7 +66,7 @@ struct Group {
     /// When it has to be: later, if it was in a hurry.
     promised: Instant,
     /// By cylinder.
-    entries: Vec<Entry>,
+    entries: Vec<PlacedBatch>,
     /// All that wait are in `low..high`, and both ends of that wait.
     low: usize,
     high: usize,
@@ -80,13 +80,13 @@ struct Group {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Entry {
+struct PlacedBatch {
     batch: Batch,
-    state: State,
+    state: BatchState,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+enum BatchState {
     Waiting,
     AtDrive,
     Done,
@@ -149,9 +149,9 @@ impl Rounds {
         let deadline = soon.map_or(promised, |soon| soon.min(promised));
         let mut entries = self.spare.pop().unwrap_or_default();
         entries.clear();
-        entries.extend(batches.iter().map(|&batch| Entry {
+        entries.extend(batches.iter().map(|&batch| PlacedBatch {
             batch,
-            state: State::Waiting,
+            state: BatchState::Waiting,
         }));
         entries.sort_unstable_by_key(|entry| (entry.batch.cylinder, entry.batch.key));
         let number = self.frozen;
@@ -228,7 +228,7 @@ impl Rounds {
             let range = group.low..group.high;
             let entries = range.map(|index| (index, group.entries[index]));
             entries
-                .filter(|(_, entry)| entry.state == State::Waiting)
+                .filter(|(_, entry)| entry.state == BatchState::Waiting)
                 .map(|(index, entry)| {
                     let group = group.number;
                     (Slot { group, index }, entry.batch)
@@ -252,14 +252,15 @@ impl Rounds {
             return;
         };
         let entry = &mut group.entries[slot.index];
-        if entry.state != State::Waiting {
+        if entry.state != BatchState::Waiting {
             return;
         }
-        entry.state = State::AtDrive;
+        entry.state = BatchState::AtDrive;
         group.waiting -= 1;
         group.work = group.work.saturating_sub(entry.batch.work);
         group.strays -= entry.batch.strays();
-        let waits = |entry: Option<&Entry>| entry.is_some_and(|e| e.state == State::Waiting);
+        let waits =
+            |entry: Option<&PlacedBatch>| entry.is_some_and(|e| e.state == BatchState::Waiting);
         while group.low < group.high && !waits(group.entries.get(group.low)) {
             group.low += 1;
         }
@@ -275,10 +276,10 @@ impl Rounds {
             return;
         };
         let entry = &mut group.entries[slot.index];
-        if entry.state == State::Done {
+        if entry.state == BatchState::Done {
             return;
         }
-        entry.state = State::Done;
+        entry.state = BatchState::Done;
         group.undone -= 1;
         if group.undone == 0 {
             self.groups.retain_mut(|group| {

@@ -22,7 +22,7 @@ use crate::admission::{Admission, Demand, Grant, Held, Reason, Refusal, Rules};
 use crate::head_times::{HeadTimes, Tracks, Zone};
 use crate::location::LocationMap;
 use crate::playout::{
-    AccessId, Contract, Due, Ended, NotTaken, Playout, Standing, Under, Urgency, Use,
+    AccessId, Contract, Due, InFlight, NotTaken, Playout, Relevance, Standing, TransferEnd, Urgency,
 };
 use crate::quota::{Claim, Exceeded, Quotas, Taken};
 use crate::rate::Rate;
@@ -40,7 +40,7 @@ pub struct Streams<T> {
     rounds: Rounds,
     tracks: T,
     settings: Settings,
-    table: BTreeMap<StreamId, Stream>,
+    table: BTreeMap<StreamId, StreamState>,
     transfers: BTreeMap<TransferId, StreamId>,
     /// Those whose buffers may want to be filled.
     filling: BTreeSet<StreamId>,
@@ -48,7 +48,7 @@ pub struct Streams<T> {
     filled: StreamId,
     orders: VecDeque<Order>,
     answers: VecDeque<Answer>,
-    clock: Clock,
+    clock: RoundClock,
     named: u64,
     late: u64,
     /// Kept for their memory.
@@ -57,14 +57,14 @@ pub struct Streams<T> {
 }
 
 #[derive(Debug)]
-struct Stream {
+struct StreamState {
     user: u32,
     terms: Terms,
     playout: Playout,
     held: Option<Held>,
     taken: Option<Taken>,
     life: Life,
-    told: Standing,
+    reported: Standing,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,15 +76,15 @@ enum Life {
 
 /// When rounds are.
 #[derive(Clone, Copy, Debug)]
-struct Clock {
+struct RoundClock {
     last: Option<Instant>,
     next: Option<Instant>,
-    pace: Pace,
+    pace: SweepPace,
 }
 
 /// Whether sweeps may use their slack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Pace {
+enum SweepPace {
     /// They may.
     Easy,
     /// Somebody waits to begin: until no sweep is left over, they may not.
@@ -112,10 +112,10 @@ impl<T: Tracks> Streams<T> {
             filled: StreamId(0),
             orders: VecDeque::new(),
             answers: VecDeque::new(),
-            clock: Clock {
+            clock: RoundClock {
                 last: None,
                 next: None,
-                pace: Pace::Easy,
+                pace: SweepPace::Easy,
             },
             named: 0,
             late: 0,
@@ -166,7 +166,7 @@ impl<T: Tracks> Streams<T> {
     /// Where a transfer of the guarantee is among the batches of its round; none of one at best
     /// effort, and of one that has ended.
     pub fn placed(&self, id: TransferId) -> Option<Slot> {
-        match self.under(id)?.urgency {
+        match self.in_flight(id)?.urgency {
             Urgency::Batch { slot, .. } => slot,
             Urgency::Filling | Urgency::Wanted => None,
         }
@@ -237,14 +237,14 @@ impl<T: Tracks> Streams<T> {
             fill: self.settings.fill,
             priority: terms.priority.unwrap_or(self.settings.priority),
         };
-        let entry = Stream {
+        let entry = StreamState {
             user,
             playout: Playout::new(now, contract, map, terms.start),
             terms,
             held: Some(held),
             taken: Some(taken),
             life: Life::Open,
-            told: Standing::Filling,
+            reported: Standing::Filling,
         };
         self.table.insert(stream, entry);
         self.filling.insert(stream);
@@ -355,7 +355,7 @@ impl<T: Tracks> Streams<T> {
     pub fn started(&mut self, id: TransferId) {
         if let Some(Urgency::Batch {
             slot: Some(slot), ..
-        }) = self.under(id).map(|under| under.urgency)
+        }) = self.in_flight(id).map(|in_flight| in_flight.urgency)
         {
             self.rounds.taken(slot);
         }
@@ -364,7 +364,7 @@ impl<T: Tracks> Streams<T> {
     /// A transfer has ended. Those that were not ordered are ignored.
     pub fn complete(&mut self, now: Instant, id: TransferId, status: Status) {
         self.advance(now);
-        let Some(under) = self.under(id) else {
+        let Some(in_flight) = self.in_flight(id) else {
             return;
         };
         let Some(stream) = self.transfers.remove(&id) else {
@@ -374,34 +374,36 @@ impl<T: Tracks> Streams<T> {
             return;
         };
         let mut notices = [None, None];
-        if let Urgency::Batch { deadline, slot } = under.urgency {
+        if let Urgency::Batch { deadline, slot } = in_flight.urgency {
             if let Some(slot) = slot {
                 self.rounds.done(slot);
             }
-            if now > deadline && under.use_ == Use::Wanted {
+            if now > deadline && in_flight.relevance == Relevance::Wanted {
                 self.late += 1;
                 notices[0] = Some(Notice::Late(now.since(deadline)));
             }
         }
         let ended = match status {
-            Status::Good => Ended::Good,
-            _ => Ended::Failed,
+            Status::Good => TransferEnd::Good,
+            _ => TransferEnd::Failed,
         };
-        if ended == Ended::Failed && entry.playout.contract.mode.direction() == Direction::Write {
-            let Under { from, to, .. } = under;
+        if ended == TransferEnd::Failed
+            && entry.playout.contract.mode.direction() == Direction::Write
+        {
+            let InFlight { from, to, .. } = in_flight;
             notices[1] = Some(Notice::WriteFailed { from, to });
         }
-        entry.playout.ended(now, under, ended);
+        entry.playout.ended(now, in_flight, ended);
         for notice in notices.into_iter().flatten() {
             self.answers.push_back(Answer::Notice { stream, notice });
         }
         self.settle(now, stream);
     }
 
-    fn under(&self, id: TransferId) -> Option<Under> {
+    fn in_flight(&self, id: TransferId) -> Option<InFlight> {
         let entry = self.table.get(self.transfers.get(&id)?)?;
-        let mut under = entry.playout.under.iter();
-        under.find(|under| under.key == id.0).copied()
+        let mut in_flight = entry.playout.in_flight.iter();
+        in_flight.find(|in_flight| in_flight.key == id.0).copied()
     }
 
     /// The next thing to be done for the streams.
@@ -447,8 +449,8 @@ impl<T: Tracks> Streams<T> {
             });
         }
         let standing = entry.playout.standing;
-        if standing != entry.told {
-            entry.told = standing;
+        if standing != entry.reported {
+            entry.reported = standing;
             let notice = Notice::Stands(standing);
             self.answers.push_back(Answer::Notice { stream, notice });
         }

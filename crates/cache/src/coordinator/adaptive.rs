@@ -42,8 +42,8 @@ mod watch;
 
 use allowance::Allowance;
 use gain::Prepared;
-use ground::Ground;
-use watch::{Of, Turn, Watch};
+use ground::PreparedGround;
+use watch::{ArmTurn, Of, Watch};
 
 words! {
     /// Whose requests share a rule.
@@ -132,7 +132,7 @@ pub struct Adaptive {
     queues: Queues,
     allowance: Allowance,
     watch: Option<Watch>,
-    ground: Ground,
+    ground: PreparedGround,
     /// Whether the lower cache has been full: before that nothing that is let past makes room, and what is
     /// missed is missed under any arm.
     was_full: bool,
@@ -153,7 +153,7 @@ impl Adaptive {
                 Watching::On => Some(Watch::new(settings.get("slice") as u32)),
                 Watching::Off => None,
             },
-            ground: Ground::new(below.frames),
+            ground: PreparedGround::new(below.frames),
             was_full: false,
         }
     }
@@ -170,11 +170,11 @@ impl Coordinator for Adaptive {
         self.was_full |= lower.is_full();
         let turn = match &mut self.watch {
             Some(watch) if self.was_full => watch.turn(asked.purpose),
-            Some(_) => Turn {
+            Some(_) => ArmTurn {
                 arm: Arm::Alone,
                 of: Of::Rest,
             },
-            None => Turn {
+            None => ArmTurn {
                 arm: Arm::Coordinated,
                 of: Of::Rest,
             },

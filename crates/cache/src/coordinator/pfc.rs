@@ -11,7 +11,7 @@
 
 use block::Instant;
 
-use super::queue::Queue;
+use super::queue::GroupQueue;
 use super::{Asked, Below, Coordinator, Footprint, LONGEST_REQUEST, Manners, Plan};
 use crate::residency::Residency;
 use crate::settings::Settings;
@@ -33,8 +33,8 @@ pub struct Pfc {
 /// What was let past, and what lies behind what was read.
 #[derive(Clone, Debug)]
 pub struct Queues {
-    pub(super) bypassed: Queue,
-    pub(super) behind: Queue,
+    pub(super) bypassed: GroupQueue,
+    pub(super) behind: GroupQueue,
 }
 
 impl Pfc {
@@ -53,8 +53,8 @@ impl Queues {
     pub fn new(below: &Below, percent: u64) -> Self {
         let capacity = u64::from(below.frames) * percent.min(100) / 100;
         Queues {
-            bypassed: Queue::new(capacity as u32),
-            behind: Queue::new(capacity as u32),
+            bypassed: GroupQueue::new(capacity as u32),
+            behind: GroupQueue::new(capacity as u32),
         }
     }
 

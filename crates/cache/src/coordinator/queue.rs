@@ -28,11 +28,11 @@ mod parts;
 use crate::coordinator::Footprint;
 use crate::residency::MAX_BLOCK;
 use block::Interval;
-use parts::{GROUP, GROUP_BITS, HASH_BITS, Layout, MARKS, Part, counted};
+use parts::{GROUP, GROUP_BITS, GroupPart, HASH_BITS, MARKS, WordLayout, counted};
 
 /// Block numbers in the order of their use.
 #[derive(Clone, Debug)]
-pub(super) struct Queue {
+pub(super) struct GroupQueue {
     ring: Box<[u64]>,
     /// Of each bucket its newest step.
     heads: Box<[u32]>,
@@ -44,7 +44,7 @@ pub(super) struct Queue {
     oldest: usize,
     /// How many places from there on are in use, gaps among them.
     taken: usize,
-    layout: Layout,
+    layout: WordLayout,
 }
 
 /// Which blocks of a run stay that is longer than the queue.
@@ -78,20 +78,20 @@ const GAPS: usize = 8;
 /// So many numbers share a bucket. With fewer the memory is more than 0.05 % of the cache.
 const SHARED: usize = 4;
 
-impl Queue {
+impl GroupQueue {
     /// Holds at most `capacity` numbers, at least one.
     pub(super) fn new(capacity: u32) -> Self {
         let capacity = capacity.clamp(1, 1 << 30) as usize;
         let places = capacity + (capacity / GAPS).max(GROUP as usize);
         let buckets = capacity.div_ceil(SHARED);
-        let layout = Layout {
+        let layout = WordLayout {
             link: usize::BITS - (2 * places).leading_zeros(),
             // As many as tell the hashes of the widest bucket apart.
             rest: HASH_BITS - buckets.ilog2(),
             buckets: buckets as u32,
         };
         assert!(layout.link + layout.rest + GROUP as u32 <= u64::BITS);
-        Queue {
+        GroupQueue {
             ring: vec![0; places].into(),
             heads: vec![places as u32; buckets].into(),
             next: 0,
@@ -156,7 +156,7 @@ impl Queue {
         parts.map(|part| self.add_part(part)).sum()
     }
 
-    /// [`Queue::add`] of blocks none of which is held: for who has looked for them.
+    /// [`GroupQueue::add`] of blocks none of which is held: for who has looked for them.
     pub(super) fn add_absent(&mut self, blocks: Interval, keep: Keep) -> u64 {
         self.add_kept(self.kept(blocks, keep))
     }
@@ -183,7 +183,7 @@ impl Queue {
 
     /// Adds blocks of a group; there are never more than the queue holds, so that none of them is
     /// forgotten for another one.
-    fn add_part(&mut self, part: Part) -> u64 {
+    fn add_part(&mut self, part: GroupPart) -> u64 {
         let (held, behind) = self.find_oldest(part);
         let marks = self.layout.marks(part.word);
         let more = counted(marks) - counted(held);
@@ -283,19 +283,19 @@ impl Queue {
 
     /// The marks of those that are held.
     #[inline]
-    fn find(&mut self, part: Part) -> u64 {
+    fn find(&mut self, part: GroupPart) -> u64 {
         self.walk(part, |_, _| ()).0
     }
 
     /// The same, and how far behind the oldest place the oldest of them stands.
-    fn find_oldest(&mut self, part: Part) -> (u64, usize) {
+    fn find_oldest(&mut self, part: GroupPart) -> (u64, usize) {
         self.walk(part, |_, _| ())
     }
 
     /// The marks of those that were held: now they are not, and still count in the length. No way leads to
     /// a gap any more, unless it is the last of its bucket.
     #[inline]
-    fn take(&mut self, part: Part) -> u64 {
+    fn take(&mut self, part: GroupPart) -> u64 {
         let layout = self.layout;
         let beyond_marks = layout.link + GROUP as u32;
         let sought = layout.marks(part.word);
@@ -332,7 +332,7 @@ impl Queue {
     /// From the newest place of the part's bucket to the oldest that is needed. Says what is found, and how far
     /// behind the oldest place of the ring the oldest of it is.
     #[inline]
-    fn walk(&mut self, part: Part, mut on_found: impl FnMut(&mut u64, u64)) -> (u64, usize) {
+    fn walk(&mut self, part: GroupPart, mut on_found: impl FnMut(&mut u64, u64)) -> (u64, usize) {
         let layout = self.layout;
         let beyond_marks = layout.link + GROUP as u32;
         let sought = layout.marks(part.word);
@@ -394,7 +394,7 @@ impl Queue {
 
     /// Writes a part at the end.
     #[inline]
-    fn append(&mut self, part: Part) {
+    fn append(&mut self, part: GroupPart) {
         if self.taken == self.ring.len() {
             self.clear_gaps();
         }
@@ -437,7 +437,7 @@ impl Queue {
     #[cold]
     fn clear_gaps(&mut self) {
         self.note_buckets();
-        let Layout { link, .. } = self.layout;
+        let WordLayout { link, .. } = self.layout;
         let mut from = self.oldest;
         // All places are in use: the oldest was written a lap ago.
         let taken = std::mem::take(&mut self.taken);

@@ -4,8 +4,9 @@ use block::{Direction, Duration, Instant};
 use proptest::prelude::*;
 
 use super::{ALL, Asked, Below, Coordinator, Plan, Purpose, make};
-use crate::cache::{Cache, Evicted, FirstTouch, Verdict};
+use crate::cache::{Cache, Evicted};
 use crate::replacement::Pattern;
+use crate::replacement::{FirstTouch, Verdict};
 use crate::residency::{MAX_BLOCK, Origin, Residency};
 use crate::settings::Values;
 use block::Interval;

@@ -4,9 +4,9 @@ use super::{
     Asked, Chain, Departed, Evicted, Fetch, FetchId, FrameId, Interval, Level, Origin, Pattern,
     Plan, Purpose, Residency, Running, State, Verdict,
 };
-use crate::cache::{ComingRun, Leaving, Refusal};
 use crate::coordinator::{EmptyNative, ReadmoreAs, SilentHits, SilentUse, Submissions};
 use crate::prefetch::{self, Ahead, Found, Mode, Note, Seen};
+use crate::replacement::{ComingRun, Leaving, Refusal};
 
 impl Level {
     /// DIRECT: blocks in the cache are copied without policy and prefetcher being told, the others

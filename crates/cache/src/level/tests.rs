@@ -10,8 +10,9 @@ use block::{Direction, Instant, RequestId};
 use proptest::prelude::*;
 
 use super::{Answered, BadLevel, Composition, Counts, Ending, Fetch, Level, Refused, Stack};
-use crate::cache::{Cache, FirstTouch};
+use crate::cache::Cache;
 use crate::coordinator::{self, Asked, Purpose};
+use crate::replacement::FirstTouch;
 use crate::{prefetch, replacement};
 use block::Interval;
 

@@ -33,12 +33,12 @@ struct Coming {
 #[derive(Debug)]
 pub(super) struct Waiters {
     frames: Box<[Coming]>,
-    nodes: Vec<Node>,
+    nodes: Vec<WaiterNode>,
     empty: u32,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Node {
+struct WaiterNode {
     request: u32,
     next: u32,
 }
@@ -89,7 +89,7 @@ impl Waiters {
     /// The request waits for the frame.
     pub(super) fn push(&mut self, frame: FrameId, request: u32) {
         let head = &mut self.frames[frame.index()].head;
-        let node = Node {
+        let node = WaiterNode {
             request,
             next: *head,
         };

@@ -12,8 +12,8 @@
 //! this follows `shared/specs/cache-and-pfc.md`, 6.
 
 use super::{Advice, Ahead, Mode, Prefetcher, Seen, Site, Waiting, common, following};
-use crate::cache::{FirstTouch, Verdict};
 use crate::lru_map::LruMap;
+use crate::replacement::{FirstTouch, Verdict};
 use crate::residency::Residency;
 use crate::settings::{Parameter, Settings, Values};
 use block::Interval;
@@ -135,7 +135,7 @@ impl Amp {
     }
 
     /// A page of the request is in the cache.
-    fn on_hit(&mut self, page: u64, reading: &mut Reading) {
+    fn on_hit(&mut self, page: u64, reading: &mut StreamRead) {
         let Some(known) = self.pages.touch(page) else {
             return;
         };
@@ -152,7 +152,7 @@ impl Amp {
     }
 
     /// The pages of `run` are not in the cache, the one after it is, or ends the request.
-    fn on_miss(&mut self, run: Interval, reading: &mut Reading) {
+    fn on_miss(&mut self, run: Interval, reading: &mut StreamRead) {
         let first = run.first;
         let is_sequential = first >= self.before
             && (first - self.before..first)
@@ -198,7 +198,7 @@ impl Amp {
     }
 
     /// Asks for the pages after a set, up to the first one that is in the cache.
-    fn prefetch(&mut self, last: u64, degree: u64, mode: Mode, reading: &mut Reading) {
+    fn prefetch(&mut self, last: u64, degree: u64, mode: Mode, reading: &mut StreamRead) {
         let wanted = common(following(last, degree), reading.within);
         let absent = wanted
             .blocks()
@@ -228,7 +228,7 @@ impl Amp {
 }
 
 /// One request under way.
-struct Reading<'a> {
+struct StreamRead<'a> {
     blocks: Interval,
     within: Interval,
     /// Pages of the request.
@@ -239,7 +239,7 @@ struct Reading<'a> {
     ahead: &'a mut Vec<Ahead>,
 }
 
-impl Reading<'_> {
+impl StreamRead<'_> {
     fn is_present(&self, page: u64) -> bool {
         let mut asked = self.ahead[self.from..].iter();
         asked.any(|one| one.blocks.contains(page)) || self.residency.is_resident(page)
@@ -249,7 +249,7 @@ impl Reading<'_> {
 impl Prefetcher for Amp {
     fn on_request(&mut self, seen: &Seen, residency: &Residency, advice: &mut Advice) {
         let blocks = seen.walk();
-        let mut reading = Reading {
+        let mut reading = StreamRead {
             blocks,
             within: seen.within,
             size: blocks.len(),

@@ -95,7 +95,7 @@ impl Prefetcher for Linux26 {
         }
         while !rest.is_empty() {
             let piece = Interval::of(rest.first, rest.len().min(most));
-            let mut reading = Reading {
+            let mut reading = FileRead {
                 seen,
                 residency,
                 advice: &mut *advice,
@@ -117,7 +117,7 @@ impl Prefetcher for Linux26 {
 }
 
 /// One request under way.
-struct Reading<'a> {
+struct FileRead<'a> {
     seen: &'a Seen,
     residency: &'a Residency,
     advice: &'a mut Advice,
@@ -142,7 +142,7 @@ impl Windows {
     }
 
     /// One piece of a read, of which `rest` blocks are left.
-    fn read(&mut self, piece: Interval, rest: u64, most: u64, reading: &mut Reading) {
+    fn read(&mut self, piece: Interval, rest: u64, most: u64, reading: &mut FileRead) {
         let follows = self.previous.and_then(|at| at.checked_add(1));
         // Before the first read `previous` is -1: block 0 follows it.
         let is_sequential = piece.first == follows.unwrap_or(reading.seen.within.first);
@@ -169,7 +169,7 @@ impl Windows {
         }
     }
 
-    fn read_ahead(&mut self, most: u64, reading: &mut Reading) {
+    fn read_ahead(&mut self, most: u64, reading: &mut FileRead) {
         let size = self.next(most);
         self.ahead = super::following(self.current.last, size);
         self.submit(self.ahead, reading.seen.mode(), reading);
@@ -185,7 +185,7 @@ impl Windows {
         size.saturating_mul(factor).min(most)
     }
 
-    fn submit(&mut self, window: Interval, mode: Mode, reading: &mut Reading) {
+    fn submit(&mut self, window: Interval, mode: Mode, reading: &mut FileRead) {
         let mut needed = super::common(window, reading.seen.within).blocks();
         if needed.all(|block| reading.residency.is_resident(block)) {
             self.cached = self.cached.saturating_add(window.len());

@@ -12,8 +12,8 @@
 
 use super::context::{CONTEXT, Contexts, State};
 use super::{Advice, Ahead, LONGEST_WALK, Mode, Prefetcher, Seen, Site};
-use crate::cache::Verdict;
 use crate::lru_map::LruMap;
+use crate::replacement::Verdict;
 use crate::residency::Residency;
 use crate::settings::{Parameter, Settings, Values};
 use block::Interval;
@@ -21,13 +21,13 @@ use block::Interval;
 /// Windows of each file, and the markers of pages.
 #[derive(Clone, Debug)]
 pub struct Linux6 {
-    rules: Rules,
+    rules: WindowRules,
     files: Contexts<Window>,
     marked: LruMap<u64, ()>,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Rules {
+struct WindowRules {
     most: u64,
     optimal: u64,
     kernel: Kernel,
@@ -101,7 +101,7 @@ impl Linux6 {
     pub fn new(settings: &Settings, site: &Site) -> Self {
         let marks = (site.frames / 2).saturating_add(16);
         Linux6 {
-            rules: Rules {
+            rules: WindowRules {
                 most: settings.get("max"),
                 optimal: settings.get("optimal"),
                 kernel: match settings.get("kernel") {
@@ -123,7 +123,7 @@ impl Prefetcher for Linux6 {
         if length > most && self.rules.optimal > most {
             most = length.min(self.rules.optimal);
         }
-        let mut reading = Reading {
+        let mut reading = PageRead {
             window: self.files.of(seen),
             marked: &mut self.marked,
             kernel: self.rules.kernel,
@@ -161,7 +161,7 @@ impl Prefetcher for Linux6 {
 }
 
 /// One request under way.
-struct Reading<'a> {
+struct PageRead<'a> {
     window: &'a mut Window,
     marked: &'a mut LruMap<u64, ()>,
     kernel: Kernel,
@@ -177,7 +177,7 @@ struct Reading<'a> {
     at: u64,
 }
 
-impl Reading<'_> {
+impl PageRead<'_> {
     /// Whether the page is cached, or being read for this request.
     fn is_present(&self, page: u64) -> bool {
         let is_read = page < self.at || self.plain.is_some_and(|plain| plain <= page);

@@ -4,8 +4,8 @@
 //! on the first demand for a block that was itself fetched ahead.
 
 use super::{Advice, Found, Prefetcher, Seen, Site, following};
-use crate::cache::Verdict;
 use crate::lru_map::LruMap;
+use crate::replacement::Verdict;
 use crate::residency::Residency;
 use crate::settings::{Parameter, Settings, Values};
 use block::Interval;

@@ -9,8 +9,8 @@
 //! Gill, Modha, USENIX ATC 2005. Fixed degree and distance: AMP adapts both.
 
 use super::{Advice, Ahead, Mode, Note, Prefetcher, Seen, Site, following};
-use crate::cache::Verdict;
 use crate::lru_map::LruMap;
+use crate::replacement::Verdict;
 use crate::residency::Residency;
 use crate::settings::{Parameter, Settings, Values};
 use block::Interval;
@@ -95,7 +95,7 @@ impl Sarc {
     }
 
     /// How far the sequence is with this track; set once, until it leaves the cache.
-    fn count(&mut self, track: u64, asked: &[Ahead], reading: &Reading) -> u64 {
+    fn count(&mut self, track: u64, asked: &[Ahead], reading: &TrackRead) -> u64 {
         let before = track
             .checked_sub(1)
             .filter(|&before| reading.holds(self, asked, before));
@@ -144,14 +144,14 @@ impl Sarc {
 }
 
 /// One request under way.
-struct Reading<'a> {
+struct TrackRead<'a> {
     seen: &'a Seen,
     residency: &'a Residency,
     /// The first track of the request that was not looked at.
     at: u64,
 }
 
-impl Reading<'_> {
+impl TrackRead<'_> {
     /// Whether the track is in the cache by now; a track of several blocks if its last one is.
     fn holds(&self, sarc: &Sarc, asked: &[Ahead], track: u64) -> bool {
         let last = sarc.blocks(Interval::new(track, track)).last;
@@ -165,7 +165,7 @@ impl Prefetcher for Sarc {
     fn on_request(&mut self, seen: &Seen, residency: &Residency, advice: &mut Advice) {
         let walk = seen.walk();
         let tracks = Interval::new(walk.first / self.track, walk.last / self.track);
-        let mut reading = Reading {
+        let mut reading = TrackRead {
             seen,
             residency,
             at: tracks.first,

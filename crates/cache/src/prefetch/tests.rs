@@ -4,8 +4,9 @@ use proptest::prelude::*;
 
 use super::{ALL, Advice, Ahead, Found, Mode, Note, Prefetcher, Seen, Site, Waiting};
 use super::{absent_runs, make};
-use crate::cache::{Cache, Verdict};
+use crate::cache::Cache;
 use crate::replacement::Pattern;
+use crate::replacement::Verdict;
 use crate::residency::{MAX_BLOCK, Origin, State};
 use crate::settings::Values;
 use block::Interval;

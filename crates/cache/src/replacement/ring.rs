@@ -5,11 +5,11 @@ use crate::residency::FrameId;
 /// A ring of entries through the entry 0, which is no block's.
 #[derive(Debug)]
 pub(super) struct Ring {
-    links: Box<[Link]>,
+    links: Box<[RingLink]>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-struct Link {
+struct RingLink {
     newer: FrameId,
     older: FrameId,
 }
@@ -18,7 +18,7 @@ impl Ring {
     /// For entries whose numbers are less than this.
     pub(super) fn new(entries: usize) -> Self {
         Self {
-            links: vec![Link::default(); entries].into_boxed_slice(),
+            links: vec![RingLink::default(); entries].into_boxed_slice(),
         }
     }
 
@@ -29,7 +29,7 @@ impl Ring {
 
     /// Reads the neighbours of an entry, for the processor to have them at hand.
     pub(super) fn warm(&self, frame: FrameId) -> u64 {
-        let Link { newer, older } = self.links[frame.index()];
+        let RingLink { newer, older } = self.links[frame.index()];
         let (newer, older) = (self.links[newer.index()], self.links[older.index()]);
         (newer.newer.index() ^ older.older.index()) as u64
     }
@@ -45,7 +45,7 @@ impl Ring {
         let older = self.links[0].older;
         self.links[0].older = frame;
         self.links[older.index()].newer = frame;
-        self.links[frame.index()] = Link {
+        self.links[frame.index()] = RingLink {
             newer: FrameId::HEAD,
             older,
         };
@@ -53,7 +53,7 @@ impl Ring {
 
     /// Takes the entry out.
     pub(super) fn remove(&mut self, frame: FrameId) {
-        let Link { newer, older } = self.links[frame.index()];
+        let RingLink { newer, older } = self.links[frame.index()];
         self.links[newer.index()].older = older;
         self.links[older.index()].newer = newer;
     }

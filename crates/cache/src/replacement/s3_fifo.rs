@@ -50,7 +50,7 @@ pub const PARAMETERS: &[Parameter] = &[
 
 /// When the small queue's turn ends, if blocks of it move to the main one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Turn {
+enum SmallTurnEnd {
     /// When a block has gone, or none can.
     Gone,
     /// When it is shorter than it should be, too.
@@ -71,7 +71,7 @@ pub struct S3Fifo {
     small_size: u32,
     remembered: u32,
     again: u8,
-    turn: Turn,
+    turn: SmallTurnEnd,
 }
 
 impl S3Fifo {
@@ -85,8 +85,8 @@ impl S3Fifo {
             remembered: share(capacity, settings.get("remembered")),
             again: settings.get("again") as u8,
             turn: match settings.get("turn") {
-                0 => Turn::Gone,
-                _ => Turn::Short,
+                0 => SmallTurnEnd::Gone,
+                _ => SmallTurnEnd::Short,
             },
         }
     }
@@ -152,7 +152,7 @@ impl Replacement for S3Fifo {
                 self.small.remove(residency, frame);
                 residency.set_marks(frame, MAIN);
                 self.main.push_newest(residency, frame);
-                is_small &= self.turn == Turn::Gone || self.is_small_due();
+                is_small &= self.turn == SmallTurnEnd::Gone || self.is_small_due();
             }
         }
     }

@@ -12,7 +12,7 @@
 //! the 32 bits keeps some of the hash, so that entries of other blocks are seldom read. No order of slots is
 //! ever seen from outside: the same calls give the same answers on every machine.
 
-use super::{Entry, MAX_BLOCK};
+use super::{FrameEntry, MAX_BLOCK};
 
 /// The multiplier of the hash: 2^64 over the golden ratio, made odd (Knuth, TAOCP 3, 6.4).
 const MULTIPLIER: u64 = 0x9E37_79B9_7F4A_7C15;
@@ -59,7 +59,7 @@ impl Index {
 
     /// The block's entry. Most often it is in the first slot, or that is empty.
     #[inline]
-    pub(super) fn find(&self, entries: &[Entry], block: u64) -> Option<u32> {
+    pub(super) fn find(&self, entries: &[FrameEntry], block: u64) -> Option<u32> {
         let hash = hash(block);
         let mask = self.slots.len() - 1;
         let mut at = self.home(hash);
@@ -91,7 +91,7 @@ impl Index {
 
     /// Takes the block's entry out; the other entries are of the blocks that they were added for.
     #[inline]
-    pub(super) fn remove(&mut self, entries: &[Entry], block: u64, entry: u32) {
+    pub(super) fn remove(&mut self, entries: &[FrameEntry], block: u64, entry: u32) {
         let hash = hash(block);
         let mask = self.slots.len() - 1;
         let sought = self.slot(hash, entry);
@@ -110,7 +110,7 @@ impl Index {
     /// What stands behind the gap moves into it unless its home lies behind the gap. Says where the gap is
     /// in the end.
     #[cold]
-    fn fill(&mut self, entries: &[Entry], mut gap: usize, mut at: usize) -> usize {
+    fn fill(&mut self, entries: &[FrameEntry], mut gap: usize, mut at: usize) -> usize {
         let mask = self.slots.len() - 1;
         while self.slots[at] != 0 {
             let next = self.slots[at];
@@ -145,9 +145,9 @@ mod tests {
 
     use proptest::prelude::*;
 
-    use super::{Entry, Index, hash};
+    use super::{FrameEntry, Index, hash};
 
-    const FREE: Entry = Entry {
+    const FREE: FrameEntry = FrameEntry {
         word: 0,
         newer: 0,
         older: 0,

@@ -23,7 +23,7 @@ use drive::{Profile, SeekCurve, Spindle};
 
 use super::{Gap, Plan, Reach, Wanted};
 use goal::Worth;
-use ground::Ground;
+use ground::SearchBounds;
 use route::Planning;
 
 /// How many tracks a search looks at that has to be done in 20 microseconds, for
@@ -39,13 +39,13 @@ pub const ANYTIME_TRACKS: u32 = 768;
 #[derive(Clone, Debug)]
 pub struct Planner {
     profile: Arc<Profile>,
-    ground: Ground,
+    ground: SearchBounds,
 }
 
 impl Planner {
     /// A planner that believes in a profile.
     pub fn new(profile: Arc<Profile>) -> Self {
-        let ground = Ground::new(&profile);
+        let ground = SearchBounds::new(&profile);
         Planner { profile, ground }
     }
 

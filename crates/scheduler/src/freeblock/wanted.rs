@@ -24,7 +24,7 @@ pub use extents::Extents;
 pub use file::DecodeError;
 pub(super) use grain::Grain;
 use home::home;
-use region::{Counts, Fill, Region};
+use region::{Fill, Region, TrackCounts};
 pub(super) use slices::{Cylinder, Slices};
 
 /// The wanted blocks of a drive.
@@ -316,7 +316,7 @@ impl Wanted {
         if changed == 0 {
             return;
         }
-        let counts = Counts {
+        let counts = TrackCounts {
             changed,
             on_track: had + changed,
         };
@@ -365,7 +365,7 @@ impl Wanted {
             let slice = self.grain.slice(changed);
             self.widest = self.widest.max(slice);
             let slices = Slices::new(None, changed, slice);
-            let counts = Counts {
+            let counts = TrackCounts {
                 changed,
                 on_track: changed,
             };

@@ -4,8 +4,8 @@
 use block::Instant;
 
 use super::level::Level;
-use super::phases::Work;
-use super::piece::{NONE, Stage, Step, Thread};
+use super::phases::PhaseWork;
+use super::piece::{NONE, Stage, Thread, Transition};
 use super::{Drive, Next, Ordering};
 use crate::policy::{Choice, Ticket, View};
 
@@ -52,7 +52,7 @@ impl Ordering {
         let first = self.first_of_its_way(piece)?;
         self.withdraw_from_queue(first);
         self.no_longer_waits(first);
-        self.pieces.step(first, Step::Choose);
+        self.pieces.step(first, Transition::Choose);
         Some(first)
     }
 
@@ -135,8 +135,8 @@ impl Ordering {
             usize::from(ready[0] == 0)
         } else {
             let work = ready.map(|levels| match levels {
-                0 => Work::None,
-                _ => Work::Some,
+                0 => PhaseWork::None,
+                _ => PhaseWork::Some,
             });
             self.turn.area(self.rules.phases, now, work)
         };
@@ -179,7 +179,7 @@ impl Ordering {
     /// A piece that is no longer in a queue is next.
     fn take(&mut self, piece: u32) -> Next {
         self.no_longer_waits(piece);
-        self.pieces.step(piece, Step::Choose);
+        self.pieces.step(piece, Transition::Choose);
         Next::Piece(piece)
     }
 }

@@ -16,7 +16,7 @@
 use block::Extent;
 
 use super::piece::{List, NONE, Pieces, Thread};
-use footprints::{Footprint, Footprints, Place};
+use footprints::{Footprint, FootprintIndex, Footprints};
 
 mod footprints;
 
@@ -149,7 +149,7 @@ impl Combined {
     }
 
     /// Where the footprint is that has these blocks of a piece that has not ended.
-    fn place_of(&self, extent: Extent) -> Place {
+    fn place_of(&self, extent: Extent) -> FootprintIndex {
         self.footprints
             .last_before(extent.start().0 + 1)
             .expect("a piece that has not ended is in a footprint")

@@ -26,7 +26,7 @@ pub enum Phases {
 
 /// Whose turn it is.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Turn {
+pub(super) struct PhaseTurn {
     area: Direction,
     since: Instant,
 }
@@ -55,22 +55,22 @@ impl Phases {
     }
 }
 
-impl Turn {
+impl PhaseTurn {
     /// Reads begin.
-    pub(super) const FIRST: Turn = Turn {
+    pub(super) const FIRST: PhaseTurn = PhaseTurn {
         area: Direction::Read,
         since: Instant::ZERO,
     };
 
     /// The area that is served now; `work` says which of the two have something to serve, and one
     /// has.
-    pub(super) fn area(&mut self, phases: Phases, now: Instant, work: [Work; 2]) -> usize {
+    pub(super) fn area(&mut self, phases: Phases, now: Instant, work: [PhaseWork; 2]) -> usize {
         let Phases::Alternate { .. } = phases else {
             return READS;
         };
         let mine = phases.area(self.area);
         let is_over = self.ends(phases).is_none_or(|end| end <= now);
-        if work[1 - mine] == Work::Some && (is_over || work[mine] == Work::None) {
+        if work[1 - mine] == PhaseWork::Some && (is_over || work[mine] == PhaseWork::None) {
             self.area = match self.area {
                 Direction::Read => Direction::Write,
                 Direction::Write => Direction::Read,
@@ -92,7 +92,7 @@ impl Turn {
 
 /// Whether an area has something to serve.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Work {
+pub(super) enum PhaseWork {
     None,
     Some,
 }
@@ -113,8 +113,8 @@ mod tests {
 
     #[test]
     fn a_turn_ends_in_time_or_early_and_goes_on_alone() {
-        use Work::{None, Some};
-        let mut turn = Turn::FIRST;
+        use PhaseWork::{None, Some};
+        let mut turn = PhaseTurn::FIRST;
         for (millis, work, area) in [
             (0, [Some, Some], READS),
             (1999, [Some, Some], READS),
@@ -135,10 +135,10 @@ mod tests {
 
     #[test]
     fn mixed_areas_share_their_queues() {
-        let mut turn = Turn::FIRST;
+        let mut turn = PhaseTurn::FIRST;
         assert_eq!(Phases::Mixed.areas(), 1);
         assert_eq!(Phases::Mixed.area(Direction::Write), READS);
-        let work = [Work::None, Work::Some];
+        let work = [PhaseWork::None, PhaseWork::Some];
         assert_eq!(turn.area(Phases::Mixed, at(5000), work), READS);
     }
 }

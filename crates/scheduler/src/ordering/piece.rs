@@ -32,7 +32,7 @@ pub enum Stage {
 
 /// What happens to a piece.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Step {
+pub(super) enum Transition {
     Enter,
     Withdraw,
     Choose,
@@ -43,14 +43,14 @@ pub(super) enum Step {
 }
 
 /// All legal steps.
-pub(super) const LEGAL: &[(Stage, Step, Stage)] = &[
-    (Stage::Free, Step::Enter, Stage::Waiting),
-    (Stage::Waiting, Step::Choose, Stage::Chosen),
-    (Stage::Chosen, Step::Give, Stage::AtDrive),
-    (Stage::AtDrive, Step::End, Stage::Free),
-    (Stage::Chosen, Step::PutBack, Stage::Waiting),
-    (Stage::AtDrive, Step::Requeue, Stage::Waiting),
-    (Stage::Waiting, Step::Withdraw, Stage::Free),
+pub(super) const LEGAL: &[(Stage, Transition, Stage)] = &[
+    (Stage::Free, Transition::Enter, Stage::Waiting),
+    (Stage::Waiting, Transition::Choose, Stage::Chosen),
+    (Stage::Chosen, Transition::Give, Stage::AtDrive),
+    (Stage::AtDrive, Transition::End, Stage::Free),
+    (Stage::Chosen, Transition::PutBack, Stage::Waiting),
+    (Stage::AtDrive, Transition::Requeue, Stage::Waiting),
+    (Stage::Waiting, Transition::Withdraw, Stage::Free),
 ];
 
 /// The same by stage and step.
@@ -67,7 +67,7 @@ const AFTER: [[Option<Stage>; 7]; 4] = {
 
 /// In which part of a queue a piece is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Part {
+pub(super) enum QueuePart {
     /// In none: it waits behind others or is not waiting.
     Out,
     /// Given back, by the drive or before it got there; the last one goes first.
@@ -100,7 +100,7 @@ pub(super) struct Piece {
     pub(super) owner: u32,
     pub(super) level: Level,
     pub(super) stage: Stage,
-    pub(super) part: Part,
+    pub(super) part: QueuePart,
     /// Whether it is threaded by age.
     pub(super) is_patient: bool,
     /// How often it was requeued.
@@ -115,12 +115,12 @@ pub(super) struct Piece {
     pub(super) given: Instant,
     /// How long it waited behind others.
     pub(super) ordered: Duration,
-    links: [Link; 4],
+    links: [PieceLink; 4],
 }
 
 /// The neighbours in a list.
 #[derive(Clone, Copy, Debug)]
-struct Link {
+struct PieceLink {
     older: u32,
     newer: u32,
 }
@@ -144,7 +144,7 @@ impl Stage {
     ///
     /// # Panics
     /// If the step is not in [`LEGAL`]: a piece would be lost, or end twice.
-    pub(super) fn after(self, step: Step) -> Stage {
+    pub(super) fn after(self, step: Transition) -> Stage {
         AFTER[self as usize][step as usize]
             .unwrap_or_else(|| panic!("a piece that is {self:?} cannot {step:?}"))
     }
@@ -157,7 +157,7 @@ impl Piece {
             owner,
             level,
             stage: Stage::Free,
-            part: Part::Out,
+            part: QueuePart::Out,
             is_patient: false,
             requeued: 0,
             conflicts: 0,
@@ -166,7 +166,7 @@ impl Piece {
             since: now,
             given: now,
             ordered: Duration::ZERO,
-            links: [Link::NOWHERE; 4],
+            links: [PieceLink::NOWHERE; 4],
         }
     }
 
@@ -175,9 +175,9 @@ impl Piece {
         Piece {
             pending,
             stage: Stage::Free,
-            part: Part::Out,
+            part: QueuePart::Out,
             conflicts: 0,
-            links: [Link::NOWHERE; 4],
+            links: [PieceLink::NOWHERE; 4],
             ..*self
         }
     }
@@ -200,8 +200,8 @@ impl Piece {
     }
 }
 
-impl Link {
-    const NOWHERE: Link = Link {
+impl PieceLink {
+    const NOWHERE: PieceLink = PieceLink {
         older: NONE,
         newer: NONE,
     };
@@ -253,14 +253,14 @@ impl Pieces {
         };
         let entry = self.get_mut(place);
         entry.pending.ticket.0 = place;
-        entry.stage = entry.stage.after(Step::Enter);
+        entry.stage = entry.stage.after(Transition::Enter);
         place
     }
 
     /// Whether a policy knows the piece and may serve it; any number may be asked for.
     pub(super) fn is_sorted(&self, piece: u32) -> bool {
         let piece = self.pieces.get(piece as usize);
-        piece.is_some_and(|piece| piece.part == Part::Sorted)
+        piece.is_some_and(|piece| piece.part == QueuePart::Sorted)
     }
 
     /// All that a policy knows, in the order of their arrival.
@@ -268,7 +268,7 @@ impl Pieces {
         let sorted = self
             .pieces
             .iter()
-            .filter(|piece| piece.part == Part::Sorted);
+            .filter(|piece| piece.part == QueuePart::Sorted);
         let mut sorted: Vec<&Piece> = sorted.collect();
         sorted.sort_by_key(|piece| piece.pending.order);
         sorted.iter().map(|piece| piece.pending.ticket.0).collect()
@@ -278,13 +278,13 @@ impl Pieces {
     pub(super) fn first_sorted(&self, is_there: impl Fn(&Piece) -> bool) -> Option<u32> {
         self.pieces
             .iter()
-            .filter(|piece| piece.part == Part::Sorted && is_there(piece))
+            .filter(|piece| piece.part == QueuePart::Sorted && is_there(piece))
             .map(|piece| (piece.pending.order, piece.pending.ticket.0))
             .min()
             .map(|(_, piece)| piece)
     }
 
-    pub(super) fn step(&mut self, piece: u32, step: Step) {
+    pub(super) fn step(&mut self, piece: u32, step: Transition) {
         let entry = &mut self.pieces[piece as usize];
         entry.stage = entry.stage.after(step);
         if entry.stage == Stage::Free {
@@ -295,7 +295,7 @@ impl Pieces {
     /// Threads a piece into a list as its newest.
     pub(super) fn push(&mut self, list: &mut List, thread: Thread, piece: u32) {
         let newest = list.newest;
-        self.get_mut(piece).links[thread as usize] = Link {
+        self.get_mut(piece).links[thread as usize] = PieceLink {
             older: newest,
             newer: NONE,
         };
@@ -315,7 +315,7 @@ impl Pieces {
         if newer == NONE {
             return self.push(list, thread, piece);
         }
-        self.get_mut(piece).links[thread as usize] = Link { older, newer };
+        self.get_mut(piece).links[thread as usize] = PieceLink { older, newer };
         self.get_mut(newer).links[thread as usize].older = piece;
         match older {
             NONE => list.oldest = piece,
@@ -325,7 +325,7 @@ impl Pieces {
 
     /// Takes a piece out of a list.
     pub(super) fn unlink(&mut self, list: &mut List, thread: Thread, piece: u32) {
-        let Link { older, newer } = self.get(piece).links[thread as usize];
+        let PieceLink { older, newer } = self.get(piece).links[thread as usize];
         match older {
             NONE => list.oldest = newer,
             older => self.get_mut(older).links[thread as usize].newer = newer,

@@ -1,11 +1,11 @@
 //! The queue of one level: what was given back, what was released from behind another, and what the
 //! policy sorts, in this order.
 
-use super::piece::{List, NONE, Part, Pieces, Thread};
+use super::piece::{List, NONE, Pieces, QueuePart, Thread};
 use crate::policy::{Choice, Policy, View};
 
 /// What may be served at one level of one area.
-pub(super) struct Queue {
+pub(super) struct LevelQueue {
     requeued: List,
     bound: List,
     /// How many the policy knows.
@@ -13,9 +13,9 @@ pub(super) struct Queue {
     policy: Box<dyn Policy>,
 }
 
-impl Queue {
+impl LevelQueue {
     pub(super) fn new(policy: Box<dyn Policy>) -> Self {
-        Queue {
+        LevelQueue {
             requeued: List::EMPTY,
             bound: List::EMPTY,
             sorted: 0,
@@ -28,10 +28,10 @@ impl Queue {
     }
 
     /// A piece may be served from now on.
-    pub(super) fn add(&mut self, pieces: &mut Pieces, piece: u32, part: Part) {
+    pub(super) fn add(&mut self, pieces: &mut Pieces, piece: u32, part: QueuePart) {
         pieces.get_mut(piece).part = part;
         match part {
-            Part::Sorted => {
+            QueuePart::Sorted => {
                 self.sorted += 1;
                 self.policy.add(&pieces.get(piece).pending);
             }
@@ -41,7 +41,7 @@ impl Queue {
 
     /// A piece is taken out that the policy, if it is with the policy, has not chosen.
     pub(super) fn withdraw(&mut self, pieces: &mut Pieces, piece: u32) {
-        if pieces.get(piece).part == Part::Sorted {
+        if pieces.get(piece).part == QueuePart::Sorted {
             self.policy.withdraw(&pieces.get(piece).pending);
         }
         self.forget(pieces, piece);
@@ -49,8 +49,8 @@ impl Queue {
 
     /// A piece is taken out that the policy has forgotten.
     pub(super) fn forget(&mut self, pieces: &mut Pieces, piece: u32) {
-        match std::mem::replace(&mut pieces.get_mut(piece).part, Part::Out) {
-            Part::Sorted => self.sorted -= 1,
+        match std::mem::replace(&mut pieces.get_mut(piece).part, QueuePart::Out) {
+            QueuePart::Sorted => self.sorted -= 1,
             part => pieces.unlink(self.list(part), Thread::Queue, piece),
         }
     }
@@ -77,11 +77,13 @@ impl Queue {
         self.policy.select(view)
     }
 
-    fn list(&mut self, part: Part) -> &mut List {
+    fn list(&mut self, part: QueuePart) -> &mut List {
         match part {
-            Part::Requeued => &mut self.requeued,
-            Part::Bound => &mut self.bound,
-            Part::Out | Part::Sorted => panic!("what is {part:?} is in no list of a queue"),
+            QueuePart::Requeued => &mut self.requeued,
+            QueuePart::Bound => &mut self.bound,
+            QueuePart::Out | QueuePart::Sorted => {
+                panic!("what is {part:?} is in no list of a queue")
+            }
         }
     }
 }

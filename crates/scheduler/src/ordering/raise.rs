@@ -12,7 +12,7 @@ use block::{Direction, Extent, Instant, Lba, Sectors};
 use drive::Target;
 
 use super::level::Level;
-use super::piece::{NONE, Part, Stage, Thread};
+use super::piece::{NONE, QueuePart, Stage, Thread};
 use super::{DIVISION_BITS, Ordering};
 
 impl Ordering {
@@ -46,7 +46,7 @@ impl Ordering {
             return [None; 2];
         }
         let part = self.pieces.get(piece).part;
-        if part != Part::Out {
+        if part != QueuePart::Out {
             self.withdraw_from_queue(piece);
         }
         let entry = &mut self.pieces.get_mut(piece).pending;
@@ -58,7 +58,7 @@ impl Ordering {
             if self.may_be_served(waiting) {
                 match part {
                     // Only the blocks of other parts kept it waiting.
-                    Part::Out => self.release(now, waiting, Part::Bound),
+                    QueuePart::Out => self.release(now, waiting, QueuePart::Bound),
                     _ => self.queue_up(waiting, part),
                 }
             }
@@ -121,7 +121,7 @@ impl Ordering {
 
     fn set_level(&mut self, piece: u32, level: Level) {
         let part = self.pieces.get(piece).part;
-        if part == Part::Out {
+        if part == QueuePart::Out {
             self.pieces.get_mut(piece).level = level;
         } else {
             self.withdraw_from_queue(piece);

@@ -92,7 +92,7 @@ impl Both {
                 if let Some(piece) = self.nth_queued(n) {
                     self.ordering.withdraw_from_queue(piece);
                     self.ordering.no_longer_waits(piece);
-                    self.ordering.pieces.step(piece, Step::Choose);
+                    self.ordering.pieces.step(piece, Transition::Choose);
                     self.ordering.give(now, piece);
                 }
             }
@@ -174,7 +174,7 @@ impl Both {
     /// One of those that wait and are in a queue.
     fn nth_queued(&self, n: usize) -> Option<u32> {
         self.one_of(n, |known| {
-            self.ordering.pieces.get(known.piece).part != Part::Out
+            self.ordering.pieces.get(known.piece).part != QueuePart::Out
         })
     }
 
@@ -200,7 +200,7 @@ impl Both {
         for (place, known) in self.known.iter().enumerate() {
             let entry = self.ordering.pieces.get(known.piece);
             if entry.stage == Stage::Waiting {
-                let is_queued = entry.part != Part::Out;
+                let is_queued = entry.part != QueuePart::Out;
                 assert_eq!(is_queued, self.may_be_served(place), "{known:?}");
             }
             // Nothing waits for something less urgent.
@@ -304,13 +304,13 @@ proptest! {
 fn every_step_outside_the_table_stops_the_program() {
     let stages = [Stage::Free, Stage::Waiting, Stage::Chosen, Stage::AtDrive];
     let steps = [
-        Step::Enter,
-        Step::Withdraw,
-        Step::Choose,
-        Step::PutBack,
-        Step::Give,
-        Step::Requeue,
-        Step::End,
+        Transition::Enter,
+        Transition::Withdraw,
+        Transition::Choose,
+        Transition::PutBack,
+        Transition::Give,
+        Transition::Requeue,
+        Transition::End,
     ];
     for stage in stages {
         for step in steps {

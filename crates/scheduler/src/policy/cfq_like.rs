@@ -25,10 +25,10 @@ use crate::policy::{Choice, Pending, Policy, Sight, Ticket, View};
 /// The requests, and whose turn it is.
 #[derive(Clone, Debug)]
 pub struct CfqLike {
-    reads: Queue,
-    writes: Queue,
+    reads: BlockQueue,
+    writes: BlockQueue,
     slice: Duration,
-    turn: Turn,
+    turn: Slice,
     /// The end of the turn.
     ends: Instant,
     /// Until when the disk idles for the reader whose turn it is.
@@ -38,7 +38,7 @@ pub struct CfqLike {
 
 /// Whose turn it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Turn {
+enum Slice {
     /// That of the reader in this area.
     Area(u64),
     /// That of all writes.
@@ -47,7 +47,7 @@ enum Turn {
 
 /// Requests by first block and number by arrival.
 #[derive(Clone, Debug, Default)]
-struct Queue {
+struct BlockQueue {
     pending: BTreeMap<(Lba, u64), Ticket>,
     /// The first block of the request that was served last.
     sweep: Lba,
@@ -57,10 +57,10 @@ impl CfqLike {
     /// One whose readers have the disk for `millis` milliseconds by turns.
     pub fn new(millis: u32) -> Self {
         CfqLike {
-            reads: Queue::default(),
-            writes: Queue::default(),
+            reads: BlockQueue::default(),
+            writes: BlockQueue::default(),
             slice: Duration::from_millis(u64::from(millis)),
-            turn: Turn::Writes,
+            turn: Slice::Writes,
             ends: Instant::ZERO,
             idle: None,
             hope: Hope::default(),
@@ -77,7 +77,7 @@ impl CfqLike {
             return Choice::Nothing;
         }
         let served = self.serve(view);
-        let Turn::Area(_) = self.turn else {
+        let Slice::Area(_) = self.turn else {
             return served;
         };
         if served != Choice::Nothing {
@@ -103,8 +103,8 @@ impl CfqLike {
     /// Serves the request of the turn that is next upwards, or its lowest.
     fn serve(&mut self, view: &View) -> Choice {
         let (queue, first, end) = match self.turn {
-            Turn::Writes => (&mut self.writes, Lba(0), Lba(u64::MAX)),
-            Turn::Area(area) => {
+            Slice::Writes => (&mut self.writes, Lba(0), Lba(u64::MAX)),
+            Slice::Area(area) => {
                 let blocks = view.belief.geometry.sectors().0;
                 (
                     &mut self.reads,
@@ -129,25 +129,25 @@ impl CfqLike {
     fn pass_on(&mut self, view: &View) {
         let blocks = view.belief.geometry.sectors().0;
         let higher = match self.turn {
-            Turn::Area(area) => self.reads.first(begin(area + 1, blocks), Lba(u64::MAX)),
-            Turn::Writes => self.reads.first(Lba(0), Lba(u64::MAX)),
+            Slice::Area(area) => self.reads.first(begin(area + 1, blocks), Lba(u64::MAX)),
+            Slice::Writes => self.reads.first(Lba(0), Lba(u64::MAX)),
         };
         let lowest = self.reads.first(Lba(0), Lba(u64::MAX));
         let writes = !self.writes.pending.is_empty();
         self.turn = match (higher, lowest) {
-            (Some((start, _)), _) => Turn::Area(area(start, blocks)),
-            (None, Some((start, _))) if !writes => Turn::Area(area(start, blocks)),
-            (None, _) => Turn::Writes,
+            (Some((start, _)), _) => Slice::Area(area(start, blocks)),
+            (None, Some((start, _))) if !writes => Slice::Area(area(start, blocks)),
+            (None, _) => Slice::Writes,
         };
         let slice = match self.turn {
-            Turn::Area(_) => self.slice,
-            Turn::Writes => Duration::from_nanos(self.slice.as_nanos() * 2 / 5),
+            Slice::Area(_) => self.slice,
+            Slice::Writes => Duration::from_nanos(self.slice.as_nanos() * 2 / 5),
         };
         self.ends = view.ready.max(view.now) + slice;
         self.idle = None;
     }
 
-    fn queue_mut(&mut self, direction: Direction) -> &mut Queue {
+    fn queue_mut(&mut self, direction: Direction) -> &mut BlockQueue {
         match direction {
             Direction::Read => &mut self.reads,
             Direction::Write => &mut self.writes,
@@ -185,7 +185,7 @@ impl Policy for CfqLike {
     }
 }
 
-impl Queue {
+impl BlockQueue {
     /// The first request that begins from `first` on and before `end`.
     fn first(&self, first: Lba, end: Lba) -> Option<(Lba, u64)> {
         let (&key, _) = self.pending.range((first, 0)..(end, 0)).next()?;

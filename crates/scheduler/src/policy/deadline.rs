@@ -52,8 +52,8 @@ impl Default for Parameters {
 #[derive(Clone, Debug)]
 pub struct Deadline {
     parameters: Parameters,
-    reads: Side,
-    writes: Side,
+    reads: DirectionQueue,
+    writes: DirectionQueue,
     /// The direction of the batch.
     direction: Direction,
     /// Requests of the batch that were served.
@@ -64,8 +64,8 @@ pub struct Deadline {
 
 /// The requests of one direction.
 #[derive(Clone, Debug, Default)]
-struct Side {
-    by_block: BTreeMap<Key, Waiting>,
+struct DirectionQueue {
+    by_block: BTreeMap<Key, WaitingRequest>,
     by_age: BTreeSet<(Instant, u64, Key)>,
     /// Where the last request ended that was served.
     sweep: Lba,
@@ -76,7 +76,7 @@ pub(super) type Key = (Lba, u64);
 
 /// What else is known of a request.
 #[derive(Clone, Copy, Debug)]
-struct Waiting {
+struct WaitingRequest {
     ticket: Ticket,
     submitted: Instant,
     /// The block after its last.
@@ -88,8 +88,8 @@ impl Default for Deadline {
         let parameters = Parameters::default();
         Deadline {
             parameters,
-            reads: Side::default(),
-            writes: Side::default(),
+            reads: DirectionQueue::default(),
+            writes: DirectionQueue::default(),
             direction: Direction::Read,
             // Full: the first choice begins a batch.
             batched: parameters.fifo_batch,
@@ -105,7 +105,7 @@ impl Policy for Deadline {
 
     fn add(&mut self, pending: &Pending) {
         let key = (pending.extent.start(), pending.order);
-        let waiting = Waiting {
+        let waiting = WaitingRequest {
             ticket: pending.ticket,
             submitted: pending.submitted,
             end: pending.extent.end(),
@@ -201,14 +201,14 @@ impl Deadline {
         Choice::Serve(served.ticket)
     }
 
-    fn side(&self, direction: Direction) -> &Side {
+    fn side(&self, direction: Direction) -> &DirectionQueue {
         match direction {
             Direction::Read => &self.reads,
             Direction::Write => &self.writes,
         }
     }
 
-    fn side_mut(&mut self, direction: Direction) -> &mut Side {
+    fn side_mut(&mut self, direction: Direction) -> &mut DirectionQueue {
         match direction {
             Direction::Read => &mut self.reads,
             Direction::Write => &mut self.writes,
@@ -216,13 +216,13 @@ impl Deadline {
     }
 }
 
-impl Side {
-    fn insert(&mut self, key: Key, waiting: Waiting) {
+impl DirectionQueue {
+    fn insert(&mut self, key: Key, waiting: WaitingRequest) {
         self.by_age.insert((waiting.submitted, key.1, key));
         self.by_block.insert(key, waiting);
     }
 
-    fn remove(&mut self, key: Key) -> Option<Waiting> {
+    fn remove(&mut self, key: Key) -> Option<WaitingRequest> {
         let removed = self.by_block.remove(&key)?;
         self.by_age.remove(&(removed.submitted, key.1, key));
         Some(removed)

@@ -36,7 +36,7 @@ pub(super) struct Sums {
 
 /// What one stream adds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Part {
+pub(super) struct Contribution {
     pub(super) sums: Sums,
     pub(super) lasts: Duration,
     pub(super) lasts_cut: Duration,
@@ -157,7 +157,7 @@ impl Demand {
     }
 
     /// What it adds.
-    pub(super) fn part(&self, rules: &Rules) -> Part {
+    pub(super) fn part(&self, rules: &Rules) -> Contribution {
         let Zone {
             sustained,
             tracks,
@@ -189,7 +189,7 @@ impl Demand {
         }) = tracks
         else {
             sums.uncut = 1;
-            return Part {
+            return Contribution {
                 sums,
                 lasts,
                 lasts_cut: Duration::ZERO,
@@ -199,7 +199,7 @@ impl Demand {
         sums.load_cut = self.rate.share_of(cut);
         sums.partial = time * 2 * self.extents.saturating_sub(1);
         sums.peak = time;
-        Part {
+        Contribution {
             sums,
             lasts,
             lasts_cut: lasts.saturating_sub(self.rate.at_most(bytes)),

@@ -3,8 +3,8 @@
 use block::{Direction, Instant, Mode};
 
 use super::{
-    AccessId, Course, Ended, FAILED, NotTaken, Playout, Served, Standing, Tail, Under, Urgency,
-    Use, WAITING, Waiting,
+    AccessId, FAILED, InFlight, NextWrite, NotTaken, Playout, Relevance, Served, Standing, Tail,
+    TransferEnd, Urgency, WAITING, WaitingAccess,
 };
 use crate::location::{Change, LocationMap};
 
@@ -28,7 +28,7 @@ impl Playout {
     /// is drained, all of it.
     fn leave_for(&mut self, point: u64) {
         if point != self.expected() {
-            self.course = Course::Leaving;
+            self.course = NextWrite::Leaving;
             self.tail = Tail::Due;
         }
     }
@@ -83,7 +83,7 @@ impl Playout {
             None if self.waiting.len() >= WAITING => {
                 return Err(NotTaken::Full { limit: WAITING });
             }
-            None => self.waiting.push_back(Waiting {
+            None => self.waiting.push_back(WaitingAccess {
                 access,
                 from,
                 to,
@@ -115,7 +115,7 @@ impl Playout {
         let expected = self.expected();
         let goes_on = from == expected;
         let is_written = self.is_drained() && self.waiting.is_empty();
-        let may_leave = self.course == Course::Leaving && is_written;
+        let may_leave = self.course == NextWrite::Leaving && is_written;
         if !goes_on && !may_leave {
             return Err(NotTaken::NotSequential {
                 offset: from,
@@ -132,8 +132,8 @@ impl Playout {
             (self.base, self.edge, self.point) = (from, from, from);
             self.failed.clear();
         }
-        (self.course, self.tail) = (Course::Straight, Tail::Kept);
-        self.waiting.push_back(Waiting {
+        (self.course, self.tail) = (NextWrite::Straight, Tail::Kept);
+        self.waiting.push_back(WaitingAccess {
             access,
             from,
             to,
@@ -197,9 +197,9 @@ impl Playout {
         if from < self.base || to > self.edge {
             return None;
         }
-        let missing = self.under.iter();
-        let mut missing = missing.filter(|under| under.use_ == Use::Wanted);
-        if missing.any(|under| overlaps((under.from, under.to))) {
+        let missing = self.in_flight.iter();
+        let mut missing = missing.filter(|in_flight| in_flight.relevance == Relevance::Wanted);
+        if missing.any(|in_flight| overlaps((in_flight.from, in_flight.to))) {
             return None;
         }
         let failed = self.failed.iter().any(|&range| overlaps(range));
@@ -218,8 +218,8 @@ impl Playout {
         self.point = to;
         if base < self.base || base > self.edge {
             self.edge = base;
-            for under in &mut self.under {
-                under.use_ = Use::Stale;
+            for in_flight in &mut self.in_flight {
+                in_flight.relevance = Relevance::Stale;
             }
             self.failed.clear();
         }
@@ -239,26 +239,26 @@ impl Playout {
     /// marked as raised.
     pub fn raise(&mut self) -> Option<u64> {
         let waiting = &self.waiting;
-        let wanted = |under: &&mut Under| {
-            under.urgency == Urgency::Filling
-                && under.use_ == Use::Wanted
+        let wanted = |in_flight: &&mut InFlight| {
+            in_flight.urgency == Urgency::Filling
+                && in_flight.relevance == Relevance::Wanted
                 && waiting
                     .iter()
-                    .any(|w| w.from < under.to && under.from < w.to)
+                    .any(|w| w.from < in_flight.to && in_flight.from < w.to)
         };
-        let under = self.under.iter_mut().find(wanted)?;
-        under.urgency = Urgency::Wanted;
-        Some(under.key)
+        let in_flight = self.in_flight.iter_mut().find(wanted)?;
+        in_flight.urgency = Urgency::Wanted;
+        Some(in_flight.key)
     }
 
     /// A transfer has ended.
-    pub fn ended(&mut self, now: Instant, under: Under, outcome: Ended) {
-        self.under.retain(|other| other.key != under.key);
-        if under.use_ == Use::Stale && self.contract.direction() == Direction::Read {
+    pub fn ended(&mut self, now: Instant, in_flight: InFlight, outcome: TransferEnd) {
+        self.in_flight.retain(|other| other.key != in_flight.key);
+        if in_flight.relevance == Relevance::Stale && self.contract.direction() == Direction::Read {
             return;
         }
-        if outcome == Ended::Failed && under.use_ == Use::Wanted {
-            self.fail(under.from, under.to);
+        if outcome == TransferEnd::Failed && in_flight.relevance == Relevance::Wanted {
+            self.fail(in_flight.from, in_flight.to);
         }
         match self.contract.direction() {
             Direction::Read => self.answer_readers(),
@@ -312,8 +312,8 @@ impl Playout {
         }
         if self.contract.direction() == Direction::Read {
             self.edge = self.base;
-            for under in &mut self.under {
-                under.use_ = Use::Stale;
+            for in_flight in &mut self.in_flight {
+                in_flight.relevance = Relevance::Stale;
             }
         }
     }
@@ -342,9 +342,9 @@ impl Playout {
             Change::Shrunk => {
                 let end = self.end();
                 self.edge = self.edge.min(end).max(self.base.min(end));
-                for under in &mut self.under {
-                    if under.from >= end {
-                        under.use_ = Use::Stale;
+                for in_flight in &mut self.in_flight {
+                    if in_flight.from >= end {
+                        in_flight.relevance = Relevance::Stale;
                     }
                 }
                 self.answer_readers();
@@ -369,8 +369,8 @@ impl Playout {
                 self.base = self.edge;
             }
         }
-        for under in &mut self.under {
-            under.use_ = Use::Stale;
+        for in_flight in &mut self.in_flight {
+            in_flight.relevance = Relevance::Stale;
         }
         self.failed.clear();
     }

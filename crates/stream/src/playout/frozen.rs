@@ -2,7 +2,7 @@
 
 use block::{Direction, Duration, Extent, Instant, Sectors};
 
-use super::{Due, FILLS, Playout, Standing, Tail, Under, Urgency, Use};
+use super::{Due, FILLS, InFlight, Playout, Relevance, Standing, Tail, Urgency};
 use crate::admission::{Cutting, Demand};
 use crate::credit::Credit;
 use crate::head_times::Tracks;
@@ -14,7 +14,10 @@ impl Playout {
         if self.standing != Standing::Filling || self.contract.direction() == Direction::Write {
             return None;
         }
-        let fills = self.under.iter().filter(|u| u.use_ == Use::Wanted);
+        let fills = self
+            .in_flight
+            .iter()
+            .filter(|u| u.relevance == Relevance::Wanted);
         if fills.count() >= FILLS {
             return None;
         }
@@ -27,7 +30,7 @@ impl Playout {
 
     /// The next best-effort write of a recording that has no guarantee.
     pub fn next_drain(&mut self) -> Option<(Piece, u64, u64)> {
-        if self.contract.direction() == Direction::Read || self.under.len() >= FILLS {
+        if self.contract.direction() == Direction::Read || self.in_flight.len() >= FILLS {
             return None;
         }
         while self.edge < self.point {
@@ -164,9 +167,12 @@ impl Playout {
         let Demand { rate, extents, .. } = self.contract.demand;
         let full = self.base.saturating_add(self.memory());
         let target = full.min(self.end());
-        let under = self.under.iter().filter(|u| u.use_ == Use::Wanted);
-        let (pieces, first) = under.fold((0, target), |(pieces, first), under| {
-            (pieces + 1, first.min(under.from))
+        let in_flight = self
+            .in_flight
+            .iter()
+            .filter(|u| u.relevance == Relevance::Wanted);
+        let (pieces, first) = in_flight.fold((0, target), |(pieces, first), in_flight| {
+            (pieces + 1, first.min(in_flight.from))
         });
         let first = first.min(self.edge);
         let pieces = pieces + self.map.pieces_in(self.edge, target);
@@ -180,22 +186,26 @@ impl Playout {
         let Demand { rate, page, .. } = self.contract.demand;
         let behind = self.point.saturating_sub(self.base).min(page);
         self.credit = Credit::new(now, rate, self.contract.latency, page).owing(behind);
-        let first = self.under.iter().filter(|u| u.use_ == Use::Wanted);
-        let first = first.map(|under| under.from).min();
+        let first = self
+            .in_flight
+            .iter()
+            .filter(|u| u.relevance == Relevance::Wanted);
+        let first = first.map(|in_flight| in_flight.from).min();
         self.deadline(now, first.unwrap_or(self.edge))
     }
 
     /// What is under way at best effort is due by `deadline` from now on.
-    pub fn raise_all(&mut self, deadline: Instant) -> impl Iterator<Item = &Under> {
-        let best_effort = self.under.iter_mut().filter(|under| {
-            under.use_ == Use::Wanted && !matches!(under.urgency, Urgency::Batch { .. })
+    pub fn raise_all(&mut self, deadline: Instant) -> impl Iterator<Item = &InFlight> {
+        let best_effort = self.in_flight.iter_mut().filter(|in_flight| {
+            in_flight.relevance == Relevance::Wanted
+                && !matches!(in_flight.urgency, Urgency::Batch { .. })
         });
-        best_effort.map(move |under| {
-            under.urgency = Urgency::Batch {
+        best_effort.map(move |in_flight| {
+            in_flight.urgency = Urgency::Batch {
                 deadline,
                 slot: None,
             };
-            &*under
+            &*in_flight
         })
     }
 }

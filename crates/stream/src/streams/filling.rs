@@ -5,10 +5,10 @@ use std::ops::Bound;
 
 use block::{Class, Extent, Instant, Mode};
 
-use super::{Life, Order, Stream, Streams, Transfer, TransferId, durability};
+use super::{Life, Order, StreamState, Streams, Transfer, TransferId, durability};
 use crate::head_times::Tracks;
 use crate::location::Piece;
-use crate::playout::{Contract, Under, Urgency, Use};
+use crate::playout::{Contract, InFlight, Relevance, Urgency};
 
 impl<T: Tracks> Streams<T> {
     /// A best-effort transfer for the next buffer in turn that wants one.
@@ -31,13 +31,13 @@ impl<T: Tracks> Streams<T> {
             self.filled = stream;
             self.named += 1;
             let id = TransferId(self.named);
-            entry.playout.under.push(Under {
+            entry.playout.in_flight.push(InFlight {
                 key: id.0,
                 extent: piece.extent,
                 from,
                 to,
                 urgency: Urgency::Filling,
-                use_: Use::Wanted,
+                relevance: Relevance::Wanted,
             });
             let contract = entry.playout.contract;
             let priority = self.priority_of(&contract, piece.extent);
@@ -72,10 +72,10 @@ impl<T: Tracks> Streams<T> {
     }
 }
 
-impl Stream {
+impl StreamState {
     /// Whether it was closed, and nothing of it is left.
     pub(super) fn is_over(&self) -> bool {
-        let is_empty = self.playout.under.is_empty() && self.playout.is_drained();
+        let is_empty = self.playout.in_flight.is_empty() && self.playout.is_drained();
         self.life == Life::Closing && is_empty
     }
 

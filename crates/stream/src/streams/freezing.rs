@@ -2,10 +2,12 @@
 
 use block::{Class, Direction, Durability, Duration, Extent, Instant, Mode};
 
-use super::{Answer, Life, Notice, Order, Pace, Stream, StreamId, Streams, Transfer, TransferId};
+use super::{
+    Answer, Life, Notice, Order, StreamId, StreamState, Streams, SweepPace, Transfer, TransferId,
+};
 use crate::admission::{Admission, Plan};
 use crate::head_times::{HeadTimes, Tracks, Zone};
-use crate::playout::{Due, Playout, Standing, Under, Urgency, Use};
+use crate::playout::{Due, InFlight, Playout, Relevance, Standing, Urgency};
 use crate::rounds::Batch;
 
 impl<T: Tracks> Streams<T> {
@@ -43,8 +45,8 @@ impl<T: Tracks> Streams<T> {
             self.clock.next = Some(regular.unwrap_or(now).max(now));
         }
         let within = match self.clock.pace {
-            Pace::Easy => plan.within,
-            Pace::Hurried => plan.within.min(plan.worst),
+            SweepPace::Easy => plan.within,
+            SweepPace::Hurried => plan.within.min(plan.worst),
         };
         let coming = self.clock.next.map(|at| (at, Plan { within, ..plan }));
         self.rounds.expect(coming);
@@ -58,7 +60,7 @@ impl<T: Tracks> Streams<T> {
         };
         let begin = self.begin_at(at, &plan);
         self.clock.last = Some(at);
-        self.clock.pace = Pace::Easy;
+        self.clock.pace = SweepPace::Easy;
         self.batches.clear();
         for (&stream, entry) in &mut self.table {
             if !entry.needs_rounds(&plan) {
@@ -67,16 +69,16 @@ impl<T: Tracks> Streams<T> {
             let cost = Cost::of(&self.admission, &self.tracks, &entry.playout);
             if entry.playout.standing == Standing::Filling {
                 if begin == Begin::Later {
-                    self.clock.pace = Pace::Hurried;
+                    self.clock.pace = SweepPace::Hurried;
                     continue;
                 }
                 let deadline = entry.playout.begin(at);
                 let class = Class::RealTime { deadline };
-                for under in entry.playout.raise_all(deadline) {
-                    let id = TransferId(under.key);
+                for in_flight in entry.playout.raise_all(deadline) {
+                    let id = TransferId(in_flight.key);
                     self.orders.push_back(Order::Raise { id, class });
                     self.batches
-                        .push(cost.batch(under.key, under.extent, deadline));
+                        .push(cost.batch(in_flight.key, in_flight.extent, deadline));
                 }
             }
             self.due.clear();
@@ -87,7 +89,7 @@ impl<T: Tracks> Streams<T> {
                 let id = TransferId(self.named);
                 self.batches
                     .push(cost.batch(id.0, due.piece.extent, due.deadline));
-                entry.playout.under.push(Under {
+                entry.playout.in_flight.push(InFlight {
                     key: id.0,
                     extent: due.piece.extent,
                     from: due.from,
@@ -96,7 +98,7 @@ impl<T: Tracks> Streams<T> {
                         deadline: due.deadline,
                         slot: None,
                     },
-                    use_: Use::Wanted,
+                    relevance: Relevance::Wanted,
                 });
                 self.transfers.insert(id, stream);
                 self.orders
@@ -128,16 +130,18 @@ impl<T: Tracks> Streams<T> {
     fn put_into_rounds(&mut self, soon: Instant) {
         // Not before those that are frozen already: theirs are real.
         let soon = match (self.clock.pace, self.rounds.last_deadline()) {
-            (Pace::Easy, _) => None,
-            (Pace::Hurried, last) => Some(last.map_or(soon, |last| last.max(soon))),
+            (SweepPace::Easy, _) => None,
+            (SweepPace::Hurried, last) => Some(last.map_or(soon, |last| last.max(soon))),
         };
         let (table, transfers) = (&mut self.table, &self.transfers);
         self.rounds.freeze(&self.batches, soon, |key, placed| {
             let stream = transfers.get(&TransferId(key));
             let entry = stream.and_then(|stream| table.get_mut(stream));
-            let unders = entry.into_iter().flat_map(|entry| &mut entry.playout.under);
-            for under in unders.filter(|under| under.key == key) {
-                if let Urgency::Batch { slot, .. } = &mut under.urgency {
+            let unders = entry
+                .into_iter()
+                .flat_map(|entry| &mut entry.playout.in_flight);
+            for in_flight in unders.filter(|in_flight| in_flight.key == key) {
+                if let Urgency::Batch { slot, .. } = &mut in_flight.urgency {
                     *slot = Some(placed);
                 }
             }
@@ -155,8 +159,8 @@ impl<T: Tracks> Streams<T> {
                 });
             }
             let standing = entry.playout.standing;
-            if standing != entry.told {
-                entry.told = standing;
+            if standing != entry.reported {
+                entry.reported = standing;
                 self.filling.remove(&stream);
                 let notice = Notice::Stands(standing);
                 self.answers.push_back(Answer::Notice { stream, notice });
@@ -166,7 +170,7 @@ impl<T: Tracks> Streams<T> {
     }
 }
 
-impl Stream {
+impl StreamState {
     /// Whether something of it is frozen, in rounds as these.
     fn needs_rounds(&self, plan: &Plan) -> bool {
         let open = match self.life {

@@ -2,7 +2,7 @@
 
 use block::{Direction, Instant};
 
-use super::{Stream, Streams};
+use super::{StreamState, Streams};
 use crate::admission::Demand;
 use crate::head_times::{HeadTimes, Tracks, Zone};
 use crate::location::LocationMap;
@@ -23,7 +23,7 @@ impl<T: Tracks> Streams<T> {
         self.advance(now);
         let streams = self.table.values_mut();
         let granted = streams.filter_map(|stream| {
-            let Stream { playout, held, .. } = stream;
+            let StreamState { playout, held, .. } = stream;
             let found = zone(&playout.map, playout.contract.direction());
             let before = playout.contract.demand.zone;
             let demand = Demand {

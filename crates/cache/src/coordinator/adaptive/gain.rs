@@ -21,11 +21,11 @@ use super::Arm;
 
 /// The requests of a round, by what they go on from, then by arms.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Tallies([[Tally; 2]; 2]);
+pub(super) struct Tallies([[GainTally; 2]; 2]);
 
 /// Requests, those that are demands, and how long these waited.
 #[derive(Clone, Copy, Debug, Default)]
-struct Tally {
+struct GainTally {
     requests: u64,
     demands: u64,
     nanos: u64,
@@ -49,7 +49,7 @@ pub(super) struct Typical {
 
 /// A gain, in millionths, and how sure it is; the later rounds count more.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Gain {
+pub(super) struct ArmGain {
     mean: i64,
     /// Of a round of weight 1.
     variance: i64,
@@ -120,7 +120,7 @@ impl Tallies {
         fewer.into_iter().sum::<u64>() >= DEMANDS
     }
 
-    fn gain(&self, of: fn(Tally) -> (u64, u64)) -> Option<i64> {
+    fn gain(&self, of: fn(GainTally) -> (u64, u64)) -> Option<i64> {
         gain(self.0.map(|arms| arms.map(of)))
     }
 }
@@ -162,9 +162,9 @@ impl Typical {
     }
 }
 
-impl Gain {
+impl ArmGain {
     /// Before the first round.
-    pub(super) const PRIOR: Gain = Gain {
+    pub(super) const PRIOR: ArmGain = ArmGain {
         mean: 0,
         variance: PRIOR_DEVIATION * PRIOR_DEVIATION,
         weight: PRIOR_ROUNDS,
@@ -216,7 +216,7 @@ impl Gain {
 mod tests {
     use super::super::Arm::{self, Alone, Coordinated};
     use super::Prepared::{self, Known, Unknown};
-    use super::{CUT, Gain, HEAVIEST, MEMORY, Tallies, Typical, WHOLE};
+    use super::{ArmGain, CUT, HEAVIEST, MEMORY, Tallies, Typical, WHOLE};
 
     /// So many demands of an arm that waited so long, and as many requests that nobody waits for.
     fn add(tallies: &mut Tallies, arm: Arm, prepared: Prepared, demands: u64, nanos: u64) {
@@ -284,11 +284,11 @@ mod tests {
     #[test]
     fn a_few_rounds_that_agree_prove_little_and_longer_ones_more() {
         let of = |rounds: u32, weight: i64| {
-            let mut gain = Gain::PRIOR;
+            let mut gain = ArmGain::PRIOR;
             (0..rounds).for_each(|_| gain.add(100_000, weight));
             gain
         };
-        let errors = |gain: Gain| gain.mean() as f64 / gain.error() as f64;
+        let errors = |gain: ArmGain| gain.mean() as f64 / gain.error() as f64;
         assert!(errors(of(2, 1)) < 1.0);
         assert!(errors(of(4, 1)) < 2.0);
         assert!(errors(of(8, 1)) > 2.0);
@@ -299,7 +299,7 @@ mod tests {
     #[test]
     fn rounds_four_times_as_long_spread_half_as_widely() {
         let error = |spread: i64, weight| {
-            let mut gain = Gain::PRIOR;
+            let mut gain = ArmGain::PRIOR;
             (0..30).for_each(|round| gain.add([spread, -spread][round % 2], weight));
             gain.error() as f64
         };
@@ -309,7 +309,7 @@ mod tests {
 
     #[test]
     fn it_forgets() {
-        let mut gain = Gain::PRIOR;
+        let mut gain = ArmGain::PRIOR;
         (0..1000).for_each(|_| gain.add(200_000, 1));
         let turned = (0..1000).find(|_| {
             gain.add(-200_000, 1);

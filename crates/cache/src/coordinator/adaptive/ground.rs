@@ -15,7 +15,7 @@ use block::Interval;
 
 /// Regions and arms.
 #[derive(Clone, Debug)]
-pub(super) struct Ground {
+pub(super) struct PreparedGround {
     /// A power of two of them.
     slots: Box<[u16]>,
 }
@@ -42,11 +42,11 @@ const NEVER: u16 = u16::MAX;
 /// 2^64 divided by the golden ratio, made odd (Knuth, The Art of Computer Programming 3, 6.4).
 const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
 
-impl Ground {
+impl PreparedGround {
     /// For a lower cache of so many frames.
     pub(super) fn new(frames: u32) -> Self {
         let slots = 1usize << (frames / FRAMES).max(LEAST).ilog2();
-        Ground {
+        PreparedGround {
             slots: vec![NEVER; slots].into(),
         }
     }
@@ -96,12 +96,12 @@ impl Ground {
 #[cfg(test)]
 mod tests {
     use super::super::Arm::{Alone, Coordinated};
-    use super::{Ground, LEAST};
+    use super::{LEAST, PreparedGround};
     use block::Interval;
 
     #[test]
     fn the_last_arm_that_asked_for_what_lies_before_prepared_it() {
-        let mut ground = Ground::new(1 << 16);
+        let mut ground = PreparedGround::new(1 << 16);
         let asked = Interval::new(100, 131);
         assert_eq!(ground.prepared_by(asked), None);
         ground.ask(asked, Coordinated);
@@ -125,11 +125,11 @@ mod tests {
 
     #[test]
     fn it_forgets_and_mistakes_few_regions_for_others() {
-        let mut ground = Ground::new(0);
+        let mut ground = PreparedGround::new(0);
         let region = |number: u64| Interval::of(16 * number + 1, 8);
         (0..u64::from(LEAST)).for_each(|number| ground.ask(region(number), Coordinated));
         // Of as many regions as there are slots some take others' places.
-        let known = |ground: &Ground, from: u64, count: u64| {
+        let known = |ground: &PreparedGround, from: u64, count: u64| {
             let numbers = (from..from + count).filter(|&number| {
                 let arm = ground.prepared_by(region(number));
                 assert!(arm.is_none_or(|arm| arm == Coordinated));
@@ -144,7 +144,7 @@ mod tests {
 
     #[test]
     fn hostile_blocks_are_survived() {
-        let mut ground = Ground::new(1);
+        let mut ground = PreparedGround::new(1);
         for (first, last) in [(0, u64::MAX), (u64::MAX, u64::MAX), (0, 0)] {
             ground.ask(Interval::new(first, last), Coordinated);
             let _ = ground.prepared_by(Interval::new(first, last));

@@ -14,19 +14,19 @@
 
 use block::Instant;
 
-use super::gain::{Gain, Prepared, Typical, gain};
+use super::gain::{ArmGain, Prepared, Typical, gain};
 use super::{Arm, Asked, Purpose};
 
 /// Time by blocks.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Pace {
+pub(super) struct LoopPace {
     last: Option<Last>,
     /// Who waits for the last demand, and since when.
     waiter: Option<(u32, Instant)>,
     /// Of this round, by what its requests go on from, then by arms.
     times: [[Time; 2]; 2],
     typical: Typical,
-    gain: Gain,
+    gain: ArmGain,
 }
 
 /// The last request that counts.
@@ -55,9 +55,9 @@ const CLEARLY: i64 = 25;
 /// Fewer rounds say nothing of their spread. A choice.
 const LEAST_ROUNDS: i64 = 6;
 
-impl Pace {
+impl LoopPace {
     /// Before the first request.
-    pub(super) const NEW: Pace = Pace {
+    pub(super) const NEW: LoopPace = LoopPace {
         last: None,
         waiter: None,
         times: [[Time {
@@ -65,7 +65,7 @@ impl Pace {
             blocks: 0,
         }; 2]; 2],
         typical: Typical::NEW,
-        gain: Gain::PRIOR,
+        gain: ArmGain::PRIOR,
     };
 
     /// A request comes.
@@ -81,8 +81,8 @@ impl Pace {
                 .waiter
                 .is_some_and(|(client, since)| client == asked.client && since < now)
             {
-                self.times = Pace::NEW.times;
-                self.gain = Gain::PRIOR;
+                self.times = LoopPace::NEW.times;
+                self.gain = ArmGain::PRIOR;
             }
             self.waiter = Some((asked.client, now));
         }
@@ -105,7 +105,7 @@ impl Pace {
 
     /// A round ends.
     pub(super) fn end_round(&mut self, weight: i64) {
-        let times = std::mem::replace(&mut self.times, Pace::NEW.times);
+        let times = std::mem::replace(&mut self.times, LoopPace::NEW.times);
         let times = times.map(|arms| arms.map(|time| (time.nanos, time.blocks)));
         if let Some(says) = gain(times) {
             self.gain.add(says, weight);
@@ -113,7 +113,7 @@ impl Pace {
     }
 
     /// How much less time passes for a block under coordination.
-    pub(super) fn gain(&self) -> Gain {
+    pub(super) fn gain(&self) -> ArmGain {
         self.gain
     }
 
@@ -138,7 +138,7 @@ mod tests {
 
     use super::super::Arm::{self, Alone, Coordinated};
     use super::super::{Asked, Purpose};
-    use super::{PAUSE, Pace};
+    use super::{LoopPace, PAUSE};
     use crate::coordinator::adaptive::gain::Prepared;
     use block::Interval;
 
@@ -158,7 +158,7 @@ mod tests {
     }
 
     /// Rounds in which a request of each arm takes so long, and is answered before the next one.
-    fn rounds(pace: &mut Pace, rounds: u32, nanos: [u64; 2]) {
+    fn rounds(pace: &mut LoopPace, rounds: u32, nanos: [u64; 2]) {
         let mut now = Instant::ZERO;
         let asked = of(0, Purpose::Demand);
         for _ in 0..rounds {
@@ -179,11 +179,11 @@ mod tests {
         for (coordinated, quicker, slower) in
             [(80, true, false), (100, false, false), (125, false, true)]
         {
-            let mut pace = Pace::NEW;
+            let mut pace = LoopPace::NEW;
             rounds(&mut pace, 100, [100, coordinated]);
             assert_eq!((pace.is_quicker(), pace.is_slower()), (quicker, slower));
         }
-        let mut pace = Pace::NEW;
+        let mut pace = LoopPace::NEW;
         rounds(&mut pace, 5, [100, 50]);
         assert!(!pace.is_quicker());
         rounds(&mut pace, 15, [100, 50]);
@@ -193,7 +193,7 @@ mod tests {
     #[test]
     fn time_says_nothing_of_who_asks_while_its_last_demand_waits() {
         let learnt = |asked: Asked, nanos: u64, is_answered: bool| {
-            let mut pace = Pace::NEW;
+            let mut pace = LoopPace::NEW;
             rounds(&mut pace, 100, [100, 50]);
             let (first, now) = (of(0, Purpose::Demand), Instant::from_nanos(1 << 30));
             pace.asked(now, &first);
@@ -214,9 +214,9 @@ mod tests {
 
     #[test]
     fn time_counts_by_blocks_and_for_those_that_are_alike() {
-        let mut pace = Pace::NEW;
+        let mut pace = LoopPace::NEW;
         let mut now = Instant::ZERO;
-        let mut request = |pace: &mut Pace, arm: Arm, prepared, blocks: u64, nanos| {
+        let mut request = |pace: &mut LoopPace, arm: Arm, prepared, blocks: u64, nanos| {
             let asked = Asked {
                 blocks: Interval::of(0, blocks),
                 ..of(0, Purpose::Demand)
@@ -239,7 +239,7 @@ mod tests {
 
     #[test]
     fn a_clients_pause_counts_as_a_few_requests() {
-        let mut pace = Pace::NEW;
+        let mut pace = LoopPace::NEW;
         rounds(&mut pace, 1000, [100, 100]);
         pace.last = None;
         let now = Instant::from_nanos(1 << 30);

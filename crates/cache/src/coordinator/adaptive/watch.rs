@@ -20,13 +20,13 @@ use block::Instant;
 
 use super::Arm::{self, Alone, Coordinated};
 use super::crowd::Crowd;
-use super::gain::{CUT, Gain, Prepared, Tallies, Typical, WHOLE};
-use super::pace::Pace;
+use super::gain::{ArmGain, CUT, Prepared, Tallies, Typical, WHOLE};
+use super::pace::LoopPace;
 use super::{Asked, Purpose};
 
 /// Which arm a request is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Turn {
+pub struct ArmTurn {
     /// The arm.
     pub arm: Arm,
     /// Whether its answer counts.
@@ -60,11 +60,11 @@ pub struct Watch {
     led: i64,
     tried: i64,
     crowd: Crowd,
-    pace: Pace,
+    pace: LoopPace,
     tallies: Tallies,
     typical: Typical,
-    waiting: Gain,
-    demands: Gain,
+    waiting: ArmGain,
+    demands: ArmGain,
 }
 
 /// The turns of a round while nothing is clear, in changing order: nobody always follows the other.
@@ -144,11 +144,11 @@ impl Watch {
             led: 0,
             tried: 0,
             crowd: Crowd::default(),
-            pace: Pace::NEW,
+            pace: LoopPace::NEW,
             tallies: Tallies::default(),
             typical: Typical::NEW,
-            waiting: Gain::PRIOR,
-            demands: Gain::PRIOR,
+            waiting: ArmGain::PRIOR,
+            demands: ArmGain::PRIOR,
         }
     }
 
@@ -159,7 +159,7 @@ impl Watch {
     }
 
     /// Which arm has it.
-    pub fn turn(&mut self, purpose: Purpose) -> Turn {
+    pub fn turn(&mut self, purpose: Purpose) -> ArmTurn {
         let demands = (purpose == Purpose::Demand) as u32;
         if self.left == 0 {
             self.next_turn();
@@ -170,7 +170,7 @@ impl Watch {
                 Coordinated => 1,
             });
             self.led += i64::from(demands);
-            return Turn {
+            return ArmTurn {
                 arm: self.leader,
                 of: Of::Rest,
             };
@@ -181,7 +181,7 @@ impl Watch {
             true => self.led += i64::from(demands),
             false => self.tried += i64::from(demands),
         }
-        Turn { arm, of: Of::Round }
+        ArmTurn { arm, of: Of::Round }
     }
 
     /// What is said with its answer, which counts for this arm.
@@ -297,8 +297,8 @@ mod tests {
     use block::{Direction, Duration, Instant};
 
     use super::{
-        Alone, Arm, Asked, BUDGET, Coordinated, GRANT, Gain, LEAST_ROUNDS, LONGEST_ALONE, Of,
-        Prepared, Purpose, Turn, WHOLE, Watch, tag_of,
+        Alone, Arm, ArmGain, ArmTurn, Asked, BUDGET, Coordinated, GRANT, LEAST_ROUNDS,
+        LONGEST_ALONE, Of, Prepared, Purpose, WHOLE, Watch, tag_of,
     };
     use block::Interval;
 
@@ -349,7 +349,7 @@ mod tests {
         ..DEMAND
     };
 
-    fn ask(watch: &mut Watch, now: Instant, asked: &Asked) -> (Turn, u32) {
+    fn ask(watch: &mut Watch, now: Instant, asked: &Asked) -> (ArmTurn, u32) {
         watch.asked(now, asked);
         let turn = watch.turn(asked.purpose);
         let tag = match turn.of {
@@ -566,12 +566,12 @@ mod tests {
             let mut watch = Watch::new(1 << 12);
             watch.leader = leader;
             run(&mut watch, 4_000, [10_000, 10_000], 1);
-            let burst: Vec<Turn> = (0..2_000)
+            let burst: Vec<ArmTurn> = (0..2_000)
                 .map(|_| ask(&mut watch, Instant::ZERO, &DEMAND).0)
                 .collect();
             // The first ones are no crowd yet.
             assert!(burst[..15].iter().all(|turn| turn.of == Of::Round));
-            let rest = Turn {
+            let rest = ArmTurn {
                 arm: leader,
                 of: Of::Rest,
             };
@@ -615,19 +615,19 @@ mod tests {
 
     #[test]
     fn it_is_taken_late_and_given_up_late() {
-        let leads = |leader, gain: Gain| {
+        let leads = |leader, gain: ArmGain| {
             let mut watch = Watch::new(64);
             (watch.leader, watch.waiting) = (leader, gain);
             watch.better()
         };
-        let mut gain = Gain::PRIOR;
+        let mut gain = ArmGain::PRIOR;
         for _ in 1..LEAST_ROUNDS {
             gain.add(900_000, 1);
             assert_eq!(leads(Alone, gain), Alone);
         }
         gain.add(900_000, 1);
         assert_eq!(leads(Alone, gain), Coordinated);
-        let mut gain = Gain::PRIOR;
+        let mut gain = ArmGain::PRIOR;
         (0..10).for_each(|round| gain.add([160_000, -20_000][round % 2], 1));
         assert_eq!(leads(Alone, gain), Alone);
         assert_eq!(leads(Coordinated, gain), Coordinated);

@@ -6,7 +6,7 @@ use super::readings::{
     Actions, Beyond, BypassBound, BypassFloor, CacheHit, Full, InFlight, Large, MeanOf, QueueFull,
     QueueHit, Readings, WhenFull, WindowStart,
 };
-use crate::coordinator::queue::{Keep, OnHit, Queue};
+use crate::coordinator::queue::{GroupQueue, Keep, OnHit};
 use crate::coordinator::{Asked, Plan};
 use crate::prefetch::{common, following};
 use crate::residency::{Residency, State};
@@ -108,7 +108,7 @@ impl Rule {
         readings: &Readings,
         queues: &mut Queues,
         window: u64,
-    ) -> (Whole, Known) {
+    ) -> (Whole, HeldBlocks) {
         let length = asked.blocks.len();
         // 4.
         let is_large = match readings.large {
@@ -119,14 +119,14 @@ impl Rule {
         if is_vetoed {
             self.readmore = 0;
             if readings.when_full == WhenFull::BypassAll {
-                return (Whole::Bypassed, Known::Nothing);
+                return (Whole::Bypassed, HeldBlocks::Nothing);
             }
         }
         // 5.
         if is_ahead(asked, lower, readings) {
             self.bypass = length as i64;
             self.readmore = 0;
-            return (Whole::AsUsual, Known::Nothing);
+            return (Whole::AsUsual, HeldBlocks::Nothing);
         }
         // 6.
         let on_hit = match readings.queue_hit {
@@ -162,8 +162,8 @@ impl Rule {
             };
         }
         let known = match was_bypassed {
-            true => Known::Nothing,
-            false => Known::Absent,
+            true => HeldBlocks::Nothing,
+            false => HeldBlocks::Absent,
         };
         (Whole::AsUsual, known)
     }
@@ -171,7 +171,7 @@ impl Rule {
 
 /// What is known of a request's blocks in the bypass queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Known {
+enum HeldBlocks {
     Nothing,
     /// None is held.
     Absent,
@@ -188,7 +188,7 @@ impl Queues {
     /// What was let past, and what lies behind what was read.
     fn remember(
         &mut self,
-        (direct, known): (Interval, Known),
+        (direct, known): (Interval, HeldBlocks),
         behind: Interval,
         when_full: QueueFull,
     ) {
@@ -197,8 +197,8 @@ impl Queues {
             QueueFull::Highest => Keep::Highest,
         };
         let forgotten = match known {
-            Known::Nothing => self.bypassed.add(direct, keep),
-            Known::Absent => self.bypassed.add_absent(direct, keep),
+            HeldBlocks::Nothing => self.bypassed.add(direct, keep),
+            HeldBlocks::Absent => self.bypassed.add_absent(direct, keep),
         };
         if when_full == QueueFull::Either {
             (0..forgotten).for_each(|_| self.behind.forget_oldest());
@@ -272,7 +272,12 @@ fn is_ahead(asked: &Asked, lower: &Residency, readings: &Readings) -> bool {
     }
 }
 
-fn is_hit(asked: Interval, lower: &Residency, readings: &Readings, bypassed: &mut Queue) -> bool {
+fn is_hit(
+    asked: Interval,
+    lower: &Residency,
+    readings: &Readings,
+    bypassed: &mut GroupQueue,
+) -> bool {
     asked.blocks().any(|block| {
         let counts = match readings.cache_hit {
             CacheHit::Any => true,

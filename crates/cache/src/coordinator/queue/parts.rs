@@ -5,7 +5,7 @@ use block::Interval;
 
 /// Where the parts of a place's word are.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Layout {
+pub(super) struct WordLayout {
     /// Bits of a link to an older place.
     pub(super) link: u32,
     /// Bits of a group's hash that a place keeps.
@@ -16,7 +16,7 @@ pub(super) struct Layout {
 
 /// Some of a group: two words, which are handed on in registers.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Part {
+pub(super) struct GroupPart {
     /// Where it is sought.
     pub(super) bucket: usize,
     /// What stands in its place, but for the link.
@@ -26,7 +26,7 @@ pub(super) struct Part {
 /// The upper bits of a hash, which choose the bucket.
 const UPPER_BITS: u32 = 32;
 
-impl Layout {
+impl WordLayout {
     /// The bits of a link.
     #[inline]
     pub(super) fn links(self) -> u64 {
@@ -35,11 +35,11 @@ impl Layout {
 
     /// Some of a group by its number.
     #[inline]
-    pub(super) fn part(self, group: u64, marks: u64) -> Part {
+    pub(super) fn part(self, group: u64, marks: u64) -> GroupPart {
         let hash = group.wrapping_mul(GOLDEN) & ((1 << HASH_BITS) - 1);
         let upper = hash >> (HASH_BITS - UPPER_BITS);
         let kept = hash & ((1 << self.rest) - 1);
-        Part {
+        GroupPart {
             bucket: ((upper * u64::from(self.buckets)) >> UPPER_BITS) as usize,
             word: (kept << GROUP | marks) << self.link,
         }
@@ -53,8 +53,8 @@ impl Layout {
 
     /// Only these of a part.
     #[inline]
-    pub(super) fn only(self, part: Part, marks: u64) -> Part {
-        Part {
+    pub(super) fn only(self, part: GroupPart, marks: u64) -> GroupPart {
+        GroupPart {
             word: part.word & !(MARKS << self.link) | marks << self.link,
             ..part
         }
@@ -62,7 +62,7 @@ impl Layout {
 
     /// The blocks that exist, group by group.
     #[inline]
-    pub(super) fn parts(self, blocks: Interval) -> impl Iterator<Item = Part> {
+    pub(super) fn parts(self, blocks: Interval) -> impl Iterator<Item = GroupPart> {
         let last = blocks.last.min(MAX_BLOCK);
         let mut first = blocks.first;
         std::iter::from_fn(move || {

@@ -3,13 +3,13 @@
 use proptest::prelude::*;
 
 use super::parts::{GOLDEN, GROUP, HASH_BITS, MARKS};
-use super::{Keep, OnHit, Queue};
+use super::{GroupQueue, Keep, OnHit};
 use crate::residency::MAX_BLOCK;
 use block::Interval;
 
 /// The numbers, oldest first. Where a place's group is said by its bucket, all that a test uses are
 /// tried.
-fn held(queue: &Queue) -> Vec<u64> {
+fn held(queue: &GroupQueue) -> Vec<u64> {
     let mut places = vec![None; queue.ring.len()];
     let last = MAX_BLOCK / GROUP;
     for number in (0..8).chain(last - 7..=last) {
@@ -69,7 +69,7 @@ proptest! {
         capacity in 0u32..20,
         steps in prop::collection::vec(step(), 0..200),
     ) {
-        let mut queue = Queue::new(capacity);
+        let mut queue = GroupQueue::new(capacity);
         let capacity = capacity.max(1) as usize;
         let mut naive: Vec<u64> = Vec::new();
         for step in steps {
@@ -129,7 +129,7 @@ proptest! {
 #[test]
 fn groups_of_which_the_same_is_kept_are_told_apart() {
     for capacity in [5_u32, 21, 300, 4000, 70_000] {
-        let mut queue = Queue::new(capacity);
+        let mut queue = GroupQueue::new(capacity);
         let rest = queue.layout.rest;
         let kept = [0, 1, (1 << rest) - 1];
         let hashes = kept
@@ -170,7 +170,7 @@ fn groups_of_which_the_same_is_kept_are_told_apart() {
 #[test]
 fn buckets_that_were_empty_lead_to_no_place_of_another() {
     for capacity in [5_u32, 21, 60] {
-        let mut queue = Queue::new(capacity);
+        let mut queue = GroupQueue::new(capacity);
         let rest = queue.layout.rest;
         let group = |at: u64| (at << rest).wrapping_mul(inverse()) & ((1 << HASH_BITS) - 1);
         let blocks: Vec<u64> = (0..1_u64 << (HASH_BITS - rest))
@@ -202,7 +202,7 @@ fn buckets_that_were_empty_lead_to_no_place_of_another() {
 #[test]
 fn hostile_runs_are_cut_to_what_exists() {
     for capacity in [0, 1, 3] {
-        let mut queue = Queue::new(capacity);
+        let mut queue = GroupQueue::new(capacity);
         queue.add(Interval::new(0, u64::MAX), Keep::Lowest);
         queue.add(Interval::new(0, u64::MAX), Keep::Highest);
         assert!(queue.finds(MAX_BLOCK, OnHit::Stay));

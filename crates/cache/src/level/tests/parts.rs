@@ -5,13 +5,14 @@ use std::sync::{Arc, Mutex};
 use block::{Duration, Instant, RequestId};
 
 use super::{asked, fetched};
-use crate::cache::{Cache, Evicted, FirstTouch, Verdict};
+use crate::cache::{Cache, Evicted};
 use crate::coordinator::{
     Asked, Coordinator, Manners, Plan, Purpose, ReadmoreAs, Sent, SilentHits, SilentUse,
 };
 use crate::level::{Ending, Level, Stored};
 use crate::prefetch::{Advice, Ahead, Mode, Note, Prefetcher, Seen, Waiting};
 use crate::replacement::lru::Lru;
+use crate::replacement::{FirstTouch, Verdict};
 use crate::replacement::{Memory, Pattern, Replacement, Touch};
 use crate::residency::{FrameId, Needs, Residency};
 use block::Interval;

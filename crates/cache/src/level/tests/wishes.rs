@@ -4,10 +4,11 @@ use block::{Instant, RequestId};
 use proptest::prelude::*;
 
 use super::{asked, composed, fetched};
-use crate::cache::{Cache, FirstTouch};
+use crate::cache::Cache;
 use crate::coordinator::{Asked, Coordinator, Plan, Purpose};
 use crate::level::{Counts, Ending, FetchId, Level, Stored, Wish};
 use crate::prefetch;
+use crate::replacement::FirstTouch;
 use crate::residency::{Residency, State};
 use crate::settings::Settings;
 use block::Interval;

@@ -27,7 +27,7 @@ const NEVER: u64 = u64::MAX;
 const SLOTS: usize = 16;
 
 #[derive(Clone, Copy, Debug)]
-struct Link {
+struct QueueLink {
     newer: u32,
     older: u32,
     due: u64,
@@ -36,7 +36,7 @@ struct Link {
 /// All queues.
 #[derive(Debug)]
 pub(super) struct Queues {
-    links: Box<[Link]>,
+    links: Box<[QueueLink]>,
     /// When the oldest of each comes down.
     due: [u64; SLOTS],
 }
@@ -44,7 +44,7 @@ pub(super) struct Queues {
 impl Queues {
     /// For entries whose numbers are less than this; the first ones are the heads.
     pub(super) fn new(entries: usize) -> Self {
-        let link = |at| Link {
+        let link = |at| QueueLink {
             newer: at,
             older: at,
             due: NEVER,
@@ -104,7 +104,7 @@ impl Queues {
         let head = &mut self.links[queue];
         let newest = std::mem::replace(&mut head.older, frame.index() as u32);
         self.links[newest as usize].newer = frame.index() as u32;
-        self.links[frame.index()] = Link {
+        self.links[frame.index()] = QueueLink {
             newer: queue as u32,
             older: newest,
             due,
@@ -117,7 +117,7 @@ impl Queues {
     /// Takes the entry out.
     #[inline]
     pub(super) fn take(&mut self, frame: FrameId) {
-        let Link { newer, older, .. } = self.links[frame.index()];
+        let QueueLink { newer, older, .. } = self.links[frame.index()];
         let next = &mut self.links[newer as usize];
         next.older = older;
         let due = next.due;

@@ -6,12 +6,12 @@ use std::sync::Arc;
 use block::{Direction, Duration};
 use drive::Profile;
 
-use super::outline::Outlines;
+use super::outline::{COUNTED, Outlines};
 use crate::freeblock::wanted::Grain;
 
 /// What does not change while the profile does not.
 #[derive(Clone, Debug)]
-pub(super) struct Ground {
+pub(super) struct SearchBounds {
     envelope: Envelope,
     /// The most sectors of a track, for each region, from each region on upwards, and downwards.
     dense: [Arc<[u32]>; 3],
@@ -20,7 +20,7 @@ pub(super) struct Ground {
     outlines: Outlines,
 }
 
-impl Ground {
+impl SearchBounds {
     pub fn new(profile: &Profile) -> Self {
         let dense = densities(profile);
         let mut most = 0;
@@ -36,7 +36,7 @@ impl Ground {
             upwards.push(most);
         }
         upwards.reverse();
-        Ground {
+        SearchBounds {
             envelope: Envelope::new(profile),
             dense: [dense.into(), upwards.into(), downwards],
             sparse: sparse(profile),
@@ -114,9 +114,6 @@ fn densities(profile: &Profile) -> Vec<u32> {
         .map(|pair| pair[0].max(pair[1]).max(1))
         .collect()
 }
-
-/// Looking at so many tracks takes a tenth of a second.
-pub(super) const COUNTED: u32 = 1 << 20;
 
 /// The monotone lower envelopes of a drive's seek tables.
 ///

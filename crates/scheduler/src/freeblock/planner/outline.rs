@@ -9,8 +9,10 @@ use std::sync::Arc;
 use block::{Duration, Instant};
 use drive::{Position, Profile, Spindle};
 
-use super::ground::COUNTED;
 use super::visit::{blocks_of, only_run};
+
+/// Tracks of a drive that are looked at one by one: so many take a tenth of a second.
+pub(super) const COUNTED: u32 = 1 << 20;
 
 /// The outlines of all tracks, or of none on a drive of `COUNTED` tracks or more.
 #[derive(Clone, Debug)]

@@ -4,9 +4,9 @@ use block::{Direction, Instant};
 use drive::{Position, Profile};
 
 use super::goal::Worth;
-use super::ground::Ground;
+use super::ground::SearchBounds;
 use super::merged::{Approach, merged};
-use super::search::{Quest, Search};
+use super::search::{CylinderSearch, Quest};
 use super::visit::{Leg, Visit};
 use crate::freeblock::plan::MOST_STOPS;
 use crate::freeblock::{Gap, Merging, Plan, Ranges, Reach, SameTrack, SlowBus, Stop, Wanted};
@@ -20,7 +20,7 @@ pub(super) struct Route {
 }
 
 /// What a route may gain, and where.
-enum Gain {
+enum RouteGain {
     Visit(usize, Visit),
     Merged(Stop),
 }
@@ -28,7 +28,7 @@ enum Gain {
 /// What all steps of one plan have in common.
 pub(super) struct Planning<'a> {
     pub profile: &'a Profile,
-    pub ground: &'a Ground,
+    pub ground: &'a SearchBounds,
     pub wanted: &'a Wanted,
     pub gap: &'a Gap,
     pub reach: &'a Reach,
@@ -128,7 +128,7 @@ impl Planning<'_> {
     }
 
     /// What gains most.
-    fn next(&mut self, route: &Route, ranges: Ranges) -> Option<Gain> {
+    fn next(&mut self, route: &Route, ranges: Ranges) -> Option<RouteGain> {
         let commands = route.commands();
         if commands >= MOST_STOPS {
             return None;
@@ -137,7 +137,7 @@ impl Planning<'_> {
         let mut gain = None;
         if let Some(stop) = self.merged(route) {
             than = self.worth_of_merged(&stop);
-            gain = Some(Gain::Merged(stop));
+            gain = Some(RouteGain::Merged(stop));
         }
         let taken: Vec<Position> = route.visits.iter().map(|visit| visit.position).collect();
         let gap = self.gap;
@@ -162,10 +162,11 @@ impl Planning<'_> {
                 destination: gap.destination.position,
             };
             let beyond = (self.worth, than);
-            let found = Search::best(self.profile, self.ground, &quest, beyond, &mut self.left);
+            let found =
+                CylinderSearch::best(self.profile, self.ground, &quest, beyond, &mut self.left);
             if let Some((found, worth)) = found {
                 than = worth;
-                gain = Some(Gain::Visit(place, found));
+                gain = Some(RouteGain::Visit(place, found));
             }
         }
         gain
@@ -269,10 +270,10 @@ impl Planning<'_> {
 }
 
 impl Route {
-    fn gains(&mut self, gain: Gain) {
+    fn gains(&mut self, gain: RouteGain) {
         match gain {
-            Gain::Visit(place, visit) => self.visits.insert(place, visit),
-            Gain::Merged(stop) => self.merged = Some(stop),
+            RouteGain::Visit(place, visit) => self.visits.insert(place, visit),
+            RouteGain::Merged(stop) => self.merged = Some(stop),
         }
     }
 

@@ -12,7 +12,7 @@ use block::{Direction, Duration};
 use drive::{Position, Profile};
 
 use super::goal::Worth;
-use super::ground::{Ground, sole};
+use super::ground::{SearchBounds, sole};
 use super::outline::Passing;
 use super::visit::{Leg, Visit, visit};
 use crate::freeblock::wanted::Wanted;
@@ -46,13 +46,13 @@ struct Cursor {
     anchor: i64,
     /// How far the two ends are from each other.
     across: u32,
-    course: Course,
+    course: SearchCourse,
     /// Which end it began at.
-    end: End,
+    end: GapEnd,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Course {
+enum SearchCourse {
     /// Away from both ends.
     Outward,
     /// From one end towards the middle.
@@ -60,15 +60,15 @@ enum Course {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum End {
+enum GapEnd {
     From,
     To,
 }
 
 /// A search under way.
-pub(super) struct Search<'a> {
+pub(super) struct CylinderSearch<'a> {
     profile: &'a Profile,
-    ground: &'a Ground,
+    ground: &'a SearchBounds,
     quest: &'a Quest<'a>,
     /// Time for seeks and reading.
     time: Duration,
@@ -86,12 +86,12 @@ pub(super) struct Search<'a> {
     best: Option<Visit>,
 }
 
-impl<'a> Search<'a> {
+impl<'a> CylinderSearch<'a> {
     /// The best visit that is worth more than `than`, and its worth; looks at `left` tracks at
     /// most.
     pub fn best(
         profile: &'a Profile,
-        ground: &'a Ground,
+        ground: &'a SearchBounds,
         quest: &'a Quest<'a>,
         (worth, than): (Worth, u64),
         left: &'a mut u32,
@@ -100,7 +100,7 @@ impl<'a> Search<'a> {
         let until = leg.latest.as_nanos();
         let from = (leg.leaves + leg.to_free).as_nanos();
         let time = Duration::from_nanos(until.checked_sub(from)?);
-        let mut search = Search {
+        let mut search = CylinderSearch {
             profile,
             ground,
             quest,
@@ -177,12 +177,12 @@ impl<'a> Search<'a> {
     fn time_of(&self, cursor: &Cursor, length: u32) -> Duration {
         let near = cursor.at.abs_diff(cursor.anchor) as u32;
         let far = match cursor.course {
-            Course::Outward => cursor.across + near,
-            Course::Inward => cursor.across.saturating_sub(near + length - length.min(1)),
+            SearchCourse::Outward => cursor.across + near,
+            SearchCourse::Inward => cursor.across.saturating_sub(near + length - length.min(1)),
         };
         let (from, to) = match cursor.end {
-            End::From => (near, far),
-            End::To => (far, near),
+            GapEnd::From => (near, far),
+            GapEnd::To => (far, near),
         };
         let there = self.ground.least(Direction::Read, from);
         let back = self.ground.least(self.quest.leg.direction, to);
@@ -364,9 +364,9 @@ impl Cursor {
 fn cursors(from: u32, to: u32, cylinders: u32) -> [Cursor; 4] {
     let (low, high) = (i64::from(from.min(to)), i64::from(from.max(to)));
     let (low_end, high_end) = if from <= to {
-        (End::From, End::To)
+        (GapEnd::From, GapEnd::To)
     } else {
-        (End::To, End::From)
+        (GapEnd::To, GapEnd::From)
     };
     let middle = low + (high - low) / 2;
     let cursor = |anchor: i64, step: i64, stop: i64, end, (course, across)| Cursor {
@@ -383,8 +383,8 @@ fn cursors(from: u32, to: u32, cylinders: u32) -> [Cursor; 4] {
         course,
         end,
     };
-    let outward = (Course::Outward, (high - low) as u32);
-    let inward = (Course::Inward, (high - low) as u32);
+    let outward = (SearchCourse::Outward, (high - low) as u32);
+    let inward = (SearchCourse::Inward, (high - low) as u32);
     [
         cursor(low, -1, -1, low_end, outward),
         cursor(low, 1, (middle + 1).min(high), low_end, inward),

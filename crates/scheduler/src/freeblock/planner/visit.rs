@@ -59,18 +59,18 @@ pub(super) struct Visited {
 
 /// Some blocks of a track, in the order of their sectors.
 #[derive(Clone, Copy, Debug)]
-struct Piece {
+struct SectorRun {
     /// The first block, counted from the track's first.
     first: u32,
     blocks: u32,
     /// Its sector.
     sector: u32,
     /// Whether the others are on the sectors that follow, without gaps.
-    order: Order,
+    order: SectorOrder,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Order {
+enum SectorOrder {
     Straight,
     Slipped,
 }
@@ -161,7 +161,7 @@ impl Visiting<'_> {
     }
 
     /// The best of one piece.
-    fn of_piece(&self, piece: &Piece, ranges: Ranges, than: u32) -> Option<Visit> {
+    fn of_piece(&self, piece: &SectorRun, ranges: Ranges, than: u32) -> Option<Visit> {
         let sectors = &self.sectors;
         let upper = self.index(piece, sectors.upper);
         let upper_end = self.index(piece, sectors.upper_end).max(upper);
@@ -201,7 +201,7 @@ impl Visiting<'_> {
     /// first of them, as many as it carries in time.
     fn swept(
         &self,
-        piece: &Piece,
+        piece: &SectorRun,
         sweep: Sweep,
         blocks: Range<u32>,
         bus: Option<SlowBus>,
@@ -235,7 +235,7 @@ impl Visiting<'_> {
     }
 
     /// Whether none of the blocks was remapped.
-    fn is_where_expected(&self, piece: &Piece, extent: Extent) -> bool {
+    fn is_where_expected(&self, piece: &SectorRun, extent: Extent) -> bool {
         let block = (extent.start().0 - self.track.first.0) as u32;
         let sector = self.sector(piece, block);
         let start = self.track.start + self.track.width.times(u64::from(sector));
@@ -253,8 +253,8 @@ impl Visiting<'_> {
 
     /// How many blocks of a piece are on sectors below `sector`.
     #[inline]
-    fn index(&self, piece: &Piece, sector: u32) -> u32 {
-        if piece.order == Order::Straight {
+    fn index(&self, piece: &SectorRun, sector: u32) -> u32 {
+        if piece.order == SectorOrder::Straight {
             return sector.saturating_sub(piece.sector).min(piece.blocks);
         }
         let (mut low, mut high) = (0, piece.blocks);
@@ -271,8 +271,8 @@ impl Visiting<'_> {
 
     /// The sector of a block of a piece, counted from the track's first block.
     #[inline]
-    fn sector(&self, piece: &Piece, block: u32) -> u32 {
-        if piece.order == Order::Straight {
+    fn sector(&self, piece: &SectorRun, block: u32) -> u32 {
+        if piece.order == SectorOrder::Straight {
             return piece.sector + (block - piece.first);
         }
         let lba = Lba(self.track.first.0 + u64::from(block));
@@ -330,13 +330,13 @@ pub(super) fn only_run(profile: &Profile, extent: Extent) -> Option<Run> {
 }
 
 /// All blocks of a track as one piece, unless its first or last one was remapped.
-fn whole(profile: &Profile, track: &Track) -> Option<Piece> {
+fn whole(profile: &Profile, track: &Track) -> Option<SectorRun> {
     let blocks = (track.last.0 - track.first.0 + 1) as u32;
-    let mut piece = Piece {
+    let mut piece = SectorRun {
         first: 0,
         blocks,
         sector: 0,
-        order: Order::Straight,
+        order: SectorOrder::Straight,
     };
     if blocks == track.sectors {
         return Some(piece);
@@ -352,12 +352,12 @@ fn whole(profile: &Profile, track: &Track) -> Option<Piece> {
     }
     // Blocks in the middle that were remapped are not in the order of their sectors.
     only_run(profile, blocks_of(track, 0..blocks))?;
-    piece.order = Order::Slipped;
+    piece.order = SectorOrder::Slipped;
     Some(piece)
 }
 
 /// The blocks of a track between those that were remapped.
-fn pieces(profile: &Profile, track: &Track) -> Vec<Piece> {
+fn pieces(profile: &Profile, track: &Track) -> Vec<SectorRun> {
     let blocks = (track.last.0 - track.first.0 + 1) as u32;
     let runs = profile.geometry.runs(blocks_of(track, 0..blocks));
     let here = runs.filter(|run| run.cylinder == track.cylinder && run.head == track.head);
@@ -369,14 +369,14 @@ fn pieces(profile: &Profile, track: &Track) -> Vec<Piece> {
             sector(run.first.0 + u64::from(run.blocks) - 1)?,
         );
         let straight = last - begins + 1 == run.blocks;
-        Some(Piece {
+        Some(SectorRun {
             first,
             blocks: run.blocks,
             sector: begins,
             order: if straight {
-                Order::Straight
+                SectorOrder::Straight
             } else {
-                Order::Slipped
+                SectorOrder::Slipped
             },
         })
     })

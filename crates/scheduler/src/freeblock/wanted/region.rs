@@ -56,7 +56,7 @@ impl Region {
     }
 
     /// Sets the slices of the track at `offset`; they get `added` blocks, the track `on_track`.
-    pub fn set(&mut self, size: usize, offset: usize, slices: Range<u32>, counts: Counts) {
+    pub fn set(&mut self, size: usize, offset: usize, slices: Range<u32>, counts: TrackCounts) {
         let bits = self
             .bits
             .get_or_insert_with(|| vec![0; size].into_boxed_slice());
@@ -86,7 +86,7 @@ impl Region {
 }
 
 /// What an addition does to a track, in blocks.
-pub(super) struct Counts {
+pub(super) struct TrackCounts {
     /// Blocks that are newly wanted.
     pub changed: u32,
     /// Wanted blocks of the track afterwards.

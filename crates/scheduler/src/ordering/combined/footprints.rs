@@ -29,14 +29,14 @@ pub(super) struct Footprints {
 
 /// Where a footprint is, until one comes or goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct FootprintIndex {
     row: usize,
     index: usize,
 }
 
 impl Footprints {
     /// The last that starts before `block`.
-    pub(super) fn last_before(&self, block: u64) -> Option<Place> {
+    pub(super) fn last_before(&self, block: u64) -> Option<FootprintIndex> {
         let row = match self.rows.len() {
             1 => 0,
             _ => {
@@ -45,24 +45,24 @@ impl Footprints {
             }
         };
         let after = self.rows[row].partition_point(|footprint| footprint.start < block);
-        Some(Place {
+        Some(FootprintIndex {
             row,
             index: after.checked_sub(1)?,
         })
     }
 
-    pub(super) fn get(&self, place: Place) -> &Footprint {
+    pub(super) fn get(&self, place: FootprintIndex) -> &Footprint {
         &self.rows[place.row][place.index]
     }
 
-    pub(super) fn get_mut(&mut self, place: Place) -> &mut Footprint {
+    pub(super) fn get_mut(&mut self, place: FootprintIndex) -> &mut Footprint {
         &mut self.rows[place.row][place.index]
     }
 
     /// Puts one in after its left neighbour.
-    pub(super) fn insert_after(&mut self, left: Option<Place>, footprint: Footprint) {
-        let Place { row, index } = match left {
-            Some(Place { row, index }) => Place {
+    pub(super) fn insert_after(&mut self, left: Option<FootprintIndex>, footprint: Footprint) {
+        let FootprintIndex { row, index } = match left {
+            Some(FootprintIndex { row, index }) => FootprintIndex {
                 row,
                 index: index + 1,
             },
@@ -71,7 +71,7 @@ impl Footprints {
                     let row = self.spare.pop().unwrap_or_default();
                     self.rows.push(row);
                 }
-                Place { row: 0, index: 0 }
+                FootprintIndex { row: 0, index: 0 }
             }
         };
         self.rows[row].insert(index, footprint);
@@ -87,7 +87,7 @@ impl Footprints {
         self.insert_after(self.last_before(footprint.start), footprint);
     }
 
-    pub(super) fn remove(&mut self, place: Place) -> Footprint {
+    pub(super) fn remove(&mut self, place: FootprintIndex) -> Footprint {
         let removed = self.rows[place.row].remove(place.index);
         if self.rows[place.row].is_empty() {
             self.spare.push(self.rows.remove(place.row));

@@ -10,8 +10,7 @@ use proptest::prelude::*;
 use scheduler::policy::{ALL, find};
 use scheduler::{Choice, NamedPolicy, Pending, Policy, Ticket, View};
 
-#[path = "drives/invented.rs"]
-mod invented;
+use crate::invented;
 
 /// Where requests begin: few blocks, so that ties are frequent, on the whole of the drive.
 const BLOCKS: u64 = 60;

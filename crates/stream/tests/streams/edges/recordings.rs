@@ -6,9 +6,9 @@ use stream::location::Change;
 use stream::playout::{AccessId, NotTaken, Served, Standing};
 use stream::streams::{Notice, StreamId};
 
-use super::disk::{BLOCK, LATENCY, zone};
-use super::world::{World, attach, file, piece};
 use super::{MB, at_the_last_moment};
+use crate::disk::{BLOCK, LATENCY, zone};
+use crate::world::{World, attach, file, piece};
 
 fn recorder(world: &mut World, mode: Mode) -> StreamId {
     let attached = world.attach(attach(mode, MB, 100 * BLOCK, file(0, 60_000)));

@@ -7,9 +7,9 @@ use stream::playout::Standing;
 use stream::streams::Attach;
 use stream::{HeadTimes, LocationMap, Zone};
 
-use super::disk::{BLOCK, times, zone};
-use super::world::{World, attach, file, with_memory};
 use super::{MB, at_the_last_moment};
+use crate::disk::{BLOCK, times, zone};
+use crate::world::{World, attach, file, with_memory};
 
 /// Every access takes so much longer.
 fn slower(by: Duration) -> HeadTimes {

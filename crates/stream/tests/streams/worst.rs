@@ -10,10 +10,7 @@ use stream::quota::Quotas;
 use stream::streams::{Answer, Attach, Order, Settings, StreamId, Streams, Transfer, TransferId};
 use stream::{HeadTimes, Tracks, Zone};
 
-#[path = "world/disk.rs"]
-mod disk;
-
-use disk::{BLOCK, Flat, LATENCY, rules, times, zone};
+use crate::disk::{BLOCK, Flat, LATENCY, rules, times, zone};
 
 /// What an application reads at once.
 const READ: u64 = 16 * BLOCK;

@@ -6,8 +6,7 @@ use drive::{Angle, Position, Profile, Target};
 use scheduler::policy::find;
 use scheduler::{Choice, Pending, Policy, Ticket, View};
 
-#[path = "drives/invented.rs"]
-mod invented;
+use crate::invented;
 
 /// A policy and a clock. Tickets are numbers by arrival.
 struct Bench {

@@ -8,19 +8,12 @@ use stream::playout::{AccessId, NotTaken, Served, Standing};
 use stream::quota::{Exceeded, Quotas, Rule, Who};
 use stream::streams::{Attach, Notice, StreamId};
 
-#[path = "world/disk.rs"]
-mod disk;
-#[path = "edges/priorities.rs"]
 mod priorities;
-#[path = "edges/recordings.rs"]
 mod recordings;
-#[path = "edges/relearning.rs"]
 mod relearning;
-#[path = "world/world.rs"]
-mod world;
 
-use disk::{BLOCK, LATENCY, zone};
-use world::{Fate, World, attach, file, piece, with_memory};
+use crate::disk::{BLOCK, LATENCY, zone};
+use crate::world::{Fate, World, attach, file, piece, with_memory};
 
 const MB: u64 = 1_000_000;
 

@@ -10,13 +10,8 @@ use proptest::prelude::*;
 use stream::playout::{Served, Standing};
 use stream::streams::{Notice, StreamId};
 
-#[path = "world/disk.rs"]
-mod disk;
-#[path = "world/world.rs"]
-mod world;
-
-use disk::{BLOCK, LATENCY};
-use world::{Fate, World, attach, file, with_memory};
+use crate::disk::{BLOCK, LATENCY};
+use crate::world::{Fate, World, attach, file, with_memory};
 
 const SECOND: u64 = 1_000_000_000;
 

@@ -5,9 +5,9 @@ use stream::LocationMap;
 use stream::admission::Reason;
 use stream::streams::Transfer;
 
-use super::disk::BLOCK;
-use super::world::{World, attach, file, piece};
 use super::{MB, at_the_last_moment};
+use crate::disk::BLOCK;
+use crate::world::{World, attach, file, piece};
 
 /// Each buffer fills at its file's priority, and the blocks of two files at the higher one of both, as
 /// long as somebody has it.
