@@ -46,3 +46,28 @@ pub fn run(words: &[String]) -> Result<(), Failure> {
     println!("book: `git diff docs/reference` shows the changed pages");
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::GENERATORS;
+    use crate::repository;
+
+    #[test]
+    fn every_generator_is_there() {
+        for (package, test, _) in GENERATORS {
+            let folder = if *package == "headtime" {
+                "cli"
+            } else {
+                package
+            };
+            let tests = repository::root().join("crates").join(folder).join("tests");
+            let whole = std::fs::read_to_string(tests.join(format!("{test}.rs")));
+            let parts = std::fs::read_dir(tests.join(test)).into_iter().flatten();
+            let found = parts
+                .filter_map(|part| std::fs::read_to_string(part.ok()?.path()).ok())
+                .chain(whole)
+                .any(|text| text.contains("HEADTIME_BLESS"));
+            assert!(found, "{package}: {test}");
+        }
+    }
+}
