@@ -13,7 +13,7 @@ use hdrhistogram::Histogram;
 
 use commands::Commands;
 
-use crate::run::load::Part;
+use crate::load::Part;
 
 mod commands;
 mod report;

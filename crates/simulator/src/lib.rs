@@ -3,6 +3,7 @@
 pub mod caching;
 pub mod driver;
 pub mod ledger;
+pub mod load;
 pub mod playing;
 pub mod replay;
 pub mod run;

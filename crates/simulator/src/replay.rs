@@ -15,7 +15,7 @@ use std::path::PathBuf;
 use block::{Class, Extent, Finished, Instant, Lba, Sectors};
 use serde::Serialize;
 
-use crate::run::{Arrival, Demand, Load, LoadError, Part};
+use crate::load::{Arrival, Demand, Load, LoadError, Part};
 use crate::trace::{Format, OnBad, Reader, Record, TraceError};
 
 /// Which trace, and how it is replayed.

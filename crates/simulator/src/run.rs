@@ -23,12 +23,11 @@ use crate::run::scan::Watched;
 mod arrivals;
 pub mod audience;
 mod heads;
-pub mod load;
 pub mod scan;
 pub mod shared;
 
+pub use crate::load::{Arrival, Demand, Load, LoadError, Part};
 pub use audience::Audience;
-pub use load::{Arrival, Demand, Load, LoadError, Part};
 pub use scan::{AfterLoad, Point, Scan};
 pub use shared::{ProfiledDrive, ProfilingProgress, Turns};
 

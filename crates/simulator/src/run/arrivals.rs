@@ -6,7 +6,7 @@ use std::collections::BinaryHeap;
 
 use block::{Finished, Instant, Refused, Sectors};
 
-use crate::run::load::{Arrival, Load, Part};
+use crate::load::{Arrival, Load, Part};
 use crate::run::{LATEST_ARRIVAL, MOST_SKIPPED, Options, PastEnd, RunError};
 
 /// A load, checked and sorted.

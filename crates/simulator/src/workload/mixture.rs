@@ -26,7 +26,7 @@ use super::dice::Dice;
 use super::origins::COMMAND_LINE;
 use super::parse::Heading;
 use super::{BuiltIn, Overrides, Synthetic, Workload, built_in};
-use crate::run::{Arrival, Load, LoadError, Part};
+use crate::load::{Arrival, Load, LoadError, Part};
 
 /// Loads that come at once.
 #[derive(Clone, Debug, PartialEq, Serialize)]

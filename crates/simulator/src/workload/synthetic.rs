@@ -5,7 +5,7 @@ use document::DocumentError;
 
 use super::generator::Generator;
 use super::{Arrivals, Workload};
-use crate::run::{Arrival, Demand, Load, LoadError, Part};
+use crate::load::{Arrival, Demand, Load, LoadError, Part};
 
 /// A load on a drive. It never ends by itself: bound the run by its
 /// [`Options`](crate::run::Options).

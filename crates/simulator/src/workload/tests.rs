@@ -4,7 +4,7 @@ use block::{Class, Direction, Duration, Finished, Instant, Request, RequestId, S
 use proptest::prelude::*;
 
 use super::*;
-use crate::run::{Load, Part};
+use crate::load::{Load, Part};
 
 mod refused;
 
