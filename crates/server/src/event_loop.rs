@@ -10,7 +10,7 @@
 //!                    '------ replies, then wait for the next end ----'
 //! ```
 //!
-//! [`EventLoop::turn`] is the whole of it, in order. Each owner has its own state, and lends nothing of
+//! `EventLoop::turn` is the whole of it, in order. Each owner has its own state, and lends nothing of
 //! it but by its methods:
 //!
 //! | owner | state |

@@ -15,7 +15,7 @@
 //! | `Caches` | pages before volumes | `caching`, `cached` |
 //! | `Partial` | blocks that are changed in part | `edges` |
 //!
-//! Clients poll the answers of their operations with [`Volumes::poll_answer`]. Front ends on other
+//! Clients poll the answers of their operations with `poll_answer`. Front ends on other
 //! threads are called back.
 
 use std::collections::VecDeque;

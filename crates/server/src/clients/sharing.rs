@@ -196,3 +196,29 @@ impl Connection {
         self.outbox.is_sending() || is_in_payload
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn half_of_the_memory_is_divided_and_one_of_the_longest_requests_fits_in_any_case() {
+        let bounds = Bounds {
+            memory: 1 << 20,
+            connections: 4,
+            requests: 8,
+            longest: 64 << 10,
+        };
+        assert_eq!(bounds.own(), 128 << 10, "a fourth of one half");
+        assert_eq!(bounds.common(), 512 << 10, "the other half");
+        assert_eq!(bounds.share(), 128 << 10, "an eighth of all");
+        let small = Bounds {
+            memory: 4096,
+            connections: 0,
+            ..bounds
+        };
+        assert_eq!(small.common(), 64 << 10);
+        assert_eq!(small.share(), 64 << 10);
+        assert_eq!(small.own(), 2048, "no connection is as good as one");
+    }
+}

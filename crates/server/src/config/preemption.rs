@@ -302,7 +302,7 @@ mod tests {
             "chunk: 0: expected \"auto\", \"whole\", or a size",
         ),
         ("chunk = \"5 kB\"", "chunk: \"5 kB\": expected \"auto\""),
-        ("chunks = 1", "chunks: unknown key: did you mean chunk?"),
+        ("chunks = 1", "chunks: unknown key: did you mean `chunk`?"),
         (
             "just_in_time = 1",
             "just_in_time: 1: expected true or false",

@@ -241,7 +241,7 @@ mod tests {
     fn what_is_wrong_says_where_and_what_was_expected() {
         for (lines, part) in [
             ("[drive.streams]\nforeground_percent = 100", "0 to 99"),
-            ("[drive.streams]\nmemori = 1", "did you mean memory?"),
+            ("[drive.streams]\nmemori = 1", "did you mean `memory`?"),
             ("[drive.streams]\nmemory = 0", "more than 0 bytes"),
             ("[drive.streams]\nlongest_round_s = -1", "an hour at most"),
             (

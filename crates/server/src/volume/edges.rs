@@ -285,3 +285,38 @@ fn keep(buffer: &mut Buffer, place: usize, edge: Range<usize>, changed: Range<us
     let after = place + (changed.end - edge.start)..place + edge.len();
     bytes.copy_within(after, changed.end);
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::volume::Export;
+    use block::Class;
+
+    #[test]
+    fn a_change_waits_for_held_edges_and_a_read_does_not() {
+        let export = Export {
+            name: "all".to_owned(),
+            offset: 0,
+            length: 1 << 20,
+            class: Class::default(),
+        };
+        let exports = Exports::new(vec![export], 4096);
+        let operation = |ask, offset| Operation {
+            export: 0,
+            ask,
+            offset,
+            length: 10,
+        };
+        let durability = Durability::Volatile;
+        let mut partial = Partial::default();
+        partial.held.push((7, Extent::block(Lba(2))));
+        let write = operation(Ask::Write { durability }, 8200);
+        assert!(partial.holds_of(&exports, &write));
+        assert!(!partial.holds_of(&exports, &operation(Ask::Read, 8200)));
+        assert!(!partial.holds_of(&exports, &operation(Ask::Trim { durability }, 100)));
+        partial.release(6);
+        assert!(partial.holds_of(&exports, &write), "another's edge");
+        partial.release(7);
+        assert!(!partial.holds_of(&exports, &write));
+    }
+}
