@@ -11,6 +11,7 @@ use block::{Direction, Extent, Finished, Instant, Sectors};
 use drive::{Angle, Position, Profile, Target};
 use profiler::Confidence;
 use profiler::tracker::Mode;
+use scheduler::PieceId;
 use scheduler::policy::NamedPolicy;
 use scheduler::{Ordering, Sight};
 
@@ -109,8 +110,8 @@ impl DriveBelief {
     }
 
     /// Where a piece lies.
-    pub(crate) fn route(&self, piece: u32) -> &Route {
-        &self.routes[piece as usize]
+    pub(crate) fn route(&self, piece: PieceId) -> &Route {
+        &self.routes[piece.index()]
     }
 
     /// Where blocks lie, if the belief maps them.
@@ -119,15 +120,15 @@ impl DriveBelief {
     }
 
     /// The route of a piece is another one: that of its next part.
-    pub(crate) fn reroute(&mut self, piece: u32, route: Route) {
-        self.routes[piece as usize] = route;
+    pub(crate) fn reroute(&mut self, piece: PieceId, route: Route) {
+        self.routes[piece.index()] = route;
     }
 
     /// Notes the route of a piece, if there is one; the answer is what a policy is told of it.
-    pub(crate) fn keep(&mut self, piece: u32, route: Option<Route>) -> Target {
+    pub(crate) fn keep(&mut self, piece: PieceId, route: Option<Route>) -> Target {
         let target = target(route.as_ref());
         if let Some(route) = route {
-            match self.routes.get_mut(piece as usize) {
+            match self.routes.get_mut(piece.index()) {
                 Some(place) => *place = route,
                 None => self.routes.push(route),
             }

@@ -3,6 +3,7 @@
 
 use block::{Direction, Extent, Instant, Request};
 use drive::Profile;
+use scheduler::PieceId;
 use scheduler::ordering::{Drive, Next};
 use scheduler::{Ordering, Sight};
 
@@ -69,12 +70,12 @@ impl StageContext<'_> {
     }
 
     /// The request of a piece.
-    pub(crate) fn request(&self, piece: u32) -> &Request {
+    pub(crate) fn request(&self, piece: PieceId) -> &Request {
         &self.intake.slots.get(self.ordering.owner(piece)).request
     }
 
     /// Where a piece lies.
-    pub(crate) fn route(&self, piece: u32) -> &Route {
+    pub(crate) fn route(&self, piece: PieceId) -> &Route {
         self.belief.route(piece)
     }
 
@@ -87,7 +88,7 @@ impl StageContext<'_> {
     }
 
     /// Which piece is next. It must be given or put back.
-    pub(crate) fn choose(&mut self) -> Option<u32> {
+    pub(crate) fn choose(&mut self) -> Option<PieceId> {
         let head = self.expected_head();
         let drive = match self.dispatch.at_drive() {
             0 => Drive::Idle,

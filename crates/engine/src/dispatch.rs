@@ -4,6 +4,7 @@
 //!   chosen: [free read][request]  --give-->  at the drive: [in service][queued]  --complete-->
 //! ```
 
+use scheduler::PieceId;
 use std::collections::VecDeque;
 
 use block::{CommandId, Duration, Extent, Instant};
@@ -80,7 +81,7 @@ impl Dispatch {
     }
 
     /// The pieces of requests at the drive.
-    pub(crate) fn pieces(&self) -> impl Iterator<Item = u32> {
+    pub(crate) fn pieces(&self) -> impl Iterator<Item = PieceId> {
         self.at_drive.iter().filter_map(|sent| sent.purpose.piece())
     }
 
@@ -124,7 +125,7 @@ impl Dispatch {
     }
 
     /// The piece that is chosen, and not yet at the drive.
-    pub(crate) fn chosen_piece(&self) -> Option<u32> {
+    pub(crate) fn chosen_piece(&self) -> Option<PieceId> {
         match self.chosen.back() {
             Some(&Draft::Request { piece, .. }) => Some(piece),
             Some(_) | None => None,

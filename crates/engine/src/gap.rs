@@ -8,6 +8,7 @@
 
 use block::{Direction, Duration, Extent, Instant, Outcome};
 use profiler::tracker::Mode;
+use scheduler::PieceId;
 use scheduler::background::{
     Account, Means, NotWanted, Order, Progress, TaskId, TaskRefused, Tasks, UnknownTask,
 };
@@ -226,7 +227,7 @@ impl GapStage {
         cx: &mut StageContext<'_>,
         guarantees: &Guarantees,
         preemption: &Transfers,
-        piece: u32,
+        piece: PieceId,
     ) {
         // The drive may fail again where it failed before: then by itself.
         let decided = match (cx.ordering.requeued(piece), cx.belief.mode()) {
@@ -272,7 +273,7 @@ impl GapStage {
         &mut self,
         cx: &StageContext<'_>,
         preemption: &Transfers,
-        piece: u32,
+        piece: PieceId,
     ) -> Option<(PaidPlan, UnplannedEnd)> {
         let free = self.free.as_deref_mut()?;
         if !free.tasks.is_any_active() {

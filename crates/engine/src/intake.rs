@@ -8,6 +8,7 @@
 use std::collections::VecDeque;
 
 use block::{Class, Finished, Instant, Refused, Request, RequestId, Sectors};
+use scheduler::PieceId;
 use scheduler::ordering::Level;
 
 pub(crate) mod changes;
@@ -33,7 +34,7 @@ pub(crate) struct Intake {
     /// The requests that have ended and are not reported.
     pub(crate) ended: VecDeque<u32>,
     /// The pieces of a request that a client names.
-    found: Vec<u32>,
+    found: Vec<PieceId>,
 }
 
 impl Intake {

@@ -17,6 +17,7 @@ use block::{
     Account, Direction, Durability, Duration, Extent, Instant, Lba, Sectors, Status, Switch,
 };
 use drive::Profile;
+use scheduler::PieceId;
 use scheduler::ordering::Level;
 use scheduler::preemption::{LastChunk, Place, Preemption, When, Worth};
 
@@ -85,13 +86,13 @@ pub struct Transfers {
     /// By piece; of pieces that have not begun, anything.
     of: Vec<Option<PieceProgress>>,
     /// The piece whose parts are given.
-    under_way: Option<u32>,
+    under_way: Option<PieceId>,
     /// The piece that has stepped aside, and where the head still is.
-    aside: Option<u32>,
+    aside: Option<PieceId>,
     /// Parts that came back undone, with their pieces.
-    undone: Vec<(u32, Extent)>,
+    undone: Vec<(PieceId, Extent)>,
     /// Pieces that the head has left while commands of theirs were at the drive.
-    left: Vec<u32>,
+    left: Vec<PieceId>,
     reads: ReadEnds,
     /// What a seek takes in the mean.
     seek: Duration,
@@ -183,12 +184,12 @@ impl Transfers {
     }
 
     /// Whether parts of a piece were served.
-    pub(crate) fn has_begun(&self, piece: u32) -> bool {
+    pub(crate) fn has_begun(&self, piece: PieceId) -> bool {
         self.progress(piece).is_some()
     }
 
     /// The piece whose parts are given; what has stepped aside if there is none.
-    pub(crate) fn resume(&mut self) -> Option<u32> {
+    pub(crate) fn resume(&mut self) -> Option<PieceId> {
         if self.under_way.is_none() {
             self.under_way = self.aside.take();
         }
@@ -196,19 +197,19 @@ impl Transfers {
     }
 
     /// The piece whose parts are given.
-    pub(crate) fn under_way(&self) -> Option<u32> {
+    pub(crate) fn under_way(&self) -> Option<PieceId> {
         self.under_way
     }
 
     /// `piece` is given to the drive, whatever was under way.
-    pub(crate) fn interrupt_for(&mut self, piece: u32) {
+    pub(crate) fn interrupt_for(&mut self, piece: PieceId) {
         if self.under_way.is_some_and(|other| other != piece) {
             self.aside = self.under_way.take();
         }
     }
 
-    fn progress(&self, piece: u32) -> Option<PieceProgress> {
-        *self.of.get(piece as usize)?
+    fn progress(&self, piece: PieceId) -> Option<PieceProgress> {
+        *self.of.get(piece.index())?
     }
 
     /// A chosen piece may be overtaken until it is given: by what is real-time; with preemption, by what
@@ -311,7 +312,7 @@ impl Transfers {
         &mut self,
         cx: &StageContext<'_>,
         guarantees: &Guarantees,
-        piece: u32,
+        piece: PieceId,
         most: u64,
     ) -> GivenPart {
         let asked = cx.request(piece).durability;
@@ -320,7 +321,7 @@ impl Transfers {
             return (Some(part), asked);
         };
         let (direction, whole) = cx.ordering.blocks(piece);
-        let index = piece as usize;
+        let index = piece.index();
         if self.of.len() <= index {
             self.of.resize(index + 1, None);
         }
@@ -374,7 +375,7 @@ impl Transfers {
         };
         self.tally.aside += 1;
         self.tally.back += self.budget.spend();
-        let progress = self.of[piece as usize].as_mut();
+        let progress = self.of[piece.index()].as_mut();
         let progress = progress.expect("what has stepped aside has begun");
         if progress.out > 0 {
             self.left.push(piece);
@@ -390,7 +391,7 @@ impl Transfers {
     pub(crate) fn part_ended(
         &mut self,
         now: Instant,
-        (piece, waited): (u32, Duration),
+        (piece, waited): (PieceId, Duration),
         sent: &Sent,
         (status, account): (Status, Option<Account>),
         is_undone: bool,
@@ -398,7 +399,7 @@ impl Transfers {
         if self.rules.is_none() && is_undone {
             return Remainder::Waits(WaitsAgain::GivenBack);
         }
-        let Some(Some(progress)) = self.of.get_mut(piece as usize) else {
+        let Some(Some(progress)) = self.of.get_mut(piece.index()) else {
             return Remainder::None(status, account, waited);
         };
         progress.out -= 1;
@@ -457,8 +458,8 @@ impl Transfers {
     }
 
     /// A piece leaves.
-    pub(crate) fn forget(&mut self, piece: u32) {
-        if let Some(place) = self.of.get_mut(piece as usize) {
+    pub(crate) fn forget(&mut self, piece: PieceId) {
+        if let Some(place) = self.of.get_mut(piece.index()) {
             *place = None;
             self.undone.retain(|&(other, _)| other != piece);
         }

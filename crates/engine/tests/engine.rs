@@ -9,7 +9,7 @@ use block::{
 use engine::{Engine, Limits};
 use proptest::prelude::*;
 use scheduler::policy::{ALL, find};
-use scheduler::{Choice, Pending, Policy, Sight, Ticket, View};
+use scheduler::{Choice, Pending, PieceId, Policy, Sight, View};
 
 #[path = "../../scheduler/tests/drives/invented.rs"]
 mod invented;
@@ -82,8 +82,8 @@ impl Policy for Hostile {
 
 fn choice() -> impl Strategy<Value = Choice> {
     prop_oneof![
-        (0..12u32).prop_map(|slot| Choice::Serve(Ticket(slot))),
-        Just(Choice::Serve(Ticket(u32::MAX))),
+        (0..12u32).prop_map(|slot| Choice::Serve(PieceId(slot))),
+        Just(Choice::Serve(PieceId(u32::MAX))),
         (0..20_000_000u64).prop_map(|ns| Choice::WaitUntil(Instant::from_nanos(ns))),
         Just(Choice::Nothing),
     ]
@@ -210,7 +210,7 @@ proptest! {
 /// First come, first served, and writes down the expected head.
 #[derive(Clone, Default)]
 struct Spy {
-    queue: Vec<Ticket>,
+    queue: Vec<PieceId>,
     expected: Arc<Mutex<Vec<Instant>>>,
 }
 

@@ -9,7 +9,7 @@ use block::{Direction, Duration, Extent, Instant, Lba, Sectors};
 use divan::{Bencher, black_box};
 use drive::{Position, Profile, Target, catalog};
 use scheduler::policy::find;
-use scheduler::{Choice, Pending, Policy, Ticket, View};
+use scheduler::{Choice, Pending, PieceId, Policy, View};
 
 /// The drive of the free-block papers, and the largest one.
 const DRIVES: [&str; 2] = ["quantum-atlas-10k", "modern-20tb"];
@@ -71,7 +71,7 @@ impl Queue {
             ready: Instant::ZERO,
         };
         for ticket in 0..pending {
-            let arrival = queue.arrival(Ticket(ticket));
+            let arrival = queue.arrival(PieceId(ticket));
             queue.policy.add(&arrival);
             queue.pending.push(arrival);
         }
@@ -81,7 +81,7 @@ impl Queue {
         queue
     }
 
-    fn arrival(&mut self, ticket: Ticket) -> Pending {
+    fn arrival(&mut self, ticket: PieceId) -> Pending {
         let order = self.arrived;
         self.arrived += 1;
         Pending {
@@ -131,7 +131,7 @@ fn request(belief: &Profile, number: u64) -> Pending {
     let lba = Lba(spread % (belief.geometry.sectors().0 - BLOCKS));
     let place = belief.geometry.locate(lba).expect("a block of the drive");
     Pending {
-        ticket: Ticket(0),
+        ticket: PieceId(0),
         order: number,
         submitted: Instant::ZERO,
         direction: match number % 3 {

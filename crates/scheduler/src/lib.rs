@@ -11,6 +11,6 @@ pub mod preemption;
 
 pub use ordering::Ordering;
 pub use policy::{
-    Choice, NamedPolicy, Pending, Policy, PolicyEntry, Sight, Ticket, UnknownPolicy, View,
+    Choice, NamedPolicy, Pending, PieceId, Policy, PolicyEntry, Sight, UnknownPolicy, View,
 };
 pub use preemption::Preemption;

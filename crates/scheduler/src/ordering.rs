@@ -40,7 +40,7 @@ pub use level::Level;
 pub use phases::Phases;
 pub use piece::Stage;
 
-use crate::policy::{Pending, Policy, Sight, Ticket};
+use crate::policy::{Pending, PieceId, Policy, Sight};
 use barrier::Barriers;
 use combined::Combined;
 use phases::PhaseTurn;
@@ -77,7 +77,7 @@ pub struct Newcomer {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
     /// This piece. It is chosen: [`Ordering::give`] or [`Ordering::put_back`] must follow.
-    Piece(u32),
+    Piece(PieceId),
     /// Nothing before something happens, or this moment has come.
     Nothing(Option<Instant>),
 }
@@ -121,9 +121,9 @@ pub struct Ordering {
     passed: u32,
     overruled: u64,
     /// Those that the piece which leaves releases.
-    released: Vec<u32>,
+    released: Vec<PieceId>,
     /// Those whose predecessors are still to be raised.
-    raising: Vec<u32>,
+    raising: Vec<PieceId>,
 }
 
 impl Ordering {
@@ -184,38 +184,38 @@ impl Ordering {
     }
 
     /// Where a piece stands.
-    pub fn stage(&self, piece: u32) -> Stage {
+    pub fn stage(&self, piece: PieceId) -> Stage {
         self.pieces.stage(piece)
     }
 
     /// Whose a piece is.
-    pub fn owner(&self, piece: u32) -> u32 {
+    pub fn owner(&self, piece: PieceId) -> u32 {
         self.pieces.get(piece).owner
     }
 
     /// Which way the bytes of a piece go, and which blocks they are.
-    pub fn blocks(&self, piece: u32) -> (Direction, Extent) {
+    pub fn blocks(&self, piece: PieceId) -> (Direction, Extent) {
         let pending = &self.pieces.get(piece).pending;
         (pending.direction, pending.extent)
     }
 
     /// How urgent a piece is: as its class, or as the most urgent that waits for it.
-    pub fn level(&self, piece: u32) -> Level {
+    pub fn level(&self, piece: PieceId) -> Level {
         self.pieces.get(piece).level
     }
 
     /// When a piece entered.
-    pub fn entered(&self, piece: u32) -> Instant {
+    pub fn entered(&self, piece: PieceId) -> Instant {
         self.pieces.get(piece).entered
     }
 
     /// When a piece was given to the drive last.
-    pub fn given(&self, piece: u32) -> Instant {
+    pub fn given(&self, piece: PieceId) -> Instant {
         self.pieces.get(piece).given
     }
 
     /// How long a piece waited that was given to the drive, or is about to leave unserved.
-    pub fn waited(&self, piece: u32) -> Waited {
+    pub fn waited(&self, piece: PieceId) -> Waited {
         let piece = self.pieces.get(piece);
         Waited {
             all: piece.given.since(piece.entered),
@@ -224,33 +224,33 @@ impl Ordering {
     }
 
     /// How often a piece was requeued.
-    pub fn requeued(&self, piece: u32) -> u8 {
+    pub fn requeued(&self, piece: PieceId) -> u8 {
         self.pieces.get(piece).requeued
     }
 
     /// Whether a real-time piece may be served that a chosen one, which is not, keeps waiting.
-    pub fn overtakes(&self, chosen: u32) -> bool {
+    pub fn overtakes(&self, chosen: PieceId) -> bool {
         let bit = 1 << Level::REAL_TIME.index();
         let level = self.pieces.get(chosen).level;
         level != Level::REAL_TIME && (self.ready[0] | self.ready[1]) & bit != 0
     }
 
     /// Whether something may be served that is more urgent than a piece.
-    pub fn is_outranked(&self, piece: u32) -> bool {
+    pub fn is_outranked(&self, piece: PieceId) -> bool {
         let more_urgent = (1 << self.pieces.get(piece).level.index()) - 1;
         (self.ready[0] | self.ready[1]) & more_urgent != 0
     }
 
     /// Whether a piece has waited longer than the patience.
-    pub fn is_out_of_patience(&self, now: Instant, piece: u32) -> bool {
+    pub fn is_out_of_patience(&self, now: Instant, piece: PieceId) -> bool {
         let entry = self.pieces.get(piece);
         entry.is_patient && entry.since + self.rules.patience <= now
     }
 
     /// Takes a piece in; it waits. The answer names it until it has left.
-    pub fn enter(&mut self, now: Instant, newcomer: Newcomer) -> u32 {
+    pub fn enter(&mut self, now: Instant, newcomer: Newcomer) -> PieceId {
         let pending = Pending {
-            ticket: Ticket(NONE),
+            ticket: NONE,
             order: self.arrived << DIVISION_BITS,
             submitted: now,
             direction: newcomer.direction,
@@ -285,27 +285,27 @@ impl Ordering {
     }
 
     /// A chosen piece is given to the drive.
-    pub fn give(&mut self, now: Instant, piece: u32) {
+    pub fn give(&mut self, now: Instant, piece: PieceId) {
         self.pieces.step(piece, Transition::Give);
         self.pieces.get_mut(piece).given = now;
     }
 
     /// A chosen piece is not given to the drive: it waits again, before what its level's policy
     /// has.
-    pub fn put_back(&mut self, piece: u32) {
+    pub fn put_back(&mut self, piece: PieceId) {
         self.pieces.step(piece, Transition::PutBack);
         self.wait_again(piece, QueuePart::Requeued);
     }
 
     /// A chosen piece is not given to the drive: it waits again, among what its level's policy has.
-    pub fn unchoose(&mut self, piece: u32) {
+    pub fn unchoose(&mut self, piece: PieceId) {
         self.pieces.step(piece, Transition::PutBack);
         self.wait_again(piece, QueuePart::Sorted);
     }
 
     /// A piece at the drive was given back undone: it waits again, before what its level's policy
     /// has.
-    pub fn requeue(&mut self, piece: u32) {
+    pub fn requeue(&mut self, piece: PieceId) {
         self.pieces.step(piece, Transition::Requeue);
         self.pieces.get_mut(piece).requeued += 1;
         self.wait_again(piece, QueuePart::Requeued);
@@ -313,18 +313,18 @@ impl Ordering {
 
     /// A piece of which a part was served steps aside: it waits again, before what its level's policy
     /// has.
-    pub fn step_aside(&mut self, piece: u32) {
+    pub fn step_aside(&mut self, piece: PieceId) {
         self.pieces.step(piece, Transition::Requeue);
         self.wait_again(piece, QueuePart::Requeued);
     }
 
     /// A piece at the drive has ended.
-    pub fn end(&mut self, now: Instant, piece: u32) {
+    pub fn end(&mut self, now: Instant, piece: PieceId) {
         self.leave(now, piece, Transition::End);
     }
 
     /// A waiting piece is taken back, and will not be served.
-    pub fn withdraw(&mut self, now: Instant, piece: u32) {
+    pub fn withdraw(&mut self, now: Instant, piece: PieceId) {
         self.pieces.get_mut(piece).given = now;
         if self.pieces.get(piece).part != QueuePart::Out {
             self.withdraw_from_queue(piece);
@@ -334,12 +334,12 @@ impl Ordering {
     }
 
     /// The pieces of `owner` that have a block of `extent`, into `found`.
-    pub fn pieces_of(&self, owner: u32, extent: Extent, found: &mut Vec<u32>) {
+    pub fn pieces_of(&self, owner: u32, extent: Extent, found: &mut Vec<PieceId>) {
         self.combined.pieces_of(&self.pieces, owner, extent, found);
     }
 
     /// A piece is gone, and what waited for it alone may be served.
-    fn leave(&mut self, now: Instant, piece: u32, step: Transition) {
+    fn leave(&mut self, now: Instant, piece: PieceId, step: Transition) {
         self.pieces.step(piece, step);
         let mut released = std::mem::take(&mut self.released);
         self.combined.leave(&mut self.pieces, piece, &mut released);
@@ -366,27 +366,27 @@ impl Ordering {
         }
     }
 
-    fn release(&mut self, now: Instant, piece: u32, part: QueuePart) {
+    fn release(&mut self, now: Instant, piece: PieceId, part: QueuePart) {
         let entry = self.pieces.get_mut(piece);
         entry.ordered = now.since(entry.entered);
         self.queue_up(piece, part);
     }
 
     /// Whether nothing is left that a piece has to wait for.
-    fn may_be_served(&self, piece: u32) -> bool {
+    fn may_be_served(&self, piece: PieceId) -> bool {
         let entry = self.pieces.get(piece);
         entry.conflicts == 0 && !(entry.is_write() && self.barriers.bars(entry.epoch))
     }
 
     /// A piece may be served from now on.
-    fn queue_up(&mut self, piece: u32, part: QueuePart) {
+    fn queue_up(&mut self, piece: PieceId, part: QueuePart) {
         let (area, level) = self.place(piece);
         self.queues[area * Level::COUNT + level].add(&mut self.pieces, piece, part);
         self.ready[area] |= 1 << level;
     }
 
     /// A waiting piece is taken out of its queue, which has not chosen it.
-    fn withdraw_from_queue(&mut self, piece: u32) {
+    fn withdraw_from_queue(&mut self, piece: PieceId) {
         let (area, level) = self.place(piece);
         self.queues[area * Level::COUNT + level].withdraw(&mut self.pieces, piece);
         self.look_at(area, level);
@@ -400,14 +400,14 @@ impl Ordering {
     }
 
     /// The area and the level of a piece, as places in tables.
-    fn place(&self, piece: u32) -> (usize, usize) {
+    fn place(&self, piece: PieceId) -> (usize, usize) {
         let entry = self.pieces.get(piece);
         let area = self.rules.phases.area(entry.pending.direction);
         (area, entry.level.index())
     }
 
     /// A piece is chosen or withdrawn.
-    fn no_longer_waits(&mut self, piece: u32) {
+    fn no_longer_waits(&mut self, piece: PieceId) {
         self.waiting -= 1;
         let entry = self.pieces.get(piece);
         let (is_patient, is_write, epoch) = (entry.is_patient, entry.is_write(), entry.epoch);
@@ -420,7 +420,7 @@ impl Ordering {
     }
 
     /// A piece that had been chosen waits again.
-    fn wait_again(&mut self, piece: u32, part: QueuePart) {
+    fn wait_again(&mut self, piece: PieceId, part: QueuePart) {
         self.waiting += 1;
         let entry = *self.pieces.get(piece);
         if entry.is_write() {

@@ -31,16 +31,24 @@ pub mod sstf;
 
 pub use naming::{NamedPolicy, UnknownPolicy, find, usages};
 
-/// Names a pending request to a policy: the place where the engine keeps it. Tickets are small
-/// numbers, so that a policy may index a table with them, and are used again.
+/// Index of a piece: a request, or a part of it, from its entry to its end. Indices are small, so that a
+/// policy may index a table with them, and are used again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Ticket(pub u32);
+pub struct PieceId(pub u32);
+
+impl PieceId {
+    /// The index in a table of all pieces.
+    #[inline]
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
 
 /// A request that may be served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pending {
     /// Names it in the answer.
-    pub ticket: Ticket,
+    pub ticket: PieceId,
     /// Its number in the order of arrival, never used twice: what breaks ties.
     pub order: u64,
     /// When it arrived.
@@ -83,7 +91,7 @@ pub struct View<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Choice {
     /// Give this one to the drive. The policy has forgotten it.
-    Serve(Ticket),
+    Serve(PieceId),
     /// Idle on purpose until then, which is later than now, or until something happens.
     WaitUntil(Instant),
     /// There is nothing to serve.

@@ -14,7 +14,7 @@ use drive::firmware::QueueOrder;
 use drive::{Position, Profile, Target, VirtualDrive, catalog};
 use engine::{Engine, Limits};
 use scheduler::policy::find;
-use scheduler::{Choice, Pending, Ticket, View};
+use scheduler::{Choice, Pending, PieceId, View};
 use simulator::driver::{Driver, SimulatedDrive};
 use simulator::ledger::{Ledger, Report};
 use simulator::run::{Options, run};
@@ -151,9 +151,11 @@ fn choose(bencher: Bencher, (policy, pending): (&str, u32)) {
             target: Target::from(&place),
         }
     };
-    let pool: Vec<Pending> = (0..10_000).map(|order| request(order, Ticket(0))).collect();
+    let pool: Vec<Pending> = (0..10_000)
+        .map(|order| request(order, PieceId(0)))
+        .collect();
     for ticket in 0..pending {
-        policy.add(&request(u64::from(ticket), Ticket(ticket)));
+        policy.add(&request(u64::from(ticket), PieceId(ticket)));
     }
     let (mut order, mut head) = (u64::from(pending), Position::default());
     bencher.bench_local(|| {

@@ -2,6 +2,7 @@
 //! the piece ends or waits again.
 
 use block::{Outcome, Status};
+use scheduler::PieceId;
 
 use super::sent::{Approach, Purpose, Sent};
 use crate::belief::following::Learned;
@@ -110,7 +111,7 @@ fn end_part(
     cx: &mut StageContext<'_>,
     guarantees: &Guarantees,
     preemption: &mut Transfers,
-    piece: u32,
+    piece: PieceId,
     sent: &Sent,
     outcome: &Outcome,
 ) -> Option<End> {

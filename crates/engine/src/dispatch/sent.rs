@@ -2,6 +2,7 @@
 
 use block::{CommandId, Duration, Extent, Instant};
 use drive::Profile;
+use scheduler::PieceId;
 use scheduler::background::{Means, Served};
 use scheduler::freeblock::Stop;
 
@@ -12,13 +13,13 @@ use crate::belief::forecast::{Course, Head, Route};
 pub(crate) enum Purpose {
     /// A piece of a request.
     Request {
-        piece: u32,
+        piece: PieceId,
         /// The end of it that was expected without the plan before it.
         unplanned: Option<UnplannedEnd>,
     },
     /// A piece of a request, and before its blocks free ones of the same track.
     Merged {
-        piece: u32,
+        piece: PieceId,
         unplanned: Option<UnplannedEnd>,
         read: BackgroundRead,
     },
@@ -107,7 +108,7 @@ pub(crate) enum Draft {
     /// A read that tells where the platter is.
     Calibration(Extent),
     /// The next part of a piece that is under way, of at most so many blocks.
-    Part { piece: u32, most: u64 },
+    Part { piece: PieceId, most: u64 },
     /// A read of what follows the one before.
     ReadAhead(Extent),
     /// A block on the way of a long seek.
@@ -117,7 +118,7 @@ pub(crate) enum Draft {
     /// A piece of a request, or its first part since the head left it, with the free blocks before it
     /// that are merged with it.
     Request {
-        piece: u32,
+        piece: PieceId,
         planned: Planned,
         was_held: bool,
         merged: Option<(Stop, Means)>,
@@ -127,7 +128,7 @@ pub(crate) enum Draft {
 
 impl Draft {
     /// A piece of a request by itself.
-    pub(crate) fn request(piece: u32, planned: Planned) -> Self {
+    pub(crate) fn request(piece: PieceId, planned: Planned) -> Self {
         Draft::Request {
             piece,
             planned,
@@ -138,7 +139,7 @@ impl Draft {
     }
 
     /// The next part of a piece, as large as the rules let it be.
-    pub(crate) fn part(piece: u32) -> Self {
+    pub(crate) fn part(piece: PieceId) -> Self {
         Draft::Part {
             piece,
             most: u64::MAX,
@@ -175,7 +176,7 @@ impl Purpose {
     }
 
     /// The piece of a request that it serves.
-    pub(crate) fn piece(&self) -> Option<u32> {
+    pub(crate) fn piece(&self) -> Option<PieceId> {
         match *self {
             Purpose::Request { piece, .. } | Purpose::Merged { piece, .. } => Some(piece),
             Purpose::Background(_)

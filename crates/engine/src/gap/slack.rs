@@ -13,6 +13,7 @@
 use block::{Direction, Duration, Extent, Instant, Sectors, Switch};
 use drive::Position;
 use profiler::tracker::Mode;
+use scheduler::PieceId;
 use scheduler::ordering::Level;
 use scheduler::preemption::{Landing, Preemption, SplitCost, When};
 
@@ -34,7 +35,7 @@ pub(super) fn fill(
     cx: &StageContext<'_>,
     guarantees: &Guarantees,
     preemption: &Transfers,
-    piece: u32,
+    piece: PieceId,
 ) -> Option<Draft> {
     let rules = preemption.rules()?;
     let level = cx.ordering.level(piece);
@@ -97,7 +98,7 @@ pub(super) fn depart(
     cx: &StageContext<'_>,
     guarantees: &Guarantees,
     preemption: &Transfers,
-    (piece, was_held, is_merged): (u32, HeldBack, bool),
+    (piece, was_held, is_merged): (PieceId, HeldBack, bool),
 ) -> (StageAnswer, HeldBack) {
     const GO: (StageAnswer, HeldBack) = (StageAnswer::Pass, HeldBack::No);
     let Some(rules) = preemption.rules() else {

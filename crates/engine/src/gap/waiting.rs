@@ -7,6 +7,7 @@
 //! ```
 
 use block::{Duration, Instant};
+use scheduler::PieceId;
 use scheduler::freeblock::{Gap, Kind, Plan};
 use scheduler::ordering::Level;
 use scheduler::preemption::{When, Worth};
@@ -55,7 +56,7 @@ impl Waiting {
 pub(super) fn waiting_beside(
     cx: &StageContext<'_>,
     preemption: &Transfers,
-    piece: u32,
+    piece: PieceId,
     gap: &Gap,
     course: &Course,
 ) -> Option<Waiting> {

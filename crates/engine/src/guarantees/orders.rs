@@ -2,6 +2,7 @@
 //! again.
 
 use block::{Class, Instant, Request, RequestId, Status};
+use scheduler::PieceId;
 use scheduler::ordering::{Level, Newcomer};
 use stream::streams::{Order, Transfer, TransferId};
 
@@ -24,7 +25,7 @@ pub(super) struct OrderedTransfers {
 pub(super) struct OrderedTransfer {
     pub(super) transfer: Transfer,
     slot: u32,
-    pub(super) piece: u32,
+    pub(super) piece: PieceId,
 }
 
 impl OrderedTransfers {

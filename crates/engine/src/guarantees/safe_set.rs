@@ -21,6 +21,7 @@
 
 use block::{Class, Duration, Extent, Instant, Sectors};
 use drive::firmware::WriteBack;
+use scheduler::PieceId;
 use scheduler::freeblock::{Kind, Plan};
 use stream::HeadTimes;
 use stream::streams::TransferId;
@@ -147,7 +148,7 @@ impl Guarantees {
         &self,
         cx: &mut StageContext<'_>,
         preemption: &mut Transfers,
-        piece: u32,
+        piece: PieceId,
     ) -> Draft {
         preemption.interrupt_for(piece);
         preemption.route_next_part(cx, self, piece);
@@ -155,14 +156,14 @@ impl Guarantees {
     }
 
     /// Whether a piece that has begun is a batch, or one that a batch waits for.
-    fn is_awaited(&self, cx: &StageContext<'_>, piece: u32) -> bool {
+    fn is_awaited(&self, cx: &StageContext<'_>, piece: PieceId) -> bool {
         let (_, extent) = cx.ordering.blocks(piece);
-        let holds_up = |other: u32| cx.ordering.blocks(other).1.overlaps(extent);
+        let holds_up = |other: PieceId| cx.ordering.blocks(other).1.overlaps(extent);
         self.is_batch(cx, piece) || self.waiting().any(holds_up)
     }
 
     /// Chooses the next batch of the sweep; if that waits for what is at the drive, another one.
-    fn next_batch(&mut self, cx: &mut StageContext<'_>) -> Option<u32> {
+    fn next_batch(&mut self, cx: &mut StageContext<'_>) -> Option<PieceId> {
         let head = cx.expected_head().position.cylinder;
         let rounds = self.promised.as_deref()?.streams.rounds();
         let first = self.piece_of(rounds.first(head)?.key);
@@ -190,7 +191,7 @@ impl Guarantees {
     }
 
     /// Whether a piece that was chosen may go, if it is a batch.
-    fn may_join(&self, cx: &StageContext<'_>, piece: u32) -> bool {
+    fn may_join(&self, cx: &StageContext<'_>, piece: PieceId) -> bool {
         let Some(promised) = self.promised.as_deref() else {
             return true;
         };
@@ -227,7 +228,7 @@ impl Guarantees {
     pub(crate) fn leaves_room_for(
         &self,
         cx: &StageContext<'_>,
-        (piece, own): (u32, Extent),
+        (piece, own): (PieceId, Extent),
         plan: &Plan,
     ) -> bool {
         plan.stops().all(|stop| match stop.kind {
@@ -279,7 +280,7 @@ impl Guarantees {
     /// The most blocks of what is left of a piece that are given at once: while there are streams, no
     /// more than pass in the time that is kept for the longest command of others; a batch goes as a
     /// whole.
-    pub(crate) fn longest_part(&self, cx: &StageContext<'_>, piece: u32, left: Extent) -> u64 {
+    pub(crate) fn longest_part(&self, cx: &StageContext<'_>, piece: PieceId, left: Extent) -> u64 {
         let Some(promised) = self.promised.as_deref() else {
             return u64::MAX;
         };
@@ -293,12 +294,12 @@ impl Guarantees {
     }
 
     /// Whether a piece is a batch under a guarantee.
-    pub(crate) fn is_batch(&self, cx: &StageContext<'_>, piece: u32) -> bool {
+    pub(crate) fn is_batch(&self, cx: &StageContext<'_>, piece: PieceId) -> bool {
         self.deadline(cx, piece).is_some()
     }
 
     /// When a batch has to be done.
-    fn deadline(&self, cx: &StageContext<'_>, piece: u32) -> Option<Instant> {
+    fn deadline(&self, cx: &StageContext<'_>, piece: PieceId) -> Option<Instant> {
         let name = self.transfers.of_slot(cx.ordering.owner(piece))?;
         match self.transfers.get(name)?.transfer.class {
             Class::RealTime { deadline } => Some(deadline),
@@ -344,12 +345,12 @@ impl Guarantees {
         worst
     }
 
-    fn piece_of(&self, key: u64) -> Option<u32> {
+    fn piece_of(&self, key: u64) -> Option<PieceId> {
         Some(self.transfers.get(TransferId(key))?.piece)
     }
 
     /// The pieces of the batches that wait.
-    fn waiting(&self) -> impl Iterator<Item = u32> + '_ {
+    fn waiting(&self) -> impl Iterator<Item = PieceId> + '_ {
         let promised = self.promised.as_deref();
         let batches = promised.map(|promised| promised.streams.rounds().waiting());
         let batches = batches.into_iter().flatten();

@@ -2,6 +2,7 @@
 //! done at all.
 
 use block::{Class, Extent, RequestId, Status};
+use scheduler::PieceId;
 use scheduler::ordering::Stage;
 
 use super::level_of;
@@ -114,7 +115,7 @@ pub(crate) fn abort(stages: &mut Stages<'_>, id: RequestId) -> Result<(), Unchan
 }
 
 /// The pieces of a request that wait and have a block of `part`.
-fn waiting_pieces(cx: &mut StageContext<'_>, slot: u32, part: Extent) -> Vec<u32> {
+fn waiting_pieces(cx: &mut StageContext<'_>, slot: u32, part: Extent) -> Vec<PieceId> {
     // What is chosen is not at the drive yet.
     cx.put_back_chosen();
     let mut found = std::mem::take(&mut cx.intake.found);
@@ -124,7 +125,7 @@ fn waiting_pieces(cx: &mut StageContext<'_>, slot: u32, part: Extent) -> Vec<u32
     found
 }
 
-fn divide(cx: &mut StageContext<'_>, slot: u32, piece: u32, part: Extent) {
+fn divide(cx: &mut StageContext<'_>, slot: u32, piece: PieceId, part: Extent) {
     let (sight, belief) = (cx.sight(), &mut *cx.belief);
     let mut enter = |piece, direction, extent| {
         let route = Route::seen(sight, belief.profile(), extent, direction);

@@ -9,6 +9,7 @@
 //! one's waiting. Both are known when the policy has chosen for whom: a near one is let in sooner.
 
 use block::{Duration, Instant, Switch};
+use scheduler::PieceId;
 use scheduler::preemption::{When, Worth};
 
 use super::Transfers;
@@ -62,8 +63,8 @@ impl Transfers {
         &mut self,
         cx: &mut StageContext<'_>,
         guarantees: &Guarantees,
-        piece: u32,
-    ) -> Option<u32> {
+        piece: PieceId,
+    ) -> Option<PieceId> {
         if !cx.ordering.is_outranked(piece) || cx.ordering.is_out_of_patience(cx.now, piece) {
             return None;
         }
@@ -93,8 +94,8 @@ impl Transfers {
         &self,
         cx: &StageContext<'_>,
         guarantees: &Guarantees,
-        piece: u32,
-        urgent: u32,
+        piece: PieceId,
+        urgent: PieceId,
     ) -> Duration {
         let (direction, _) = cx.ordering.blocks(piece);
         let (part, _) = self.next_part(cx, guarantees, piece, u64::MAX);
@@ -115,7 +116,7 @@ impl Transfers {
     }
 
     /// For how long the medium is busy with what is left of a piece.
-    fn time_left(&self, cx: &StageContext<'_>, piece: u32) -> Duration {
+    fn time_left(&self, cx: &StageContext<'_>, piece: PieceId) -> Duration {
         let Some(progress) = self.progress(piece) else {
             return Duration::ZERO;
         };
@@ -125,7 +126,7 @@ impl Transfers {
     }
 
     /// The piece that has stepped aside and where the head still is, if it fills slack.
-    pub(crate) fn filler(&self) -> Option<u32> {
+    pub(crate) fn filler(&self) -> Option<PieceId> {
         self.aside.filter(|_| self.fills_slack() == Switch::On)
     }
 

@@ -3,6 +3,7 @@
 use block::{Direction, Durability, Duration, Extent, Sectors, Switch};
 use drive::Profile;
 use drive::firmware::{LookAhead, WriteBack};
+use scheduler::PieceId;
 use scheduler::preemption::{LastChunk, Place, When};
 
 use super::Transfers;
@@ -36,7 +37,7 @@ impl Transfers {
         &self,
         cx: &StageContext<'_>,
         guarantees: &Guarantees,
-        piece: u32,
+        piece: PieceId,
     ) -> bool {
         let (direction, extent) = cx.ordering.blocks(piece);
         let Some(rules) = &self.rules else {
@@ -64,7 +65,7 @@ impl Transfers {
         &self,
         cx: &StageContext<'_>,
         guarantees: &Guarantees,
-        piece: u32,
+        piece: PieceId,
         most: u64,
     ) -> (Extent, Place) {
         let (_, extent) = cx.ordering.blocks(piece);
@@ -112,7 +113,7 @@ impl Transfers {
 
     /// Whether a piece's next part is the one behind its way, which holds the drive for longest, and
     /// may be small: the drive reads on while the second is on its way to it.
-    fn begins_small(&self, cx: &StageContext<'_>, guarantees: &Guarantees, piece: u32) -> bool {
+    fn begins_small(&self, cx: &StageContext<'_>, guarantees: &Guarantees, piece: PieceId) -> bool {
         let (direction, _) = cx.ordering.blocks(piece);
         let is_there = self.under_way == Some(piece) || self.aside == Some(piece);
         self.rules.is_some_and(|rules| rules.when == When::Worth)
@@ -123,7 +124,7 @@ impl Transfers {
     }
 
     /// Whether something more urgent than a piece comes, or is reckoned with.
-    pub(crate) fn may_be_outranked(&self, cx: &StageContext<'_>, piece: u32) -> bool {
+    pub(crate) fn may_be_outranked(&self, cx: &StageContext<'_>, piece: PieceId) -> bool {
         self.rules.is_some() && self.worth.rate(cx.ordering.level(piece)) > 0
     }
 
@@ -132,7 +133,7 @@ impl Transfers {
         &self,
         cx: &StageContext<'_>,
         guarantees: &Guarantees,
-        piece: u32,
+        piece: PieceId,
         left: u64,
     ) -> bool {
         let Some(rules) = &self.rules else {
@@ -175,7 +176,7 @@ impl Transfers {
         &self,
         cx: &mut StageContext<'_>,
         guarantees: &Guarantees,
-        piece: u32,
+        piece: PieceId,
     ) {
         if self.rules.is_none() {
             return;

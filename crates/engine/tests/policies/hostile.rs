@@ -2,7 +2,7 @@
 
 use block::Duration;
 use scheduler::policy::{ALL, NamedPolicy};
-use scheduler::{Choice, Pending, Policy, Sight, Ticket, View};
+use scheduler::{Choice, Pending, PieceId, Policy, Sight, View};
 
 /// How many there are: those of the table, and two hostile ones.
 pub const COUNT: usize = ALL.len() + 2;
@@ -19,7 +19,7 @@ pub fn make(which: usize) -> Box<dyn Policy> {
 /// Answers the newest of what it was ever told, gone or not, and then something that never was.
 #[derive(Clone, Debug, Default)]
 pub struct Newest {
-    told: Vec<Ticket>,
+    told: Vec<PieceId>,
     asked: u32,
 }
 
@@ -43,8 +43,8 @@ impl Policy for Newest {
     fn select(&mut self, _view: &View) -> Choice {
         self.asked += 1;
         match self.asked % 7 {
-            0 => Choice::Serve(Ticket(self.asked)),
-            1 => Choice::Serve(Ticket(u32::MAX)),
+            0 => Choice::Serve(PieceId(self.asked)),
+            1 => Choice::Serve(PieceId(u32::MAX)),
             _ => self.told.pop().map_or(Choice::Nothing, Choice::Serve),
         }
     }

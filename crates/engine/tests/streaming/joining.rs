@@ -8,7 +8,7 @@ use engine::guarantees::{Beyond, head_times, worst_cost};
 use engine::streams::Promise;
 use scheduler::background::Order;
 use scheduler::freeblock::Wanted;
-use scheduler::{Choice, Pending, Policy, Sight, Ticket, View};
+use scheduler::{Choice, Pending, PieceId, Policy, Sight, View};
 use stream::admission::Rules;
 use stream::playout::Standing;
 
@@ -18,7 +18,7 @@ use crate::worst::Scene;
 /// Takes what lies farthest back on the disk.
 #[derive(Default)]
 struct Last {
-    waiting: BTreeMap<(Lba, Ticket), ()>,
+    waiting: BTreeMap<(Lba, PieceId), ()>,
 }
 
 impl Policy for Last {

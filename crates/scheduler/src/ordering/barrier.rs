@@ -9,6 +9,7 @@
 //! A barrier is placed by opening an epoch, whatever is waiting. Only the oldest epoch's writes may
 //! be served; when all of them have ended, the next one is the oldest.
 
+use crate::policy::PieceId;
 use std::collections::VecDeque;
 
 use super::level::Level;
@@ -57,20 +58,20 @@ impl Barriers {
     }
 
     /// A write enters; the answer is its epoch.
-    pub(super) fn enter(&mut self, pieces: &mut Pieces, piece: u32) -> u64 {
+    pub(super) fn enter(&mut self, pieces: &mut Pieces, piece: PieceId) -> u64 {
         let epoch = self.oldest + self.epochs.len() as u64 - 1;
         self.enter_at(pieces, piece, epoch);
         epoch
     }
 
     /// A part of a write of `epoch` enters.
-    pub(super) fn enter_at(&mut self, pieces: &mut Pieces, piece: u32, epoch: u64) {
+    pub(super) fn enter_at(&mut self, pieces: &mut Pieces, piece: PieceId, epoch: u64) {
         self.epoch(epoch).unended += 1;
         self.wait(pieces, piece, epoch);
     }
 
     /// A write that has not ended waits.
-    pub(super) fn wait(&mut self, pieces: &mut Pieces, piece: u32, epoch: u64) {
+    pub(super) fn wait(&mut self, pieces: &mut Pieces, piece: PieceId, epoch: u64) {
         let epoch = self.epoch(epoch);
         pieces.push(&mut epoch.waiting, Thread::Epoch, piece);
         // What was chosen or at the drive when the epoch was raised, and is given back.
@@ -79,7 +80,7 @@ impl Barriers {
     }
 
     /// A write no longer waits.
-    pub(super) fn waited(&mut self, pieces: &mut Pieces, piece: u32, epoch: u64) {
+    pub(super) fn waited(&mut self, pieces: &mut Pieces, piece: PieceId, epoch: u64) {
         pieces.unlink(&mut self.epoch(epoch).waiting, Thread::Epoch, piece);
     }
 

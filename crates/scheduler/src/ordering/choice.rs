@@ -7,7 +7,7 @@ use super::level::Level;
 use super::phases::PhaseWork;
 use super::piece::{NONE, Stage, Thread, Transition};
 use super::{Drive, Next, Ordering};
-use crate::policy::{Choice, Ticket, View};
+use crate::policy::{Choice, PieceId, View};
 
 impl Ordering {
     /// Which piece is next.
@@ -45,7 +45,7 @@ impl Ordering {
 
     /// This piece is next, or one that it waits for; `None` if it does not wait, or all that it waits
     /// for is at the drive. For what has to go whatever levels and policies say.
-    pub fn choose_for(&mut self, piece: u32) -> Option<u32> {
+    pub fn choose_for(&mut self, piece: PieceId) -> Option<PieceId> {
         if self.pieces.stage(piece) != Stage::Waiting {
             return None;
         }
@@ -59,7 +59,7 @@ impl Ordering {
     /// The one that has waited for longest of those that have patience and that `is_asked_for` is true
     /// of, or what it waits for: to be given to [`Ordering::choose_for`]. `None` also if for each of
     /// them that is all at the drive.
-    pub fn oldest(&self, is_asked_for: impl Fn(u32) -> bool) -> Option<u32> {
+    pub fn oldest(&self, is_asked_for: impl Fn(PieceId) -> bool) -> Option<PieceId> {
         let mut next = self.ages.oldest;
         while next != NONE {
             let piece = next;
@@ -75,7 +75,7 @@ impl Ordering {
 
     /// What has to be served for the oldest that is out of patience: itself, or what it waits for.
     /// `None` also if that is all at the drive.
-    fn overdue(&self, now: Instant) -> Option<u32> {
+    fn overdue(&self, now: Instant) -> Option<PieceId> {
         let oldest = self.ages.oldest;
         if oldest == NONE || self.pieces.get(oldest).since + self.rules.patience > now {
             return None;
@@ -93,7 +93,7 @@ impl Ordering {
 
     /// The piece itself, or one that may be served and without which it never may. Each step leads
     /// to an earlier arrival.
-    fn first_of_its_way(&self, mut piece: u32) -> Option<u32> {
+    fn first_of_its_way(&self, mut piece: PieceId) -> Option<PieceId> {
         loop {
             let entry = self.pieces.get(piece);
             let before = if entry.conflicts > 0 {
@@ -111,7 +111,7 @@ impl Ordering {
     }
 
     /// The oldest piece that waits and overlaps a later one.
-    fn oldest_waiting_predecessor(&self, piece: u32) -> u32 {
+    fn oldest_waiting_predecessor(&self, piece: PieceId) -> PieceId {
         let entry = self.pieces.get(piece);
         let mut oldest = NONE;
         let mut member = entry.older(Thread::Combined);
@@ -151,7 +151,7 @@ impl Ordering {
             return self.take_unasked(piece);
         }
         match queue.select(view) {
-            Choice::Serve(Ticket(piece))
+            Choice::Serve(piece)
                 if self.pieces.is_sorted(piece) && self.place(piece) == (area, level) =>
             {
                 self.queues[area * Level::COUNT + level].forget(&mut self.pieces, piece);
@@ -171,13 +171,13 @@ impl Ordering {
     }
 
     /// A piece in a queue is next, whatever its policy thinks.
-    fn take_unasked(&mut self, piece: u32) -> Next {
+    fn take_unasked(&mut self, piece: PieceId) -> Next {
         self.withdraw_from_queue(piece);
         self.take(piece)
     }
 
     /// A piece that is no longer in a queue is next.
-    fn take(&mut self, piece: u32) -> Next {
+    fn take(&mut self, piece: PieceId) -> Next {
         self.no_longer_waits(piece);
         self.pieces.step(piece, Transition::Choose);
         Next::Piece(piece)

@@ -13,6 +13,7 @@
 //! being a write: two that a third one joined stay free of each other. A footprint is taken apart
 //! again after as many ends as it has members left.
 
+use crate::policy::PieceId;
 use block::Extent;
 
 use super::piece::{List, NONE, Pieces, Thread};
@@ -25,12 +26,12 @@ mod footprints;
 pub(super) struct Combined {
     footprints: Footprints,
     /// The members of one that is taken apart.
-    apart: Vec<u32>,
+    apart: Vec<PieceId>,
 }
 
 impl Combined {
     /// Takes the newest piece in; the answer is how many earlier ones it has to wait for.
-    pub(super) fn enter(&mut self, pieces: &mut Pieces, piece: u32) -> u32 {
+    pub(super) fn enter(&mut self, pieces: &mut Pieces, piece: PieceId) -> u32 {
         let extent = pieces.get(piece).pending.extent;
         let mut joined = Footprint {
             start: extent.start().0,
@@ -58,7 +59,12 @@ impl Combined {
     }
 
     /// A piece has ended or is taken back; `released` gains those that waited for it last.
-    pub(super) fn leave(&mut self, pieces: &mut Pieces, piece: u32, released: &mut Vec<u32>) {
+    pub(super) fn leave(
+        &mut self,
+        pieces: &mut Pieces,
+        piece: PieceId,
+        released: &mut Vec<PieceId>,
+    ) {
         let place = self.place_of(pieces.get(piece).pending.extent);
         let footprint = self.footprints.get_mut(place);
         if footprint.count == 1 {
@@ -92,9 +98,9 @@ impl Combined {
     pub(super) fn divide(
         &mut self,
         pieces: &mut Pieces,
-        piece: u32,
+        piece: PieceId,
         whole: Extent,
-        new: [Option<u32>; 2],
+        new: [Option<PieceId>; 2],
     ) {
         let place = self.place_of(whole);
         let footprint = self.footprints.get_mut(place);
@@ -129,7 +135,7 @@ impl Combined {
         pieces: &Pieces,
         owner: u32,
         extent: Extent,
-        found: &mut Vec<u32>,
+        found: &mut Vec<PieceId>,
     ) {
         let mut end = extent.end().0;
         while let Some(place) = self.footprints.last_before(end)
@@ -196,12 +202,12 @@ impl Combined {
 }
 
 /// The order of arrival.
-fn key(pieces: &Pieces, piece: u32) -> (u64, u32) {
+fn key(pieces: &Pieces, piece: PieceId) -> (u64, PieceId) {
     (pieces.get(piece).pending.order, piece)
 }
 
 /// How many earlier members a piece has to wait for.
-fn earlier(pieces: &Pieces, piece: u32) -> u32 {
+fn earlier(pieces: &Pieces, piece: PieceId) -> u32 {
     let entry = pieces.get(piece);
     let mut conflicts = 0;
     let mut member = entry.older(Thread::Combined);

@@ -9,13 +9,14 @@
 //!   (free) <------------'  '--------------- requeue --------'
 //! ```
 
+use crate::policy::PieceId;
 use block::{Direction, Duration, Instant};
 
 use super::level::Level;
 use crate::policy::Pending;
 
 /// No piece: the end of a list.
-pub(super) const NONE: u32 = u32::MAX;
+pub(super) const NONE: PieceId = PieceId(u32::MAX);
 
 /// Where a piece stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -121,22 +122,22 @@ pub(super) struct Piece {
 /// The neighbours in a list.
 #[derive(Clone, Copy, Debug)]
 struct PieceLink {
-    older: u32,
-    newer: u32,
+    older: PieceId,
+    newer: PieceId,
 }
 
 /// The ends of a list.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct List {
-    pub(super) oldest: u32,
-    pub(super) newest: u32,
+    pub(super) oldest: PieceId,
+    pub(super) newest: PieceId,
 }
 
 /// All pieces.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Pieces {
     pieces: Vec<Piece>,
-    free: Vec<u32>,
+    free: Vec<PieceId>,
 }
 
 impl Stage {
@@ -191,11 +192,11 @@ impl Piece {
         (self.is_write() || other.is_write()) && self.pending.extent.overlaps(other.pending.extent)
     }
 
-    pub(super) fn older(&self, thread: Thread) -> u32 {
+    pub(super) fn older(&self, thread: Thread) -> PieceId {
         self.links[thread as usize].older
     }
 
-    pub(super) fn newer(&self, thread: Thread) -> u32 {
+    pub(super) fn newer(&self, thread: Thread) -> PieceId {
         self.links[thread as usize].newer
     }
 }
@@ -225,67 +226,67 @@ impl Pieces {
     }
 
     /// The stage of a place; one that was never used is free.
-    pub(super) fn stage(&self, piece: u32) -> Stage {
+    pub(super) fn stage(&self, piece: PieceId) -> Stage {
         self.pieces
-            .get(piece as usize)
+            .get(piece.index())
             .map_or(Stage::Free, |piece| piece.stage)
     }
 
-    pub(super) fn get(&self, piece: u32) -> &Piece {
-        &self.pieces[piece as usize]
+    pub(super) fn get(&self, piece: PieceId) -> &Piece {
+        &self.pieces[piece.index()]
     }
 
-    pub(super) fn get_mut(&mut self, piece: u32) -> &mut Piece {
-        &mut self.pieces[piece as usize]
+    pub(super) fn get_mut(&mut self, piece: PieceId) -> &mut Piece {
+        &mut self.pieces[piece.index()]
     }
 
     /// Takes a piece in; it gets a place, which is its ticket.
-    pub(super) fn enter(&mut self, piece: Piece) -> u32 {
+    pub(super) fn enter(&mut self, piece: Piece) -> PieceId {
         let place = match self.free.pop() {
             Some(place) => {
-                self.pieces[place as usize] = piece;
+                self.pieces[place.index()] = piece;
                 place
             }
             None => {
                 self.pieces.push(piece);
-                self.pieces.len() as u32 - 1
+                PieceId(self.pieces.len() as u32 - 1)
             }
         };
         let entry = self.get_mut(place);
-        entry.pending.ticket.0 = place;
+        entry.pending.ticket = place;
         entry.stage = entry.stage.after(Transition::Enter);
         place
     }
 
     /// Whether a policy knows the piece and may serve it; any number may be asked for.
-    pub(super) fn is_sorted(&self, piece: u32) -> bool {
-        let piece = self.pieces.get(piece as usize);
+    pub(super) fn is_sorted(&self, piece: PieceId) -> bool {
+        let piece = self.pieces.get(piece.index());
         piece.is_some_and(|piece| piece.part == QueuePart::Sorted)
     }
 
     /// All that a policy knows, in the order of their arrival.
-    pub(super) fn sorted(&self) -> Vec<u32> {
+    pub(super) fn sorted(&self) -> Vec<PieceId> {
         let sorted = self
             .pieces
             .iter()
             .filter(|piece| piece.part == QueuePart::Sorted);
         let mut sorted: Vec<&Piece> = sorted.collect();
         sorted.sort_by_key(|piece| piece.pending.order);
-        sorted.iter().map(|piece| piece.pending.ticket.0).collect()
+        sorted.iter().map(|piece| piece.pending.ticket).collect()
     }
 
     /// Of those with a policy for which `is_there` holds, the one that arrived first.
-    pub(super) fn first_sorted(&self, is_there: impl Fn(&Piece) -> bool) -> Option<u32> {
+    pub(super) fn first_sorted(&self, is_there: impl Fn(&Piece) -> bool) -> Option<PieceId> {
         self.pieces
             .iter()
             .filter(|piece| piece.part == QueuePart::Sorted && is_there(piece))
-            .map(|piece| (piece.pending.order, piece.pending.ticket.0))
+            .map(|piece| (piece.pending.order, piece.pending.ticket))
             .min()
             .map(|(_, piece)| piece)
     }
 
-    pub(super) fn step(&mut self, piece: u32, step: Transition) {
-        let entry = &mut self.pieces[piece as usize];
+    pub(super) fn step(&mut self, piece: PieceId, step: Transition) {
+        let entry = &mut self.pieces[piece.index()];
         entry.stage = entry.stage.after(step);
         if entry.stage == Stage::Free {
             self.free.push(piece);
@@ -293,7 +294,7 @@ impl Pieces {
     }
 
     /// Threads a piece into a list as its newest.
-    pub(super) fn push(&mut self, list: &mut List, thread: Thread, piece: u32) {
+    pub(super) fn push(&mut self, list: &mut List, thread: Thread, piece: PieceId) {
         let newest = list.newest;
         self.get_mut(piece).links[thread as usize] = PieceLink {
             older: newest,
@@ -307,7 +308,13 @@ impl Pieces {
     }
 
     /// Threads a piece into a list, next to `older`; before all others if that is [`NONE`].
-    pub(super) fn insert(&mut self, list: &mut List, thread: Thread, piece: u32, older: u32) {
+    pub(super) fn insert(
+        &mut self,
+        list: &mut List,
+        thread: Thread,
+        piece: PieceId,
+        older: PieceId,
+    ) {
         let newer = match older {
             NONE => list.oldest,
             older => self.get(older).newer(thread),
@@ -324,7 +331,7 @@ impl Pieces {
     }
 
     /// Takes a piece out of a list.
-    pub(super) fn unlink(&mut self, list: &mut List, thread: Thread, piece: u32) {
+    pub(super) fn unlink(&mut self, list: &mut List, thread: Thread, piece: PieceId) {
         let PieceLink { older, newer } = self.get(piece).links[thread as usize];
         match older {
             NONE => list.oldest = newer,

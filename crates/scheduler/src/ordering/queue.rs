@@ -2,6 +2,7 @@
 //! policy sorts, in this order.
 
 use super::piece::{List, NONE, Pieces, QueuePart, Thread};
+use crate::policy::PieceId;
 use crate::policy::{Choice, Policy, View};
 
 /// What may be served at one level of one area.
@@ -28,7 +29,7 @@ impl LevelQueue {
     }
 
     /// A piece may be served from now on.
-    pub(super) fn add(&mut self, pieces: &mut Pieces, piece: u32, part: QueuePart) {
+    pub(super) fn add(&mut self, pieces: &mut Pieces, piece: PieceId, part: QueuePart) {
         pieces.get_mut(piece).part = part;
         match part {
             QueuePart::Sorted => {
@@ -40,7 +41,7 @@ impl LevelQueue {
     }
 
     /// A piece is taken out that the policy, if it is with the policy, has not chosen.
-    pub(super) fn withdraw(&mut self, pieces: &mut Pieces, piece: u32) {
+    pub(super) fn withdraw(&mut self, pieces: &mut Pieces, piece: PieceId) {
         if pieces.get(piece).part == QueuePart::Sorted {
             self.policy.withdraw(&pieces.get(piece).pending);
         }
@@ -48,7 +49,7 @@ impl LevelQueue {
     }
 
     /// A piece is taken out that the policy has forgotten.
-    pub(super) fn forget(&mut self, pieces: &mut Pieces, piece: u32) {
+    pub(super) fn forget(&mut self, pieces: &mut Pieces, piece: PieceId) {
         match std::mem::replace(&mut pieces.get_mut(piece).part, QueuePart::Out) {
             QueuePart::Sorted => self.sorted -= 1,
             part => pieces.unlink(self.list(part), Thread::Queue, piece),
@@ -56,7 +57,7 @@ impl LevelQueue {
     }
 
     /// What goes before the policy's.
-    pub(super) fn first(&self) -> Option<u32> {
+    pub(super) fn first(&self) -> Option<PieceId> {
         [self.requeued.newest, self.bound.oldest]
             .into_iter()
             .find(|&piece| piece != NONE)
@@ -68,7 +69,7 @@ impl LevelQueue {
     }
 
     /// Tells the policy of a piece that it is to sort, and that is counted already.
-    pub(super) fn tell(&mut self, pieces: &Pieces, piece: u32) {
+    pub(super) fn tell(&mut self, pieces: &Pieces, piece: PieceId) {
         self.policy.add(&pieces.get(piece).pending);
     }
 

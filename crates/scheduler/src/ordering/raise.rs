@@ -8,6 +8,7 @@
 //!   afterwards             [== 4 ==][= 0 =][=== 4 ===]
 //! ```
 
+use crate::policy::PieceId;
 use block::{Direction, Extent, Instant, Lba, Sectors};
 use drive::Target;
 
@@ -25,10 +26,10 @@ impl Ordering {
     pub fn divide(
         &mut self,
         now: Instant,
-        piece: u32,
+        piece: PieceId,
         wanted: Extent,
-        target: &mut dyn FnMut(u32, Direction, Extent) -> Target,
-    ) -> [Option<u32>; 2] {
+        target: &mut dyn FnMut(PieceId, Direction, Extent) -> Target,
+    ) -> [Option<PieceId>; 2] {
         assert_eq!(
             self.pieces.stage(piece),
             Stage::Waiting,
@@ -67,7 +68,7 @@ impl Ordering {
     }
 
     /// A waiting piece, and all that it waits for, become as urgent as `level`, if they are not.
-    pub fn raise(&mut self, now: Instant, piece: u32, level: Level) {
+    pub fn raise(&mut self, now: Instant, piece: PieceId, level: Level) {
         let entry = self.pieces.get_mut(piece);
         if !entry.is_patient && level != Level::BACKGROUND {
             entry.is_patient = true;
@@ -84,7 +85,7 @@ impl Ordering {
 
     /// All that a piece waits for becomes as urgent as it is. Whatever is urgent enough already
     /// waits only for what is, too.
-    pub(super) fn raise_predecessors(&mut self, piece: u32) {
+    pub(super) fn raise_predecessors(&mut self, piece: PieceId) {
         let level = self.pieces.get(piece).level;
         let mut raising = std::mem::take(&mut self.raising);
         raising.push(piece);
@@ -119,7 +120,7 @@ impl Ordering {
         self.raising = raising;
     }
 
-    fn set_level(&mut self, piece: u32, level: Level) {
+    fn set_level(&mut self, piece: PieceId, level: Level) {
         let part = self.pieces.get(piece).part;
         if part == QueuePart::Out {
             self.pieces.get_mut(piece).level = level;
@@ -133,10 +134,10 @@ impl Ordering {
     /// A part of a divided piece enters, but for its place among the combined.
     fn cut_off(
         &mut self,
-        piece: u32,
+        piece: PieceId,
         extent: Extent,
-        target: &mut dyn FnMut(u32, Direction, Extent) -> Target,
-    ) -> u32 {
+        target: &mut dyn FnMut(PieceId, Direction, Extent) -> Target,
+    ) -> PieceId {
         let from = *self.pieces.get(piece);
         let number = 1 + self.divided % ((1 << DIVISION_BITS) - 1);
         self.divided += 1;

@@ -29,7 +29,7 @@ enum Act {
 /// A piece as the naive order knows it.
 #[derive(Clone, Copy, Debug)]
 struct Known {
-    piece: u32,
+    piece: PieceId,
     owner: u32,
     direction: Direction,
     extent: Extent,
@@ -131,7 +131,7 @@ impl Both {
         }
     }
 
-    fn divide(&mut self, piece: u32, start: u64, length: u64) {
+    fn divide(&mut self, piece: PieceId, start: u64, length: u64) {
         let place = self.known.iter().position(|known| known.piece == piece);
         let place = place.expect("a known piece");
         let whole = self.known[place];
@@ -156,7 +156,7 @@ impl Both {
         }
     }
 
-    fn know(&mut self, piece: u32, newcomer: Newcomer, barriers: u32) {
+    fn know(&mut self, piece: PieceId, newcomer: Newcomer, barriers: u32) {
         self.known.push(Known {
             piece,
             owner: newcomer.owner,
@@ -167,18 +167,18 @@ impl Both {
     }
 
     /// One of those at this stage.
-    fn nth(&self, n: usize, stage: Stage) -> Option<u32> {
+    fn nth(&self, n: usize, stage: Stage) -> Option<PieceId> {
         self.one_of(n, |known| self.ordering.stage(known.piece) == stage)
     }
 
     /// One of those that wait and are in a queue.
-    fn nth_queued(&self, n: usize) -> Option<u32> {
+    fn nth_queued(&self, n: usize) -> Option<PieceId> {
         self.one_of(n, |known| {
             self.ordering.pieces.get(known.piece).part != QueuePart::Out
         })
     }
 
-    fn one_of(&self, n: usize, is_one: impl Fn(&&Known) -> bool) -> Option<u32> {
+    fn one_of(&self, n: usize, is_one: impl Fn(&&Known) -> bool) -> Option<PieceId> {
         let all: Vec<&Known> = self.known.iter().filter(is_one).collect();
         (!all.is_empty()).then(|| all[n % all.len()].piece)
     }

@@ -17,19 +17,19 @@ use std::collections::BTreeSet;
 use block::{Duration, Instant};
 
 use crate::policy::by_cylinder::{ByCylinder, Candidate, Ways};
-use crate::policy::{Choice, Pending, Policy, Sight, Ticket, View};
+use crate::policy::{Choice, Pending, PieceId, Policy, Sight, View};
 
 /// The requests by cylinder and by age.
 #[derive(Clone, Debug)]
 pub struct AgedSptf {
     pending: ByCylinder,
-    by_age: BTreeSet<(Instant, u64, Ticket)>,
+    by_age: BTreeSet<(Instant, u64, PieceId)>,
     weight: u32,
 }
 
 /// The best so far: positioning time and standing together in thousandths of a nanosecond, its
 /// number by arrival, and its ticket.
-type Best = (u64, u64, Ticket);
+type Best = (u64, u64, PieceId);
 
 impl AgedSptf {
     /// One that takes off `weight` milliseconds for each second of waiting.
@@ -74,7 +74,7 @@ impl AgedSptf {
         Some(best)
     }
 
-    fn remove(&mut self, ticket: Ticket, order: u64) {
+    fn remove(&mut self, ticket: PieceId, order: u64) {
         if let Some(removed) = self.pending.remove(ticket, order) {
             self.by_age.remove(&(removed.submitted, order, ticket));
         }

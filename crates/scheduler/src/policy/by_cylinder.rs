@@ -21,7 +21,7 @@
 use block::{Direction, Duration, Instant};
 use drive::{Position, Profile, Target};
 
-use crate::policy::{Pending, Ticket, View};
+use crate::policy::{Pending, PieceId, View};
 
 /// The pending requests by cylinder.
 #[derive(Clone, Debug, Default)]
@@ -42,7 +42,7 @@ pub struct Candidate {
     /// When it arrived.
     pub submitted: Instant,
     /// Names it in the answer.
-    pub ticket: Ticket,
+    pub ticket: PieceId,
     /// Which way the bytes go.
     pub direction: Direction,
 }
@@ -87,7 +87,7 @@ impl ByCylinder {
     }
 
     /// Forgets the request with this ticket and this number, if it is there; answers what was.
-    pub fn remove(&mut self, ticket: Ticket, order: u64) -> Option<Candidate> {
+    pub fn remove(&mut self, ticket: PieceId, order: u64) -> Option<Candidate> {
         let candidate = *self.candidates.get(ticket.0 as usize)?;
         if candidate.order != order {
             return None;
@@ -98,7 +98,7 @@ impl ByCylinder {
     }
 
     /// The pending request with this ticket.
-    pub fn get(&self, ticket: Ticket) -> &Candidate {
+    pub fn get(&self, ticket: PieceId) -> &Candidate {
         &self.candidates[ticket.0 as usize]
     }
 

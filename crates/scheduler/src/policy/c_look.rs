@@ -14,12 +14,12 @@ use std::collections::BTreeSet;
 
 use block::Lba;
 
-use crate::policy::{Choice, Pending, Policy, Sight, Ticket, View};
+use crate::policy::{Choice, Pending, PieceId, Policy, Sight, View};
 
 /// The requests by their first block, and where the sweep is.
 #[derive(Clone, Debug, Default)]
 pub struct CLook {
-    pending: BTreeSet<(Lba, u64, Ticket)>,
+    pending: BTreeSet<(Lba, u64, PieceId)>,
     /// The first block of the request that was chosen last.
     sweep: Lba,
 }
@@ -38,7 +38,7 @@ impl Policy for CLook {
     }
 
     fn select(&mut self, _view: &View) -> Choice {
-        let ahead = self.pending.range((self.sweep, 0, Ticket(0))..).next();
+        let ahead = self.pending.range((self.sweep, 0, PieceId(0))..).next();
         let Some(&chosen) = ahead.or_else(|| self.pending.first()) else {
             return Choice::Nothing;
         };
@@ -49,6 +49,6 @@ impl Policy for CLook {
 }
 
 /// Equal first blocks are served in the order of arrival.
-fn key(pending: &Pending) -> (Lba, u64, Ticket) {
+fn key(pending: &Pending) -> (Lba, u64, PieceId) {
     (pending.extent.start(), pending.order, pending.ticket)
 }

@@ -20,7 +20,7 @@ use std::collections::BTreeMap;
 use block::{Direction, Duration, Instant, Lba};
 
 use crate::policy::anticipation::{Hope, Occasion};
-use crate::policy::{Choice, Pending, Policy, Sight, Ticket, View};
+use crate::policy::{Choice, Pending, PieceId, Policy, Sight, View};
 
 /// The requests, and whose turn it is.
 #[derive(Clone, Debug)]
@@ -48,7 +48,7 @@ enum Slice {
 /// Requests by first block and number by arrival.
 #[derive(Clone, Debug, Default)]
 struct BlockQueue {
-    pending: BTreeMap<(Lba, u64), Ticket>,
+    pending: BTreeMap<(Lba, u64), PieceId>,
     /// The first block of the request that was served last.
     sweep: Lba,
 }

@@ -21,7 +21,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use block::{Direction, Duration, Instant, Lba};
 
-use crate::policy::{Choice, Pending, Policy, Sight, Ticket, View};
+use crate::policy::{Choice, Pending, PieceId, Policy, Sight, View};
 
 /// Its constants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,7 +77,7 @@ pub(super) type Key = (Lba, u64);
 /// What else is known of a request.
 #[derive(Clone, Copy, Debug)]
 struct WaitingRequest {
-    ticket: Ticket,
+    ticket: PieceId,
     submitted: Instant,
     /// The block after its last.
     end: Lba,

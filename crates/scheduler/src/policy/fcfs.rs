@@ -5,13 +5,13 @@
 
 use std::collections::VecDeque;
 
-use crate::policy::{Choice, Pending, Policy, Sight, Ticket, View};
+use crate::policy::{Choice, Pending, PieceId, Policy, Sight, View};
 
 /// The requests in the order of their arrival.
 #[derive(Clone, Debug, Default)]
 pub struct Fcfs {
     /// (order, ticket), ascending.
-    queue: VecDeque<(u64, Ticket)>,
+    queue: VecDeque<(u64, PieceId)>,
 }
 
 impl Policy for Fcfs {

@@ -15,12 +15,12 @@ use std::collections::BTreeSet;
 
 use block::Lba;
 
-use crate::policy::{Choice, Pending, Policy, Sight, Ticket, View};
+use crate::policy::{Choice, Pending, PieceId, Policy, Sight, View};
 
 /// The requests by their first block, and where the sweep is.
 #[derive(Clone, Debug, Default)]
 pub struct Look {
-    pending: BTreeSet<(Lba, u64, Ticket)>,
+    pending: BTreeSet<(Lba, u64, PieceId)>,
     /// The first block of the request that was chosen last.
     sweep: Lba,
     towards: Towards,
@@ -64,22 +64,22 @@ impl Policy for Look {
 
 impl Look {
     /// The next request from the sweep upwards.
-    fn higher(&self) -> Option<(Lba, u64, Ticket)> {
+    fn higher(&self) -> Option<(Lba, u64, PieceId)> {
         self.first_from(self.sweep)
     }
 
     /// The next request from the sweep downwards: the earliest of those that begin there.
-    fn lower(&self) -> Option<(Lba, u64, Ticket)> {
-        let upto = (self.sweep, u64::MAX, Ticket(u32::MAX));
+    fn lower(&self) -> Option<(Lba, u64, PieceId)> {
+        let upto = (self.sweep, u64::MAX, PieceId(u32::MAX));
         let latest = self.pending.range(..=upto).next_back()?;
         self.first_from(latest.0)
     }
 
-    fn first_from(&self, start: Lba) -> Option<(Lba, u64, Ticket)> {
-        self.pending.range((start, 0, Ticket(0))..).next().copied()
+    fn first_from(&self, start: Lba) -> Option<(Lba, u64, PieceId)> {
+        self.pending.range((start, 0, PieceId(0))..).next().copied()
     }
 }
 
-fn key(pending: &Pending) -> (Lba, u64, Ticket) {
+fn key(pending: &Pending) -> (Lba, u64, PieceId) {
     (pending.extent.start(), pending.order, pending.ticket)
 }

@@ -5,12 +5,12 @@
 
 use std::collections::BTreeSet;
 
-use crate::policy::{Choice, Pending, Policy, Sight, Ticket, View};
+use crate::policy::{Choice, Pending, PieceId, Policy, Sight, View};
 
 /// The requests by cylinder.
 #[derive(Clone, Debug, Default)]
 pub struct Sstf {
-    pending: BTreeSet<(u32, u64, Ticket)>,
+    pending: BTreeSet<(u32, u64, PieceId)>,
 }
 
 impl Policy for Sstf {
@@ -38,13 +38,13 @@ impl Policy for Sstf {
 impl Sstf {
     /// The earliest of the nearest requests: only the next occupied cylinder on either side of
     /// the head can hold it.
-    fn nearest(&self, here: u32) -> Option<(u32, u64, Ticket)> {
+    fn nearest(&self, here: u32) -> Option<(u32, u64, PieceId)> {
         let outward = self.first_from(here);
         if outward.is_some_and(|(cylinder, ..)| cylinder == here) {
             return outward;
         }
         // Going down, the set shows the latest request of a cylinder first: look up its earliest.
-        let below = self.pending.range(..(here, 0, Ticket(0))).next_back();
+        let below = self.pending.range(..(here, 0, PieceId(0))).next_back();
         let inward = below.and_then(|&(cylinder, ..)| self.first_from(cylinder));
         [outward, inward]
             .into_iter()
@@ -53,15 +53,15 @@ impl Sstf {
     }
 
     /// The first request at `cylinder` or above.
-    fn first_from(&self, cylinder: u32) -> Option<(u32, u64, Ticket)> {
+    fn first_from(&self, cylinder: u32) -> Option<(u32, u64, PieceId)> {
         self.pending
-            .range((cylinder, 0, Ticket(0))..)
+            .range((cylinder, 0, PieceId(0))..)
             .next()
             .copied()
     }
 }
 
-fn key(pending: &Pending) -> (u32, u64, Ticket) {
+fn key(pending: &Pending) -> (u32, u64, PieceId) {
     (
         pending.target.position.cylinder,
         pending.order,

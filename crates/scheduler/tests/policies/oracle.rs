@@ -8,7 +8,7 @@ use block::{Direction, Duration, Extent, Instant, Lba, Sectors};
 use drive::{Angle, Position, Profile, Target, catalog};
 use proptest::prelude::*;
 use scheduler::policy::{ALL, find};
-use scheduler::{Choice, NamedPolicy, Pending, Policy, Ticket, View};
+use scheduler::{Choice, NamedPolicy, Pending, PieceId, Policy, View};
 
 use crate::invented;
 
@@ -43,7 +43,7 @@ struct Sweep {
 #[derive(Clone, Copy, Debug)]
 enum Expected {
     /// This one, or that there is nothing.
-    Exactly(Option<Ticket>),
+    Exactly(Option<PieceId>),
     /// Any that is pending, if one is. What such a policy promises has tests of its own below.
     Something,
     /// The same, or a wait, of this length after the end of the command before at the most.
@@ -131,7 +131,7 @@ struct Trial {
     belief: Arc<Profile>,
     pending: BTreeMap<u64, Pending>,
     sweep: Sweep,
-    free: Vec<Ticket>,
+    free: Vec<PieceId>,
     arrived: u64,
     now: Instant,
     ready: Instant,
@@ -151,7 +151,7 @@ impl Trial {
                 at: Lba(0),
                 upwards: true,
             },
-            free: (0..MOST).rev().map(Ticket).collect(),
+            free: (0..MOST).rev().map(PieceId).collect(),
             arrived: 0,
             now: Instant::ZERO,
             ready: Instant::ZERO,
@@ -244,7 +244,7 @@ impl Trial {
         choice
     }
 
-    fn served(&mut self, ticket: Ticket) {
+    fn served(&mut self, ticket: PieceId) {
         let order = self
             .pending
             .values()
@@ -321,7 +321,7 @@ fn withdrawing_what_is_not_pending_changes_nothing() {
         };
         trial.add(Direction::Read, 5, target);
         let known = *trial.pending.values().next().expect("one is pending");
-        for ticket in [Ticket(9), known.ticket] {
+        for ticket in [PieceId(9), known.ticket] {
             let stranger = Pending {
                 ticket,
                 order: 77,

@@ -4,7 +4,7 @@
 use block::{Direction, Duration, Extent, Instant, Lba, Sectors};
 use drive::{Angle, Position, Profile, Target};
 use scheduler::policy::find;
-use scheduler::{Choice, Pending, Policy, Ticket, View};
+use scheduler::{Choice, Pending, PieceId, Policy, View};
 
 use crate::invented;
 
@@ -28,8 +28,8 @@ impl Bench {
         }
     }
 
-    fn add(&mut self, direction: Direction, start: u64) -> Ticket {
-        let ticket = Ticket(self.arrived);
+    fn add(&mut self, direction: Direction, start: u64) -> PieceId {
+        let ticket = PieceId(self.arrived);
         self.policy.add(&Pending {
             ticket,
             order: u64::from(self.arrived),
@@ -45,11 +45,11 @@ impl Bench {
         ticket
     }
 
-    fn read(&mut self, start: u64) -> Ticket {
+    fn read(&mut self, start: u64) -> PieceId {
         self.add(Direction::Read, start)
     }
 
-    fn write(&mut self, start: u64) -> Ticket {
+    fn write(&mut self, start: u64) -> PieceId {
         self.add(Direction::Write, start)
     }
 
@@ -64,7 +64,7 @@ impl Bench {
     }
 
     /// What is chosen when the drive is idle; it is done 5 ms later.
-    fn serve(&mut self) -> Option<Ticket> {
+    fn serve(&mut self) -> Option<PieceId> {
         let choice = self.select();
         let Choice::Serve(ticket) = choice else {
             return None;
@@ -116,7 +116,7 @@ fn deadline_leaves_its_sweep_for_what_has_expired() {
 #[test]
 fn deadline_gives_writes_a_third_of_the_batches() {
     let mut bench = Bench::new("deadline");
-    let reads: Vec<Ticket> = (0..64).map(|number| bench.read(number * 8)).collect();
+    let reads: Vec<PieceId> = (0..64).map(|number| bench.read(number * 8)).collect();
     (0..64).for_each(|number| {
         bench.write(number * 8);
     });
@@ -209,8 +209,8 @@ fn anticipatory_learns_that_nothing_follows() {
 #[test]
 fn cfq_like_gives_each_its_slice() {
     let mut bench = Bench::new("cfq-like100");
-    let lower: Vec<Ticket> = (0..60).map(|number| bench.read(number)).collect();
-    let upper: Vec<Ticket> = (0..60).map(|number| bench.read(2700 + number)).collect();
+    let lower: Vec<PieceId> = (0..60).map(|number| bench.read(number)).collect();
+    let upper: Vec<PieceId> = (0..60).map(|number| bench.read(2700 + number)).collect();
     (0..60).for_each(|number| {
         bench.write(1400 + number);
     });
