@@ -6,7 +6,7 @@
 //!               held, at most a segment's   being read ahead
 //! ```
 //!
-//! The look-ahead is not simulated as it goes: `Ahead` remembers where and when it began a track,
+//! The look-ahead is not simulated as it goes: `OngoingLookAhead` remembers where and when it began a track,
 //! and how far it has come is worked out when somebody asks. Each arm has its own.
 
 use std::collections::VecDeque;
@@ -19,13 +19,13 @@ use crate::mechanics::Position;
 
 /// What the buffer holds.
 #[derive(Clone, Debug)]
-pub(crate) struct Buffer {
+pub(crate) struct SegmentBuffer {
     rules: BufferRules,
     segments: Vec<Segment>,
     /// Grows with every use; the smallest stamp is the least recently used.
     stamp: u64,
     /// By arm.
-    pub(crate) aheads: Vec<Option<Ahead>>,
+    pub(crate) aheads: Vec<Option<OngoingLookAhead>>,
     /// Written, not yet on the medium; first in, first out.
     pub(crate) dirty: VecDeque<Dirty>,
     pub(crate) look_ahead: Switch,
@@ -42,7 +42,7 @@ struct Segment {
 
 /// A look-ahead under way.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Ahead {
+pub(crate) struct OngoingLookAhead {
     /// Whose it is.
     pub(crate) segment: usize,
     /// The first block of the part that begins at `at`.
@@ -72,7 +72,7 @@ pub(crate) struct Dirty {
 
 /// What the buffer has of a read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Found {
+pub(crate) enum BufferLookup {
     /// Nothing of use.
     Nothing,
     /// The blocks before this one; the rest is on the medium.
@@ -83,10 +83,10 @@ pub(crate) enum Found {
     All,
 }
 
-impl Buffer {
+impl SegmentBuffer {
     /// An empty buffer with its switches on.
     pub(crate) fn new(rules: BufferRules, arms: usize) -> Self {
-        Buffer {
+        SegmentBuffer {
             rules,
             segments: vec![Segment::default(); rules.segments as usize],
             stamp: 0,
@@ -98,10 +98,10 @@ impl Buffer {
     }
 
     /// Looks for a read that `arm` would serve; the look-ahead must have been brought up to now.
-    pub(crate) fn find(&self, arm: usize, extent: Extent) -> (Found, usize) {
+    pub(crate) fn find(&self, arm: usize, extent: Extent) -> (BufferLookup, usize) {
         let (start, end) = (extent.start().0, extent.end().0);
         let growing = self.aheads[arm].map(|ahead| ahead.segment);
-        let mut best = (Found::Nothing, 0);
+        let mut best = (BufferLookup::Nothing, 0);
         for (index, segment) in self.segments.iter().enumerate() {
             let grows = growing == Some(index);
             // What continues a growing segment is on its way.
@@ -110,12 +110,12 @@ impl Buffer {
                 continue;
             }
             if end <= segment.end {
-                return (Found::All, index);
+                return (BufferLookup::All, index);
             }
             if grows {
-                best = (Found::Coming(Lba(segment.end)), index);
-            } else if !matches!(best.0, Found::Coming(_)) {
-                best = (Found::Until(Lba(segment.end)), index);
+                best = (BufferLookup::Coming(Lba(segment.end)), index);
+            } else if !matches!(best.0, BufferLookup::Coming(_)) {
+                best = (BufferLookup::Until(Lba(segment.end)), index);
             }
         }
         best
@@ -131,7 +131,8 @@ impl Buffer {
 
     /// Which arm fills a segment.
     pub(crate) fn arm_filling(&self, index: usize) -> Option<usize> {
-        let fills = |ahead: &Option<Ahead>| ahead.is_some_and(|ahead| ahead.segment == index);
+        let fills =
+            |ahead: &Option<OngoingLookAhead>| ahead.is_some_and(|ahead| ahead.segment == index);
         self.aheads.iter().position(fills)
     }
 
@@ -203,7 +204,7 @@ impl Buffer {
             Some(ahead) if ahead.segment == index => ahead.prolong(limit),
             ahead => {
                 let next = self.segments[index].end;
-                *ahead = (next < limit).then_some(Ahead {
+                *ahead = (next < limit).then_some(OngoingLookAhead {
                     segment: index,
                     next,
                     limit,
@@ -294,7 +295,7 @@ impl Buffer {
     }
 }
 
-impl Ahead {
+impl OngoingLookAhead {
     /// What is left of it, if anything.
     pub(crate) fn rest(&self) -> Option<Extent> {
         let blocks = self.limit.checked_sub(self.next)?;
@@ -311,7 +312,7 @@ impl Ahead {
 
     /// What comes next is `next`, with the head free at `at` and at `position`.
     pub(crate) fn reach(&mut self, next: u64, at: Instant, position: Position) {
-        *self = Ahead {
+        *self = OngoingLookAhead {
             next,
             at,
             position,

@@ -22,7 +22,7 @@ use zoned::Zoned;
 
 /// Where one block is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct BlockPosition {
     /// The arm's position.
     pub cylinder: u32,
     /// The surface.
@@ -157,7 +157,7 @@ fn check_drive(surfaces: u32, cylinders: u32, blocks: u64) -> Result<(), LayoutE
 
 /// The two kinds of layout.
 #[derive(Debug)]
-enum Layout {
+enum LayoutKind {
     Zoned(Zoned),
     Indexed(Indexed),
 }
@@ -165,7 +165,7 @@ enum Layout {
 /// The map between blocks and places.
 #[derive(Clone, Debug)]
 pub struct Geometry {
-    layout: Arc<Layout>,
+    layout: Arc<LayoutKind>,
     /// What was added to the layout's published angles.
     turns: Arc<[Turn]>,
 }
@@ -176,7 +176,7 @@ impl Geometry {
     /// # Errors
     /// If the description is not a layout.
     pub fn zoned(description: &zoned::Description) -> Result<Self, LayoutError> {
-        Ok(Self::of(Layout::Zoned(Zoned::new(description)?)))
+        Ok(Self::of(LayoutKind::Zoned(Zoned::new(description)?)))
     }
 
     /// A drive of nested patterns.
@@ -184,10 +184,10 @@ impl Geometry {
     /// # Errors
     /// If the description is not a layout.
     pub fn indexed(description: &indexed::Description) -> Result<Self, LayoutError> {
-        Ok(Self::of(Layout::Indexed(Indexed::new(description)?)))
+        Ok(Self::of(LayoutKind::Indexed(Indexed::new(description)?)))
     }
 
-    fn of(layout: Layout) -> Self {
+    fn of(layout: LayoutKind) -> Self {
         Geometry {
             layout: Arc::new(layout),
             turns: Arc::new([]),
@@ -199,8 +199,8 @@ impl Geometry {
     /// Turns of runs that the layout does not have are left out.
     pub fn turned(&self, turns: &[Turn]) -> Geometry {
         let layout = match &*self.layout {
-            Layout::Zoned(zoned) => Layout::Zoned(zoned.turned(turns)),
-            Layout::Indexed(indexed) => Layout::Indexed(indexed.turned(turns)),
+            LayoutKind::Zoned(zoned) => LayoutKind::Zoned(zoned.turned(turns)),
+            LayoutKind::Indexed(indexed) => LayoutKind::Indexed(indexed.turned(turns)),
         };
         Geometry {
             layout: Arc::new(layout),
@@ -216,47 +216,47 @@ impl Geometry {
     /// The way from the whole drive to a block's track; `None` past the end.
     pub fn path_of(&self, lba: Lba) -> Option<Vec<PatternStep>> {
         match &*self.layout {
-            Layout::Zoned(zoned) => zoned.path_of(lba.0),
-            Layout::Indexed(indexed) => indexed.path_of(lba.0),
+            LayoutKind::Zoned(zoned) => zoned.path_of(lba.0),
+            LayoutKind::Indexed(indexed) => indexed.path_of(lba.0),
         }
     }
 
     /// How many blocks the drive has.
     pub fn sectors(&self) -> Sectors {
         Sectors(match &*self.layout {
-            Layout::Zoned(zoned) => zoned.blocks(),
-            Layout::Indexed(indexed) => indexed.blocks(),
+            LayoutKind::Zoned(zoned) => zoned.blocks(),
+            LayoutKind::Indexed(indexed) => indexed.blocks(),
         })
     }
 
     /// How many cylinders.
     pub fn cylinders(&self) -> u32 {
         match &*self.layout {
-            Layout::Zoned(zoned) => zoned.cylinders(),
-            Layout::Indexed(indexed) => indexed.cylinders(),
+            LayoutKind::Zoned(zoned) => zoned.cylinders(),
+            LayoutKind::Indexed(indexed) => indexed.cylinders(),
         }
     }
 
     /// How many surfaces.
     pub fn surfaces(&self) -> u32 {
         match &*self.layout {
-            Layout::Zoned(zoned) => zoned.surfaces(),
-            Layout::Indexed(indexed) => indexed.surfaces(),
+            LayoutKind::Zoned(zoned) => zoned.surfaces(),
+            LayoutKind::Indexed(indexed) => indexed.surfaces(),
         }
     }
 
     /// How many tracks, those without blocks too.
     pub fn tracks(&self) -> u64 {
         match &*self.layout {
-            Layout::Zoned(zoned) => zoned.tracks(),
-            Layout::Indexed(indexed) => indexed.tracks(),
+            LayoutKind::Zoned(zoned) => zoned.tracks(),
+            LayoutKind::Indexed(indexed) => indexed.tracks(),
         }
     }
 
     /// Where a block is; `None` past the end.
-    pub fn locate(&self, lba: Lba) -> Option<Place> {
+    pub fn locate(&self, lba: Lba) -> Option<BlockPosition> {
         let spot = self.spot(lba.0)?;
-        Some(Place {
+        Some(BlockPosition {
             cylinder: spot.cylinder,
             head: spot.head,
             sector: spot.sector,
@@ -269,8 +269,8 @@ impl Geometry {
     /// Which block is on a sector; `None` if none is.
     pub fn lba_at(&self, cylinder: u32, head: u32, sector: u32) -> Option<Lba> {
         let lba = match &*self.layout {
-            Layout::Zoned(zoned) => zoned.lba_at(cylinder, head, sector),
-            Layout::Indexed(indexed) => indexed.lba_at(cylinder, head, sector),
+            LayoutKind::Zoned(zoned) => zoned.lba_at(cylinder, head, sector),
+            LayoutKind::Indexed(indexed) => indexed.lba_at(cylinder, head, sector),
         };
         lba.map(Lba)
     }
@@ -281,8 +281,8 @@ impl Geometry {
     /// between that track's first and last block.
     pub fn track_of(&self, lba: Lba) -> Option<Track> {
         let track = match &*self.layout {
-            Layout::Zoned(zoned) => zoned.track_of(lba.0),
-            Layout::Indexed(indexed) => indexed.track_of(lba.0),
+            LayoutKind::Zoned(zoned) => zoned.track_of(lba.0),
+            LayoutKind::Indexed(indexed) => indexed.track_of(lba.0),
         };
         if track.is_some() {
             return track;
@@ -303,8 +303,8 @@ impl Geometry {
     /// The track under a head; `None` if no block is on it.
     pub fn track_at(&self, cylinder: u32, head: u32) -> Option<Track> {
         match &*self.layout {
-            Layout::Zoned(zoned) => zoned.track_at(cylinder, head),
-            Layout::Indexed(indexed) => indexed.track_at(cylinder, head),
+            LayoutKind::Zoned(zoned) => zoned.track_at(cylinder, head),
+            LayoutKind::Indexed(indexed) => indexed.track_at(cylinder, head),
         }
     }
 
@@ -324,8 +324,8 @@ impl Geometry {
     /// The ranges of blocks with one layout, in the order of the blocks.
     pub fn zones(&self) -> Vec<Zone> {
         let starts = match &*self.layout {
-            Layout::Zoned(zoned) => zoned.zone_starts(),
-            Layout::Indexed(indexed) => indexed.zone_starts(),
+            LayoutKind::Zoned(zoned) => zoned.zone_starts(),
+            LayoutKind::Indexed(indexed) => indexed.zone_starts(),
         };
         starts
             .into_iter()
@@ -345,8 +345,8 @@ impl Geometry {
     #[inline]
     fn spot(&self, lba: u64) -> Option<Spot> {
         match &*self.layout {
-            Layout::Zoned(zoned) => zoned.spot(lba),
-            Layout::Indexed(indexed) => indexed.spot(lba),
+            LayoutKind::Zoned(zoned) => zoned.spot(lba),
+            LayoutKind::Indexed(indexed) => indexed.spot(lba),
         }
     }
 }

@@ -202,7 +202,7 @@ impl Luck {
     }
 
     /// What befalls a pass over `run`.
-    pub(crate) fn pass(&mut self, run: &Run, reading: Reading, period: Duration) -> Mishap {
+    pub(crate) fn pass(&mut self, run: &Run, reading: PassDirection, period: Duration) -> Mishap {
         if self.perfect {
             return Mishap::default();
         }
@@ -216,7 +216,7 @@ impl Luck {
             }
         }
         match reading {
-            Reading::Reads => {
+            PassDirection::Reads => {
                 let retry = self.imperfections.media_retry;
                 if self.happens(retry) {
                     mishap.lost += period + retry.costs;
@@ -230,7 +230,7 @@ impl Luck {
                     mishap.lost += period * RETRIES;
                 }
             }
-            Reading::Writes => {
+            PassDirection::Writes => {
                 // A write makes a sector readable again: cut it out of the bad extents.
                 let written = Extent::new(Lba(first), block::Sectors(end - first)).ok();
                 if let Some(written) = written {
@@ -297,7 +297,7 @@ impl Luck {
 
 /// Whether a pass reads or writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Reading {
+pub(crate) enum PassDirection {
     Reads,
     Writes,
 }

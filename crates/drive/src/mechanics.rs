@@ -9,7 +9,7 @@
 use block::{Direction, Duration, Instant};
 
 use crate::angle::Angle;
-use crate::geometry::{Place, Run};
+use crate::geometry::{BlockPosition, Run};
 use crate::profile::Profile;
 
 /// Where the arm is and which head is in use.
@@ -55,8 +55,8 @@ pub struct Pass {
     pub wrapped_blocks: u32,
 }
 
-impl From<&Place> for Target {
-    fn from(place: &Place) -> Self {
+impl From<&BlockPosition> for Target {
+    fn from(place: &BlockPosition) -> Self {
         Target {
             position: Position {
                 cylinder: place.cylinder,

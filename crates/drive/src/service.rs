@@ -31,7 +31,7 @@ use block::{
 };
 
 use crate::angle::Angle;
-use crate::buffer::{Buffer, Found};
+use crate::buffer::{BufferLookup, SegmentBuffer};
 use crate::firmware::AfterPrevious;
 use crate::imperfection::{Imperfections, Luck, Mishap};
 use crate::mechanics::{Pass, Position, Target};
@@ -40,10 +40,10 @@ use power::Put;
 
 /// The electronics and mechanics of a drive.
 #[derive(Clone, Debug)]
-pub(crate) struct Service {
+pub(crate) struct DriveService {
     pub(crate) truth: Arc<Profile>,
-    pub(crate) arms: Vec<Arm>,
-    buffer: Buffer,
+    pub(crate) arms: Vec<Actuator>,
+    buffer: SegmentBuffer,
     luck: Luck,
     last: Direction,
     /// What is being put on the medium, or will be by commands that were taken up.
@@ -54,7 +54,7 @@ pub(crate) struct Service {
 
 /// One actuator.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Arm {
+pub(crate) struct Actuator {
     pub(crate) position: Position,
     /// When it has done what it was told, and destaged what it had begun to destage.
     pub(crate) free_at: Instant,
@@ -66,14 +66,14 @@ pub(crate) struct Arm {
 
 /// When a command came, and when it was taken up.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Taken {
+pub(crate) struct CommandTimes {
     pub(crate) submitted: Instant,
     pub(crate) at: Instant,
 }
 
 /// How a command went.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Served {
+pub(crate) struct ServiceRecord {
     pub(crate) at: Instant,
     pub(crate) status: Status,
     pub(crate) account: Account,
@@ -92,12 +92,12 @@ struct Travel {
 
 /// How a command ends: what the buffer answered, and the time of its completion.
 #[derive(Clone, Copy, Debug)]
-struct Ending {
+struct CommandCompletion {
     hit: BufferHit,
     completion: Duration,
 }
 
-impl Taken {
+impl CommandTimes {
     /// When the electronics have decoded the command, and it is its turn.
     fn ready(&self, overhead: Duration) -> Instant {
         (self.submitted + overhead).max(self.at)
@@ -148,7 +148,7 @@ impl Travel {
     }
 }
 
-impl Service {
+impl DriveService {
     pub(crate) fn new(truth: Arc<Profile>, imperfections: Imperfections, seed: u64) -> Self {
         let arms = usize::from(truth.actuators.max(1));
         let mut luck = Luck::new(imperfections, seed, truth.spindle);
@@ -157,9 +157,9 @@ impl Service {
             let spindle = luck.spindle(truth.spindle, Instant::ZERO);
             Arc::make_mut(&mut truth).spindle = spindle;
         }
-        Service {
-            arms: vec![Arm::default(); arms],
-            buffer: Buffer::new(truth.buffer, arms),
+        DriveService {
+            arms: vec![Actuator::default(); arms],
+            buffer: SegmentBuffer::new(truth.buffer, arms),
             luck,
             last: Direction::Read,
             puts: VecDeque::new(),
@@ -208,7 +208,7 @@ impl Service {
     }
 
     /// Serves a command that its arm takes up now.
-    pub(crate) fn serve(&mut self, action: Action, taken: Taken) -> Served {
+    pub(crate) fn serve(&mut self, action: Action, taken: CommandTimes) -> ServiceRecord {
         self.forget_puts(taken.at);
         let taken = if self.luck.is_perfect() {
             taken
@@ -244,7 +244,8 @@ impl Service {
         match action {
             Action::Read { extent, durability } => {
                 let arm = self.arm_of(extent.start());
-                durability == Durability::Volatile && self.buffer.find(arm, extent).0 == Found::All
+                durability == Durability::Volatile
+                    && self.buffer.find(arm, extent).0 == BufferLookup::All
             }
             Action::Write { extent, durability } => self.takes_early(extent, durability),
             Action::Seek { .. } => self.truth.seek_command == Switch::Off,
@@ -253,7 +254,7 @@ impl Service {
     }
 
     /// What keeps the drive from taking up a command at once, and its spindle's mood.
-    fn befall(&mut self, action: Action, taken: Taken) -> Taken {
+    fn befall(&mut self, action: Action, taken: CommandTimes) -> CommandTimes {
         let arm = action
             .extent()
             .map_or(0, |extent| self.arm_of(extent.start()));
@@ -273,7 +274,7 @@ impl Service {
         let arm = &mut self.arms[arm];
         arm.free_at = arm.free_at.max(at);
         arm.turn = arm.turn.max(at);
-        Taken { at, ..taken }
+        CommandTimes { at, ..taken }
     }
 
     fn overhead(&mut self, by: AfterPrevious) -> Duration {
@@ -284,9 +285,9 @@ impl Service {
         self.luck.overhead(ideal)
     }
 
-    fn electronics_only(&mut self, taken: Taken) -> Served {
+    fn electronics_only(&mut self, taken: CommandTimes) -> ServiceRecord {
         let overhead = self.overhead(self.truth.overheads.read_hit);
-        let ending = Ending {
+        let ending = CommandCompletion {
             hit: BufferHit::Miss,
             completion: Duration::ZERO,
         };
@@ -294,7 +295,7 @@ impl Service {
         self.done(taken, overhead, ready, Travel::default(), ending)
     }
 
-    fn seek(&mut self, to: Lba, taken: Taken) -> Served {
+    fn seek(&mut self, to: Lba, taken: CommandTimes) -> ServiceRecord {
         if self.truth.seek_command == Switch::Off {
             return self.electronics_only(taken);
         }
@@ -302,7 +303,7 @@ impl Service {
         self.destage_first(Extent::block(to));
         let overhead = self.overhead(self.truth.overheads.read_miss);
         self.stop_ahead(arm, taken.at);
-        let Arm {
+        let Actuator {
             position: from,
             free_at,
             ..
@@ -321,7 +322,7 @@ impl Service {
             seek,
             ..Travel::default()
         };
-        let ending = Ending {
+        let ending = CommandCompletion {
             hit: BufferHit::Miss,
             completion: Duration::ZERO,
         };
@@ -332,12 +333,12 @@ impl Service {
     /// explained by the head's travel up to then was the bus, after the command's turn had come.
     fn done(
         &mut self,
-        taken: Taken,
+        taken: CommandTimes,
         overhead: Duration,
         data_end: Instant,
         travel: Travel,
-        ending: Ending,
-    ) -> Served {
+        ending: CommandCompletion,
+    ) -> ServiceRecord {
         let at = data_end + ending.completion;
         let total = at.since(taken.submitted);
         let decoded = taken.submitted + overhead;
@@ -356,7 +357,7 @@ impl Service {
         let status = travel
             .unreadable
             .map_or(Status::Good, |at| Status::MediumError { at });
-        Served {
+        ServiceRecord {
             at,
             status,
             account,

@@ -22,16 +22,16 @@ use crate::firmware::QueueOrder;
 use crate::imperfection::Imperfections;
 use crate::mechanics::{Position, Target};
 use crate::profile::Profile;
-use crate::service::{Service, Taken};
+use crate::service::{CommandTimes, DriveService};
 
 /// A simulated drive. Its profile is the truth; nobody outside may look at it to schedule.
 #[derive(Clone, Debug)]
 pub struct VirtualDrive {
-    service: Service,
+    service: DriveService,
     /// Submitted, not taken up; in the order of submission.
     queue: Vec<Queued>,
     /// Taken up, not polled; latest first.
-    ended: Vec<Ended>,
+    ended: Vec<EndedCommand>,
     depth: usize,
     order: QueueOrder,
     /// How many commands in the queue have a duration limit.
@@ -54,7 +54,7 @@ struct Queued {
 
 /// A command whose end is known.
 #[derive(Clone, Copy, Debug)]
-struct Ended {
+struct EndedCommand {
     outcome: Outcome,
     command: Command,
 }
@@ -85,7 +85,7 @@ impl VirtualDrive {
         let depth = truth.queue.depth.max(1) as usize;
         let order = truth.queue.order;
         VirtualDrive {
-            service: Service::new(truth, imperfections, seed),
+            service: DriveService::new(truth, imperfections, seed),
             queue: Vec::new(),
             ended: Vec::new(),
             depth,
@@ -243,14 +243,16 @@ impl VirtualDrive {
         } = self.queue.remove(index);
         self.limited -= usize::from(until.is_some());
         self.last_taken = at;
-        let served = self.service.serve(command.action, Taken { submitted, at });
+        let served = self
+            .service
+            .serve(command.action, CommandTimes { submitted, at });
         let outcome = Outcome {
             id: command.id,
             at: served.at,
             status: served.status,
             account: Some(served.account),
         };
-        self.end(Ended { outcome, command });
+        self.end(EndedCommand { outcome, command });
     }
 
     /// A command has waited too long.
@@ -268,10 +270,10 @@ impl VirtualDrive {
                 ..Account::default()
             }),
         };
-        self.end(Ended { outcome, command });
+        self.end(EndedCommand { outcome, command });
     }
 
-    fn end(&mut self, ended: Ended) {
+    fn end(&mut self, ended: EndedCommand) {
         let at = ended.outcome.at;
         let place = self.ended.partition_point(|other| other.outcome.at > at);
         self.ended.insert(place, ended);

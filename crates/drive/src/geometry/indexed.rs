@@ -99,7 +99,7 @@ enum Child {
 
 /// A run of tracks or groups, ready for use.
 #[derive(Clone, Copy, Debug)]
-struct Run {
+struct PatternRun {
     /// Its first place, from the first of its group.
     first: u64,
     /// Places of one track or repetition.
@@ -146,7 +146,7 @@ pub(super) struct Indexed {
     groups: Box<[Group]>,
     /// The first place of each run, apart from the rest so that searching touches little memory.
     firsts: Box<[u64]>,
-    runs: Box<[Run]>,
+    runs: Box<[PatternRun]>,
     /// The runs of each group in the order of their cylinders, in the same ranges.
     lowest: Box<[Lowest]>,
     slips: Slips,
@@ -155,7 +155,7 @@ pub(super) struct Indexed {
 
 /// A track, found from a place on it or from its cylinder and head.
 #[derive(Clone, Copy, Debug)]
-struct Found {
+struct LocatedTrack {
     /// The place of its sector 0.
     first: u64,
     cylinder: u32,
@@ -324,7 +324,7 @@ impl Indexed {
     }
 
     /// A track, if there are blocks on it.
-    fn track(&self, found: Found) -> Option<Track> {
+    fn track(&self, found: LocatedTrack) -> Option<Track> {
         let block = |place| match self.slips.block_at(place) {
             Ok(block) | Err(block) => block.min(self.blocks),
         };
@@ -347,7 +347,7 @@ impl Indexed {
 
     /// The track of a place below the last one.
     #[inline]
-    fn track_of_place(&self, place: u64) -> Found {
+    fn track_of_place(&self, place: u64) -> LocatedTrack {
         let mut group = self.root();
         let mut left = place;
         let (mut cylinder, mut start) = (0u32, Angle::ZERO);
@@ -372,7 +372,7 @@ impl Indexed {
                     sectors,
                     width,
                 } => {
-                    return Found {
+                    return LocatedTrack {
                         first: place - left,
                         cylinder,
                         head: head.into(),
@@ -387,7 +387,7 @@ impl Indexed {
     }
 
     /// The track under a head, with or without blocks.
-    fn track_under(&self, cylinder: u32, head: u32) -> Option<Found> {
+    fn track_under(&self, cylinder: u32, head: u32) -> Option<LocatedTrack> {
         if head >= self.surfaces || cylinder >= self.cylinders {
             return None;
         }
@@ -395,7 +395,7 @@ impl Indexed {
         let Child::Track { sectors, width, .. } = run.child else {
             return None;
         };
-        Some(Found {
+        Some(LocatedTrack {
             first,
             cylinder,
             head,
@@ -409,7 +409,7 @@ impl Indexed {
     /// The first place (from the group's), run and start (likewise) of a group's track.
     ///
     /// The depth is that of the groups, which is limited when they are read.
-    fn search(&self, group: &Group, cylinder: u32, head: u32) -> Option<(u64, &Run, Angle)> {
+    fn search(&self, group: &Group, cylinder: u32, head: u32) -> Option<(u64, &PatternRun, Angle)> {
         let lowest = &self.lowest[group.runs.start as usize..group.runs.end as usize];
         let above = lowest.partition_point(|low| low.cylinder <= cylinder);
         for low in lowest[..above].iter().rev() {
@@ -456,7 +456,7 @@ impl Indexed {
     }
 }
 
-impl Run {
+impl PatternRun {
     /// The lowest cylinder that it covers.
     fn lowest(&self) -> u32 {
         let last = self.pitch.min(0).wrapping_mul(self.repeats as i32 - 1);

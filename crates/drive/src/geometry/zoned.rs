@@ -37,7 +37,7 @@ enum Slipping {
 
 /// A zone, ready for use.
 #[derive(Clone, Debug)]
-struct Zone {
+struct ZoneTable {
     first: u64,
     blocks: u32,
     first_cylinder: u32,
@@ -64,7 +64,7 @@ struct Zone {
 
 /// From `first` (relative to the zone) on, slips have pushed the blocks by `shift`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Step {
+struct SlipStep {
     first: u32,
     shift: i32,
 }
@@ -79,8 +79,8 @@ pub(super) struct Zoned {
     /// Slips push the skew forward as well: per track, or per cylinder.
     push: Push,
     firsts: Box<[u64]>,
-    zones: Box<[Zone]>,
-    steps: Box<[Step]>,
+    zones: Box<[ZoneTable]>,
+    steps: Box<[SlipStep]>,
     /// Slipped positions, zone by zone, for `push`.
     pushes: Box<[u32]>,
     remaps: Remaps,
@@ -129,7 +129,7 @@ impl Zoned {
         let (mut zones, mut steps, mut pushes) = (Vec::new(), Vec::new(), Vec::new());
         for (item, zone) in description.zones.iter().enumerate() {
             let zone = slips::prepare(description, item, zone, &mut steps, &mut pushes)?;
-            zones.push(Zone {
+            zones.push(ZoneTable {
                 first: layout.blocks,
                 ..zone
             });
@@ -283,7 +283,7 @@ impl Zoned {
 
     /// The track that begins at a position of a zone, if there are blocks on it. If a step is known to which some
     /// of them belong, it is looked there first for its ends.
-    fn track(&self, zone: &Zone, position: u32, near: Option<usize>) -> Option<Track> {
+    fn track(&self, zone: &ZoneTable, position: u32, near: Option<usize>) -> Option<Track> {
         let block = |position| {
             let near = near.and_then(|step| self.block_of_step(zone, step, position));
             match near.map_or_else(|| self.block_at(zone, position), Ok) {
@@ -309,7 +309,7 @@ impl Zoned {
 
     /// The sector at a position of a zone.
     #[inline]
-    fn at_position(&self, zone: &Zone, position: u32) -> Spot {
+    fn at_position(&self, zone: &ZoneTable, position: u32) -> Spot {
         let (track, sector) = (position / zone.sectors, position % zone.sectors);
         let (cylinder, turn) = (track / self.surfaces, track % self.surfaces);
         let mut start = zone.start
@@ -338,7 +338,7 @@ impl Zoned {
 
     /// The head of a turn on a zone's cylinder, and the turn of a head: the map is its own inverse.
     #[inline]
-    fn head_of_turn(&self, zone: &Zone, cylinder: u32, turn: u32) -> u32 {
+    fn head_of_turn(&self, zone: &ZoneTable, cylinder: u32, turn: u32) -> u32 {
         let descending = match self.head_order {
             HeadOrder::Ascending => false,
             HeadOrder::AlternatingInZone => cylinder % 2 == 1,
@@ -352,7 +352,7 @@ impl Zoned {
     }
 
     /// The zone of a track, and the position of its sector 0.
-    fn track_position(&self, cylinder: u32, head: u32) -> Option<(&Zone, u32)> {
+    fn track_position(&self, cylinder: u32, head: u32) -> Option<(&ZoneTable, u32)> {
         if head >= self.surfaces {
             return None;
         }
@@ -421,7 +421,7 @@ impl Zoned {
     }
 }
 
-impl Zone {
+impl ZoneTable {
     /// The position of a block that is pushed by `shift`, and how many of `blocks` blocks from it
     /// on follow it.
     #[inline]
@@ -444,7 +444,7 @@ impl Zone {
 
     /// The block at a position inside a step, or else the next block, without regard to the
     /// step's end.
-    fn block_in_step(&self, position: u32, step: Step) -> Result<u32, u32> {
+    fn block_in_step(&self, position: u32, step: SlipStep) -> Result<u32, u32> {
         let (before, after) = match self.slipping {
             Slipping::AcrossUnits => (step.shift, 0),
             Slipping::WithinUnit => (0, step.shift),

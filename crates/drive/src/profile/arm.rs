@@ -8,7 +8,7 @@ use super::{Origin, millis};
 use crate::seek::{SeekCurve, SeekError, SeekTable};
 
 /// What the table says.
-pub(super) struct Arm {
+pub(super) struct SeekSection {
     pub seek: SeekCurve,
     /// How far the time of a distance spreads, where that is said.
     pub deviation: Option<SeekTable>,
@@ -22,7 +22,7 @@ pub(super) struct Arm {
 const SETTLE_MS: std::ops::RangeInclusive<f64> = -20.0..=20.0;
 
 /// Reads the table, for a drive of so many cylinders.
-pub(super) fn read(field: &Field, cylinders: u32) -> Result<Arm, DocumentError> {
+pub(super) fn read(field: &Field, cylinders: u32) -> Result<SeekSection, DocumentError> {
     let section = field.section(&[
         "origin",
         "head_switch_ms",
@@ -56,7 +56,7 @@ pub(super) fn read(field: &Field, cylinders: u32) -> Result<Arm, DocumentError> 
     let settle = section
         .need("write_settle_ms", "milliseconds")?
         .number_within(SETTLE_MS)?;
-    Ok(Arm {
+    Ok(SeekSection {
         seek: SeekCurve::new(read, write),
         deviation: match section.get("deviation_points") {
             Some(points) => Some(read_points(&points, cylinders)?),

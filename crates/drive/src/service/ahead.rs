@@ -2,11 +2,11 @@
 
 use block::{Direction, Extent, Instant};
 
-use super::Service;
+use super::DriveService;
 use super::pass::share_end;
 use crate::mechanics::Target;
 
-impl Service {
+impl DriveService {
     /// Begins or prolongs the look-ahead of a segment after a read of `extent`, with the arm free
     /// at `at`. It ends where the arm's blocks end, and before what cannot be read.
     pub(super) fn look_ahead(&mut self, arm: usize, segment: usize, extent: Extent, at: Instant) {
@@ -22,7 +22,7 @@ impl Service {
     /// Brings an arm's look-ahead up to `now`: whole tracks move its anchor, the present track
     /// only its segment.
     pub(super) fn follow_ahead(&mut self, arm: usize, now: Instant) {
-        let Service {
+        let DriveService {
             truth,
             arms,
             buffer,

@@ -3,12 +3,12 @@
 use block::{BufferHit, Direction, Duration, Extent, Instant};
 
 use super::power::Put;
-use super::{Ending, Served, Service, Taken, Travel};
+use super::{CommandCompletion, CommandTimes, DriveService, ServiceRecord, Travel};
 use crate::buffer::Dirty;
 use crate::firmware::QueueOrder;
 use crate::mechanics::Target;
 
-impl Service {
+impl DriveService {
     /// Destages as the idle time before `until` allows: each arm its own. Answers whether an arm
     /// has begun to.
     pub(crate) fn idle_until(&mut self, until: Instant) -> bool {
@@ -129,7 +129,7 @@ impl Service {
 
     /// Ends when all that was written is on the medium. Its account is that of the arm which is
     /// last; what it had under way before is waiting.
-    pub(super) fn flush(&mut self, taken: Taken) -> Served {
+    pub(super) fn flush(&mut self, taken: CommandTimes) -> ServiceRecord {
         let overhead = self.overhead(self.truth.overheads.write_miss);
         let ready = taken.ready(overhead);
         let mut last = (ready, Travel::default());
@@ -152,7 +152,7 @@ impl Service {
         for arm in &mut self.arms {
             arm.turn = arm.turn.max(arm.free_at.min(end));
         }
-        let ending = Ending {
+        let ending = CommandCompletion {
             hit: BufferHit::Miss,
             completion: Duration::ZERO,
         };

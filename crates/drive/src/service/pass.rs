@@ -2,10 +2,10 @@
 
 use block::{Direction, Extent, Instant, Lba};
 
-use super::{Service, Travel};
+use super::{DriveService, Travel};
 use crate::flow::{ReadFlow, WriteFlow};
 use crate::geometry::Run;
-use crate::imperfection::{Luck, Mishap, Reading};
+use crate::imperfection::{Luck, Mishap, PassDirection};
 use crate::mechanics::{Pass, Position, Target};
 use crate::profile::Profile;
 
@@ -69,14 +69,19 @@ fn on_track(truth: &Profile, ready: Instant, run: &Run, direction: Direction) ->
 }
 
 /// What befalls a pass.
-pub(super) fn mishap(truth: &Profile, luck: &mut Luck, run: &Run, reading: Reading) -> Mishap {
+pub(super) fn mishap(
+    truth: &Profile,
+    luck: &mut Luck,
+    run: &Run,
+    reading: PassDirection,
+) -> Mishap {
     if luck.is_perfect() {
         return Mishap::default();
     }
     luck.pass(run, reading, truth.spindle.period())
 }
 
-impl Service {
+impl DriveService {
     /// Reads an extent from the medium into the flow, not before `ready`.
     pub(super) fn fetch(
         &mut self,
@@ -86,7 +91,7 @@ impl Service {
         flow: &mut ReadFlow,
     ) -> Travel {
         let (mut going, mut travel) = self.set_out(extent, ready, taken);
-        let Service {
+        let DriveService {
             truth, arms, luck, ..
         } = self;
         for run in truth.geometry.runs(extent) {
@@ -99,7 +104,7 @@ impl Service {
             }
             let from = (arms[going.arm].position, going.at);
             let pass = pass(truth, luck, from, &run, Direction::Read);
-            let mishap = mishap(truth, luck, &run, Reading::Reads);
+            let mishap = mishap(truth, luck, &run, PassDirection::Reads);
             travel.add(&pass, mishap);
             let start = going.at + pass.seek + pass.rotation + mishap.lost;
             flow.pass(start, &pass, u64::from(run.blocks));
@@ -124,7 +129,7 @@ impl Service {
         flow: &WriteFlow,
     ) -> (Travel, [Instant; 2]) {
         let (mut going, mut travel) = self.set_out(extent, ready, taken);
-        let Service {
+        let DriveService {
             truth, arms, luck, ..
         } = self;
         let mut before = 0;
@@ -140,7 +145,7 @@ impl Service {
             let from = (arms[going.arm].position, going.at);
             let pass = pass(truth, luck, from, &run, Direction::Write);
             let pass = with_data(truth, flow, before, &run, going.at, pass);
-            let mishap = mishap(truth, luck, &run, Reading::Writes);
+            let mishap = mishap(truth, luck, &run, PassDirection::Writes);
             travel.add(&pass, mishap);
             begins = begins.or(Some(going.at + pass.seek + pass.rotation));
             going.at += pass.total() + mishap.lost;

@@ -2,7 +2,7 @@
 
 use block::{Extent, Instant, Lba, Sectors};
 
-use super::Service;
+use super::DriveService;
 
 /// An extent on its way to the medium.
 #[derive(Clone, Copy, Debug)]
@@ -29,7 +29,7 @@ pub(crate) struct Cut {
     pub(crate) torn: Vec<Extent>,
 }
 
-impl Service {
+impl DriveService {
     /// Remembers a put until it is over.
     pub(super) fn log_put(&mut self, put: Put) {
         self.puts.push_back(put);

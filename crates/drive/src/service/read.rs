@@ -3,23 +3,28 @@
 use block::{BufferHit, Direction, Durability, Duration, Extent, Instant, Lba, Sectors};
 
 use super::pass::{mishap, share_end};
-use super::{Ending, Served, Service, Taken, Travel};
-use crate::buffer::{Ahead, Found};
+use super::{CommandCompletion, CommandTimes, DriveService, ServiceRecord, Travel};
+use crate::buffer::{BufferLookup, OngoingLookAhead};
 use crate::flow::ReadFlow;
 use crate::geometry::Run;
-use crate::imperfection::{Mishap, Reading};
+use crate::imperfection::{Mishap, PassDirection};
 use crate::mechanics::{Pass, Target};
 
 /// A read that was taken up.
 #[derive(Clone, Copy, Debug)]
-struct Read {
+struct OngoingRead {
     arm: usize,
     extent: Extent,
-    taken: Taken,
+    taken: CommandTimes,
 }
 
-impl Service {
-    pub(super) fn read(&mut self, extent: Extent, durability: Durability, taken: Taken) -> Served {
+impl DriveService {
+    pub(super) fn read(
+        &mut self,
+        extent: Extent,
+        durability: Durability,
+        taken: CommandTimes,
+    ) -> ServiceRecord {
         let arm = self.arm_of(extent.start());
         for arm in 0..self.arms.len() {
             self.follow_ahead(arm, taken.at);
@@ -28,15 +33,15 @@ impl Service {
             Durability::Volatile => self.find(arm, extent),
             Durability::Durable => {
                 self.destage_before(extent);
-                (Found::Nothing, 0)
+                (BufferLookup::Nothing, 0)
             }
         };
-        let read = Read { arm, extent, taken };
+        let read = OngoingRead { arm, extent, taken };
         let served = match found {
-            Found::All => self.read_hit(read, segment),
-            Found::Coming(from) => self.read_coming(read, segment, from),
-            Found::Until(from) => self.read_rest(read, segment, from),
-            Found::Nothing => self.read_miss(read),
+            BufferLookup::All => self.read_hit(read, segment),
+            BufferLookup::Coming(from) => self.read_coming(read, segment, from),
+            BufferLookup::Until(from) => self.read_rest(read, segment, from),
+            BufferLookup::Nothing => self.read_miss(read),
         };
         self.last = Direction::Read;
         served
@@ -44,21 +49,23 @@ impl Service {
 
     /// What the buffer has. Blocks that it would have to read, and that are still to be written,
     /// are written first.
-    fn find(&mut self, arm: usize, extent: Extent) -> (Found, usize) {
+    fn find(&mut self, arm: usize, extent: Extent) -> (BufferLookup, usize) {
         let found = self.buffer.find(arm, extent);
-        if found.0 != Found::All && self.destage_before(extent) {
+        if found.0 != BufferLookup::All && self.destage_before(extent) {
             return self.buffer.find(arm, extent);
         }
         match found {
             // The other arm has not been told.
-            (Found::Coming(from), segment) if extent.end().0 > share_end(&self.truth, arm) => {
-                (Found::Until(from), segment)
+            (BufferLookup::Coming(from), segment)
+                if extent.end().0 > share_end(&self.truth, arm) =>
+            {
+                (BufferLookup::Until(from), segment)
             }
             found => found,
         }
     }
 
-    fn flow(&self, read: &Read, ready: Instant) -> ReadFlow {
+    fn flow(&self, read: &OngoingRead, ready: Instant) -> ReadFlow {
         ReadFlow::new(
             read.extent.length().0,
             self.truth.bus.read_block,
@@ -69,8 +76,8 @@ impl Service {
         .within(self.truth.buffer.blocks())
     }
 
-    fn read_hit(&mut self, read: Read, segment: usize) -> Served {
-        let Read { arm, extent, taken } = read;
+    fn read_hit(&mut self, read: OngoingRead, segment: usize) -> ServiceRecord {
+        let OngoingRead { arm, extent, taken } = read;
         let overhead = self.overhead(self.truth.overheads.read_hit);
         let ready = taken.ready(overhead);
         let mut flow = self.flow(&read, ready);
@@ -87,8 +94,8 @@ impl Service {
     }
 
     /// The look-ahead is on its way: the medium goes on without repositioning.
-    fn read_coming(&mut self, read: Read, segment: usize, from: Lba) -> Served {
-        let Read { arm, extent, taken } = read;
+    fn read_coming(&mut self, read: OngoingRead, segment: usize, from: Lba) -> ServiceRecord {
+        let OngoingRead { arm, extent, taken } = read;
         let Some(ahead) = self.buffer.aheads[arm].take() else {
             return self.read_rest(read, segment, from);
         };
@@ -115,14 +122,14 @@ impl Service {
     /// with its time after `ready`, and when it is there.
     fn go_on(
         &mut self,
-        ahead: &Ahead,
+        ahead: &OngoingLookAhead,
         (from, end): (Lba, Lba),
         ready: Instant,
         flow: &mut ReadFlow,
     ) -> (Travel, Instant) {
         let mut travel = Travel::default();
         let arm = self.arm_of(from);
-        let Service {
+        let DriveService {
             truth, arms, luck, ..
         } = self;
         let (mut at, mut position) = (ahead.at, ahead.position);
@@ -147,7 +154,7 @@ impl Service {
                     blocks: new as u32,
                     ..run
                 };
-                mishap_of_new = mishap(truth, luck, &unread, Reading::Reads);
+                mishap_of_new = mishap(truth, luck, &unread, PassDirection::Reads);
                 let start = start + Duration::from_nanos(skipped) + mishap_of_new.lost;
                 flow.pass(start, &part, new);
             }
@@ -163,8 +170,8 @@ impl Service {
     }
 
     /// The first blocks are there, the others have to be fetched.
-    fn read_rest(&mut self, read: Read, segment: usize, from: Lba) -> Served {
-        let Read { extent, taken, .. } = read;
+    fn read_rest(&mut self, read: OngoingRead, segment: usize, from: Lba) -> ServiceRecord {
+        let OngoingRead { extent, taken, .. } = read;
         let Ok(rest) = Extent::new(from, Sectors(extent.end().0 - from.0)) else {
             return self.read_miss(read);
         };
@@ -181,8 +188,8 @@ impl Service {
         self.read_done(&read, overhead, end, travel, BufferHit::Partial)
     }
 
-    fn read_miss(&mut self, read: Read) -> Served {
-        let Read { extent, taken, .. } = read;
+    fn read_miss(&mut self, read: OngoingRead) -> ServiceRecord {
+        let OngoingRead { extent, taken, .. } = read;
         let overhead = self.overhead(self.truth.overheads.read_miss);
         let ready = taken.ready(overhead);
         let mut flow = self.flow(&read, ready);
@@ -214,7 +221,7 @@ impl Service {
     }
 
     /// Begins the look-ahead after what was fetched, by the arm that fetched its end.
-    fn begin_ahead(&mut self, read: &Read, segment: usize, travel: &Travel) {
+    fn begin_ahead(&mut self, read: &OngoingRead, segment: usize, travel: &Travel) {
         if travel.unreadable.is_some() {
             return;
         }
@@ -226,19 +233,19 @@ impl Service {
     /// Closes a read whose data have left at `end`; one with an error ends with its last attempt.
     fn read_done(
         &mut self,
-        read: &Read,
+        read: &OngoingRead,
         overhead: Duration,
         end: Instant,
         travel: Travel,
         hit: BufferHit,
-    ) -> Served {
+    ) -> ServiceRecord {
         let end = match travel.unreadable {
             None => end,
             Some(_) => read.taken.ready(overhead) + travel.waited + travel.head(),
         };
         let bus = &mut self.arms[read.arm].bus_free;
         *bus = end.max(*bus);
-        let ending = Ending {
+        let ending = CommandCompletion {
             hit,
             completion: self.truth.overheads.read_completion,
         };

@@ -5,16 +5,21 @@ use block::{
 };
 
 use super::power::Put;
-use super::{Ending, Served, Service, Taken, Travel};
+use super::{CommandCompletion, CommandTimes, DriveService, ServiceRecord, Travel};
 use crate::buffer::Dirty;
 use crate::firmware::WriteBack;
 use crate::flow::WriteFlow;
 
-impl Service {
-    pub(super) fn write(&mut self, extent: Extent, durability: Durability, taken: Taken) -> Served {
+impl DriveService {
+    pub(super) fn write(
+        &mut self,
+        extent: Extent,
+        durability: Durability,
+        taken: CommandTimes,
+    ) -> ServiceRecord {
         if let Some(expected) = self.advance_pointer(extent) {
             let served = self.electronics_only(taken);
-            return Served {
+            return ServiceRecord {
                 status: Status::WritePointer { expected },
                 ..served
             };
@@ -78,7 +83,7 @@ impl Service {
         None
     }
 
-    fn write_early(&mut self, extent: Extent, taken: Taken) -> Served {
+    fn write_early(&mut self, extent: Extent, taken: CommandTimes) -> ServiceRecord {
         let arm = self.arm_of(extent.start());
         let mut accepted = taken.submitted;
         while !self.buffer.has_room(extent) {
@@ -103,7 +108,7 @@ impl Service {
         served
     }
 
-    fn write_through(&mut self, extent: Extent, taken: Taken) -> Served {
+    fn write_through(&mut self, extent: Extent, taken: CommandTimes) -> ServiceRecord {
         let overhead = self.overhead(self.truth.overheads.write_miss);
         // The data come as soon as the bus is free, even while the arm is still busy.
         let decoded = taken.submitted + overhead;
@@ -124,7 +129,7 @@ impl Service {
     }
 
     /// Puts an extent on the medium, whose data come from `bus_begins` on: at once, or in parts.
-    /// Answers as [`Service::put`] does.
+    /// Answers as [`DriveService::put`] does.
     fn put_parts(
         &mut self,
         extent: Extent,
@@ -163,13 +168,13 @@ impl Service {
 
     fn write_done(
         &mut self,
-        taken: Taken,
+        taken: CommandTimes,
         overhead: Duration,
         end: Instant,
         travel: Travel,
         hit: BufferHit,
-    ) -> Served {
-        let ending = Ending {
+    ) -> ServiceRecord {
+        let ending = CommandCompletion {
             hit,
             completion: self.truth.overheads.write_completion,
         };

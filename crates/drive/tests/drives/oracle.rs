@@ -1,11 +1,11 @@
 //! The naive way to cut an extent into runs: block by block.
 
 use block::{Extent, Lba, Sectors};
-use drive::geometry::{Geometry, Place, Run};
+use drive::geometry::{BlockPosition, Geometry, Run};
 
 /// The runs of an extent by locating every block.
 pub fn runs(geometry: &Geometry, extent: Extent) -> Vec<Run> {
-    let mut runs: Vec<(Run, Place, Place)> = Vec::new();
+    let mut runs: Vec<(Run, BlockPosition, BlockPosition)> = Vec::new();
     for lba in extent.start().0..extent.end().0.min(geometry.sectors().0) {
         let place = geometry.locate(Lba(lba)).expect("a block of the drive");
         match runs.last_mut() {

@@ -1,7 +1,7 @@
 //! Checks the groups of a description and puts them into the form that is searched.
 
 use super::{
-    Child, Description, Group, GroupDescription, GroupRun, Indexed, Lowest, Run, TrackRun,
+    Child, Description, Group, GroupDescription, GroupRun, Indexed, Lowest, PatternRun, TrackRun,
 };
 use super::{Remaps, Slips};
 use crate::angle::Angle;
@@ -82,7 +82,7 @@ struct Builder<'a> {
     description: &'a Description,
     groups: Vec<Group>,
     depths: Vec<u32>,
-    runs: Vec<Run>,
+    runs: Vec<PatternRun>,
     lowest: Vec<Lowest>,
 }
 
@@ -135,7 +135,7 @@ impl Builder<'_> {
     }
 
     /// A run of tracks.
-    fn tracks(&self, run: &TrackRun, first: u64) -> Result<Run, (&'static str, String)> {
+    fn tracks(&self, run: &TrackRun, first: u64) -> Result<PatternRun, (&'static str, String)> {
         let surfaces = self.description.surfaces;
         if run.head >= surfaces {
             return Err((
@@ -176,7 +176,7 @@ impl Builder<'_> {
                 ),
             ));
         }
-        Ok(Run {
+        Ok(PatternRun {
             first,
             places: u64::from(run.blocks),
             repeats,
@@ -200,7 +200,7 @@ impl Builder<'_> {
         item: usize,
         run: &GroupRun,
         first: u64,
-    ) -> Result<Run, (&'static str, String)> {
+    ) -> Result<PatternRun, (&'static str, String)> {
         let Some(group) = self.groups.get(run.group as usize) else {
             return Err((
                 "groups",
@@ -228,7 +228,7 @@ impl Builder<'_> {
                 format!("{end} cylinders: expected at most {MAX_CYLINDERS}"),
             ));
         }
-        Ok(Run {
+        Ok(PatternRun {
             first,
             places: group.places,
             repeats: run.repeats,
@@ -254,11 +254,11 @@ impl Builder<'_> {
         depth: u32,
     ) -> Result<(), LayoutError> {
         let runs = &self.runs[begin..];
-        let heads_of = |run: &Run| match run.child {
+        let heads_of = |run: &PatternRun| match run.child {
             Child::Track { head, .. } => 1u64 << head,
             Child::Group(group) => self.groups[group as usize].heads,
         };
-        let tracks_of = |run: &Run| match run.child {
+        let tracks_of = |run: &PatternRun| match run.child {
             Child::Track { .. } => 1,
             Child::Group(group) => self.groups[group as usize].tracks,
         };

@@ -1,6 +1,6 @@
 //! Turns a zone's spares and slips into the steps by which blocks are pushed.
 
-use super::{Description, Slipping, Sparing, Step, Zone, ZoneDescription};
+use super::{Description, SlipStep, Slipping, Sparing, ZoneDescription, ZoneTable};
 use crate::angle::Angle;
 use crate::geometry::{LayoutError, MAX_SECTORS_PER_TRACK};
 
@@ -9,13 +9,13 @@ pub(super) fn prepare(
     drive: &Description,
     item: usize,
     zone: &ZoneDescription,
-    steps: &mut Vec<Step>,
+    steps: &mut Vec<SlipStep>,
     pushes: &mut Vec<u32>,
-) -> Result<Zone, LayoutError> {
+) -> Result<ZoneTable, LayoutError> {
     let units = Units::of(drive, item, zone)?;
     let slips = sorted_slips(drive, item, zone, &units)?;
     let first_step = steps.len() as u32;
-    steps.push(Step { first: 0, shift: 0 });
+    steps.push(SlipStep { first: 0, shift: 0 });
     match (drive.sparing, units.slipping) {
         (Sparing::Tracks, _) => track_steps(zone, &slips, steps),
         (_, Slipping::AcrossUnits) => steps_across(zone, &units, &slips, steps),
@@ -26,7 +26,7 @@ pub(super) fn prepare(
         pushes.extend_from_slice(&slips);
     }
     let skew = zone.track_skew.times(u64::from(drive.surfaces - 1));
-    let ready = Zone {
+    let ready = ZoneTable {
         first: 0,
         blocks: units.blocks,
         first_cylinder: zone.first_cylinder,
@@ -286,15 +286,15 @@ fn sorted_slips(
 }
 
 /// Adds a step; a later one for the same block replaces the earlier.
-fn add(steps: &mut Vec<Step>, first: u32, shift: i32) {
+fn add(steps: &mut Vec<SlipStep>, first: u32, shift: i32) {
     match steps.last_mut() {
         Some(last) if last.first >= first => last.shift = shift,
-        _ => steps.push(Step { first, shift }),
+        _ => steps.push(SlipStep { first, shift }),
     }
 }
 
 /// Slipped tracks push everything after them by a track.
-fn track_steps(zone: &ZoneDescription, slips: &[u32], steps: &mut Vec<Step>) {
+fn track_steps(zone: &ZoneDescription, slips: &[u32], steps: &mut Vec<SlipStep>) {
     let sectors = zone.sectors_per_track;
     for (before, &slip) in (0..).zip(slips) {
         let first = ((slip - before) * sectors).saturating_sub(zone.unmapped);
@@ -303,7 +303,7 @@ fn track_steps(zone: &ZoneDescription, slips: &[u32], steps: &mut Vec<Step>) {
 }
 
 /// Slips push everything to the end of the zone, over the units' spares.
-fn steps_across(zone: &ZoneDescription, units: &Units, slips: &[u32], steps: &mut Vec<Step>) {
+fn steps_across(zone: &ZoneDescription, units: &Units, slips: &[u32], steps: &mut Vec<SlipStep>) {
     let mut before = 0;
     for &slip in slips {
         let (unit, offset) = (slip / units.unit_sectors, slip % units.unit_sectors);
@@ -325,7 +325,7 @@ fn steps_across(zone: &ZoneDescription, units: &Units, slips: &[u32], steps: &mu
 }
 
 /// Slips push into the spares of their unit: behind it, or, where they are in front, before it.
-fn steps_within(zone: &ZoneDescription, units: &Units, slips: &[u32], steps: &mut Vec<Step>) {
+fn steps_within(zone: &ZoneDescription, units: &Units, slips: &[u32], steps: &mut Vec<SlipStep>) {
     for of_unit in slips.chunk_by(|a, b| a / units.unit_sectors == b / units.unit_sectors) {
         let unit = of_unit[0] / units.unit_sectors;
         let begin = unit * units.unit_blocks;
@@ -358,7 +358,7 @@ fn steps_within(zone: &ZoneDescription, units: &Units, slips: &[u32], steps: &mu
 }
 
 /// The position of a zone's last block.
-fn last_position(zone: &Zone, steps: &[Step]) -> u32 {
+fn last_position(zone: &ZoneTable, steps: &[SlipStep]) -> u32 {
     let last = zone.blocks - 1;
     let step = steps[steps.partition_point(|step| step.first <= last) - 1];
     zone.place(last, step.shift, 1).0
