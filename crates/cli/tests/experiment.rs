@@ -433,6 +433,6 @@ const REFUSED: &[(&str, &str, &str)] = &[
     (
         "[sweep]",
         "[swoop]",
-        "try.toml:13: swoop: unknown key; did you mean sweep?",
+        "try.toml:13: swoop: unknown key: did you mean `sweep`?",
     ),
 ];

@@ -233,7 +233,7 @@ pub const RUNS: &[Case] = &[
     ),
     (
         "--workload nothing.toml",
-        "nothing.toml: name: missing",
+        "nothing.toml:1: name: missing",
         "expected",
     ),
     ("--workload broken.toml", "broken.toml:1: not TOML", ""),

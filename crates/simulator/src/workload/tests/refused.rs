@@ -145,14 +145,19 @@ const REFUSED: &[(&str, &str, &str)] = &[
         "load.toml:18: not TOML: unclosed table, expected `]`",
     ),
     (
+        "[arrivals]\nmodel = \"closed\"\ntasks = 10\nthink_ms = 30\n",
+        "arrivals = 3\n",
+        "load.toml:8: arrivals: 3: expected a table",
+    ),
+    (
         "[arrivals]",
         "arrivals = 3\n[other]",
-        "load.toml:8: arrivals: 3: expected a table [arrivals]",
+        "load.toml:9: other: unknown key: expected one of name, summary, seed, class, read_fraction, arrivals, size, placement",
     ),
     (
         "kind = \"exponential\"\nmean_kib = 8\nmultiple_kib = 4",
         "kind = \"choice\"\nchoices = [4, 8]",
-        "load.toml:15: size.choices: 4: expected a list such as [{ kib = 4, weight = 3 }, { kib = 64, weight = 1 }]",
+        "load.toml:15: size.choices[0]: 4: expected a list such as [{ kib = 4, weight = 3 }, { kib = 64, weight = 1 }]",
     ),
     (
         "kind = \"exponential\"\nmean_kib = 8\nmultiple_kib = 4",
