@@ -1,13 +1,13 @@
-//! The client's side: another server as a back end, and load.
+//! The client's side: for a server as a back end, and for load generators.
 //!
 //! ```text
 //!   ClientNegotiation --Session--> Requests
-//!                            submit -> header (and payload) to the server
-//!                            receive <- replies: contents, holes, states, ends
+//!                                  submit -> header (and payload) to the server
+//!                                  receive <- replies: contents, holes, states, ends
 //! ```
 //!
-//! Servers may be hostile, too. Nothing is allocated by a length that one names, replies have to
-//! belong to requests, and a read ends well only if every byte of it came exactly once.
+//! A server may be hostile. The client allocates nothing by a length that the server names. A reply has to
+//! belong to a request, and a read succeeds only if each of its bytes came exactly once.
 
 mod coverage;
 mod events;

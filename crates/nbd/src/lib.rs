@@ -13,8 +13,7 @@
 //! ```
 //!
 //! The document is `doc/proto.md` of NetworkBlockDevice/nbd, with its branch for extended headers;
-//! "the protocol" means it, here and below. `client` is the other side: for another server as a
-//! back end, and for load.
+//! "the protocol" means it, here and below.
 //!
 //! All numbers of the protocol are big-endian.
 
@@ -25,7 +24,7 @@ pub mod reply;
 pub mod request;
 mod wire;
 
-/// How requests and replies look. What a client negotiated decides it.
+/// The form of requests and replies, as the client negotiated it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Style {
     /// Compact requests (28 bytes), simple replies: a number and nothing else.
@@ -52,10 +51,10 @@ impl Style {
     }
 }
 
-/// What a client may ask about the blocks of an export, beside their contents.
+/// A metadata context: a property of blocks that clients may query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Context {
-    /// `base:allocation`: what is a hole, and what reads as zeroes.
+    /// `base:allocation`: holes, and bytes that read as zeroes.
     Allocation,
 }
 

@@ -48,7 +48,7 @@ pub enum ServerSecurity {
     Plain,
     /// If the client wants it ("SELECTIVETLS").
     Optional,
-    /// Nothing is told before it ("FORCEDTLS").
+    /// The server answers no query before it ("FORCEDTLS").
     Required,
 }
 
@@ -66,19 +66,19 @@ pub enum ServerPhase {
     Closed(ServerError),
 }
 
-/// Why a negotiation ended without agreement.
+/// The reason for which a negotiation ended without a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ServerError {
-    /// The client said that it goes.
+    /// The client sent `NBD_OPT_ABORT`.
     #[error("the client ended the negotiation")]
     Aborted,
-    /// The client's flags.
+    /// Unknown client flags.
     #[error("client flags {0:#x}, expected at most 0x3")]
     Flags(u32),
-    /// An option begins with something else.
+    /// An option without its magic number.
     #[error("an option begins with {0:#018x}, expected IHAVEOPT")]
     Magic(u64),
-    /// An option is so long that it is not even passed over.
+    /// An option above the length that the server skips.
     #[error("an option of {0} bytes, expected at most 32 MiB")]
     TooLong(u32),
     /// An export's name in `NBD_OPT_EXPORT_NAME` that is longer than names are.
@@ -155,7 +155,7 @@ enum Phase {
     Payload { option: u32, length: usize },
     /// The rest of an option that is too long is passed over.
     Skip { option: u32, left: usize },
-    /// ServerNegotiation is over, or interrupted.
+    /// Negotiation is over, or interrupted.
     Ended(ServerPhase),
 }
 

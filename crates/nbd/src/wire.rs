@@ -222,7 +222,7 @@ pub const fn failure(number: u32) -> Failed {
     }
 }
 
-/// Fields that are taken from the front, number by number. What is missing is `None`.
+/// Bytes that are taken from the front, field by field. A missing field is `None`.
 #[derive(Clone, Copy, Debug)]
 pub struct Fields<'a>(pub &'a [u8]);
 

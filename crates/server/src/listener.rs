@@ -4,9 +4,9 @@
 //!   socket --accept--> a thread each, for as long as they negotiate --agreed--> event loop
 //! ```
 //!
-//! ServerNegotiation is rare and short, so that it may cost a thread; there is a bound on how many
-//! negotiate at once, and on how long one may take. Whoever comes when there are so many takes the
-//! place of the one that has been at it longest: silent clients keep nobody out.
+//! Negotiation is rare and short, so that it may cost a thread. The number of connections that negotiate
+//! is bounded, and so is the time of each. At the bound a new connection pushes out the oldest one, so
+//! that silent clients keep no others out.
 
 use std::io;
 use std::net::{SocketAddr, TcpListener};
@@ -23,7 +23,7 @@ use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
 use tracing::{debug, info, warn};
 
 use crate::clients::Accepted;
-use crate::listener::negotiating::{Negotiating, Place};
+use crate::listener::negotiating::{Handshake, Negotiating};
 use crate::mailbox::{Letter, Mailbox};
 use crate::tls::{Security, Session};
 use nbd::negotiation::{ServerError, ServerNegotiation, ServerPhase};
@@ -203,8 +203,8 @@ fn accept_all(door: &Door, stop: &OwnedFd, shown: &Shown, terms: &Arc<Terms>) {
                 continue;
             }
         };
-        let place = match negotiating.enter(&stream) {
-            Ok(place) => place,
+        let handshake = match negotiating.enter(&stream) {
+            Ok(handshake) => handshake,
             Err(error) => {
                 warn!(%error, "a client is refused");
                 continue;
@@ -214,7 +214,7 @@ fn accept_all(door: &Door, stop: &OwnedFd, shown: &Shown, terms: &Arc<Terms>) {
         let spawned = thread::Builder::new()
             .name("negotiation".into())
             .spawn(move || {
-                if let Err(error) = negotiate(stream, &shown, &terms, place) {
+                if let Err(error) = negotiate(stream, &shown, &terms, handshake) {
                     terms.refused.fetch_add(1, Ordering::Relaxed);
                     debug!(%error, "a negotiation ended early");
                 }
@@ -229,7 +229,7 @@ fn accept_all(door: &Door, stop: &OwnedFd, shown: &Shown, terms: &Arc<Terms>) {
 static ARRIVED: AtomicU64 = AtomicU64::new(1);
 
 /// Agrees with a client and hands it over.
-fn negotiate(stream: Stream, shown: &Shown, terms: &Terms, place: Place) -> io::Result<()> {
+fn negotiate(stream: Stream, shown: &Shown, terms: &Terms, handshake: Handshake) -> io::Result<()> {
     let directory = match shown.read() {
         Ok(directory) => directory.clone(),
         Err(poisoned) => poisoned.into_inner().clone(),
@@ -239,7 +239,7 @@ fn negotiate(stream: Stream, shown: &Shown, terms: &Terms, place: Place) -> io::
     let offers = Arc::clone(&directory.offers);
     let mut negotiation = ServerNegotiation::new(offers, terms.security.negotiated());
     let mut received = Vec::new();
-    let mut place = Some(place);
+    let mut handshake = Some(handshake);
     loop {
         loop {
             let taken = negotiation.receive(&received);
@@ -251,7 +251,7 @@ fn negotiate(stream: Stream, shown: &Shown, terms: &Terms, place: Place) -> io::
         let step = negotiation.step();
         let seat = match step {
             // Before it is told: who is told is served.
-            ServerPhase::Agreed(_) => Some(seated(place.take(), &terms.seats)?),
+            ServerPhase::Agreed(_) => Some(seated(handshake.take(), &terms.seats)?),
             _ => None,
         };
         client.send(negotiation.output())?;
@@ -294,10 +294,10 @@ fn negotiate(stream: Stream, shown: &Shown, terms: &Terms, place: Place) -> io::
     }
 }
 
-/// From the place of one who negotiates to the seat of one who is served.
-fn seated(place: Option<Place>, seats: &Seats) -> io::Result<Seat> {
-    if let Some(place) = place {
-        place.leave()?;
+/// Ends the handshake, and takes a seat among the clients that are served.
+fn seated(handshake: Option<Handshake>, seats: &Seats) -> io::Result<Seat> {
+    if let Some(handshake) = handshake {
+        handshake.end()?;
     }
     seats.take().ok_or_else(|| {
         let most = seats.most();

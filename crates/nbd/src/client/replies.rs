@@ -57,7 +57,7 @@ struct Chunk {
 }
 
 /// How many bytes were used, and what they tell.
-type Told = (usize, Option<Event>);
+type Received = (usize, Option<Event>);
 
 impl Requests {
     /// No request yet, and never more than `limit` at once.
@@ -131,7 +131,7 @@ impl Requests {
     ///
     /// # Errors
     /// If the server cannot be understood, or lies: close.
-    pub fn receive(&mut self, bytes: &[u8]) -> Result<Told, ReplyError> {
+    pub fn receive(&mut self, bytes: &[u8]) -> Result<Received, ReplyError> {
         match self.within {
             Within::Header => self.reply(bytes),
             Within::States { .. } => self.state(bytes),
@@ -142,7 +142,7 @@ impl Requests {
         }
     }
 
-    fn reply(&mut self, bytes: &[u8]) -> Result<Told, ReplyError> {
+    fn reply(&mut self, bytes: &[u8]) -> Result<Received, ReplyError> {
         let Some(magic) = Fields(bytes).u32() else {
             return Ok((0, None));
         };
@@ -154,7 +154,7 @@ impl Requests {
         }
     }
 
-    fn simple(&mut self, bytes: &[u8]) -> Result<Told, ReplyError> {
+    fn simple(&mut self, bytes: &[u8]) -> Result<Received, ReplyError> {
         let mut fields = Fields(bytes);
         fields.u32();
         let (Some(number), Some(cookie)) = (fields.u32(), fields.u64()) else {
@@ -188,7 +188,7 @@ impl Requests {
         self.end(wire::SIMPLE, cookie)
     }
 
-    fn chunk(&mut self, bytes: &[u8]) -> Result<Told, ReplyError> {
+    fn chunk(&mut self, bytes: &[u8]) -> Result<Received, ReplyError> {
         let Some((chunk, offset)) = header(bytes, self.session.agreed.style) else {
             return Ok((0, None));
         };
@@ -219,7 +219,7 @@ impl Requests {
         }
     }
 
-    fn contents(&mut self, chunk: Chunk, payload: &[u8]) -> Result<Told, ReplyError> {
+    fn contents(&mut self, chunk: Chunk, payload: &[u8]) -> Result<Received, ReplyError> {
         chunk.expect(chunk.length > 8)?;
         let Some(offset) = Fields(payload).u64() else {
             return Ok((0, None));
@@ -235,7 +235,7 @@ impl Requests {
         Ok((chunk.size + 8, Some(contents)))
     }
 
-    fn hole(&mut self, chunk: Chunk, payload: &[u8]) -> Result<Told, ReplyError> {
+    fn hole(&mut self, chunk: Chunk, payload: &[u8]) -> Result<Received, ReplyError> {
         chunk.expect(chunk.length == 12)?;
         let mut fields = Fields(payload);
         let (Some(offset), Some(length)) = (fields.u64(), fields.u32()) else {
@@ -261,7 +261,7 @@ impl Requests {
         })
     }
 
-    fn error(&mut self, chunk: Chunk, payload: &[u8]) -> Result<Told, ReplyError> {
+    fn error(&mut self, chunk: Chunk, payload: &[u8]) -> Result<Received, ReplyError> {
         let at = chunk.kind == chunk::ERROR_OFFSET;
         let least = if at { 14 } else { 6 };
         chunk.expect(chunk.length >= least && chunk.length <= ERROR as u64)?;
@@ -299,7 +299,7 @@ impl Requests {
     }
 
     /// The front of a block status; its descriptors come one by one.
-    fn states(&mut self, chunk: Chunk, payload: &[u8]) -> Result<Told, ReplyError> {
+    fn states(&mut self, chunk: Chunk, payload: &[u8]) -> Result<Received, ReplyError> {
         let (front, each) = self.state_sizes();
         let left = chunk.length.saturating_sub(front);
         let count = left / each;
@@ -328,7 +328,7 @@ impl Requests {
         Ok((chunk.size + front as usize, None))
     }
 
-    fn state(&mut self, bytes: &[u8]) -> Result<Told, ReplyError> {
+    fn state(&mut self, bytes: &[u8]) -> Result<Received, ReplyError> {
         let Within::States {
             cookie,
             context,
@@ -395,7 +395,7 @@ impl Requests {
     }
 
     /// The reply has ended.
-    fn end(&mut self, used: usize, cookie: u64) -> Result<Told, ReplyError> {
+    fn end(&mut self, used: usize, cookie: u64) -> Result<Received, ReplyError> {
         let contexts = self.session.agreed.contexts.len();
         let pending = self.find(cookie)?;
         let whole = match pending.header.ask {

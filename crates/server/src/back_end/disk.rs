@@ -18,7 +18,7 @@
 
 #![allow(
     unsafe_code,
-    reason = "hands the memory of commands on while these are under way"
+    reason = "hands the memory of commands on while these are in flight"
 )]
 
 use std::fs::File;
@@ -29,7 +29,7 @@ use std::sync::Arc;
 use block::{Action, Command, Durability, Instant};
 use tracing::{error, warn};
 
-use super::file::{Doubt, Errors, Image, Way};
+use super::file::{Doubt, Errors, Image, Transfer};
 use super::scsi::passthrough::Passthrough;
 use super::scsi::pool::{BELL, Work};
 use super::scsi::switched::Switched;
@@ -84,13 +84,13 @@ impl Disk {
             return;
         };
         let (first, memory) = (doubt.offset / self.block_bytes, doubt.memory);
-        let work = match doubt.way {
-            Way::Read => Work::Read {
+        let work = match doubt.transfer {
+            Transfer::Read => Work::Read {
                 first,
                 memory,
                 durability: Durability::Volatile,
             },
-            Way::Write(durability) => Work::Write {
+            Transfer::Write(durability) => Work::Write {
                 first,
                 memory,
                 durability,
@@ -144,7 +144,7 @@ impl Disk {
 }
 
 /// Whether an error is something that the drive said: the numbers for the statuses of blocks in the
-/// kernel's `block/blk-core.c`. The others are about the way to it, where nobody would answer.
+/// kernel's `block/blk-core.c`. The others are about the transport, where nobody would answer.
 fn is_the_drives(number: i32) -> bool {
     matches!(
         number,

@@ -21,7 +21,7 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
-use block::{Action, Command, CommandId, Durability, Extent, Instant, Outcome, Status};
+use block::{Action, Command, CommandId, Direction, Durability, Extent, Instant, Outcome, Status};
 use drive::{Lost, VirtualDrive};
 use hdrhistogram::Histogram;
 use tracing::{error, warn};
@@ -70,18 +70,10 @@ enum Bytes {
         memory: Pieces,
         old: Vec<u8>,
     },
-    /// They are on their way.
-    Moving(Extent, Way),
+    /// They are being read from the image or written to it.
+    Moving(Extent, Direction),
     /// They are there, or it failed.
     Moved(Result<(), Failed>),
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Way {
-    /// From the image.
-    Read,
-    /// To the image.
-    Write,
 }
 
 /// The memory of a command.
@@ -148,7 +140,7 @@ impl Emulated {
             match command.action {
                 Action::Read { extent, .. } => {
                     self.move_bytes(now, command, &memory, ring);
-                    Bytes::Moving(extent, Way::Read)
+                    Bytes::Moving(extent, Direction::Read)
                 }
                 Action::Write { extent, durability } => {
                     let mut old = self.volatile.room(extent);
@@ -209,14 +201,14 @@ impl Emulated {
                 },
                 Ok(()),
             ) => {
-                entry.bytes = Bytes::Moving(extent, Way::Write);
+                entry.bytes = Bytes::Moving(extent, Direction::Write);
                 self.volatile.remember(ended.id, extent, old);
                 let write = Action::Write { extent, durability };
                 let command = Command::new(ended.id, write);
                 // SAFETY: the memory is the command's, which has not ended.
                 unsafe { self.move_bytes(now, &command, &memory, ring) };
             }
-            (Bytes::Moving(extent, Way::Read), Ok(())) => {
+            (Bytes::Moving(extent, Direction::Read), Ok(())) => {
                 if self
                     .torn
                     .range(extent.start().0..extent.end().0)
@@ -226,7 +218,7 @@ impl Emulated {
                     self.entry(ended.id).bytes = Bytes::Moved(Err(Failed::Io));
                 }
             }
-            (Bytes::Moving(extent, Way::Write), Ok(())) => {
+            (Bytes::Moving(extent, Direction::Write), Ok(())) => {
                 self.torn
                     .retain(|&block| !extent.contains(block::Lba(block)));
             }

@@ -8,7 +8,7 @@
 
 #![allow(
     unsafe_code,
-    reason = "the ring reads and writes memory by address while an operation is under way"
+    reason = "the ring reads and writes memory by address while an operation is in flight"
 )]
 
 use std::collections::VecDeque;
@@ -69,12 +69,12 @@ pub(super) struct Doubt {
     /// Where it is, in bytes.
     pub offset: u64,
     /// Whether it is read or written.
-    pub way: Way,
+    pub transfer: Transfer,
     /// The error's number.
     pub number: i32,
 }
 
-/// A command under way.
+/// A command in flight.
 struct Job {
     id: CommandId,
     /// Operations that have not ended.
@@ -89,7 +89,7 @@ enum Operation {
         job: usize,
         memory: Memory,
         offset: u64,
-        way: Way,
+        transfer: Transfer,
     },
     Flush {
         job: usize,
@@ -101,9 +101,9 @@ enum Operation {
     },
 }
 
-/// What is done with a piece.
+/// Whether a piece is read or written.
 #[derive(Clone, Copy)]
-pub(super) enum Way {
+pub(super) enum Transfer {
     /// It is read.
     Read,
     /// It is written.
@@ -210,7 +210,7 @@ impl Image {
         let Operation::Piece {
             memory,
             offset,
-            way,
+            transfer,
             ..
         } = operation
         else {
@@ -221,10 +221,12 @@ impl Image {
         let file = self.raw();
         // SAFETY: the caller's promise about the command's memory.
         unsafe {
-            match way {
-                Way::Read => ring.read(ticket, file, memory, offset),
-                Way::Write(Durability::Volatile) => ring.write(ticket, file, memory, offset, 0),
-                Way::Write(Durability::Durable) => {
+            match transfer {
+                Transfer::Read => ring.read(ticket, file, memory, offset),
+                Transfer::Write(Durability::Volatile) => {
+                    ring.write(ticket, file, memory, offset, 0)
+                }
+                Transfer::Write(Durability::Durable) => {
                     ring.write(ticket, file, memory, offset, libc::RWF_DSYNC);
                 }
             }
@@ -267,7 +269,7 @@ impl Image {
             job,
             memory,
             offset,
-            way,
+            transfer,
         } = operation
         else {
             return;
@@ -287,7 +289,7 @@ impl Image {
                     job,
                     memory: memory.part(done, memory.length - done),
                     offset: offset + done as u64,
-                    way,
+                    transfer,
                 };
                 // SAFETY: the rest of the memory that the command still has.
                 unsafe { self.submit(rest, ring) };
@@ -296,7 +298,7 @@ impl Image {
                 job,
                 memory,
                 offset,
-                way,
+                transfer,
                 number: -result,
             }),
             Err(_) => {
@@ -313,9 +315,9 @@ impl BackEnd for Image {
     }
 
     unsafe fn start(&mut self, _: Instant, command: &Command, memory: &[Memory], ring: &mut Ring) {
-        let (extent, way) = match command.action {
-            Action::Read { extent, .. } => (extent, Way::Read),
-            Action::Write { extent, durability } => (extent, Way::Write(durability)),
+        let (extent, transfer) = match command.action {
+            Action::Read { extent, .. } => (extent, Transfer::Read),
+            Action::Write { extent, durability } => (extent, Transfer::Write(durability)),
             Action::Flush => {
                 let job = self.jobs.insert(Job {
                     id: command.id,
@@ -347,7 +349,7 @@ impl BackEnd for Image {
                 job,
                 memory,
                 offset,
-                way,
+                transfer,
             };
             offset += memory.length as u64;
             // SAFETY: the caller's promise.

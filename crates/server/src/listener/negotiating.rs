@@ -1,4 +1,4 @@
-//! Who negotiates now: so many at most, and a newcomer is never the one who has to go.
+//! Connections that negotiate: at most [`MOST`], and a new one pushes out the oldest.
 
 use std::collections::VecDeque;
 use std::io;
@@ -11,57 +11,56 @@ use tracing::warn;
 /// At most so many clients negotiate at once. A choice.
 const MOST: usize = 64;
 
-/// Those who negotiate, in the order in which they came.
+/// Connections that negotiate, the oldest first.
 #[derive(Clone, Default)]
 pub(super) struct Negotiating {
-    who: Arc<Mutex<Who>>,
+    sockets: Arc<Mutex<Sockets>>,
 }
 
 #[derive(Default)]
-struct Who {
-    sockets: VecDeque<(u64, OwnedFd)>,
+struct Sockets {
+    all: VecDeque<(u64, OwnedFd)>,
     next: u64,
 }
 
-/// The place of one of them, given up when it is dropped.
-pub(super) struct Place {
+/// One of them. It ends when it is dropped.
+pub(super) struct Handshake {
     all: Negotiating,
     number: u64,
 }
 
 impl Negotiating {
-    /// Lets a client in. If there are as many as there may be, the first of them is hung up on: it
-    /// has had more time than anybody else.
+    /// Admits a connection. At the bound the oldest one is closed: it has had the most time.
     ///
     /// # Errors
     /// If there is no file descriptor left.
-    pub(super) fn enter(&self, stream: &impl AsFd) -> io::Result<Place> {
+    pub(super) fn enter(&self, stream: &impl AsFd) -> io::Result<Handshake> {
         let socket = stream.as_fd().try_clone_to_owned()?;
-        let mut who = self.lock();
-        while who.sockets.len() >= MOST {
-            if let Some((_, first)) = who.sockets.pop_front() {
+        let mut sockets = self.lock();
+        while sockets.all.len() >= MOST {
+            if let Some((_, first)) = sockets.all.pop_front() {
                 warn!(most = MOST, "too many negotiate: the first one is cut off");
                 let _ = shutdown(&first, Shutdown::Both);
             }
         }
-        let number = who.next;
-        who.next += 1;
-        who.sockets.push_back((number, socket));
+        let number = sockets.next;
+        sockets.next += 1;
+        sockets.all.push_back((number, socket));
         let all = self.clone();
-        Ok(Place { all, number })
+        Ok(Handshake { all, number })
     }
 
-    fn lock(&self) -> MutexGuard<'_, Who> {
-        self.who.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Sockets> {
+        self.sockets.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Place {
-    /// The client has agreed.
+impl Handshake {
+    /// Ends the handshake of a client that has agreed.
     ///
     /// # Errors
-    /// If it was hung up on just before.
-    pub(super) fn leave(self) -> io::Result<()> {
+    /// If the connection was closed just before.
+    pub(super) fn end(self) -> io::Result<()> {
         match self.remove() {
             true => Ok(()),
             false => Err(io::ErrorKind::ConnectionAborted.into()),
@@ -70,13 +69,13 @@ impl Place {
 
     /// Whether it was still there.
     fn remove(&self) -> bool {
-        let mut who = self.all.lock();
-        let found = who.sockets.iter().position(|&(n, _)| n == self.number);
-        found.is_some_and(|at| who.sockets.remove(at).is_some())
+        let mut sockets = self.all.lock();
+        let found = sockets.all.iter().position(|&(n, _)| n == self.number);
+        found.is_some_and(|at| sockets.all.remove(at).is_some())
     }
 }
 
-impl Drop for Place {
+impl Drop for Handshake {
     fn drop(&mut self) {
         self.remove();
     }

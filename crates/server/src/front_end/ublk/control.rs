@@ -14,7 +14,7 @@ use std::time::Duration;
 use io_uring::types::Fd;
 use io_uring::{IoUring, cqueue, opcode, squeue};
 
-use super::wire::{self, Parameters, STANDING_BYTES, Standing};
+use super::wire::{self, DEVICE_INFO_BYTES, DeviceInfo, Parameters};
 use super::{Face, Failed, Orphans, Service};
 
 /// The control device, open.
@@ -117,7 +117,7 @@ impl Control {
             }
             thread::sleep(RECOVERY_PAUSE);
         }
-        let process = self.standing(device)?.process;
+        let process = self.info(device)?.process;
         Err(Failed::Alive { device, process })
     }
 
@@ -131,14 +131,14 @@ impl Control {
     }
 
     fn found(&mut self, device: u32) -> Result<Found, Failed> {
-        let standing = self.standing(device)?;
+        let info = self.info(device)?;
         let mut parameters = Parameters::unknown();
         let bytes = parameters.bytes_mut();
         self.exchange(wire::GET_PARAMETERS, "its parameters", device, bytes)?;
         Ok(Found {
             number: device,
-            mark: standing.mark,
-            state: match standing.state {
+            mark: info.mark,
+            state: match info.state {
                 1 => State::Live,
                 2 => State::Waiting,
                 3 => State::Failing,
@@ -158,23 +158,23 @@ impl Control {
             return Err(Failed::Shape(what));
         }
         let device = device.unwrap_or(u32::MAX);
-        let mut bytes = Standing::new(device, service).bytes();
+        let mut bytes = DeviceInfo::new(device, service).bytes();
         self.exchange(wire::ADD_DEVICE, "to add it", device, &mut bytes)?;
-        Ok(Standing::parse(&bytes).device)
+        Ok(DeviceInfo::parse(&bytes).device)
     }
 
     /// What the device's first server had.
     pub(super) fn service(&mut self, device: u32) -> Result<Service, Failed> {
-        let standing = self.standing(device)?;
-        if !standing.comes_again() {
+        let info = self.info(device)?;
+        if !info.comes_again() {
             let source = io::Error::other("it was added to end with its server");
             let what = "to recover it";
             return Err(refused(device, what)(source));
         }
         Ok(Service {
-            depth: standing.depth,
-            longest: standing.longest,
-            mark: standing.mark,
+            depth: info.depth,
+            longest: info.longest,
+            mark: info.mark,
             orphans: Orphans::Wait,
         })
     }
@@ -248,10 +248,10 @@ impl Control {
         self.tell(wire::END_RECOVERY, "to recover it", device, own)
     }
 
-    fn standing(&mut self, device: u32) -> Result<Standing, Failed> {
-        let mut bytes = [0; STANDING_BYTES];
+    fn info(&mut self, device: u32) -> Result<DeviceInfo, Failed> {
+        let mut bytes = [0; DEVICE_INFO_BYTES];
         self.exchange(wire::GET_DEVICE, "what it is", device, &mut bytes)?;
-        Ok(Standing::parse(&bytes))
+        Ok(DeviceInfo::parse(&bytes))
     }
 
     /// A command with a number.
