@@ -63,6 +63,8 @@ pub struct EventLoop {
     accounts: Accounts,
     mailbox: Mailbox,
     bell: Box<[u8; 8]>,
+    /// How often work was looked for.
+    passes: u64,
     is_stopping: bool,
     /// Last: what is above may point into its memory.
     volumes: Volumes,
@@ -102,6 +104,12 @@ const REST_PER_REPLY: time::Duration = time::Duration::from_micros(2);
 /// A choice: nothing that disks do is so short.
 const LONGEST_REST: time::Duration = time::Duration::from_micros(40);
 
+/// Whether connections are asked before posted operations in this pass: in every other one, in the order
+/// of Thue and Morse. That order has no period, so no rhythm of one client keeps out another.
+fn is_turn_of_connections(pass: u64) -> bool {
+    !pass.count_ones().is_multiple_of(2)
+}
+
 /// The life of a loop.
 impl EventLoop {
     /// A loop with nothing to do.
@@ -128,6 +136,7 @@ impl EventLoop {
             accounts: Accounts::default(),
             mailbox,
             bell: Box::new([0; 8]),
+            passes: 0,
             is_stopping: false,
         };
         this.listen_to_bell();
@@ -225,12 +234,19 @@ impl EventLoop {
                 clients,
                 volumes,
                 disk,
+                passes,
                 ..
             } = self;
             // Operations that wait in a volume, the oldest reasons first.
             is_any |= volumes.begin_copies(disk);
             is_any |= volumes.begin_again(disk);
             is_any |= volumes.begin_waiting(disk);
+            // Writers of one block take turns, whether they are connections or other front ends.
+            *passes += 1;
+            if is_turn_of_connections(*passes) {
+                clients.take_answers(volumes);
+                is_any |= clients.resume(volumes, disk, Awaited::Turn);
+            }
             is_any |= volumes.begin_posted(disk);
             clients.take_answers(volumes);
             // Operations that wait in connections.

@@ -9,7 +9,7 @@
 use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::channel;
 use std::thread;
 
@@ -389,6 +389,47 @@ fn a_part_that_cannot_be_read_is_not_written() {
     *mood.lock().expect("a mood") = Fails::Nothing;
     let found = alone(&served, Asked::read(0, BLOCK)).expect("it can be read");
     assert!(found == vec![0; BLOCK as usize]);
+    served.stop();
+}
+
+/// Posts writes of a part of the first block one after the other, as long as any are left.
+fn go_on_writing(mailbox: &Mailbox, at: u64, left: Arc<AtomicU64>) {
+    let (same, count) = (mailbox.clone(), Arc::clone(&left));
+    mailbox.submit(Posted {
+        export: 0,
+        ask: VOLATILE,
+        offset: at,
+        length: 1,
+        contents: Contents::Owned(vec![7]),
+        reply: Box::new(move |_| {
+            let taken = |left: u64| left.checked_sub(1);
+            let order = Ordering::SeqCst;
+            if count.fetch_update(order, order, taken).is_ok() {
+                go_on_writing(&same, at, count);
+            }
+        }),
+    });
+}
+
+/// Two clients of FUSE always have the next write of a part of a block waiting: an NBD client that
+/// writes another part of it gets its turn.
+#[test]
+fn a_client_gets_its_turn_at_a_block_that_others_keep_changing() {
+    let served = Served::shuffled(5, None, BYTES);
+    let mailbox = served.station.as_ref().expect("it runs").mailbox().clone();
+    let mut nbd = Writer::open(Door::Nbd, &served.socket(), &mailbox);
+    // More than there is time for while one write waits for its turn.
+    let left = Arc::new(AtomicU64::new(1_000_000));
+    for at in [0, 8, 16] {
+        go_on_writing(&mailbox, at, Arc::clone(&left));
+    }
+    for round in 0..20 {
+        nbd.ask(VOLATILE, 100..101, vec![round]);
+    }
+    assert!(
+        left.swap(0, Ordering::SeqCst) > 0,
+        "it had to wait for all others"
+    );
     served.stop();
 }
 
