@@ -3,7 +3,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use server::back_end::scsi::{Caching, Capacity, Identity, Rotation, Sense, Switch, serial};
+use server::disk::back_end::scsi::{Caching, Capacity, Identity, Rotation, Sense, Switch, serial};
 
 fuzz_target!(|bytes: &[u8]| {
     if let Ok(identity) = Identity::parse(bytes) {

@@ -5,7 +5,7 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
 
-use server::nbd::Style;
+use nbd::Style;
 use tempfile::TempDir;
 
 #[allow(

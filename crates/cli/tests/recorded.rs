@@ -5,8 +5,8 @@ use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
 use assert_cmd::cargo::cargo_bin;
+use nbd::Style;
 use server::capture::{Reader, Tasks, Tracking};
-use server::nbd::Style;
 
 #[path = "scene/begun.rs"]
 mod begun;

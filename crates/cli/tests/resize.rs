@@ -5,9 +5,9 @@ use std::process::{Child, Command, Stdio};
 
 use assert_cmd::cargo::cargo_bin;
 use block::Durability;
-use server::nbd::Style;
-use server::nbd::request::{Asked, Header};
-use server::operation::Ask;
+use block::operation::Ask;
+use nbd::Style;
+use nbd::request::{Asked, Header};
 
 #[path = "scene/begun.rs"]
 mod begun;

@@ -14,9 +14,9 @@ mod service;
 #[path = "../../server/tests/event_loop/client.rs"]
 mod client;
 
-use server::nbd::Style;
-use server::nbd::request::Asked;
-use server::operation::Ask;
+use block::operation::Ask;
+use nbd::Style;
+use nbd::request::Asked;
 use service::{BYTES, Service, assembled, config, contents};
 
 #[test]

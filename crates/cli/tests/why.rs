@@ -22,12 +22,12 @@ use std::process::Output;
 use std::sync::Arc;
 
 use assert_cmd::Command;
+use block::operation::Ask;
 use fake::Fake;
+use nbd::Style;
+use nbd::request::Asked;
 use serde_json::Value;
 use server::control::{Bounds, Listeners, Plane, listen};
-use server::nbd::Style;
-use server::nbd::request::Asked;
-use server::operation::Ask;
 use server::why::Slow;
 use service::Service;
 

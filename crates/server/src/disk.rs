@@ -18,12 +18,14 @@ use drive::Lost;
 use hdrhistogram::Histogram;
 use std::io;
 
+use self::back_end::{BackEnd, Ended, Punch, Run, Shape, Span};
 use crate::arena::{Arena, Buffer, Memory};
-use crate::back_end::{BackEnd, Ended, Punch, Run, Shape, Span};
 use crate::capture::{LiveEngine, Recorder};
 use crate::clock::Clock;
 use crate::ring::Ring;
 use block::operation::Failed;
+
+pub mod back_end;
 
 /// A drive in service. `now` is the time of the drive's clock at the beginning of this turn of the loop.
 pub(crate) struct Disk {

@@ -33,7 +33,6 @@ use hdrhistogram::Histogram;
 use headtime_client::wire;
 
 use crate::arena::{Arena, Memory};
-use crate::back_end::{BackEnd, Run};
 use crate::capture::{LiveEngine, Recorder};
 use crate::clients::{Awaited, Bounds, Clients, Counts};
 use crate::clock::Clock;
@@ -42,6 +41,7 @@ use crate::control::picture::Picture;
 use crate::control::slowest::Accounts;
 use crate::control::tally::Tally;
 use crate::disk::Disk;
+use crate::disk::back_end::{BackEnd, Run};
 use crate::mailbox::{Letter, Mailbox};
 use crate::ring::{Owner, Ring, Ticket};
 use crate::status;

@@ -10,13 +10,12 @@
 //! through its mailbox.
 
 pub mod arena;
-pub mod back_end;
 pub mod capture;
 pub mod clients;
 pub mod clock;
 pub mod config;
 pub mod control;
-mod disk;
+pub mod disk;
 pub mod event_loop;
 pub mod featureless;
 pub mod front_end;
@@ -30,6 +29,3 @@ pub mod tasks;
 pub mod tls;
 pub mod volume;
 pub mod why;
-
-pub use block::operation;
-pub use nbd;

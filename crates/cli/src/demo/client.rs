@@ -5,12 +5,10 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
 
-use server::nbd::Style;
-use server::nbd::client::{
-    ClientNegotiation, ClientOptions, ClientPhase, ClientSecurity, Event, Requests,
-};
-use server::nbd::offer::Text;
-use server::nbd::request::Asked;
+use nbd::Style;
+use nbd::client::{ClientNegotiation, ClientOptions, ClientPhase, ClientSecurity, Event, Requests};
+use nbd::offer::Text;
+use nbd::request::Asked;
 
 /// One connection.
 pub struct Client {

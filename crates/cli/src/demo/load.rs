@@ -6,9 +6,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use block::operation::Ask;
 use block::{Direction, Durability};
-use server::nbd::request::Asked;
-use server::operation::Ask;
+use nbd::request::Asked;
 use simulator::workload::{Generator, Workload};
 
 use super::client::Client;

@@ -1,9 +1,9 @@
 //! What is written through is what is behind, and the other way round.
 
 use block::Durability;
-use server::nbd::request::{Asked, Wanted};
-use server::nbd::{HOLE, Style, ZERO};
-use server::operation::{Ask, Failed, Pace, Space};
+use block::operation::{Ask, Failed, Pace, Space};
+use nbd::request::{Asked, Wanted};
+use nbd::{HOLE, Style, ZERO};
 
 use crate::client::Client;
 use crate::process::{Folder, SIZE, has};

@@ -1,10 +1,10 @@
 //! Caches in two levels: one service is the back end of another, over a drive that is emulated.
 
 use block::Durability;
+use block::operation::{Ask, Failed};
+use nbd::Style;
+use nbd::request::Asked;
 use server::control::{self, protocol::Ask as Question};
-use server::nbd::Style;
-use server::nbd::request::Asked;
-use server::operation::{Ask, Failed};
 use server::status::{Cache, Status};
 use server::volume::cached::PAGE;
 

@@ -2,9 +2,9 @@
 //! waits for ever.
 
 use block::Durability;
-use server::nbd::Style;
-use server::nbd::request::Asked;
-use server::operation::{Ask, Failed};
+use block::operation::{Ask, Failed};
+use nbd::Style;
+use nbd::request::Asked;
 
 use crate::client::Client;
 use crate::ledger::{Ledger, Rule};

@@ -1,12 +1,12 @@
 //! A server behind with TLS: its certificate is looked at, and ours is shown.
 
+use block::operation::Ask;
+use nbd::Style;
+use nbd::request::Asked;
 use rcgen::{
     BasicConstraints, CertificateParams, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
     KeyUsagePurpose,
 };
-use server::nbd::Style;
-use server::nbd::request::Asked;
-use server::operation::Ask;
 
 use crate::client::Client;
 use crate::process::Folder;

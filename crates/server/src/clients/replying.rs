@@ -1,7 +1,7 @@
 //! Replies on their way to a client.
 
-use crate::back_end::{Holds, Run};
 use crate::disk::Disk;
+use crate::disk::back_end::{Holds, Run};
 use crate::volume::Volumes;
 use crate::volume::operation::Answer;
 use block::operation::{Ask, Failed};

@@ -9,7 +9,7 @@ use block::{Action, Class, Request, Status};
 
 use super::EventLoop;
 use crate::arena::Memory;
-use crate::back_end::Ended;
+use crate::disk::back_end::Ended;
 use crate::status::HeadKind;
 
 impl EventLoop {

@@ -9,12 +9,12 @@ use drive::{Imperfections, Profile, VirtualDrive, catalog};
 use scheduler::policy::Depth;
 
 use super::is_read_only;
-use crate::back_end::BackEnd;
-use crate::back_end::emulated::Emulated;
-use crate::back_end::file::{Caching, Image};
-use crate::back_end::memory::Ram;
 use crate::clock::TimeScale;
 use crate::config::{self, Belief, DriveModel};
+use crate::disk::back_end::BackEnd;
+use crate::disk::back_end::emulated::Emulated;
+use crate::disk::back_end::file::{Caching, Image};
+use crate::disk::back_end::memory::Ram;
 use crate::front_end::{fuse, ublk};
 use crate::mailbox::Mailbox;
 use crate::station::Station;

@@ -14,7 +14,7 @@ use stream::location::MapError;
 use stream::{LocationMap, Piece};
 
 use super::operation::Operation;
-use crate::back_end::Span;
+use crate::disk::back_end::Span;
 use block::operation::Ask;
 
 /// A volume as clients reach it: a part of the drive, and the class of its requests.

@@ -18,8 +18,8 @@ use super::cached;
 use super::operation::{Answer, Bytes, From, Operation, Pending, Stalled};
 use super::streams::Meeting;
 use crate::arena::Memory;
-use crate::back_end::Punch;
 use crate::disk::Disk;
+use crate::disk::back_end::Punch;
 use block::operation::{Ask, Failed, Pace, Space};
 
 impl Volumes {

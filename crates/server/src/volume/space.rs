@@ -8,8 +8,8 @@
 
 use super::Volumes;
 use super::exports::Export;
-use crate::back_end::{Holds, Run, Span};
 use crate::disk::Disk;
+use crate::disk::back_end::{Holds, Run, Span};
 
 impl Volumes {
     /// Holes and data of an export from byte `offset` on, as far as they are found without long work:

@@ -3,9 +3,9 @@
 
 use std::sync::Arc;
 
+use block::operation::Failed;
 use block::{Durability, Extent, Lba, Sectors};
 use headtime_client::wire::{Attach, Mode, Piece, Places, Terms};
-use server::operation::Failed;
 
 use crate::cached::posted::{Asked, alone, begun};
 use crate::gate::{COARSE, Closed};

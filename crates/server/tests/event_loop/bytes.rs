@@ -2,10 +2,10 @@
 //! last, whatever the blocks are.
 
 use block::Durability;
+use block::operation::{Ask, Failed, Pace, Space};
+use nbd::Style;
+use nbd::request::Asked;
 use proptest::prelude::*;
-use server::nbd::Style;
-use server::nbd::request::Asked;
-use server::operation::{Ask, Failed, Pace, Space};
 
 use crate::client::Client;
 use crate::hostile;

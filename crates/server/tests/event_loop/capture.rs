@@ -1,8 +1,11 @@
 //! Captured live runs, replayed in virtual time: the same decisions, byte for byte.
 
+use block::operation::Ask;
 use block::{Durability, Duration, Extent, Lba, Sectors, Switch};
 use drive::catalog::find;
 use engine::{Limits, Rules};
+use nbd::Style;
+use nbd::request::Asked;
 use proptest::prelude::*;
 use scheduler::Preemption;
 use scheduler::background::Order;
@@ -11,9 +14,6 @@ use scheduler::preemption::{Aside, Landing, LastChunk, When};
 use server::capture::{
     Belief, FIRST, Problem, Reader, Replayed, Setting, Tasks, Tracking, frame, replay,
 };
-use server::nbd::Style;
-use server::nbd::request::Asked;
-use server::operation::Ask;
 
 use crate::client::Client;
 use crate::station::Served;

@@ -6,14 +6,12 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
 
-use server::nbd::client::{
-    ClientNegotiation, ClientOptions, ClientPhase, ClientSecurity, Event, Requests,
-};
-use server::nbd::negotiation::Sizes;
-use server::nbd::offer::Text;
-use server::nbd::request::Asked;
-use server::nbd::{Context, Descriptor, Style};
-use server::operation::Failed;
+use block::operation::Failed;
+use nbd::client::{ClientNegotiation, ClientOptions, ClientPhase, ClientSecurity, Event, Requests};
+use nbd::negotiation::Sizes;
+use nbd::offer::Text;
+use nbd::request::Asked;
+use nbd::{Context, Descriptor, Style};
 
 /// One connection.
 pub struct Client {
@@ -116,7 +114,7 @@ impl Client {
             .requests
             .submit(&mut out, ask, offset, length)
             .expect("a request that the server takes");
-        let is_read = ask == Asked::Of(server::operation::Ask::Read);
+        let is_read = ask == Asked::Of(block::operation::Ask::Read);
         self.parts.push(Part {
             cookie,
             offset,

@@ -5,11 +5,11 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 
+use block::operation::Failed;
 use block::{Action, Command, CommandId, Extent, Instant, Lba, Sectors};
 use server::arena::Memory;
-use server::back_end::memory::Ram;
-use server::back_end::{BackEnd, Ended, Punch, Shape, Span};
-use server::operation::Failed;
+use server::disk::back_end::memory::Ram;
+use server::disk::back_end::{BackEnd, Ended, Punch, Shape, Span};
 use server::ring::Ring;
 
 use crate::station::BLOCK;

@@ -4,10 +4,10 @@ use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 
 use block::Durability;
+use block::operation::{Ask, Failed};
+use nbd::Style;
+use nbd::request::{Asked, Header, PAYLOAD};
 use proptest::prelude::*;
-use server::nbd::Style;
-use server::nbd::request::{Asked, Header, PAYLOAD};
-use server::operation::{Ask, Failed};
 
 use crate::client::Client;
 use crate::station::Served;

@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 
 use block::Durability;
-use server::nbd::request::Asked;
-use server::operation::{Ask, Failed};
+use block::operation::{Ask, Failed};
+use nbd::request::Asked;
 
 use crate::client::{Client, End};
 

@@ -13,13 +13,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::channel;
 use std::thread;
 
+use block::operation::{Ask, Failed, Pace, Space};
 use block::{Class, Durability, Extent, Lba, Sectors};
 use headtime_client::wire::Mode;
+use nbd::Style;
+use nbd::request::Asked as Nbd;
 use proptest::prelude::*;
 use server::mailbox::{Contents, Mailbox, Posted};
-use server::nbd::Style;
-use server::nbd::request::Asked as Nbd;
-use server::operation::{Ask, Failed, Pace, Space};
 use server::volume::Export;
 use server::volume::cached::{Setting, Writes};
 

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use block::Durability;
+use block::operation::{Ask, Failed};
 use drive::catalog::find;
 use drive::{Lost, Profile};
-use server::nbd::Style;
-use server::nbd::request::Asked;
-use server::operation::{Ask, Failed};
+use nbd::Style;
+use nbd::request::Asked;
 
 use crate::client::Client;
 use crate::ledger::{Ledger, Rule};

@@ -2,13 +2,13 @@
 //! several, and as before when nobody asks for one any more.
 
 use block::Class;
+use block::operation::Ask;
 use headtime_client::wire::{
     Attach, Change, Mode, Piece, Places, Refresh, Refused, Standing, Terms,
 };
+use nbd::Style;
+use nbd::request::Asked;
 use server::control::Teller;
-use server::nbd::Style;
-use server::nbd::request::Asked;
-use server::operation::Ask;
 use server::volume::streams::StreamRequest;
 
 use crate::client::Client;

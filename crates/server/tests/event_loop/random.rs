@@ -3,10 +3,10 @@
 mod steps;
 
 use block::Durability;
+use block::operation::{Ask, Failed, Pace};
+use nbd::request::{Asked, Wanted};
+use nbd::{HOLE, Style};
 use proptest::prelude::*;
-use server::nbd::request::{Asked, Wanted};
-use server::nbd::{HOLE, Style};
-use server::operation::{Ask, Failed, Pace};
 
 pub use steps::{BLOCKS, steps, steps_beside_streams};
 use steps::{Leaving, Step};

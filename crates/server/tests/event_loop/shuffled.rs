@@ -2,11 +2,11 @@
 
 #![allow(unsafe_code, reason = "a back end is given memory by address")]
 
+use block::operation::Failed;
 use block::{Command, Duration, Instant};
 use server::arena::Memory;
-use server::back_end::memory::Ram;
-use server::back_end::{BackEnd, Ended, Punch, Shape, Span};
-use server::operation::Failed;
+use server::disk::back_end::memory::Ram;
+use server::disk::back_end::{BackEnd, Ended, Punch, Shape, Span};
 use server::ring::Ring;
 
 /// The drive.

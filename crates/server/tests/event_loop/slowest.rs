@@ -3,10 +3,10 @@
 use std::sync::{Arc, mpsc};
 
 use block::Class;
+use block::operation::Ask;
 use drive::catalog::find;
 use server::control::slowest::KEPT;
 use server::mailbox::{Contents, Letter, Posted};
-use server::operation::Ask;
 use server::volume::Export;
 use server::why::{How, Query, Slow};
 

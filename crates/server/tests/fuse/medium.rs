@@ -12,7 +12,7 @@ use block::{Action, Command, Durability, Instant};
 use rustix::fs::{FallocateFlags, fallocate};
 use rustix::io::{Errno, ReadWriteFlags, pwritev2};
 use server::arena::Memory;
-use server::back_end::{BackEnd, Ended, Punch, Shape, Span};
+use server::disk::back_end::{BackEnd, Ended, Punch, Shape, Span};
 use server::ring::Ring;
 
 use crate::scene::{Medium, Scene};

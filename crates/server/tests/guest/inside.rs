@@ -12,7 +12,7 @@ use std::thread;
 
 use block::Durability;
 use block::operation::{Ask, Failed};
-use server::back_end::scsi::{Drive, Lasting, Switch};
+use server::disk::back_end::scsi::{Drive, Lasting, Switch};
 use server::front_end::ublk::{Access, Device, Medium, Pending, Service, Shape, Trims, Volume};
 
 const USAGE: &str = "usage: inside ublk add NUMBER BLOCK IMAGE STOP HOLD | ublk recover NUMBER IMAGE STOP HOLD | scsi DEVICE";

@@ -4,9 +4,9 @@ use std::path::Path;
 use std::thread;
 use std::time::Instant;
 
+use block::operation::Ask;
 use indicatif::ProgressBar;
-use server::nbd::request::Asked;
-use server::operation::Ask;
+use nbd::request::Asked;
 use server::status::Cache;
 use server::volume::cached::{PAGE, Readmore};
 

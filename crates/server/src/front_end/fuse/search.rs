@@ -5,7 +5,7 @@ use fuser::{Errno, ReplyLseek};
 use super::File;
 use super::folder::number;
 use super::gate::Pass;
-use crate::back_end::Holds;
+use crate::disk::back_end::Holds;
 use crate::mailbox::Mailbox;
 use block::operation::Failed;
 

@@ -142,11 +142,11 @@ mod tests {
     use super::super::pending::{Ends, Request};
     use super::super::{Buffer, Volume as _};
     use super::*;
-    use crate::back_end::BackEnd;
-    use crate::back_end::file::{Caching, Image};
-    use crate::back_end::memory::Ram;
     use crate::clients::Bounds;
     use crate::clock::{Clock, TimeScale};
+    use crate::disk::back_end::BackEnd;
+    use crate::disk::back_end::file::{Caching, Image};
+    use crate::disk::back_end::memory::Ram;
     use crate::event_loop::EventLoop;
     use crate::station::Station;
     use crate::volume::Export;

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use drive::Profile;
 
 use super::Parts;
-use crate::back_end::BackEnd;
-use crate::back_end::nbd::Found;
 use crate::clock::TimeScale;
 use crate::config;
+use crate::disk::back_end::BackEnd;
+use crate::disk::back_end::nbd::Found;
 
 /// Connects to it.
 ///

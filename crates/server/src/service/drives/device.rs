@@ -13,15 +13,15 @@ use drive::Profile;
 use tracing::{info, warn};
 
 use super::Parts;
-use crate::back_end::disk::Disk;
-use crate::back_end::disk::claim::{Node, claim, node};
-use crate::back_end::disk::sysfs::{MOST_BYTES, Refused, Said, Writes};
-use crate::back_end::scsi::passthrough::Passthrough;
-use crate::back_end::scsi::switched::{Switched, Wanted};
-use crate::back_end::scsi::{Drive, Kind, Rotation, Zones};
-use crate::back_end::{BackEnd, Shape};
 use crate::clock::TimeScale;
 use crate::config::{self, Way};
+use crate::disk::back_end::disk::Disk;
+use crate::disk::back_end::disk::claim::{Node, claim, node};
+use crate::disk::back_end::disk::sysfs::{MOST_BYTES, Refused, Said, Writes};
+use crate::disk::back_end::scsi::passthrough::Passthrough;
+use crate::disk::back_end::scsi::switched::{Switched, Wanted};
+use crate::disk::back_end::scsi::{Drive, Kind, Rotation, Zones};
+use crate::disk::back_end::{BackEnd, Shape};
 
 /// A disk that nobody else uses.
 struct Claimed {

@@ -12,8 +12,8 @@ use stream::streams::StreamId;
 
 use super::Streams;
 use crate::arena::{Memory, Region};
-use crate::back_end::Span;
 use crate::disk::Disk;
+use crate::disk::back_end::Span;
 
 /// A command of a stream at the back end.
 pub(super) struct StreamCommand {

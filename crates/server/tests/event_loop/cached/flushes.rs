@@ -3,8 +3,8 @@
 use std::sync::{Arc, Mutex};
 
 use block::Durability;
-use server::nbd::{Style, request as nbd};
-use server::operation::{Ask, Failed};
+use block::operation::{Ask, Failed};
+use ::nbd::{Style, request as nbd};
 use server::volume::cached::PAGE;
 
 use super::posted::{Asked, alone, in_one_turn, writing_back};

@@ -2,9 +2,9 @@
 
 use std::sync::mpsc::{Receiver, Sender, channel};
 
+use block::operation::{Ask, Failed, Pace, Space};
 use block::{Class, Durability};
 use server::mailbox::{Contents, Letter, Mailbox, Posted};
-use server::operation::{Ask, Failed, Pace, Space};
 use server::volume::cached::{PAGE, Readmore, Setting, Writes};
 
 use crate::station::Served;

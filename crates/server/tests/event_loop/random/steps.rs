@@ -1,10 +1,10 @@
 //! What happens in a run of random operations.
 
 use block::Durability;
+use block::operation::{Ask, Pace, Space};
+use nbd::Style;
+use nbd::request::{Asked, Wanted};
 use proptest::prelude::*;
-use server::nbd::Style;
-use server::nbd::request::{Asked, Wanted};
-use server::operation::{Ask, Pace, Space};
 
 use crate::hostile::{self, Hostile};
 use crate::station::{BLOCK, LONGEST};

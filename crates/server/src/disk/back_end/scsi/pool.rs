@@ -23,8 +23,8 @@ use tracing::{error, info};
 use super::switched::Switched;
 use super::{Failed, Lasting, REPEATS};
 use crate::arena::Memory;
-use crate::operation;
 use crate::ring::{Owner, Ring, Ticket};
+use block::operation;
 
 /// What a thread does.
 #[derive(Clone, Copy, Debug)]

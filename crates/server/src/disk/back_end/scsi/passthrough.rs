@@ -21,7 +21,7 @@ use slab::Slab;
 use super::pool::{BELL, Pool, Work};
 use super::switched::Switched;
 use crate::arena::Memory;
-use crate::back_end::{BackEnd, Ended, Punch, Shape, Span};
+use crate::disk::back_end::{BackEnd, Ended, Punch, Shape, Span};
 use crate::ring::Ring;
 use block::operation::Failed;
 

@@ -29,7 +29,7 @@ pub use answer::{Caching, Capacity, Identity, Kind, Rotation, Zones, serial};
 pub use command::{CACHING_PAGE, Command, Lasting, Page, Values};
 pub use sense::Sense;
 
-use crate::operation;
+use block::operation;
 use generic::{Completion, Transfer};
 
 /// Why something did not succeed.

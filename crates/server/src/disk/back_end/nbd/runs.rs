@@ -6,7 +6,7 @@
 //!   runs     |     bytes     |  hole  |     bytes     |..|
 //! ```
 
-use crate::back_end::{Holds, Run};
+use crate::disk::back_end::{Holds, Run};
 
 /// What is always true.
 pub(super) fn unknown(length: u64) -> Vec<Run> {

@@ -7,8 +7,8 @@ use tracing::warn;
 
 use super::Remote;
 use super::dialing::{Agreement, Target};
-use crate::back_end::Shape;
 use crate::config;
+use crate::disk::back_end::Shape;
 use nbd::offer::Offer;
 
 /// An export that was found, on its way to the thread that serves it.

@@ -8,7 +8,7 @@
 use block::{CommandId, Durability, Instant};
 
 use crate::arena::Memory;
-use crate::back_end::Run;
+use crate::disk::back_end::Run;
 use block::operation::{Ask, Failed};
 use nbd::request::{Asked, Wanted};
 

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::operation;
+use block::operation;
 
 /// Sense data (SPC-4 4.5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
