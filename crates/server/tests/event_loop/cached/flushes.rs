@@ -2,9 +2,9 @@
 
 use std::sync::{Arc, Mutex};
 
+use ::nbd::{Style, request as nbd};
 use block::Durability;
 use block::operation::{Ask, Failed};
-use ::nbd::{Style, request as nbd};
 use server::volume::cached::PAGE;
 
 use super::posted::{Asked, alone, in_one_turn, writing_back};
