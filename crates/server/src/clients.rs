@@ -50,6 +50,8 @@ pub(crate) struct Clients {
     patrol: Instant,
     bounds: Bounds,
     is_closed: bool,
+    /// How often connections and posted operations took turns.
+    passes: u64,
     counts: Counts,
 }
 
@@ -75,6 +77,7 @@ impl Clients {
             patrol: Instant::ZERO,
             bounds,
             is_closed: false,
+            passes: 0,
             counts: Counts::default(),
         }
     }

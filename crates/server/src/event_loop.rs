@@ -63,8 +63,6 @@ pub struct EventLoop {
     accounts: Accounts,
     mailbox: Mailbox,
     bell: Box<[u8; 8]>,
-    /// How often work was looked for.
-    passes: u64,
     is_stopping: bool,
     /// Last: what is above may point into its memory.
     volumes: Volumes,
@@ -104,12 +102,6 @@ const REST_PER_REPLY: time::Duration = time::Duration::from_micros(2);
 /// A choice: nothing that disks do is so short.
 const LONGEST_REST: time::Duration = time::Duration::from_micros(40);
 
-/// Whether connections are asked before posted operations in this pass: in every other one, in the order
-/// of Thue and Morse. That order has no period, so no rhythm of one client keeps out another.
-fn is_turn_of_connections(pass: u64) -> bool {
-    !pass.count_ones().is_multiple_of(2)
-}
-
 /// The life of a loop.
 impl EventLoop {
     /// A loop with nothing to do.
@@ -136,7 +128,6 @@ impl EventLoop {
             accounts: Accounts::default(),
             mailbox,
             bell: Box::new([0; 8]),
-            passes: 0,
             is_stopping: false,
         };
         this.listen_to_bell();
@@ -234,23 +225,14 @@ impl EventLoop {
                 clients,
                 volumes,
                 disk,
-                passes,
                 ..
             } = self;
             // Operations that wait in a volume, the oldest reasons first.
             is_any |= volumes.begin_copies(disk);
             is_any |= volumes.begin_again(disk);
             is_any |= volumes.begin_waiting(disk);
-            // Writers of one block take turns, whether they are connections or other front ends.
-            *passes += 1;
-            if is_turn_of_connections(*passes) {
-                clients.take_answers(volumes);
-                is_any |= clients.resume(volumes, disk, Awaited::Turn);
-            }
-            is_any |= volumes.begin_posted(disk);
-            clients.take_answers(volumes);
-            // Operations that wait in connections.
-            is_any |= clients.resume(volumes, disk, Awaited::Turn);
+            // Operations of other front ends, and those that wait in connections.
+            is_any |= clients.take_turns(volumes, disk);
             is_any |= clients.resume(volumes, disk, Awaited::Memory);
             if !is_any {
                 return;

@@ -143,6 +143,24 @@ impl Clients {
         }
     }
 
+    /// Begins posted operations, and those of connections that wait for their turn. The answer is whether any
+    /// began.
+    ///
+    /// Writers of parts of one block wait for each other, whether they are connections or other front ends.
+    /// Connections come first in every other pass, in the order of Thue and Morse. That order has no period,
+    /// so no rhythm of one client keeps out another.
+    pub(crate) fn take_turns(&mut self, volumes: &mut Volumes, disk: &mut Disk) -> bool {
+        let mut is_any = false;
+        self.passes += 1;
+        if !self.passes.count_ones().is_multiple_of(2) {
+            self.take_answers(volumes);
+            is_any |= self.resume(volumes, disk, Awaited::Turn);
+        }
+        is_any |= volumes.begin_posted(disk);
+        self.take_answers(volumes);
+        is_any | self.resume(volumes, disk, Awaited::Turn)
+    }
+
     /// Lets connections go on that wait for room of a kind, in their order, until there is none. The answer
     /// is whether any did.
     pub(crate) fn resume(&mut self, volumes: &mut Volumes, disk: &mut Disk, what: Awaited) -> bool {

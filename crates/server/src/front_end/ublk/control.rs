@@ -14,7 +14,7 @@ use std::time::Duration;
 use io_uring::types::Fd;
 use io_uring::{IoUring, cqueue, opcode, squeue};
 
-use super::wire::{self, DEVICE_INFO_BYTES, DeviceInfo, Parameters};
+use super::wire::{self, DEVICE_RECORD_BYTES, DeviceRecord, Parameters};
 use super::{Face, Failed, Orphans, Service};
 
 /// The control device, open.
@@ -117,7 +117,7 @@ impl Control {
             }
             thread::sleep(RECOVERY_PAUSE);
         }
-        let process = self.info(device)?.process;
+        let process = self.record(device)?.process;
         Err(Failed::Alive { device, process })
     }
 
@@ -131,14 +131,14 @@ impl Control {
     }
 
     fn found(&mut self, device: u32) -> Result<Found, Failed> {
-        let info = self.info(device)?;
+        let record = self.record(device)?;
         let mut parameters = Parameters::unknown();
         let bytes = parameters.bytes_mut();
         self.exchange(wire::GET_PARAMETERS, "its parameters", device, bytes)?;
         Ok(Found {
             number: device,
-            mark: info.mark,
-            state: match info.state {
+            mark: record.mark,
+            state: match record.state {
                 1 => State::Live,
                 2 => State::Waiting,
                 3 => State::Failing,
@@ -158,23 +158,23 @@ impl Control {
             return Err(Failed::Shape(what));
         }
         let device = device.unwrap_or(u32::MAX);
-        let mut bytes = DeviceInfo::new(device, service).bytes();
+        let mut bytes = DeviceRecord::new(device, service).bytes();
         self.exchange(wire::ADD_DEVICE, "to add it", device, &mut bytes)?;
-        Ok(DeviceInfo::parse(&bytes).device)
+        Ok(DeviceRecord::parse(&bytes).device)
     }
 
     /// What the device's first server had.
     pub(super) fn service(&mut self, device: u32) -> Result<Service, Failed> {
-        let info = self.info(device)?;
-        if !info.comes_again() {
+        let record = self.record(device)?;
+        if !record.comes_again() {
             let source = io::Error::other("it was added to end with its server");
             let what = "to recover it";
             return Err(refused(device, what)(source));
         }
         Ok(Service {
-            depth: info.depth,
-            longest: info.longest,
-            mark: info.mark,
+            depth: record.depth,
+            longest: record.longest,
+            mark: record.mark,
             orphans: Orphans::Wait,
         })
     }
@@ -248,10 +248,10 @@ impl Control {
         self.tell(wire::END_RECOVERY, "to recover it", device, own)
     }
 
-    fn info(&mut self, device: u32) -> Result<DeviceInfo, Failed> {
-        let mut bytes = [0; DEVICE_INFO_BYTES];
+    fn record(&mut self, device: u32) -> Result<DeviceRecord, Failed> {
+        let mut bytes = [0; DEVICE_RECORD_BYTES];
         self.exchange(wire::GET_DEVICE, "what it is", device, &mut bytes)?;
-        Ok(DeviceInfo::parse(&bytes))
+        Ok(DeviceRecord::parse(&bytes))
     }
 
     /// A command with a number.

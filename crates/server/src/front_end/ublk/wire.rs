@@ -17,7 +17,7 @@ const fn ioctl(direction: u32, size: usize, command: u32) -> u32 {
 /// Bytes of a command for the control device.
 pub const CONTROL_BYTES: usize = 32;
 /// Bytes of what the driver knows of a device.
-pub const DEVICE_INFO_BYTES: usize = 64;
+pub const DEVICE_RECORD_BYTES: usize = 64;
 /// Bytes of a command for a queue.
 pub const QUEUE_BYTES: usize = 16;
 /// Bytes of a request's description.
@@ -94,7 +94,7 @@ pub fn queue(tag: u16, result: i32, address: u64) -> [u8; QUEUE_BYTES] {
 
 /// What the driver knows of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct DeviceInfo {
+pub struct DeviceRecord {
     pub depth: u16,
     pub state: u16,
     pub longest: u32,
@@ -106,14 +106,14 @@ pub struct DeviceInfo {
     pub mark: u64,
 }
 
-impl DeviceInfo {
+impl DeviceRecord {
     /// A device to be added. The number `u32::MAX` is any.
     pub fn new(device: u32, service: Service) -> Self {
         let recovery = match service.orphans {
             Orphans::Wait => USER_RECOVERY | USER_RECOVERY_REISSUE,
             Orphans::Fail => 0,
         };
-        DeviceInfo {
+        DeviceRecord {
             depth: service.depth,
             state: 0,
             longest: service.longest,
@@ -129,8 +129,8 @@ impl DeviceInfo {
         self.flags & USER_RECOVERY_REISSUE != 0
     }
 
-    pub fn bytes(&self) -> [u8; DEVICE_INFO_BYTES] {
-        let mut bytes = [0; DEVICE_INFO_BYTES];
+    pub fn bytes(&self) -> [u8; DEVICE_RECORD_BYTES] {
+        let mut bytes = [0; DEVICE_RECORD_BYTES];
         bytes[0..2].copy_from_slice(&1u16.to_ne_bytes());
         bytes[2..4].copy_from_slice(&self.depth.to_ne_bytes());
         bytes[4..6].copy_from_slice(&self.state.to_ne_bytes());
@@ -142,8 +142,8 @@ impl DeviceInfo {
         bytes
     }
 
-    pub fn parse(bytes: &[u8; DEVICE_INFO_BYTES]) -> Self {
-        DeviceInfo {
+    pub fn parse(bytes: &[u8; DEVICE_RECORD_BYTES]) -> Self {
+        DeviceRecord {
             depth: number(bytes, 2, u16::from_ne_bytes),
             state: number(bytes, 4, u16::from_ne_bytes),
             longest: number(bytes, 8, u32::from_ne_bytes),
@@ -399,17 +399,17 @@ mod tests {
             mark: 0x0123_4567_89ab_cdef,
             ..Service::default()
         };
-        let info = DeviceInfo {
+        let record = DeviceRecord {
             process: 77,
-            ..DeviceInfo::new(7, service)
+            ..DeviceRecord::new(7, service)
         };
-        assert_eq!(DeviceInfo::parse(&info.bytes()), info);
-        assert!(info.comes_again());
+        assert_eq!(DeviceRecord::parse(&record.bytes()), record);
+        assert!(record.comes_again());
         let service = Service {
             orphans: Orphans::Fail,
             ..service
         };
-        assert!(!DeviceInfo::new(7, service).comes_again());
+        assert!(!DeviceRecord::new(7, service).comes_again());
     }
 
     #[test]
