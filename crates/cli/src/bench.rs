@@ -7,13 +7,11 @@ use clap::{Args, Subcommand};
 use crate::output::Exit;
 
 mod caches;
-mod loop_device;
 mod players;
 mod preemption;
-mod rig;
 mod schedulers;
 mod serve;
-pub mod simulate;
+mod simulate;
 mod streams;
 
 /// What to measure.

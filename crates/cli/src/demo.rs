@@ -1,42 +1,27 @@
 //! `headtime demo`: the service live, in a minute.
-//!
-//! ```text
-//!   emulated drive <-- service <--unix socket-- OLTP, ten requests pending   (a thread, an NBD client)
-//!                         ^
-//!   first half: the load alone;  second half: the same load beside a free scan
-//! ```
-//!
-//! All of it is in one process and in a temporary folder, but the load goes through a real socket.
+
+mod simulated;
 
 use std::io::{self, Write as _};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{RecvTimeoutError, channel};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
 use clap::Args;
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use lab::demonstration::{
+    DRIVE, DemoFigures, Demonstration, PENDING, Stretch, Until, WARM_UP, panels, workload,
+};
+use lab::{Progress as _, plot};
 use server::clock::TimeScale;
 use server::config::{Log, LogFormat};
-use server::control::{Scan, Service as _, Sink, Steer};
 use signal_hook::consts::{SIGINT, SIGTERM};
-use simulator::workload::{BuiltIn, Overrides, Workload};
 use tracing::Level;
 
-use crate::output::{Exit, NewFile, print};
+use crate::bar::Bar;
+use crate::output::{Exit, NewFile, grouped, json, print};
 use crate::serve;
-
-pub mod client;
-mod load;
-mod report;
-mod service;
-mod simulated;
-
-use load::{Counts, Load, Stretch, Until};
-use service::Demonstration;
 
 /// How to call it.
 #[derive(Debug, Args)]
@@ -85,7 +70,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Exit> {
     }
     let demo = Demonstration::begin(arguments.time_scale)?;
     let say = |text: &str| match arguments.json {
-        // Whether anybody reads it does not matter.
+        // A closed standard error has no reader.
         true => {
             let _ = io::stderr().write_all(text.as_bytes());
             Ok(())
@@ -94,37 +79,28 @@ pub fn run(arguments: &Arguments) -> Result<(), Exit> {
     };
     say(&introduction(&demo, demo.page))?;
     let workload = workload()?;
-    let mut director = Director {
-        demo: &demo,
-        workload: &workload,
-        stop: &stop,
-        scale: arguments.time_scale.times(),
+    let stretch = |name: &str, until: Until| -> Result<Stretch, Exit> {
+        let bar = bar(name, until);
+        let stretch = demo.stretch(&workload, until, &stop, &bar);
+        bar.finish();
+        Ok(stretch?)
     };
     // Not counted: the service learns where the platter is.
-    director.stretch("warm-up", Until::Requests(WARM_UP))?;
+    stretch("warm-up", Until::Requests(WARM_UP))?;
     let until = match arguments.requests {
         Some(requests) => Until::Requests(requests),
         None => Until::Passed(Duration::from_millis(arguments.seconds * 500)),
     };
-    let alone = director.stretch("alone", until)?;
-    let scan = Scan {
-        volume: service::VOLUME.to_owned(),
-        priority: 0,
-        deadline_s: None,
-        sink: Sink::Checksum,
-        state: None,
-    };
-    let task = demo.service.scan(scan).map_err(Exit::failed)?;
-    let steer = |action| demo.service.steer(task, action);
-    let beside = director.stretch("beside the scan", until)?;
-    // What it reads in idle time, now that nobody asks for anything, is not what is shown. A whole
-    // disk that has been read has no task any more.
-    let _ = steer(Steer::Suspend);
-    let figures = report::Figures::new(&demo, &workload, &alone, &beside, &arguments.svg)?;
-    file.write(&report::plots(&alone, &beside))?;
+    let alone = stretch("alone", until)?;
+    let task = demo.scan()?;
+    let beside = stretch("beside the scan", until)?;
+    // Reads of idle time, after the load, are not shown.
+    demo.suspend(task);
+    let figures = DemoFigures::new(&demo, &workload, &alone, &beside, &arguments.svg)?;
+    file.write(&plot::page(&panels(&alone, &beside)))?;
     match arguments.json {
-        true => print(&figures.json()?)?,
-        false => print(&figures.text())?,
+        true => print(&json(&figures)?)?,
+        false => print(&text(&figures))?,
     }
     if arguments.keep {
         say(&format!(
@@ -132,8 +108,8 @@ pub fn run(arguments: &Arguments) -> Result<(), Exit> {
             demo.page,
             demo.control.display()
         ))?;
-        let _ = steer(Steer::Resume);
-        director.stretch("going on", Until::Stopped)?;
+        demo.resume(task);
+        stretch("going on", Until::Stopped)?;
     }
     Ok(())
 }
@@ -143,7 +119,7 @@ fn introduction(demo: &Demonstration, page: SocketAddr) -> String {
         "An emulated {} behind NBD, as fast as it was{}; OLTP with {PENDING} requests pending, first \
          alone, then\nbeside a scan of the whole disk in its rotational gaps.\nstatus page: \
          http://{page}/\n",
-        service::DRIVE,
+        DRIVE,
         match demo.scale {
             1.0 => String::new(),
             scale => format!(" but for a time scale of {scale}"),
@@ -151,94 +127,16 @@ fn introduction(demo: &Demonstration, page: SocketAddr) -> String {
     )
 }
 
-/// The paper's OLTP, never idle.
-fn workload() -> Result<Workload, Exit> {
-    let oltp = BuiltIn::find("oltp").ok_or_else(|| Exit::failed("no built-in load"))?;
-    let never_idle = Overrides {
-        tasks: Some(PENDING),
-        think_ms: Some(0.0),
-        ..Overrides::default()
-    };
-    let load = oltp.workload().and_then(|load| load.with(&never_idle));
-    load.map_err(Exit::failed)
-}
-
-/// Has the load run, and shows how it goes.
-struct Director<'a> {
-    demo: &'a Demonstration,
-    workload: &'a Workload,
-    stop: &'a Arc<AtomicBool>,
-    scale: f64,
-}
-
-impl Director<'_> {
-    /// One stretch of the load, each from the load's first request on.
-    fn stretch(&mut self, name: &'static str, until: Until) -> Result<Stretch, Exit> {
-        let load = Load {
-            socket: self.demo.socket.clone(),
-            workload: self.workload.clone(),
-            block_bytes: self.demo.block_bytes,
-            blocks: self.demo.blocks,
-            pending: PENDING as usize,
-            until,
-            scale: self.scale,
-            stop: Arc::clone(self.stop),
-            counts: Arc::new(Counts::default()),
-        };
-        let counts = Arc::clone(&load.counts);
-        let bar = bar(name, until);
-        let (runs, ended) = channel::<()>();
-        let running = thread::Builder::new()
-            .name("load".into())
-            .spawn(move || {
-                let _runs = runs;
-                load.run()
-            })
-            .map_err(Exit::failed)?;
-        let began = Instant::now();
-        // Nobody sends anything: it ends with the thread.
-        while ended.recv_timeout(LOOK_AGAIN) == Err(RecvTimeoutError::Timeout) {
-            let done = counts.requests.load(Ordering::Relaxed);
-            bar.set_position(match until {
-                Until::Requests(_) => done,
-                _ => began.elapsed().as_secs(),
-            });
-            bar.set_message(self.state(done, began.elapsed()));
-        }
-        bar.finish_and_clear();
-        let stretch = running
-            .join()
-            .map_err(|_| Exit::failed("the load's thread has failed"))??;
-        match (self.stop.load(Ordering::Relaxed), until) {
-            (true, Until::Requests(_) | Until::Passed(_)) => Err(Exit::failed("interrupted")),
-            _ => Ok(stretch),
-        }
-    }
-
-    fn state(&self, done: u64, passed: Duration) -> String {
-        let rate = done as f64 / passed.as_secs_f64().max(1e-3) * self.scale;
-        let status = self.demo.service.status();
-        let mut tasks = status.drives.iter().flat_map(|drive| &drive.tasks);
-        let scan = tasks.next().map_or_else(String::new, |task| {
-            format!(", scan at {:.2} MB/s", task.mb_per_s)
-        });
-        format!("{rate:.0} requests/s{scan}")
-    }
-}
-
-fn bar(name: &'static str, until: Until) -> ProgressBar {
+fn bar(name: &str, until: Until) -> Bar {
     let (length, unit) = match until {
         Until::Requests(requests) => (requests, "requests"),
         Until::Passed(length) => (length.as_secs(), "s"),
         Until::Stopped => (0, "s"),
     };
-    let target = ProgressDrawTarget::stderr_with_hz(4);
-    let bar = ProgressBar::with_draw_target(Some(length), target);
     let template = format!("{{prefix:16}} {{bar:30}} {{pos}} of {{len}} {unit}, {{msg}}");
-    if let Ok(style) = ProgressStyle::with_template(&template) {
-        bar.set_style(style);
-    }
-    bar.with_prefix(name)
+    let bar = Bar::new(&template).with_prefix(name.to_owned());
+    bar.expect(length);
+    bar
 }
 
 fn time_scale(text: &str) -> Result<TimeScale, String> {
@@ -246,14 +144,68 @@ fn time_scale(text: &str) -> Result<TimeScale, String> {
     TimeScale::new(times).ok_or_else(|| "expected 0.001 to 1000".to_owned())
 }
 
-/// As many as the figures of the paper on free blocks fit (../shared/specs/scheduling.md, 7).
-const PENDING: u32 = 10;
+/// The figures as text.
+fn text(figures: &DemoFigures) -> String {
+    let mut text = format!(
+        "\n{:<18}{:>12}{:>12}{:>8}\n",
+        "foreground", "alone", "with scan", ""
+    );
+    let rows: [(&str, f64, f64); 6] = [
+        (
+            "requests/s",
+            figures.alone.requests_per_s,
+            figures.beside.requests_per_s,
+        ),
+        ("MB/s", figures.alone.mb_per_s, figures.beside.mb_per_s),
+        ("mean, ms", figures.alone.mean_ms, figures.beside.mean_ms),
+        ("median, ms", figures.alone.p50_ms, figures.beside.p50_ms),
+        ("99 %, ms", figures.alone.p99_ms, figures.beside.p99_ms),
+        ("99.9 %, ms", figures.alone.p999_ms, figures.beside.p999_ms),
+    ];
+    for (name, alone, beside) in rows {
+        let change = (beside / alone - 1.0) * 100.0;
+        text += &format!("{name:<18}{alone:>12.2}{beside:>12.2}{change:>+8.1} %\n");
+    }
+    let measured = match figures.impact.measured_percent {
+        Some(percent) => format!("{percent:.2} %"),
+        None => "not measured".to_owned(),
+    };
+    text += &format!(
+        "\nscan              {:.2} MB/s: {} bytes, {} of them in gaps\n\
+             impact            {measured} of the response time, as measured by the engine; {:.2} % are \
+             granted\n",
+        figures.scan.mb_per_s,
+        grouped(figures.scan.bytes),
+        grouped(figures.scan.free_bytes),
+        figures.impact.budget_percent,
+    );
+    if let Some(late) = &figures.lateness {
+        text += &format!(
+            "emulation         later than the model by {:.0} us (median), {:.0} us (99 %), {:.0} us \
+                 (worst)\n",
+            late.p50_us, late.p99_us, late.max_us
+        );
+        if late.p99_us > LATE_US * figures.time_scale {
+            text += "                  plans do not allow for that: this machine was too busy for \
+                         the comparison.\n                  On a quieter one, or with --time-scale 4, \
+                         it is about the scheduler\n";
+        }
+    }
+    text += &format!(
+        "\n{}: the scheduler does not know the {} us by which seeks scatter. {} and {} requests of \
+             one seed.\nPlots: {}\n",
+        figures.label,
+        figures.seek_noise_us,
+        grouped(figures.alone.requests as u64),
+        grouped(figures.beside.requests as u64),
+        figures.svg
+    );
+    text
+}
 
-/// A choice: a second or so of the drive, in which its rotation is known.
-const WARM_UP: u64 = 100;
-
-/// How often the terminal is written to. A choice.
-const LOOK_AGAIN: Duration = Duration::from_millis(200);
+/// What a command may be later than the model without upsetting plans. A choice: about what guards
+/// allow for under the demonstration's noise.
+const LATE_US: f64 = 300.0;
 
 const EXAMPLES: &str = "Examples:
   headtime demo

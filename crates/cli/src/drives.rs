@@ -2,7 +2,6 @@
 
 mod chart;
 mod map;
-mod plot;
 mod show;
 mod summary;
 
@@ -14,6 +13,7 @@ use clap::{Args, Subcommand};
 use document::DocumentError;
 use drive::Profile;
 use drive::catalog::{self, UnknownDrive};
+use lab::drive_drawing;
 
 use summary::Summary;
 
@@ -104,14 +104,6 @@ pub fn print(args: &DrivesArgs) -> Result<(), Exit> {
     output::print(&String::from_utf8_lossy(&text))
 }
 
-/// The first tracks of a drive, drawn as SVG text.
-///
-/// # Errors
-/// If they cannot be drawn.
-pub fn track_map(profile: &Profile) -> Result<String, Exit> {
-    plot::track_map(profile).map_err(Exit::failed)
-}
-
 /// Runs the command.
 ///
 /// # Errors
@@ -124,10 +116,12 @@ fn run(args: &DrivesArgs, out: &mut impl Write) -> Result<(), DrivesError> {
             show::show(&profile, out)?;
             match svg {
                 None => Ok(()),
-                Some(path) => plot::write(&profile, path).map_err(|message| DrivesError::Drawing {
-                    path: path.display().to_string(),
-                    message,
-                }),
+                Some(path) => {
+                    drive_drawing::write(&profile, path).map_err(|message| DrivesError::Drawing {
+                        path: path.display().to_string(),
+                        message,
+                    })
+                }
             }
         }
         Some(Action::Map { drive, lbn, csv }) => {

@@ -1,13 +1,8 @@
 //! `headtime profile`: a drive's profile from block numbers and completion times alone.
 
-mod behind;
 mod budget;
-mod check;
-mod device;
-mod found;
 mod progress;
-mod rehearsal;
-mod report;
+mod text;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -15,11 +10,16 @@ use std::sync::Arc;
 use block::Duration;
 use clap::Args;
 use drive::catalog;
+use lab::profiling::behind::{self, BehindPlan};
+use lab::profiling::found::{self, FoundDrive};
+use lab::profiling::rehearsal::{self, RehearsalNoise};
+use lab::profiling::{check, device, report};
+use lab::{named, text_file};
+use profiler::Findings;
 
 use crate::output::{Exit, NewFile, print, write_file};
 
-use found::Found;
-use rehearsal::Noise;
+use progress::ProfileBar;
 
 /// How to call it.
 #[derive(Debug, Args)]
@@ -133,17 +133,21 @@ pub fn run(arguments: &Arguments) -> Result<(), Exit> {
         return arguments.run_behind(load, &names, noise);
     }
     let output = arguments.output.as_deref().map(begin).transpose()?;
-    let resumed = arguments.resume.as_deref().map(found::resume).transpose()?;
+    let resumed = arguments.resume.as_deref().map(resume).transpose()?;
     let resumed = resumed.unwrap_or_default();
+    let budget = arguments.budget;
+    let bar = ProfileBar::new(budget);
     let founds = match &arguments.device {
         Some(path) => {
             let may_write = arguments.allow_writes.as_deref();
-            vec![device::profile(path, may_write, arguments.budget, resumed)?]
+            device::profile(path, may_write, budget, resumed, &bar).map(|found| vec![found])
         }
-        None => rehearsal::profiles(&names, noise, arguments.budget, &resumed)?,
+        None => rehearsal::profiles(&names, noise, budget, &resumed, &bar),
     };
+    bar.finish();
+    let founds = founds?;
     if let Some(path) = &arguments.resume {
-        found::keep(path, &founds[0].findings)?;
+        keep(path, &founds[0].findings)?;
     }
     if let Some(file) = output {
         founds[0].needs_spindle()?;
@@ -166,32 +170,32 @@ pub fn run(arguments: &Arguments) -> Result<(), Exit> {
 
 impl Arguments {
     /// Profiles a drive behind a load.
-    fn run_behind(&self, load: &str, names: &[String], noise: Noise) -> Result<(), Exit> {
+    fn run_behind(&self, load: &str, names: &[String], noise: RehearsalNoise) -> Result<(), Exit> {
         let ([name], None) = (names, &self.output) else {
             let problem = "--behind: expected one --drive and no -o: a map alone is no profile";
             return Err(Exit::input(problem));
         };
-        let plan = behind::Plan::new(load, self.behind_percent, self.budget)?;
-        let resumed = self.resume.as_deref().map(found::resume).transpose()?;
-        let truth = truth(name)?;
+        let plan = BehindPlan::new(load, self.behind_percent, self.budget)?;
+        let resumed = self.resume.as_deref().map(resume).transpose()?;
+        let truth = Arc::new(named::drive(name)?);
         let found = behind::profile(&truth, noise, &plan, &resumed.unwrap_or_default())?;
         if let Some(path) = &self.resume {
-            found::keep(path, &found.findings)?;
+            keep(path, &found.findings)?;
         }
         match self.json {
             true => print(&json(&found.figures)?),
-            false => print(&behind::text(&found.figures)),
+            false => print(&text::behind(&found.figures)),
         }
     }
 
-    fn noise(&self) -> Result<Noise, Exit> {
+    fn noise(&self) -> Result<RehearsalNoise, Exit> {
         let micros = |flag: &str, micros: f64| match (0.0..=MOST_NOISE_US).contains(&micros) {
             true => Ok(Duration::from_nanos((micros * 1e3).round() as u64)),
             false => Err(Exit::input(format!(
                 "--{flag} {micros}: expected a number from 0 to {MOST_NOISE_US}"
             ))),
         };
-        Ok(Noise {
+        Ok(RehearsalNoise {
             seek: micros("seek-noise-us", self.seek_noise_us)?,
             electronics: micros("electronics-noise-us", self.electronics_noise_us)?,
             seed: self.seed,
@@ -208,7 +212,7 @@ impl Arguments {
     }
 
     /// What is printed of a drive.
-    fn said(&self, found: &Found) -> Result<String, Exit> {
+    fn said(&self, found: &FoundDrive) -> Result<String, Exit> {
         let checked = match (&found.truth, self.check) {
             (Some(truth), true) => Some(check::check(found, truth)?),
             _ => None,
@@ -216,8 +220,8 @@ impl Arguments {
         match (checked, self.json) {
             (Some(checked), true) => json(&checked),
             (None, true) => json(&report::figures(found)?),
-            (Some(checked), false) => Ok(report::text(found)? + &check::text(&checked, found)),
-            (None, false) => report::text(found),
+            (Some(checked), false) => Ok(text::report(found)? + &text::checked(&checked, found)),
+            (None, false) => text::report(found),
         }
     }
 }
@@ -243,7 +247,16 @@ fn begin(path: &Path) -> Result<NewFile, Exit> {
 /// The largest noise, 10 ms: as long as the longest seeks of the drives of which we know.
 const MOST_NOISE_US: f64 = 10_000.0;
 
-/// The drive of this name, as it is.
-fn truth(name: &str) -> Result<Arc<drive::Profile>, Exit> {
-    Ok(Arc::new(lab::named::drive(name)?))
+/// The findings of a file that [`keep`] wrote; none if it is not there.
+fn resume(path: &Path) -> Result<Findings, Exit> {
+    if !path.exists() {
+        // A name that cannot be written to is an error before hours are spent.
+        drop(NewFile::begin(path)?);
+        return Ok(Findings::default());
+    }
+    Ok(found::resumed(path, &text_file::read(path)?)?)
+}
+
+fn keep(path: &Path, findings: &Findings) -> Result<(), Exit> {
+    NewFile::begin(path)?.write(&found::kept(findings)?)
 }

@@ -3,15 +3,20 @@
 //! A caller passes settings, a measurement tells a [`Progress`] how far it is, and every result is a typed table
 //! that serialises. The command line prints and draws it.
 
+pub mod bench;
 pub mod claims;
 pub mod comparison;
+pub mod demonstration;
+pub mod drive_drawing;
 pub mod experiment;
 pub mod fit;
 pub mod lent;
 pub mod named;
+pub mod nbd_client;
 pub mod paper;
 pub mod plot;
 pub mod profiled;
+pub mod profiling;
 pub mod text_file;
 pub mod validate;
 

@@ -1,32 +1,17 @@
-//! `headtime bench caches`: caches in two levels, live, with and without the coordinator between them,
-//! beside what the simulator says of the same load.
-//!
-//! ```text
-//!   sequential reader -> L1 (headtime serve, a cache) -.
-//!                                                       +-> L2 (headtime serve, coordinator, cache)
-//!   mixed reader      -> L1 (headtime serve, a cache) -'         `-> emulated drive
-//! ```
-//!
-//! Each reader waits for its answer and asks at once for what is next. Both live and in the simulator
-//! they ask for the same blocks in the same order. The messages between the levels cost the simulator
-//! nothing, and the service what they do on this machine. In the simulator our engine stands before the
-//! disk, too, or the elevator of the paper's model: then both drives take one command at a time. All
-//! times are the drive's.
+//! `headtime bench caches`: caches in two levels, live, with and without the coordinator between them, beside
+//! the simulator's figures of the same load.
 
-use std::time::Duration;
+use std::fmt::Write as _;
 
 use clap::{Args, ValueEnum};
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use serde::Serialize;
+use lab::bench::caches::{
+    CacheFigures, CachesBench, CachesReport, CoordinatorFigures, GOAL, LiveFigures, LiveGain,
+    SimulatedDisk, Verdict,
+};
 use server::volume::cached::Readmore;
 
-use crate::output::{Exit, print};
-use told::Case;
-
-mod live;
-mod readers;
-mod simulated;
-mod told;
+use crate::bar::Bar;
+use crate::output::{Exit, json, print};
 
 /// How to call it.
 #[derive(Debug, Args)]
@@ -75,8 +60,8 @@ pub struct Arguments {
     readmore: Readmore,
     /// What stands before the simulated disk: our engine, as in the service; or the elevator of the paper's
     /// model, and then the live drive takes one command at a time, too
-    #[arg(long, value_name = "WHICH", value_enum, default_value_t = SimulatedDisk::Engine)]
-    simulated_disk: SimulatedDisk,
+    #[arg(long, value_name = "WHICH", value_enum, default_value_t = DiskWord::Engine)]
+    simulated_disk: DiskWord,
     /// The policy of the engine. Without it, sptf-sw as in a service; beside the elevator c-look, whose order
     /// that is
     #[arg(long, value_name = "NAME")]
@@ -99,14 +84,22 @@ The gain is by how much shorter the mean response is than without a coordinator,
 stands by how much the mean of so many rounds may be off (Student's t, 95 %). The goal: live it has the
 simulator's sign, and at least half of its size.";
 
-/// What stands before the simulated disk.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ValueEnum)]
-#[serde(rename_all = "lowercase")]
-enum SimulatedDisk {
+/// Names for [`SimulatedDisk`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum DiskWord {
     /// The one-way elevator of Zhang et al., one command at a time
     Elevator,
     /// Our engine, which believes of the drive what is true
     Engine,
+}
+
+impl From<DiskWord> for SimulatedDisk {
+    fn from(word: DiskWord) -> Self {
+        match word {
+            DiskWord::Elevator => SimulatedDisk::Elevator,
+            DiskWord::Engine => SimulatedDisk::Engine,
+        }
+    }
 }
 
 fn scale(text: &str) -> Result<f64, String> {
@@ -123,88 +116,158 @@ fn readmore(text: &str) -> Result<Readmore, String> {
     found.ok_or_else(|| format!("{text}: expected ordinary or free"))
 }
 
-/// The coordinator with which the others are compared.
-const NONE: &str = "none";
-
-impl Arguments {
-    /// Blocks of each reader's cache, and of the one that they share (Zhang et al., 4.2: 5 %; twice that
-    /// is the largest of theirs).
-    fn sizes(&self) -> (u64, u64) {
-        let upper = self.upper.unwrap_or(self.footprint / 20);
-        (upper, self.lower.unwrap_or(2 * upper))
-    }
-
-    fn policy(&self) -> &str {
-        match (&self.policy, self.simulated_disk) {
-            (Some(policy), _) => policy,
-            (None, SimulatedDisk::Engine) => "sptf-sw",
-            (None, SimulatedDisk::Elevator) => "c-look",
-        }
-    }
-
-    /// What coordinators are run: none, and those that were named.
-    fn coordinators(&self) -> Vec<&str> {
-        let named = self.coordinator.iter().map(String::as_str);
-        std::iter::once(NONE).chain(named).collect()
-    }
-
-    fn rounds(&self) -> u32 {
-        match self.only_simulated {
-            true => 0,
-            false => self.rounds,
-        }
-    }
-}
-
 /// Runs the command.
 ///
 /// # Errors
 /// If a setting cannot be, or a service does not run.
 pub fn run(arguments: &Arguments) -> Result<(), Exit> {
-    if arguments.readmore == Readmore::Free && arguments.simulated_disk == SimulatedDisk::Elevator {
-        return Err(Exit::input(
-            "--readmore free with --simulated-disk elevator: expected engine, the elevator has no free blocks",
-        ));
-    }
-    let coordinators = arguments.coordinators();
-    let bar = bar(arguments, coordinators.len());
-    let mut cases = Vec::with_capacity(coordinators.len());
-    for coordinator in &coordinators {
-        let simulated = simulated::simulated(arguments, coordinator, &bar)?;
-        cases.push(Case::new(coordinator, simulated));
-    }
-    bar.set_prefix("live");
-    for which in turns(arguments.rounds(), coordinators.len()) {
-        let round = live::once(arguments, coordinators[which], &bar)?;
-        cases[which].rounds.push(round);
-    }
-    bar.finish_and_clear();
-    let told = told::compare(cases);
+    let bench = arguments.settings();
+    // A thread of its own draws the bar: the measured readers do not wait.
+    let bar = Bar::new("{msg:9} {bar:40} {percent:>3} %  {eta} left").ticking();
+    let report = bench.run(&bar)?;
+    bar.finish();
     print(&match arguments.json {
-        true => told::json(arguments, &told)?,
-        false => told::table(arguments, &told),
+        true => json(&report)?,
+        false => table(&bench, &report),
     })
 }
 
-/// Whose turn it is, time after time: all of a round before the next one, so that what the machine does
-/// meanwhile meets all of them.
-fn turns(rounds: u32, coordinators: usize) -> impl Iterator<Item = usize> {
-    (0..rounds).flat_map(move |_| 0..coordinators)
+impl Arguments {
+    fn settings(&self) -> CachesBench {
+        CachesBench {
+            coordinator: self.coordinator.clone(),
+            prefetch: self.prefetch.clone(),
+            replacement: self.replacement.clone(),
+            upper: self.upper,
+            lower: self.lower,
+            footprint: self.footprint,
+            requests: self.requests,
+            time_scale: self.time_scale,
+            rounds: self.rounds,
+            seed: self.seed,
+            drive: self.drive.clone(),
+            readmore: self.readmore,
+            simulated_disk: self.simulated_disk.into(),
+            policy: self.policy.clone(),
+            only_simulated: self.only_simulated,
+        }
+    }
 }
 
-/// One that goes by requests. A thread of its own draws it: whoever is measured does not wait.
-fn bar(arguments: &Arguments, coordinators: usize) -> ProgressBar {
-    let runs = coordinators as u64 * u64::from(1 + arguments.rounds());
-    let all = readers::Reader::both(arguments).map(|reader| u64::from(reader.left));
-    let target = ProgressDrawTarget::stderr_with_hz(10);
-    let bar = ProgressBar::with_draw_target(Some(runs * all.iter().sum::<u64>()), target);
-    let template = "{prefix:9} {bar:40} {percent:>3} %  {eta} left";
-    if let Ok(style) = ProgressStyle::with_template(template) {
-        bar.set_style(style.progress_chars("█▉▊▋▌▍▎▏ "));
+/// All of it, for people.
+fn table(settings: &CachesBench, report: &CachesReport) -> String {
+    let (upper, lower) = settings.sizes();
+    let policy = settings.policy();
+    let disk = match settings.simulated_disk {
+        SimulatedDisk::Engine => {
+            format!("{policy}, in the simulator, too: our engine, belief = truth (in-firmware)")
+        }
+        SimulatedDisk::Elevator => {
+            format!("{policy}; the simulator has a one-way elevator; one command at a time")
+        }
+    };
+    let mut text = format!(
+        "{} at both levels, L1 {upper} blocks for each reader, L2 {lower}, readmore {}\n\
+         {}, {disk}\ntimes are the drive's\n\n\
+         {:<14} {:>10} {:>12} {:>17} {:>13} {:>10} {:>9} {:>12} {:>10} {:>11}\n",
+        settings.prefetch,
+        settings.readmore.name(),
+        settings.drive,
+        "coordinator",
+        "",
+        "response ms",
+        "rounds",
+        "gain %",
+        "L2 hits %",
+        "ahead MB",
+        "bypassed MB",
+        "wished MB",
+        "granted MB"
+    );
+    for told in &report.cases {
+        let gain = told.simulated_gain_percent;
+        let gain = gain.map_or_else(String::new, |gain| format!("{gain:.1}"));
+        line(
+            &mut text,
+            (&told.coordinator, "simulated"),
+            &told.simulated,
+            ("", &gain),
+        );
+        if let Some(live) = &told.live {
+            let gain = live.gain.as_ref().map_or_else(String::new, shown);
+            line(
+                &mut text,
+                ("", "live"),
+                &live.middle,
+                (&spread(live), &gain),
+            );
+        }
     }
-    bar.set_prefix("simulated");
-    bar.enable_steady_tick(Duration::from_millis(100));
-    bar
+    for told in &report.cases {
+        if let Some(verdict) = verdict(told) {
+            // Writing to a string cannot fail.
+            let _ = write!(text, "\n{}: {verdict}", told.coordinator);
+        }
+    }
+    text.truncate(text.trim_end().len());
+    text + "\n"
+}
+
+fn line(
+    text: &mut String,
+    (name, what): (&str, &str),
+    of: &CacheFigures,
+    (rounds, gain): (&str, &str),
+) {
+    // Writing to a string cannot fail.
+    let _ = writeln!(
+        text,
+        "{name:<14} {what:>10} {:>12.3} {rounds:>17} {gain:>13} {:>10.1} {:>9.1} {:>12.1} {:>10.1} {:>11.1}",
+        of.mean_ms,
+        of.lower_hits_percent,
+        of.lower_ahead_mb,
+        of.lower_bypassed_mb,
+        of.lower_wished_mb,
+        of.lower_granted_mb
+    );
+}
+
+/// The fastest and the slowest round.
+fn spread(live: &LiveFigures) -> String {
+    let fastest = live.rounds_ms.iter().copied().fold(f64::MAX, f64::min);
+    let slowest = live.rounds_ms.iter().copied().fold(f64::MIN, f64::max);
+    format!("{fastest:.3}-{slowest:.3}")
+}
+
+fn shown(gain: &LiveGain) -> String {
+    match gain.uncertainty_percent {
+        Some(uncertainty) => format!("{:.1} +- {uncertainty:.1}", gain.percent),
+        None => format!("{:.1}", gain.percent),
+    }
+}
+
+/// What is to be held of a live gain.
+fn verdict(told: &CoordinatorFigures) -> Option<String> {
+    let simulated = told.simulated_gain_percent?;
+    let live = told.live.as_ref()?;
+    let gain = live.gain.as_ref()?;
+    let said = match gain.verdict {
+        Verdict::Holds => "holds: it has the simulator's sign, and at least half of its size",
+        Verdict::Misses => "misses: it has less than half of the size, or another sign",
+        Verdict::TooWide => "the spread of rounds is too wide to tell",
+        Verdict::NothingSimulated => {
+            return Some(format!(
+                "live gain {} %, simulated none: there is no sign to compare it with",
+                shown(gain)
+            ));
+        }
+        Verdict::OneRound => "one round does not tell: expected --rounds 3 or more",
+    };
+    Some(format!(
+        "live gain {} %, simulated {simulated:.1}, so {:.2} of it (goal: {GOAL} or more): {said}",
+        shown(gain),
+        gain.percent / simulated
+    ))
 }
 
 #[cfg(test)]
@@ -212,9 +275,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whoever_is_compared_takes_turns() {
-        let all: Vec<usize> = turns(2, 3).collect();
-        assert_eq!(all, [0, 1, 2, 0, 1, 2]);
-        assert_eq!(turns(0, 3).count(), 0);
+    fn the_spread_is_from_the_fastest_round_to_the_slowest() {
+        let live = LiveFigures {
+            middle: CacheFigures::default(),
+            rounds_ms: vec![18.0, 27.0, 36.0],
+            gain: None,
+        };
+        assert_eq!(spread(&live), "18.000-36.000");
     }
 }

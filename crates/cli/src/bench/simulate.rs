@@ -1,27 +1,11 @@
 //! `headtime bench simulate`: how fast the simulator is, and how much memory it takes.
-//!
-//! The load and the drive are those on which DiskSim 4.0 was measured: 112,000 requests per CPU
-//! second first come first served, 73,000 with the drive's own shortest positioning time first.
 
 use std::fmt::Write as _;
-use std::sync::Arc;
-use std::time::Duration;
 
-use block::Switch;
 use clap::Args;
-use drive::firmware::{Bus, QueueOrder};
-use drive::{Imperfections, VirtualDrive, catalog};
-use engine::{Engine, Limits, Rules};
-use rustix::time::{ClockId, clock_gettime};
-use scheduler::freeblock::{ANYTIME_TRACKS, Wanted};
-use serde::Serialize;
-use simulator::driver::Driver;
-use simulator::ledger::Ledger;
-use simulator::run::{self, AfterLoad, Options};
-use simulator::scenario::{Background, Scenario};
-use simulator::workload::{BuiltIn, Overrides, Synthetic};
+use lab::bench::simulate::{SimulationBench, SimulationSpeed};
 
-use crate::output::{Exit, grouped, print};
+use crate::output::{Exit, grouped, json, print};
 
 /// How to call it.
 #[derive(Debug, Args)]
@@ -41,194 +25,29 @@ pub struct Arguments {
     free_blocks: bool,
 }
 
-/// One line of the result.
-#[derive(Debug, Serialize)]
-struct Measured {
-    case: &'static str,
-    /// The median of the rounds, to whole requests.
-    requests_per_cpu_second: u64,
-    /// Since the case began; null where the system does not tell.
-    peak_rss_mb: Option<f64>,
-}
-
-/// What is run.
-struct Case {
-    name: &'static str,
-    policy: &'static str,
-    /// The order of the drive's own queue.
-    order: QueueOrder,
-    /// Commands at the drive at once.
-    commands: usize,
-    /// Requests in a round, if not what the user says.
-    requests: Option<u64>,
-    rounds: u32,
-}
-
 /// Runs the command.
 ///
 /// # Errors
 /// If the output cannot be written.
 pub fn run(arguments: &Arguments) -> Result<(), Exit> {
-    let long = arguments.long.then_some(&LONG);
-    let mut measured = CASES
-        .iter()
-        .chain(long)
-        .map(|case| measure(case, case.requests.unwrap_or(arguments.requests)))
-        .collect::<Result<Vec<_>, _>>()?;
-    if arguments.free_blocks {
-        for limit in LIMITS {
-            measured.push(free_blocks(&limit, HOUR)?);
+    let measured = arguments.settings().run()?;
+    print(&match arguments.json {
+        true => json(&measured)?,
+        false => table(&measured),
+    })
+}
+
+impl Arguments {
+    fn settings(&self) -> SimulationBench {
+        SimulationBench {
+            requests: self.requests,
+            long: self.long,
+            free_blocks: self.free_blocks,
         }
     }
-    if arguments.json {
-        let json = serde_json::to_string_pretty(&measured).map_err(Exit::failed)?;
-        return print(&format!("{json}\n"));
-    }
-    print(&table(&measured))
 }
 
-fn measure(case: &Case, requests: u64) -> Result<Measured, Exit> {
-    forget_peak();
-    let mut times = (0..case.rounds)
-        .map(|_| cpu_time_of(case, requests))
-        .collect::<Result<Vec<_>, _>>()?;
-    times.sort_unstable();
-    let median = times[times.len() / 2].as_secs_f64().max(1e-9);
-    Ok(Measured {
-        case: case.name,
-        requests_per_cpu_second: (requests as f64 / median).round() as u64,
-        peak_rss_mb: peak_rss_mb(),
-    })
-}
-
-/// A load that is never idle, and free blocks read in its gaps, for so long.
-fn free_blocks(limit: &Limit, virtual_time: block::Duration) -> Result<Measured, Exit> {
-    forget_peak();
-    let mut rates = (0..ROUNDS)
-        .map(|_| rate_with_free_blocks(limit, virtual_time))
-        .collect::<Result<Vec<_>, _>>()?;
-    rates.sort_unstable();
-    Ok(Measured {
-        case: limit.case,
-        requests_per_cpu_second: rates[rates.len() / 2],
-        peak_rss_mb: peak_rss_mb(),
-    })
-}
-
-fn rate_with_free_blocks(limit: &Limit, virtual_time: block::Duration) -> Result<u64, Exit> {
-    let entry = catalog::find(FREE_BLOCKS_DRIVE).map_err(Exit::failed)?;
-    let profile = entry.profile().map_err(Exit::failed)?;
-    let mut profile = profile.switched(Switch::On, Switch::Off);
-    profile.bus = FREE_BLOCKS_BUS;
-    let profile = Arc::new(profile);
-    let load = BuiltIn::find(FREE_BLOCKS_LOAD)
-        .ok_or_else(|| Exit::failed(format!("{FREE_BLOCKS_LOAD} is not built in")))?;
-    let always_active = Overrides {
-        think_ms: Some(0.0),
-        ..Overrides::default()
-    };
-    let load = load.workload().and_then(|load| load.with(&always_active));
-    let load = load.map_err(Exit::failed)?;
-    let capacity = profile.geometry.sectors().0;
-    let mut load = Synthetic::new(&load, profile.block_bytes, capacity).map_err(Exit::failed)?;
-    let policy = scheduler::policy::find("sptf").map_err(Exit::failed)?;
-    let scenario = Scenario {
-        belief: Arc::clone(&profile),
-        truth: Arc::clone(&profile),
-        imperfections: Imperfections::default(),
-        seed: 0,
-        policy,
-        limits: Limits::suited_to(policy, &profile),
-        preemption: None,
-        background: Some(Background {
-            rules: Rules {
-                tracks: limit.tracks,
-                ..Rules::default()
-            },
-            wanted: Wanted::all(&profile.geometry),
-            deadline: None,
-            hundredths: 100,
-            after_load: AfterLoad::Stop,
-        }),
-    };
-    let options = Options {
-        until: Some(block::Instant::ZERO + virtual_time),
-        ..Options::default()
-    };
-    let begin = cpu_time();
-    let played = scenario.play(&mut load, &options, &mut ());
-    let played = played.map_err(Exit::failed)?;
-    let report = played.ledger.report(&played.ran);
-    let time = cpu_time().saturating_sub(begin).as_secs_f64().max(1e-9);
-    Ok((report.all.requests as f64 / time).round() as u64)
-}
-
-/// The CPU time of one run, from the first request to the report.
-fn cpu_time_of(case: &Case, requests: u64) -> Result<Duration, Exit> {
-    let profile = catalog::find(DRIVE)
-        .map_err(Exit::failed)?
-        .profile()
-        .map_err(Exit::failed)?;
-    let profile = Arc::new(profile);
-    let capacity = profile.geometry.sectors().0;
-    let load = BuiltIn::find(LOAD)
-        .ok_or_else(|| Exit::failed(format!("the load {LOAD} is not built in")))?
-        .workload()
-        .map_err(Exit::failed)?;
-    let mut load = Synthetic::new(&load, profile.block_bytes, capacity).map_err(Exit::failed)?;
-    let policy = scheduler::policy::find(case.policy).map_err(Exit::failed)?;
-    let limits = Limits {
-        commands_at_drive: case.commands,
-        ..Limits::default()
-    };
-    let begin = cpu_time();
-    let engine = Engine::new(Arc::clone(&profile), &|| policy.make(), limits);
-    let drive = VirtualDrive::new(Arc::clone(&profile)).with_queue(OUTSTANDING as u32, case.order);
-    let mut ledger = Ledger::new(profile.block_bytes, profile.actuators);
-    let options = Options {
-        requests: Some(requests),
-        ..Options::default()
-    };
-    let ran = run::run(
-        &mut Driver::new(engine, drive),
-        &mut load,
-        &options,
-        &mut ledger,
-        &mut (),
-    )
-    .map_err(Exit::failed)?;
-    let report = ledger.report(&ran);
-    let time = cpu_time().saturating_sub(begin);
-    match report.all.requests == requests {
-        true => Ok(time),
-        false => Err(Exit::failed(format!(
-            "{}: {} of {requests} requests ended",
-            case.name, report.all.requests
-        ))),
-    }
-}
-
-/// The CPU time of this process so far.
-pub fn cpu_time() -> Duration {
-    let now = clock_gettime(ClockId::ProcessCPUTime);
-    Duration::new(now.tv_sec.unsigned_abs(), now.tv_nsec.unsigned_abs() as u32)
-}
-
-/// Lets the peak of the resident memory begin anew (proc(5), `clear_refs`). Where the system
-/// refuses, the peak is that of the whole process: too high, never too low.
-fn forget_peak() {
-    let _ = std::fs::write("/proc/self/clear_refs", "5");
-}
-
-/// The peak of the resident memory, in millions of bytes.
-fn peak_rss_mb() -> Option<f64> {
-    let status = std::fs::read_to_string("/proc/self/status").ok()?;
-    let line = status.lines().find_map(|l| l.strip_prefix("VmHWM:"))?;
-    let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
-    Some((kib * 1024) as f64 / 1e6)
-}
-
-fn table(measured: &[Measured]) -> String {
+fn table(measured: &[SimulationSpeed]) -> String {
     let mut text = format!(
         "{:<28} {:>22} {:>13}\n",
         "case", "requests / CPU second", "peak RSS"
@@ -248,103 +67,3 @@ const EXAMPLES: &str = "Examples:
   headtime bench simulate
   headtime bench simulate --free-blocks
   headtime bench simulate --requests 100000 --json";
-
-/// The drive of DiskSim's figures.
-const DRIVE: &str = "seagate-cheetah-9lp";
-
-/// The load of DiskSim's figures: random 7.5 KB, ten outstanding, two reads to one write.
-const LOAD: &str = "random";
-
-/// How many requests that load keeps outstanding.
-const OUTSTANDING: usize = 10;
-
-/// Always measured.
-const CASES: [Case; 2] = [
-    Case {
-        name: "cheetah-9lp-fcfs",
-        policy: "fcfs",
-        order: QueueOrder::Fcfs,
-        // The engine's default: one in service, one queued.
-        commands: 2,
-        requests: None,
-        rounds: ROUNDS,
-    },
-    Case {
-        name: "cheetah-9lp-sptf-in-drive",
-        policy: "drive",
-        order: QueueOrder::Sptf,
-        commands: OUTSTANDING,
-        requests: None,
-        rounds: ROUNDS,
-    },
-];
-
-/// Measured if the user has the time.
-const LONG: Case = Case {
-    name: "cheetah-9lp-fcfs-10m",
-    policy: "fcfs",
-    order: QueueOrder::Fcfs,
-    commands: 2,
-    requests: Some(10_000_000),
-    rounds: 1,
-};
-
-/// The drive and the load of the freeblock paper, ten requests always active (Lumb et al., FAST
-/// 2002, 5.1).
-const FREE_BLOCKS_DRIVE: &str = "quantum-atlas-10k";
-const FREE_BLOCKS_LOAD: &str = "oltp";
-
-/// Ultra2 Wide SCSI, 80 MB/s: the profile's own bus is that of the system on which it was measured.
-const FREE_BLOCKS_BUS: Bus = Bus {
-    read_block: block::Duration::from_nanos(6_400),
-    write_block: block::Duration::from_nanos(6_400),
-};
-
-/// How hard free blocks are looked for.
-struct Limit {
-    case: &'static str,
-    tracks: u32,
-}
-
-/// The engine's own limit, and one that keeps simulations fast: it finds as much in the first half
-/// of the scan, and takes a fifth longer for the whole.
-const LIMITS: [Limit; 2] = [
-    Limit {
-        case: "atlas-10k-oltp-hour-free",
-        tracks: ANYTIME_TRACKS,
-    },
-    Limit {
-        case: "atlas-10k-oltp-hour-free-48",
-        tracks: 48,
-    },
-];
-
-/// How long that is simulated.
-const HOUR: block::Duration = block::Duration::from_secs(3_600);
-
-/// Choice: enough for a median that one disturbance does not move.
-const ROUNDS: u32 = 5;
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_case_runs_to_its_end() {
-        for case in CASES.iter().chain([&LONG]) {
-            cpu_time_of(case, 500).expect("all requests end");
-        }
-        let second = block::Duration::from_secs(1);
-        for limit in &LIMITS {
-            assert!(rate_with_free_blocks(limit, second).expect("all requests end") > 0);
-        }
-    }
-
-    #[test]
-    fn this_process_takes_memory() {
-        if cfg!(target_os = "linux") {
-            let peak = peak_rss_mb().expect("Linux tells");
-            assert!(peak > 0.5, "{peak} MB");
-        }
-    }
-}

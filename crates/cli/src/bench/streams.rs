@@ -1,16 +1,10 @@
-//! `headtime bench streams`: as many streams as are granted, beside a greedy load and a scan of the
-//! whole disk, in virtual time: what was late, and what others got.
+//! `headtime bench streams`: as many streams as are granted, beside a greedy load and a scan, in virtual time.
 
 use std::fmt::Write as _;
-use std::sync::Arc;
 
-use block::{Duration, Instant};
 use clap::Args;
 use drive::Profile;
-use lab::named::policy;
-use scheduler::policy::{ALL, NamedPolicy};
-use serde::Serialize;
-use simulator::streaming::trial::{Asked, Laid, Scanning, Trial, Tried, Truth};
+use lab::bench::streams::{StreamsBench, StreamsFigures};
 
 use crate::output::{Exit, print};
 
@@ -86,181 +80,41 @@ pub struct Arguments {
     json: bool,
 }
 
-/// One line of the result.
-#[derive(Debug, Serialize)]
-struct Line {
-    policy: String,
-    memory_mb: f64,
-    promised: f64,
-    hours: f64,
-    streams: usize,
-    accesses: u64,
-    /// Those that did not find their memory.
-    waited: u64,
-    longest_wait_ms: f64,
-    /// Batches.
-    batches: u64,
-    /// Those that came after their deadline.
-    late: u64,
-    latest_ms: f64,
-    /// Guarantees that lapsed.
-    lapsed: u64,
-    /// Of the head's time, what streams took.
-    head_share: f64,
-    /// The load's requests in a second.
-    load_per_second: f64,
-    load_p99_ms: f64,
-    /// The same without streams.
-    alone_per_second: f64,
-    alone_p99_ms: f64,
-    /// Of the scan, in gaps.
-    scan_mb_per_second: f64,
-}
-
 /// Runs the command.
 ///
 /// # Errors
 /// If the arguments make no sense, the streams that were asked for are refused, or the output cannot
 /// be written.
 pub fn run(arguments: &Arguments) -> Result<(), Exit> {
-    let drive = Arc::new(lab::named::drive(&arguments.drive)?);
-    let policies = arguments.policies()?;
-    arguments.check()?;
+    let bench = arguments.settings();
+    let drive = bench.drive()?;
+    bench.policies()?;
+    bench.check()?;
     if !arguments.json {
         print(&format!("{}\n{}", arguments.about(&drive), heading()))?;
     }
-    for policy in policies {
-        let alone = arguments.alone(policy, &drive).play();
-        let alone = alone.map_err(Exit::failed)?;
-        for &memory_mb in &arguments.memory {
-            for &promised in &arguments.promised {
-                let trial = arguments.trial(policy, &drive, memory_mb, promised);
-                let tried = trial.play().map_err(Exit::input)?;
-                let line = Line {
-                    policy: policy.name(),
-                    memory_mb,
-                    promised,
-                    ..arguments.line(&tried, &alone, drive.block_bytes)
-                };
-                print(&arguments.text(&line)?)?;
-            }
-        }
-    }
-    Ok(())
+    bench.run(|figures| print(&arguments.text(figures)?))
 }
 
 impl Arguments {
-    fn policies(&self) -> Result<Vec<NamedPolicy>, Exit> {
-        match self.policy.as_slice() {
-            [all] if all == "all" => Ok(ALL.iter().map(NamedPolicy::from).collect()),
-            names => names
-                .iter()
-                .map(|name| policy(name).map_err(Exit::from))
-                .collect(),
-        }
-    }
-
-    fn check(&self) -> Result<(), Exit> {
-        let shares = self
-            .promised
-            .iter()
-            .chain([&self.missing, &self.read_fraction]);
-        for share in shares {
-            if !(0.0..=1.0).contains(share) {
-                let problem = format!("a share of {share}: expected 0 to 1");
-                return Err(Exit::input(problem));
-            }
-        }
-        let amounts = self.memory.iter().chain([&self.rate]);
-        for amount in amounts {
-            if !(1e-6..=1e6).contains(amount) {
-                let problem = format!("{amount} MB: expected a millionth to a million");
-                return Err(Exit::input(problem));
-            }
-        }
-        for hours in [self.hours, self.alone_hours] {
-            if !(LEAST_HOURS..=MOST_HOURS).contains(&hours) {
-                let problem =
-                    format!("{hours} hours: expected {LEAST_HOURS} to {MOST_HOURS}, a year");
-                return Err(Exit::input(problem));
-            }
-        }
-        Ok(())
-    }
-
-    /// The load alone.
-    fn alone(&self, policy: NamedPolicy, drive: &Arc<Profile>) -> Trial {
-        Trial {
-            belief: Arc::clone(drive),
-            drive: Arc::clone(drive),
-            truth: match self.quiet {
-                true => Truth::quiet(),
-                false => Truth::noisy(),
-            },
-            laid: match self.hostile {
-                true => Laid::Hostile,
-                false => Laid::Anywhere,
-            },
-            policy,
-            preemption: None,
-            streams: None,
-            tasks: self.tasks,
-            read_fraction: self.read_fraction,
-            bytes: self.kib * 1024,
-            scan: Scanning::Whole,
-            from: Instant::ZERO,
-            until: after(self.alone_hours),
-            seed: self.seed,
-        }
-    }
-
-    fn trial(
-        &self,
-        policy: NamedPolicy,
-        drive: &Arc<Profile>,
-        memory_mb: f64,
-        promised: f64,
-    ) -> Trial {
-        let memory = (memory_mb * 1e6) as u64;
-        Trial {
-            streams: Some(Asked {
-                rate: (self.rate * 1e6) as u64,
-                memory,
-                readers: self.readers,
-                recorders: self.recorders,
-                missing: (memory as f64 * self.missing) as u64,
-                foreground_permille: (promised * 1e3).round() as u32,
-            }),
-            from: Instant::ZERO + FILLING,
-            until: after(self.hours),
-            ..self.alone(policy, drive)
-        }
-    }
-
-    fn line(&self, tried: &Tried, alone: &Tried, block_bytes: u32) -> Line {
-        let kept = &tried.kept;
-        let [load_per_second, load_p99_ms] = figures(tried);
-        let [alone_per_second, alone_p99_ms] = figures(alone);
-        let scan = tried.played.scan.as_ref();
-        Line {
-            policy: String::new(),
-            memory_mb: 0.0,
-            promised: 0.0,
+    fn settings(&self) -> StreamsBench {
+        StreamsBench {
+            drive: self.drive.clone(),
             hours: self.hours,
-            streams: kept.streams,
-            accesses: kept.accesses,
-            waited: kept.waited + kept.refused + kept.failed + kept.elsewhere,
-            longest_wait_ms: millis(kept.longest_wait),
-            batches: kept.batches,
-            late: kept.late,
-            latest_ms: millis(kept.latest),
-            lapsed: kept.lapsed,
-            head_share: kept.head_share(),
-            load_per_second,
-            load_p99_ms,
-            alone_per_second,
-            alone_p99_ms,
-            scan_mb_per_second: scan.map_or(0.0, |scan| scan.rates(100, block_bytes).iter().sum()),
+            alone_hours: self.alone_hours,
+            policy: self.policy.clone(),
+            memory: self.memory.clone(),
+            promised: self.promised.clone(),
+            rate: self.rate,
+            recorders: self.recorders,
+            readers: self.readers,
+            tasks: self.tasks,
+            kib: self.kib,
+            read_fraction: self.read_fraction,
+            missing: self.missing,
+            quiet: self.quiet,
+            hostile: self.hostile,
+            seed: self.seed,
         }
     }
 
@@ -283,7 +137,7 @@ impl Arguments {
         )
     }
 
-    fn text(&self, line: &Line) -> Result<String, Exit> {
+    fn text(&self, line: &StreamsFigures) -> Result<String, Exit> {
         if self.json {
             let json = serde_json::to_string(line).map_err(Exit::failed)?;
             return Ok(format!("{json}\n"));
@@ -350,31 +204,9 @@ fn heading() -> String {
     )
 }
 
-/// Requests in a second, and the 99th percentile of their responses.
-fn figures(tried: &Tried) -> [f64; 2] {
-    let report = tried.played.ledger.report(&tried.played.ran);
-    let p99 = report.all.response.map_or(0.0, |response| response.p99_ms);
-    [report.requests_per_second, p99]
-}
-
-fn millis(time: Duration) -> f64 {
-    time.as_secs_f64() * 1e3
-}
-
-fn after(hours: f64) -> Instant {
-    Instant::ZERO + Duration::from_nanos((hours * 3.6e12) as u64)
-}
-
 const EXAMPLES: &str = "Examples:
   headtime bench streams --hours 1 --policy sptf
   headtime bench streams --memory 2 --promised 0.3 --rate 0.5 --recorders 64 --readers 8 --quiet
   headtime bench streams --hours 1 --policy fcfs --memory 2 --promised 0 --missing 0.2 --quiet
 
 It ends with what streams cost: responses of the load with streams beside those of the load alone.";
-
-/// So long nobody competes with the filling of buffers. A choice.
-const FILLING: Duration = Duration::from_secs(60);
-
-/// Two minutes: buffers have to be full before something is seen. A choice.
-const LEAST_HOURS: f64 = 0.03;
-const MOST_HOURS: f64 = 8_766.0;

@@ -2,9 +2,9 @@
 
 use std::io::{self, Write};
 
-use block::Lba;
 use drive::geometry::Track;
 use drive::{Angle, Profile};
+use lab::drive_drawing::{MAP_TRACKS, first_tracks, share_at};
 
 use super::chart::Chart;
 use super::summary::{self, Summary};
@@ -15,9 +15,6 @@ const HEIGHT: usize = 10;
 
 /// At most how many zones are printed.
 const ZONES: usize = 16;
-
-/// How many tracks the map shows.
-pub const MAP_TRACKS: usize = 24;
 
 /// Prints everything.
 pub fn show(profile: &Profile, out: &mut impl Write) -> io::Result<()> {
@@ -158,31 +155,6 @@ fn map(profile: &Profile, out: &mut impl Write) -> io::Result<()> {
         )?;
     }
     Ok(())
-}
-
-/// The first tracks of a drive, in the order of their blocks.
-pub fn first_tracks(profile: &Profile, count: usize) -> Vec<Track> {
-    let mut tracks = Vec::new();
-    let mut next = Lba(0);
-    while tracks.len() < count {
-        let Some(track) = profile.geometry.track_of(next) else {
-            break;
-        };
-        next = Lba(track.last.0.max(next.0) + 1);
-        tracks.push(track);
-    }
-    tracks
-}
-
-/// How far into its track's blocks the block at an angle is, from 0 to 1; none if there is none.
-pub fn share_at(profile: &Profile, track: &Track, angle: Angle) -> Option<f64> {
-    let way = (angle - track.start).revolutions();
-    let sector = (way * f64::from(track.sectors)) as u32;
-    let lba = profile
-        .geometry
-        .lba_at(track.cylinder, track.head, sector)?;
-    let blocks = track.last.0 - track.first.0 + 1;
-    Some(lba.0.saturating_sub(track.first.0) as f64 / blocks as f64)
 }
 
 /// The character for an angle of a track.

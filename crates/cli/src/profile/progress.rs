@@ -2,28 +2,38 @@
 
 use block::{Duration, Instant};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use lab::profiling::ProfilingObserver;
 use profiler::{DriveIdentity, Findings};
 
 /// A bar of the budget, with what is known.
-pub struct Progress {
+pub struct ProfileBar {
     bar: ProgressBar,
 }
 
-impl Progress {
-    /// A bar for a drive; where standard error is no terminal it is not drawn.
-    pub fn new(name: &str, budget: Duration) -> Self {
+impl ProfileBar {
+    /// A bar of the budget; where standard error is no terminal it is not drawn.
+    pub fn new(budget: Duration) -> Self {
         let target = ProgressDrawTarget::stderr_with_hz(10);
         let bar = ProgressBar::with_draw_target(Some(millis(budget)), target);
         let template = "{prefix} {bar:20} {msg}";
         if let Ok(style) = ProgressStyle::with_template(template) {
             bar.set_style(style.progress_chars("█▉▊▋▌▍▎▏ "));
         }
-        bar.set_prefix(name.to_owned());
-        Progress { bar }
+        ProfileBar { bar }
     }
 
-    /// Shows what is known at a moment of the drive's time.
-    pub fn show(&self, at: Instant, device: &DriveIdentity, findings: &Findings) {
+    /// Takes the bar away.
+    pub fn finish(&self) {
+        self.bar.finish_and_clear();
+    }
+}
+
+impl ProfilingObserver for ProfileBar {
+    fn begin(&self, drive: &str) {
+        self.bar.set_prefix(drive.to_owned());
+    }
+
+    fn show(&self, at: Instant, device: &DriveIdentity, findings: &Findings) {
         self.bar.set_position(millis(at.since(Instant::ZERO)));
         let seconds = at.as_secs_f64();
         let known = known(device, findings);
@@ -31,11 +41,6 @@ impl Progress {
         self.bar.set_message(format!(
             "{seconds:.0} s of the drive, at {step}; known: {known}"
         ));
-    }
-
-    /// Takes the bar away.
-    pub fn finish(&self) {
-        self.bar.finish_and_clear();
     }
 }
 

@@ -11,22 +11,28 @@ use block::{Direction, Durability};
 use nbd::request::Asked;
 use simulator::workload::{Generator, Workload};
 
-use super::client::Client;
-use crate::output::Exit;
+use crate::Failure;
+use crate::nbd_client::Client;
 
 /// What is sent, for how long, and to whom.
-pub struct Load {
+pub struct NbdLoad {
+    /// Where the service listens.
     pub socket: PathBuf,
+    /// The load.
     pub workload: Workload,
+    /// The drive's block size.
     pub block_bytes: u32,
+    /// The drive's size.
     pub blocks: u64,
     /// Requests at once.
     pub pending: usize,
+    /// When it is over.
     pub until: Until,
     /// How many times as slow as the drive everything is.
     pub scale: f64,
-    /// Somebody has had enough.
+    /// Set when the user has had enough.
     pub stop: Arc<AtomicBool>,
+    /// How far it is.
     pub counts: Arc<Counts>,
 }
 
@@ -37,13 +43,14 @@ pub enum Until {
     Requests(u64),
     /// After so long.
     Passed(Duration),
-    /// When somebody has had enough.
+    /// When the user has had enough.
     Stopped,
 }
 
 /// How far it is.
 #[derive(Debug, Default)]
 pub struct Counts {
+    /// Requests that have ended.
     pub requests: AtomicU64,
 }
 
@@ -52,7 +59,9 @@ pub struct Counts {
 pub struct Stretch {
     /// When each ended and how long it took, in seconds and milliseconds, in the order of their ends.
     pub ends: Vec<(f64, f64)>,
+    /// Bytes of all requests.
     pub bytes: u64,
+    /// How long it took.
     pub seconds: f64,
 }
 
@@ -66,16 +75,16 @@ struct Sent {
 /// What is kept of a load without end.
 const MOST_KEPT: usize = 1_000_000;
 
-impl Load {
+impl NbdLoad {
     /// Sends requests until it is over, and waits for those under way.
     ///
     /// # Errors
     /// If the load does not fit the drive, or a request fails.
-    pub fn run(self) -> Result<Stretch, Exit> {
+    pub fn run(self) -> Result<Stretch, Failure> {
         let generator = Generator::new(&self.workload, self.block_bytes, self.blocks);
-        let generator = generator.map_err(Exit::failed)?;
+        let generator = generator.map_err(Failure::failed)?;
         self.send(generator)
-            .map_err(|error| Exit::failed(format!("the load: {error}")))
+            .map_err(|error| Failure::failed(format!("the load: {error}")))
     }
 
     fn send(&self, mut generator: Generator) -> io::Result<Stretch> {

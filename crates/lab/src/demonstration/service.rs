@@ -4,7 +4,6 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use lab::named;
 use server::clock::TimeScale;
 use server::config::{Config, Places};
 use server::control::notify::Activated;
@@ -12,10 +11,11 @@ use server::control::{self, Bounds, Listeners, Plane, listen, listen_http};
 use server::service::Running;
 use tempfile::TempDir;
 
-use crate::output::Exit;
+use crate::{Failure, named};
 
 /// A service with one emulated drive. It ends with this.
 pub struct Demonstration {
+    /// The service.
     pub service: Arc<Running>,
     /// Where NBD clients connect.
     pub socket: PathBuf,
@@ -23,10 +23,13 @@ pub struct Demonstration {
     pub control: PathBuf,
     /// Where the status page is.
     pub page: SocketAddr,
+    /// The drive's block size.
     pub block_bytes: u32,
+    /// The drive's size.
     pub blocks: u64,
     /// How many times as slow as the drive.
     pub scale: f64,
+    /// The control plane.
     plane: Option<Plane>,
     /// Goes last.
     _folder: TempDir,
@@ -37,30 +40,31 @@ impl Demonstration {
     ///
     /// # Errors
     /// If there is no room for it.
-    pub fn begin(scale: TimeScale) -> Result<Self, Exit> {
+    pub fn begin(scale: TimeScale) -> Result<Self, Failure> {
         let folder = tempfile::Builder::new()
             .prefix("headtime-demo-")
             .tempdir()
-            .map_err(|error| Exit::failed(format!("a temporary folder: {error}")))?;
+            .map_err(|error| Failure::failed(format!("a temporary folder: {error}")))?;
         let drive = named::drive(DRIVE)?;
         let scale = scale.times();
         let places = Places::of_this_user(folder.path());
         let config = Config::parse("the demonstration", &configuration(scale), &places)
-            .map_err(Exit::failed)?;
+            .map_err(Failure::failed)?;
         let control = config.control.socket.clone();
-        let service = Running::begin(config, None, Activated::default()).map_err(Exit::failed)?;
-        let at = |error: std::io::Error| Exit::failed(format!("{}: {error}", control.display()));
+        let service =
+            Running::begin(config, None, Activated::default()).map_err(Failure::failed)?;
+        let at = |error: std::io::Error| Failure::failed(format!("{}: {error}", control.display()));
         // Another service of this user may have the page's usual port.
         let http = [PORT, 0].map(|port| listen_http(SocketAddr::from(([127, 0, 0, 1], port))));
         let [usual, any] = http;
-        let http = usual.or(any).map_err(Exit::failed)?;
-        let page = http.local_addr().map_err(Exit::failed)?;
+        let http = usual.or(any).map_err(Failure::failed)?;
+        let page = http.local_addr().map_err(Failure::failed)?;
         let listeners = Listeners {
             sockets: vec![listen(&control).map_err(at)?],
             http: vec![http],
         };
         let asked = Arc::clone(&service) as Arc<dyn control::Service>;
-        let plane = Plane::begin(asked, listeners, Bounds::default()).map_err(Exit::failed)?;
+        let plane = Plane::begin(asked, listeners, Bounds::default()).map_err(Failure::failed)?;
         Ok(Demonstration {
             service,
             socket: folder.path().join("nbd.sock"),

@@ -14,9 +14,9 @@ use block::{Action, Command, Duration, Extent, Instant, Outcome, Status};
 use profiler::{DriveIdentity, Findings, NextProbe, Offers, Profiler, WritePermission, procedure};
 use rustix::fs::OFlags;
 
-use super::found::{Ended, Found, kebab};
-use super::progress::Progress;
-use crate::output::Exit;
+use super::ProfilingObserver;
+use super::found::{Ended, FoundDrive, kebab};
+use crate::Failure;
 
 /// What memory, addresses and lengths of direct reads are multiples of, at most.
 const ALIGNMENT: usize = 4096;
@@ -33,33 +33,33 @@ pub fn profile(
     may_write: Option<&Path>,
     budget: Duration,
     resumed: Findings,
-) -> Result<Found, Exit> {
+    progress: &dyn ProfilingObserver,
+) -> Result<FoundDrive, Failure> {
     let writes = match may_write {
         None => WritePermission::Forbidden,
         Some(named) if named == path => WritePermission::Allowed,
         Some(named) => {
-            return Err(Exit::input(format!(
+            return Err(Failure::input(format!(
                 "--allow-writes {}: expected the device's path again, {}",
                 named.display(),
                 path.display()
             )));
         }
     };
-    let wrong = |error: io::Error| Exit::input(format!("{}: {error}", path.display()));
+    let wrong = |error: io::Error| Failure::input(format!("{}: {error}", path.display()));
     let mut file = open(path, writes).map_err(wrong)?;
     let bytes = file.seek(SeekFrom::End(0)).map_err(wrong)?;
-    let device = identify(path, bytes, writes).map_err(Exit::input)?;
+    let device = identify(path, bytes, writes).map_err(Failure::input)?;
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let name = kebab(&name);
-    let progress = Progress::new(&name, budget);
+    progress.begin(&name);
     let whole = move |prober| procedure::complete(prober, budget);
     let profiler = Profiler::new(device, resumed, whole);
-    let mut desk = Desk::new(file, device);
-    let (profiler, at, ended) = desk.run(profiler, budget, &progress);
-    progress.finish();
-    match desk.failed.take() {
+    let mut threads = DeviceThreads::new(file, device);
+    let (profiler, at, ended) = threads.run(profiler, budget, progress);
+    match threads.failed.take() {
         Some(error) if profiler.findings().clock.is_none() => Err(wrong(error)),
-        _ => Ok(Found {
+        _ => Ok(FoundDrive {
             name,
             device,
             findings: profiler.findings(),
@@ -121,7 +121,7 @@ fn identify(path: &Path, bytes: u64, writes: WritePermission) -> Result<DriveIde
 const LEAST_BYTES: u64 = 1 << 20;
 
 /// Where commands wait for a thread, and outcomes for the profiler.
-struct Desk {
+struct DeviceThreads {
     begun: time::Instant,
     commands: Sender<Command>,
     outcomes: Receiver<(Outcome, Option<io::Error>)>,
@@ -129,7 +129,7 @@ struct Desk {
     device: DriveIdentity,
 }
 
-impl Desk {
+impl DeviceThreads {
     fn new(file: File, device: DriveIdentity) -> Self {
         let begun = time::Instant::now();
         let (commands, waiting) = channel::<Command>();
@@ -157,7 +157,7 @@ impl Desk {
                 }
             });
         }
-        Desk {
+        DeviceThreads {
             begun,
             commands,
             outcomes,
@@ -171,7 +171,7 @@ impl Desk {
         &mut self,
         mut profiler: Profiler,
         budget: Duration,
-        progress: &Progress,
+        progress: &dyn ProfilingObserver,
     ) -> (Profiler, Instant, Ended) {
         let end = Instant::ZERO + budget;
         let mut shown = Instant::ZERO;

@@ -1,4 +1,4 @@
-//! What was found of a drive, and the part of it that is kept to go on from.
+//! The findings of a profiled drive, and the part of them that is kept to go on from.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -9,11 +9,11 @@ use profiler::findings::{Band, Elsewhere, MapPiece, Slip, TrackMap};
 use profiler::{DriveIdentity, Findings, belief};
 use serde::{Deserialize, Serialize};
 
-use crate::output::{Exit, NewFile};
+use crate::Failure;
 
 /// A drive that was profiled.
 #[derive(Debug)]
-pub struct Found {
+pub struct FoundDrive {
     /// Its name, in kebab case.
     pub name: String,
     /// What is known without timing it.
@@ -39,19 +39,19 @@ pub enum Ended {
     OutOfTime,
 }
 
-impl Found {
+impl FoundDrive {
     /// That there is something to believe: without a spindle there is nothing.
     ///
     /// # Errors
     /// If there is none.
-    pub fn needs_spindle(&self) -> Result<(), Exit> {
+    pub fn needs_spindle(&self) -> Result<(), Failure> {
         let mut failed = self.findings.progress.failed.iter();
         match (&self.findings.clock, failed.next()) {
             (Some(_), _) => Ok(()),
-            (None, None) => Err(Exit::failed("the budget was too small for any profile")),
+            (None, None) => Err(Failure::failed("the budget was too small for any profile")),
             (None, Some((step, why))) => {
                 let step = step.name();
-                Err(Exit::failed(format!("no profile: {step}: {why}")))
+                Err(Failure::failed(format!("no profile: {step}: {why}")))
             }
         }
     }
@@ -65,9 +65,9 @@ impl Found {
     ///
     /// # Errors
     /// If what was found contradicts itself.
-    pub fn profile(&self) -> Result<Profile, Exit> {
+    pub fn profile(&self) -> Result<Profile, Failure> {
         let found = belief::profile(&self.findings, &self.device, &self.name);
-        found.map_err(|error| Exit::failed(format!("what was found is no profile: {error}")))
+        found.map_err(|error| Failure::failed(format!("what was found is no profile: {error}")))
     }
 }
 
@@ -80,7 +80,7 @@ pub fn kebab(name: &str) -> String {
     name.chars().map(letter).collect()
 }
 
-/// What of the findings outlives a run: angles are kept up to a constant, which sighting known
+/// The part of the findings that outlives a run: angles are kept up to a constant, which sighting known
 /// blocks sets again.
 #[derive(Debug, Default, Deserialize, Serialize)]
 struct Kept {
@@ -101,19 +101,13 @@ struct KeptPiece {
     cycle: Vec<(u32, u32, u32, u64, u64)>,
 }
 
-/// The findings of a file that [`keep`] wrote; none if it is not there.
+/// The findings of a text that [`kept`] wrote, in the file of this name.
 ///
 /// # Errors
-/// If it cannot be read, or something else wrote it.
-pub fn resume(path: &Path) -> Result<Findings, Exit> {
-    if !path.exists() {
-        // So that hours are not spent for a name that cannot be written.
-        drop(NewFile::begin(path)?);
-        return Ok(Findings::default());
-    }
-    let text = lab::text_file::read(path)?;
-    let wrong = |problem: String| Exit::input(format!("{}: {problem}", path.display()));
-    let kept: Kept = serde_json::from_str(&text).map_err(|error| wrong(error.to_string()))?;
+/// If something else wrote it.
+pub fn resumed(file: &Path, text: &str) -> Result<Findings, Failure> {
+    let wrong = |problem: String| Failure::input(format!("{}: {problem}", file.display()));
+    let kept: Kept = serde_json::from_str(text).map_err(|error| wrong(error.to_string()))?;
     let map = kept.map();
     match is_map(&map) {
         true => Ok(Findings {
@@ -145,13 +139,13 @@ fn is_map(map: &TrackMap) -> bool {
             .all(|two| two[0].end() <= two[1].first)
 }
 
-/// Writes what is to be gone on from.
+/// The tracks of the findings as text, to be gone on from.
 ///
 /// # Errors
-/// If the file cannot be written.
-pub fn keep(path: &Path, findings: &Findings) -> Result<(), Exit> {
-    let text = serde_json::to_string(&Kept::of(&findings.map)).map_err(Exit::failed)?;
-    NewFile::begin(path)?.write(&(text + "\n"))
+/// If they have no JSON.
+pub fn kept(findings: &Findings) -> Result<String, Failure> {
+    let text = serde_json::to_string(&Kept::of(&findings.map)).map_err(Failure::failed)?;
+    Ok(text + "\n")
 }
 
 impl Kept {

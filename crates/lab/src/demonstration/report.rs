@@ -1,8 +1,8 @@
-//! What a demonstration has shown: the foreground without and with the scan.
+//! The figures of a demonstration: the foreground without and with the scan.
 
 use std::path::Path;
 
-use lab::plot::{self, Curve, Panel, Series};
+use crate::plot::{Curve, Panel, Series};
 use serde::Serialize;
 use server::control::Service as _;
 use server::status::{Lateness, Task};
@@ -10,75 +10,105 @@ use simulator::workload::Workload;
 
 use super::load::Stretch;
 use super::service::{self, Demonstration};
-use crate::output::{Exit, grouped};
+use crate::Failure;
 
 /// All of it; times are the drive's.
 #[derive(Debug, Serialize)]
-pub struct Figures {
-    drive: &'static str,
-    policy: &'static str,
+pub struct DemoFigures {
+    /// The emulated drive.
+    pub drive: &'static str,
+    /// The policy.
+    pub policy: &'static str,
     /// What the scheduler knows of the drive.
-    label: &'static str,
-    seek_noise_us: u32,
-    bus_mb_s: f64,
-    time_scale: f64,
-    workload: String,
-    seed: u64,
-    page: String,
-    alone: Foreground,
-    beside: Foreground,
-    scan: Scanned,
-    impact: Impact,
+    pub label: &'static str,
+    /// The standard deviation of a seek's duration.
+    pub seek_noise_us: u32,
+    /// The speed of the drive's bus.
+    pub bus_mb_s: f64,
+    /// How many times as slow as the drive.
+    pub time_scale: f64,
+    /// The load.
+    pub workload: String,
+    /// Its seed.
+    pub seed: u64,
+    /// The address of the status page.
+    pub page: String,
+    /// The load alone.
+    pub alone: DemoForeground,
+    /// The load beside the scan.
+    pub beside: DemoForeground,
+    /// The scan.
+    pub scan: DemoScan,
+    /// The cost of the scan.
+    pub impact: ScanImpact,
     /// How late the emulation was, in real time, of the last seconds.
-    lateness: Option<Lateness>,
-    svg: String,
+    pub lateness: Option<Lateness>,
+    /// Where the plots are.
+    pub svg: String,
 }
 
 /// The load, as its client saw it.
 #[derive(Debug, Serialize)]
-struct Foreground {
-    requests: usize,
-    seconds: f64,
-    requests_per_s: f64,
-    mb_per_s: f64,
-    mean_ms: f64,
-    p50_ms: f64,
-    p99_ms: f64,
-    p999_ms: f64,
+pub struct DemoForeground {
+    /// Requests that ended.
+    pub requests: usize,
+    /// How long it took.
+    pub seconds: f64,
+    /// Requests in a second.
+    pub requests_per_s: f64,
+    /// Megabytes in a second.
+    pub mb_per_s: f64,
+    /// The mean response time.
+    pub mean_ms: f64,
+    /// The median.
+    pub p50_ms: f64,
+    /// The 99th percentile.
+    pub p99_ms: f64,
+    /// The 99.9th percentile.
+    pub p999_ms: f64,
 }
 
-/// What was read in the background.
+/// The scan in the background.
 #[derive(Debug, Serialize)]
-struct Scanned {
-    bytes: u64,
-    free_bytes: u64,
-    idle_bytes: u64,
-    of_bytes: u64,
-    mb_per_s: f64,
+pub struct DemoScan {
+    /// All that was read.
+    pub bytes: u64,
+    /// Of that, in gaps.
+    pub free_bytes: u64,
+    /// Of that, in idle time.
+    pub idle_bytes: u64,
+    /// All that was asked for.
+    pub of_bytes: u64,
+    /// Megabytes in a second.
+    pub mb_per_s: f64,
 }
 
 /// What that cost, in percent.
 #[derive(Debug, Serialize)]
-struct Impact {
+pub struct ScanImpact {
     /// By how much the client's mean is longer.
-    mean_percent: f64,
-    p99_percent: f64,
+    pub mean_percent: f64,
+    /// By how much the 99th percentile is longer.
+    pub p99_percent: f64,
     /// As the engine measured it.
-    measured_percent: Option<f64>,
-    budget_percent: f64,
+    pub measured_percent: Option<f64>,
+    /// How much is granted.
+    pub budget_percent: f64,
 }
 
-impl Foreground {
-    fn of(stretch: &Stretch) -> Result<Self, Exit> {
+impl DemoForeground {
+    fn of(stretch: &Stretch) -> Result<Self, Failure> {
         let mut times: Vec<f64> = stretch.ends.iter().map(|&(_, ms)| ms).collect();
         times.sort_by(f64::total_cmp);
         let count = times.len();
         if count == 0 {
-            return Err(Exit::failed("no request ended: expected a longer stretch"));
+            return Err(Failure::failed(
+                "no request ended: expected a longer stretch",
+            ));
         }
         // The nearest rank.
         let at = |share: f64| times[((share * count as f64).ceil() as usize).clamp(1, count) - 1];
-        Ok(Foreground {
+        Ok(DemoForeground {
             requests: count,
             seconds: stretch.seconds,
             requests_per_s: count as f64 / stretch.seconds,
@@ -91,7 +121,7 @@ impl Foreground {
     }
 }
 
-impl Figures {
+impl DemoFigures {
     /// The figures of a service that still runs.
     ///
     /// # Errors
@@ -102,16 +132,16 @@ impl Figures {
         alone: &Stretch,
         beside: &Stretch,
         svg: &Path,
-    ) -> Result<Self, Exit> {
+    ) -> Result<Self, Failure> {
         let status = demo.service.status();
         let drive = status.drives.first();
-        let drive = drive.ok_or_else(|| Exit::failed("the service has no drive"))?;
+        let drive = drive.ok_or_else(|| Failure::failed("the service has no drive"))?;
         let task = drive.tasks.first();
-        let task = task.ok_or_else(|| Exit::failed("the service has no scan"))?;
+        let task = task.ok_or_else(|| Failure::failed("the service has no scan"))?;
         let beside_s = beside.seconds;
-        let (alone, beside) = (Foreground::of(alone)?, Foreground::of(beside)?);
+        let (alone, beside) = (DemoForeground::of(alone)?, DemoForeground::of(beside)?);
         let longer = |with: f64, without: f64| (with / without - 1.0) * 100.0;
-        Ok(Figures {
+        Ok(DemoFigures {
             drive: service::DRIVE,
             policy: service::POLICY,
             label: "noisy",
@@ -121,95 +151,24 @@ impl Figures {
             workload: workload.name.clone(),
             seed: workload.seed,
             page: format!("http://{}/", demo.page),
-            impact: Impact {
+            impact: ScanImpact {
                 mean_percent: longer(beside.mean_ms, alone.mean_ms),
                 p99_percent: longer(beside.p99_ms, alone.p99_ms),
                 measured_percent: task.impact.measured_percent,
                 budget_percent: drive.impact.budget_percent,
             },
-            scan: Scanned::of(task, beside_s),
+            scan: DemoScan::of(task, beside_s),
             lateness: drive.lateness,
             svg: svg.display().to_string(),
             alone,
             beside,
         })
     }
-
-    /// For programs.
-    ///
-    /// # Errors
-    /// Never: it is all numbers and texts.
-    pub fn json(&self) -> Result<String, Exit> {
-        Ok(serde_json::to_string_pretty(self).map_err(Exit::failed)? + "\n")
-    }
-
-    /// For people.
-    pub fn text(&self) -> String {
-        let mut text = format!(
-            "\n{:<18}{:>12}{:>12}{:>8}\n",
-            "foreground", "alone", "with scan", ""
-        );
-        let rows: [(&str, f64, f64); 6] = [
-            (
-                "requests/s",
-                self.alone.requests_per_s,
-                self.beside.requests_per_s,
-            ),
-            ("MB/s", self.alone.mb_per_s, self.beside.mb_per_s),
-            ("mean, ms", self.alone.mean_ms, self.beside.mean_ms),
-            ("median, ms", self.alone.p50_ms, self.beside.p50_ms),
-            ("99 %, ms", self.alone.p99_ms, self.beside.p99_ms),
-            ("99.9 %, ms", self.alone.p999_ms, self.beside.p999_ms),
-        ];
-        for (name, alone, beside) in rows {
-            let change = (beside / alone - 1.0) * 100.0;
-            text += &format!("{name:<18}{alone:>12.2}{beside:>12.2}{change:>+8.1} %\n");
-        }
-        let measured = match self.impact.measured_percent {
-            Some(percent) => format!("{percent:.2} %"),
-            None => "not measured".to_owned(),
-        };
-        text += &format!(
-            "\nscan              {:.2} MB/s: {} bytes, {} of them in gaps\n\
-             impact            {measured} of the response time, as measured by the engine; {:.2} % are \
-             granted\n",
-            self.scan.mb_per_s,
-            grouped(self.scan.bytes),
-            grouped(self.scan.free_bytes),
-            self.impact.budget_percent,
-        );
-        if let Some(late) = &self.lateness {
-            text += &format!(
-                "emulation         later than the model by {:.0} us (median), {:.0} us (99 %), {:.0} us \
-                 (worst)\n",
-                late.p50_us, late.p99_us, late.max_us
-            );
-            if late.p99_us > LATE_US * self.time_scale {
-                text += "                  plans do not allow for that: this machine was too busy for \
-                         the comparison.\n                  On a quieter one, or with --time-scale 4, \
-                         it is about the scheduler\n";
-            }
-        }
-        text += &format!(
-            "\n{}: the scheduler does not know the {} us by which seeks scatter. {} and {} requests of \
-             one seed.\nPlots: {}\n",
-            self.label,
-            self.seek_noise_us,
-            grouped(self.alone.requests as u64),
-            grouped(self.beside.requests as u64),
-            self.svg
-        );
-        text
-    }
 }
 
-/// What a command may be later than the model without upsetting plans. A choice: about what guards
-/// allow for under the demonstration's noise.
-const LATE_US: f64 = 300.0;
-
-impl Scanned {
+impl DemoScan {
     fn of(task: &Task, seconds: f64) -> Self {
-        Scanned {
+        DemoScan {
             bytes: task.done_bytes,
             free_bytes: task.free_bytes,
             idle_bytes: task.idle_bytes,
@@ -220,7 +179,7 @@ impl Scanned {
 }
 
 /// Distributions, and the course of the mean.
-pub fn plots(alone: &Stretch, beside: &Stretch) -> String {
+pub fn panels(alone: &Stretch, beside: &Stretch) -> Vec<Panel> {
     let both = [("alone", alone), ("beside the scan", beside)];
     let distributions = both.map(|(name, stretch)| {
         let series = Series {
@@ -233,7 +192,7 @@ pub fn plots(alone: &Stretch, beside: &Stretch) -> String {
         name: name.to_owned(),
         points: course(stretch),
     });
-    plot::page(&[
+    vec![
         Panel::Cdf {
             title: "Response times of OLTP, with and without a free scan".to_owned(),
             x_label: "response time, ms".to_owned(),
@@ -245,7 +204,7 @@ pub fn plots(alone: &Stretch, beside: &Stretch) -> String {
             y_label: "ms".to_owned(),
             curves: courses.into(),
         },
-    ])
+    ]
 }
 
 /// The mean of each of thirty parts of the time: few enough to be steady.
@@ -277,7 +236,7 @@ mod tests {
             bytes: 4_000_000,
             seconds: 2.0,
         };
-        let found = Foreground::of(&stretch).expect("figures");
+        let found = DemoForeground::of(&stretch).expect("figures");
         assert_eq!(found.requests_per_s, 100.0);
         assert_eq!(found.mb_per_s, 2.0);
         assert_eq!(found.mean_ms, 100.5);
@@ -288,6 +247,6 @@ mod tests {
         let course = course(&stretch);
         assert_eq!(course.len(), 30);
         assert!(course.is_sorted_by(|a, b| a.1 < b.1), "{course:?}");
-        assert!(Foreground::of(&Stretch::default()).is_err());
+        assert!(DemoForeground::of(&Stretch::default()).is_err());
     }
 }

@@ -5,7 +5,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::output::Exit;
+use crate::Failure;
 
 /// A mounted file system; it is unmounted when it is dropped.
 pub(super) struct Mounted {
@@ -13,8 +13,8 @@ pub(super) struct Mounted {
 }
 
 impl Mounted {
-    pub(super) fn at(at: &Path, device: &Path, options: &str) -> Result<Mounted, Exit> {
-        fs::create_dir_all(at).map_err(Exit::failed)?;
+    pub(super) fn at(at: &Path, device: &Path, options: &str) -> Result<Mounted, Failure> {
+        fs::create_dir_all(at).map_err(Failure::failed)?;
         called(
             Command::new("mount")
                 .args(["-o", options])
@@ -32,28 +32,28 @@ impl Drop for Mounted {
 }
 
 /// Runs a program that has to succeed.
-pub(super) fn called(command: &mut Command) -> Result<(), Exit> {
-    let ran = command.output().map_err(Exit::failed)?;
+pub(super) fn called(command: &mut Command) -> Result<(), Failure> {
+    let ran = command.output().map_err(Failure::failed)?;
     if ran.status.success() {
         return Ok(());
     }
     let said = String::from_utf8_lossy(&ran.stderr);
     let program = command.get_program().to_string_lossy();
-    Err(Exit::failed(format!(
+    Err(Failure::failed(format!(
         "{program}: {}: expected root",
         said.trim()
     )))
 }
 
 /// A file of so many bytes, none of them in a hole.
-pub(super) fn film(path: &Path, bytes: usize) -> Result<(), Exit> {
+pub(super) fn film(path: &Path, bytes: usize) -> Result<(), Failure> {
     let piece = vec![0x5a; 1 << 20];
-    let mut file = File::create(path).map_err(Exit::failed)?;
+    let mut file = File::create(path).map_err(Failure::failed)?;
     let mut left = bytes;
     while left > 0 {
         let now = left.min(piece.len());
-        file.write_all(&piece[..now]).map_err(Exit::failed)?;
+        file.write_all(&piece[..now]).map_err(Failure::failed)?;
         left -= now;
     }
-    file.sync_all().map_err(Exit::failed)
+    file.sync_all().map_err(Failure::failed)
 }

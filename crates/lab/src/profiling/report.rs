@@ -1,71 +1,98 @@
-//! What was found, for people, for programs and as drawings.
+//! The findings as figures and as drawings.
 
-use std::fmt::Write as _;
-
-use lab::plot::{self, Curve};
+use crate::plot::{self, Curve};
 use profiler::findings::MapPiece;
 use profiler::{Findings, belief};
 use serde::Serialize;
 
-use super::found::{Ended, Found};
-use super::progress::known;
-use crate::drives;
-use crate::output::{Exit, grouped};
+use super::found::{Ended, FoundDrive};
+use crate::{Failure, drive_drawing};
 
-/// The figures of `--json`.
+/// The figures of a profiled drive.
 #[derive(Debug, Serialize)]
-pub struct Figures {
-    drive: String,
-    finished: bool,
-    drive_seconds: f64,
-    commands: u64,
-    blocks: u64,
-    period_ps: Option<u64>,
-    wander_ppm: f64,
-    known_blocks: u64,
-    zones: Vec<Zone>,
-    surfaces: Option<u32>,
-    cylinders: Option<u32>,
-    head_switch_ms: Option<f64>,
-    write_settle_ms: Option<f64>,
-    seeks: Vec<Seek>,
-    chunk_least_blocks: Option<u32>,
-    chunk_most_blocks: Option<u32>,
-    chunk: Vec<Rate>,
-    failed: Vec<String>,
-    confidence: std::collections::BTreeMap<&'static str, f64>,
+pub struct ProfileFigures {
+    /// The drive.
+    pub drive: String,
+    /// Whether there was nothing more to ask.
+    pub finished: bool,
+    /// The drive's time.
+    pub drive_seconds: f64,
+    /// Commands that it was given.
+    pub commands: u64,
+    /// Its blocks.
+    pub blocks: u64,
+    /// The period of a revolution.
+    pub period_ps: Option<u64>,
+    /// By how much the period wanders between sightings.
+    pub wander_ppm: f64,
+    /// Blocks whose tracks are known.
+    pub known_blocks: u64,
+    /// Its zones.
+    pub zones: Vec<FoundZone>,
+    /// Its surfaces.
+    pub surfaces: Option<u32>,
+    /// Its cylinders.
+    pub cylinders: Option<u32>,
+    /// The time of a head switch.
+    pub head_switch_ms: Option<f64>,
+    /// How much later writes settle.
+    pub write_settle_ms: Option<f64>,
+    /// Its seek table.
+    pub seeks: Vec<FoundSeek>,
+    /// The smallest sequential read that keeps the full rate.
+    pub chunk_least_blocks: Option<u32>,
+    /// The largest one.
+    pub chunk_most_blocks: Option<u32>,
+    /// Throughput by the size of reads.
+    pub chunk: Vec<ChunkRate>,
+    /// The parts that were not found, and why.
+    pub failed: Vec<String>,
+    /// By part: the share of fresh measurements that it predicts.
+    pub confidence: std::collections::BTreeMap<&'static str, f64>,
 }
 
 /// Neighbouring tracks with the same numbers of sectors.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-struct Zone {
-    first_block: u64,
-    blocks: u64,
-    tracks: u64,
+pub struct FoundZone {
+    /// Its first block.
+    pub first_block: u64,
+    /// How many blocks it has.
+    pub blocks: u64,
+    /// How many tracks it has.
+    pub tracks: u64,
     /// Of the different tracks, ascending.
-    sectors_per_track: Vec<u32>,
+    pub sectors_per_track: Vec<u32>,
 }
 
+/// The time of seeks over a distance.
 #[derive(Debug, Serialize)]
-struct Seek {
-    cylinders: u32,
-    ms: f64,
-    deviation_us: f64,
-    inward_ms: f64,
-    outward_ms: f64,
+pub struct FoundSeek {
+    /// The distance.
+    pub cylinders: u32,
+    /// The mean.
+    pub ms: f64,
+    /// The standard deviation.
+    pub deviation_us: f64,
+    /// The mean inwards.
+    pub inward_ms: f64,
+    /// The mean outwards.
+    pub outward_ms: f64,
 }
 
+/// The throughput of sequential reads of a size.
 #[derive(Debug, Serialize)]
-struct Rate {
-    blocks: u32,
-    mb_s: f64,
+pub struct ChunkRate {
+    /// The size.
+    pub blocks: u32,
+    /// The throughput.
+    pub mb_s: f64,
 }
 
 /// The figures of a drive.
 ///
 /// # Errors
 /// If what was found contradicts itself.
-pub fn figures(found: &Found) -> Result<Figures, Exit> {
+pub fn figures(found: &FoundDrive) -> Result<ProfileFigures, Failure> {
     found.profile()?;
     let findings = &found.findings;
     let layout = findings.layout.as_ref().map(|layout| &layout.description);
@@ -73,7 +100,7 @@ pub fn figures(found: &Found) -> Result<Figures, Exit> {
     let firmware = findings.firmware.as_ref();
     let chunk = firmware.and_then(|firmware| firmware.chunk.as_ref());
     let shares = belief::shares(findings, &found.device);
-    Ok(Figures {
+    Ok(ProfileFigures {
         drive: found.name.clone(),
         finished: found.ended == Ended::Finished,
         drive_seconds: found.at.as_secs_f64(),
@@ -99,9 +126,9 @@ pub fn figures(found: &Found) -> Result<Figures, Exit> {
     })
 }
 
-fn seeks(findings: &Findings) -> Vec<Seek> {
+fn seeks(findings: &Findings) -> Vec<FoundSeek> {
     let points = findings.arm.iter().flat_map(|arm| &arm.read);
-    let seek = points.map(|point| Seek {
+    let seek = points.map(|point| FoundSeek {
         cylinders: point.distance,
         ms: point.mean.as_millis_f64(),
         deviation_us: point.deviation.as_millis_f64() * 1e3,
@@ -112,9 +139,9 @@ fn seeks(findings: &Findings) -> Vec<Seek> {
 }
 
 /// Throughput by the size of reads.
-fn rates(findings: &Findings, block_bytes: u32) -> Vec<Rate> {
+fn rates(findings: &Findings, block_bytes: u32) -> Vec<ChunkRate> {
     let chunk = findings.firmware.iter().filter_map(|f| f.chunk.as_ref());
-    let rate = chunk.flat_map(|chunk| &chunk.curve).map(|tried| Rate {
+    let rate = chunk.flat_map(|chunk| &chunk.curve).map(|tried| ChunkRate {
         blocks: tried.blocks,
         mb_s: tried.rate * f64::from(block_bytes) / 1e6,
     });
@@ -129,8 +156,8 @@ fn failures(findings: &Findings) -> Vec<String> {
 }
 
 /// Stretches of the map whose tracks have the same numbers of sectors.
-fn zones(findings: &Findings) -> Vec<Zone> {
-    let mut zones: Vec<Zone> = Vec::new();
+fn zones(findings: &Findings) -> Vec<FoundZone> {
+    let mut zones: Vec<FoundZone> = Vec::new();
     for piece in &findings.map.pieces {
         let sectors_per_track = sectors(piece);
         let (first_block, blocks) = (piece.first.0, piece.blocks());
@@ -142,7 +169,7 @@ fn zones(findings: &Findings) -> Vec<Zone> {
                 last.blocks += blocks;
                 last.tracks += piece.tracks();
             }
-            _ => zones.push(Zone {
+            _ => zones.push(FoundZone {
                 first_block,
                 blocks,
                 tracks: piece.tracks(),
@@ -161,140 +188,11 @@ fn sectors(piece: &MapPiece) -> Vec<u32> {
     sectors
 }
 
-/// The report.
-///
-/// # Errors
-/// If what was found contradicts itself.
-pub fn text(found: &Found) -> Result<String, Exit> {
-    let figures = figures(found)?;
-    let mut text = String::new();
-    let (seconds, commands) = (figures.drive_seconds, grouped(figures.commands));
-    let ended = match found.ended {
-        Ended::Finished => "",
-        Ended::OutOfTime => ", and the budget is spent",
-    };
-    let _ = writeln!(
-        text,
-        "{}: {seconds:.1} s of the drive's time, {commands} commands{ended}",
-        found.name
-    );
-    let _ = writeln!(
-        text,
-        "  known       {}",
-        known(&found.device, &found.findings)
-    );
-    if let Some(period) = figures.period_ps {
-        let micros = period as f64 / 1e6;
-        let wander = figures.wander_ppm;
-        let _ = writeln!(
-            text,
-            "  revolution  {micros:.4} us, which wanders by {wander:.2} ppm between sightings"
-        );
-    }
-    for failed in &figures.failed {
-        let _ = writeln!(text, "  not found   {failed}");
-    }
-    zone_table(&mut text, &figures.zones);
-    seek_table(&mut text, &figures);
-    if let Some(firmware) = &found.findings.firmware {
-        electronics(&mut text, firmware);
-    }
-    text.push_str("\n  confidence, the share of fresh measurements that each part predicts\n");
-    for (part, share) in belief::shares(&found.findings, &found.device) {
-        let share = share * 100.0;
-        let _ = writeln!(text, "    {:<14}{share:6.1} %", part.name());
-    }
-    Ok(text)
-}
-
-/// At most how many rows of a table are printed: more are in the profile.
-const ROWS: usize = 40;
-
-fn zone_table(text: &mut String, zones: &[Zone]) {
-    if zones.is_empty() {
-        return;
-    }
-    text.push_str("\n  first block          blocks     tracks   sectors per track\n");
-    for zone in zones.iter().take(ROWS) {
-        let (first, blocks) = (grouped(zone.first_block), grouped(zone.blocks));
-        let sectors: Vec<String> = zone.sectors_per_track.iter().map(u32::to_string).collect();
-        let _ = writeln!(
-            text,
-            "  {first:>14} {blocks:>14} {:>10}   {}",
-            grouped(zone.tracks),
-            sectors.join(", ")
-        );
-    }
-    more(text, zones.len());
-}
-
-fn seek_table(text: &mut String, figures: &Figures) {
-    if figures.seeks.is_empty() {
-        return;
-    }
-    if let (Some(switch), Some(settle)) = (figures.head_switch_ms, figures.write_settle_ms) {
-        let _ = writeln!(
-            text,
-            "\n  head switch {switch:.3} ms, writes settle {settle:.3} ms later"
-        );
-    }
-    text.push_str("\n  cylinders       ms   spread us    inward   outward\n");
-    for seek in figures.seeks.iter().take(ROWS) {
-        let _ = writeln!(
-            text,
-            "  {:>9} {:8.3} {:11.0} {:9.3} {:9.3}",
-            seek.cylinders, seek.ms, seek.deviation_us, seek.inward_ms, seek.outward_ms
-        );
-    }
-    more(text, figures.seeks.len());
-}
-
-fn more(text: &mut String, rows: usize) {
-    if rows > ROWS {
-        let _ = writeln!(text, "  and {} more", rows - ROWS);
-    }
-}
-
-fn electronics(text: &mut String, firmware: &profiler::findings::Firmware) {
-    let (overheads, buffer) = (&firmware.overheads, &firmware.buffer);
-    let _ = writeln!(
-        text,
-        "\n  overhead of a read {:.3} ms, from the buffer {:.3} ms; of a write {:.3} ms",
-        overheads.read_miss.read.as_millis_f64(),
-        overheads.read_hit.read.as_millis_f64(),
-        overheads.write_miss.write.as_millis_f64(),
-    );
-    let _ = writeln!(
-        text,
-        "  bus {:.2} us a block; {} segments of {} blocks, look-ahead {:?}, write-back {:?}",
-        firmware.bus.read_block.as_millis_f64() * 1e3,
-        buffer.segments,
-        buffer.segment_blocks,
-        buffer.look_ahead,
-        buffer.write_back,
-    );
-    let _ = writeln!(
-        text,
-        "  queue of {} commands, order {:?}",
-        firmware.queue.depth, firmware.queue.order
-    );
-    if let Some(chunk) = &firmware.chunk {
-        let most = chunk
-            .most
-            .map_or("any more".to_owned(), |most| most.to_string());
-        let least = chunk.least;
-        let _ = writeln!(
-            text,
-            "  sequential reads of {least} to {most} blocks keep the full rate"
-        );
-    }
-}
-
 /// The drawings: file names and contents. What was not found is not drawn.
 ///
 /// # Errors
 /// If what was found contradicts itself.
-pub fn drawings(found: &Found) -> Result<Vec<(&'static str, String)>, Exit> {
+pub fn drawings(found: &FoundDrive) -> Result<Vec<(&'static str, String)>, Failure> {
     let figures = figures(found)?;
     let name = &found.name;
     let mut drawings = Vec::new();
@@ -303,10 +201,13 @@ pub fn drawings(found: &Found) -> Result<Vec<(&'static str, String)>, Exit> {
     }
     if !figures.zones.is_empty() {
         drawings.push(("zones.svg", zone_plot(name, &figures.zones)));
-        drawings.push(("tracks.svg", drives::track_map(&found.profile()?)?));
+        drawings.push((
+            "tracks.svg",
+            drive_drawing::track_map(&found.profile()?).map_err(Failure::failed)?,
+        ));
     }
     if !figures.chunk.is_empty() {
-        let points = |rate: &Rate| {
+        let points = |rate: &ChunkRate| {
             let kilobytes = f64::from(rate.blocks) * f64::from(found.device.block_bytes) / 1e3;
             (kilobytes, rate.mb_s)
         };
@@ -321,8 +222,8 @@ pub fn drawings(found: &Found) -> Result<Vec<(&'static str, String)>, Exit> {
     Ok(drawings)
 }
 
-fn seek_plot(name: &str, seeks: &[Seek]) -> String {
-    let curve = |name: &str, of: fn(&Seek) -> f64| Curve {
+fn seek_plot(name: &str, seeks: &[FoundSeek]) -> String {
+    let curve = |name: &str, of: fn(&FoundSeek) -> f64| Curve {
         name: name.to_owned(),
         points: seeks
             .iter()
@@ -338,8 +239,8 @@ fn seek_plot(name: &str, seeks: &[Seek]) -> String {
     plot::lines(&title, "cylinders", "ms", &curves)
 }
 
-fn zone_plot(name: &str, zones: &[Zone]) -> String {
-    let ends = |zone: &Zone| {
+fn zone_plot(name: &str, zones: &[FoundZone]) -> String {
+    let ends = |zone: &FoundZone| {
         let sectors =
             zone.sectors_per_track.iter().sum::<u32>() as f64 / zone.sectors_per_track.len() as f64;
         let last = zone.first_block + zone.blocks - 1;

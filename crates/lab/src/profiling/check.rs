@@ -1,6 +1,4 @@
-//! What was found against what is true.
-
-use std::fmt::Write as _;
+//! The findings against the truth.
 
 use block::{Duration, Instant, Lba};
 use drive::geometry::Geometry;
@@ -9,21 +7,30 @@ use profiler::belief;
 use profiler::clock::apart;
 use serde::Serialize;
 
-use super::found::Found;
-use crate::output::Exit;
+use super::found::FoundDrive;
+use crate::Failure;
 
 /// The figures of `--check --json`.
 #[derive(Debug, Serialize)]
 pub struct Checked {
-    drive: String,
-    period_ppm: Option<f64>,
-    angle_p95_rev: Option<f64>,
-    angle_p99_rev: Option<f64>,
-    seek_mean_error_us: Option<f64>,
-    zones_exact: Option<f64>,
-    tracks_exact: Option<f64>,
-    drive_seconds: f64,
-    confidence: f64,
+    /// The drive.
+    pub drive: String,
+    /// By how much the period is off.
+    pub period_ppm: Option<f64>,
+    /// The error of the angles of 95 % of the blocks, in revolutions.
+    pub angle_p95_rev: Option<f64>,
+    /// The error of the angles of 99 % of the blocks.
+    pub angle_p99_rev: Option<f64>,
+    /// The mean error of the seek table.
+    pub seek_mean_error_us: Option<f64>,
+    /// The share of zones that are as found.
+    pub zones_exact: Option<f64>,
+    /// The share of tracks that are as found.
+    pub tracks_exact: Option<f64>,
+    /// The drive's time.
+    pub drive_seconds: f64,
+    /// The confidence in the least certain part.
+    pub confidence: f64,
 }
 
 /// Blocks that are asked for. A choice: the share of 1 % of them is then good to a fifth of it.
@@ -41,7 +48,7 @@ const AFTER: Duration = Duration::from_secs(10);
 ///
 /// # Errors
 /// If what was found contradicts itself.
-pub fn check(found: &Found, truth: &Profile) -> Result<Checked, Exit> {
+pub fn check(found: &FoundDrive, truth: &Profile) -> Result<Checked, Failure> {
     let believed = found.profile()?;
     let period = found.findings.spindle.period_ps;
     let period_ppm = period as f64 / truth.spindle.period_ps() as f64 * 1e6 - 1e6;
@@ -117,7 +124,7 @@ fn asked(believed: &Profile, truth: &Profile) -> Vec<Lba> {
 
 /// How far blocks are from where they are predicted to be at some moment after the end, in
 /// revolutions, up to the constant of all of them.
-fn angles(found: &Found, believed: &Profile, truth: &Profile, asked: &[Lba]) -> Vec<f64> {
+fn angles(found: &FoundDrive, believed: &Profile, truth: &Profile, asked: &[Lba]) -> Vec<f64> {
     let Some(clock) = &found.findings.clock else {
         return Vec::new();
     };
@@ -201,43 +208,4 @@ fn is_track(believed: &Profile, truth: &Profile, lba: Lba) -> bool {
     };
     let is = track(&truth.geometry);
     is.is_some() && is == track(&believed.geometry)
-}
-
-/// The figures for people, under the report.
-pub fn text(checked: &Checked, found: &Found) -> String {
-    let mut text = String::from("\nagainst what is true of the drive\n");
-    let mut line = |what: &str, figure: Option<f64>, digits: usize, unit: &str| {
-        let figure = figure.map_or("not known".to_owned(), |f| format!("{f:.digits$}{unit}"));
-        let _ = writeln!(text, "  {what:<44}{figure}");
-    };
-    line("period off by", checked.period_ppm, 2, " ppm");
-    line(
-        "angles of 95 % of blocks within",
-        checked.angle_p95_rev,
-        5,
-        " revolutions",
-    );
-    line(
-        "angles of 99 % of blocks within",
-        checked.angle_p99_rev,
-        5,
-        " revolutions",
-    );
-    line(
-        "seek table off by, in the mean",
-        checked.seek_mean_error_us,
-        1,
-        " us",
-    );
-    let percent = |share: Option<f64>| share.map(|share| share * 100.0);
-    line("zones exact", percent(checked.zones_exact), 1, " %");
-    line("tracks exact", percent(checked.tracks_exact), 1, " %");
-    let known = found.findings.map.known() as f64 / found.device.blocks as f64;
-    line(
-        "blocks whose tracks are said to be known",
-        Some(known * 100.0),
-        1,
-        " %",
-    );
-    text
 }

@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
+use block::Lba;
+use drive::geometry::Track;
 use drive::{Angle, Profile};
 use plotters::prelude::*;
-
-use super::show::{MAP_TRACKS, first_tracks, share_at};
 
 /// The size of the drawing, and of each of its three panels.
 const SIZE: (u32, u32) = (960, 1080);
@@ -104,7 +104,7 @@ fn rate(profile: &Profile, area: &Area) -> Drawn {
     let gigabytes = |lba: u64| lba as f64 * f64::from(profile.block_bytes) * 1e-9;
     let mut points = Vec::new();
     for point in 0..POINTS {
-        let lba = block::Lba(u64::from(point) * (blocks - 1) / u64::from(POINTS - 1));
+        let lba = Lba(u64::from(point) * (blocks - 1) / u64::from(POINTS - 1));
         if let Some(place) = profile.geometry.locate(lba) {
             let bytes = f64::from(place.sectors_per_track) * f64::from(profile.block_bytes);
             points.push((gigabytes(lba.0), bytes / period * 1e-6));
@@ -163,3 +163,31 @@ fn tracks(profile: &Profile, area: &Area) -> Drawn {
     }
     Ok(())
 }
+
+/// The first tracks of a drive, in the order of their blocks.
+pub fn first_tracks(profile: &Profile, count: usize) -> Vec<Track> {
+    let mut tracks = Vec::new();
+    let mut next = Lba(0);
+    while tracks.len() < count {
+        let Some(track) = profile.geometry.track_of(next) else {
+            break;
+        };
+        next = Lba(track.last.0.max(next.0) + 1);
+        tracks.push(track);
+    }
+    tracks
+}
+
+/// How far into its track's blocks the block at an angle is, from 0 to 1; none if there is none.
+pub fn share_at(profile: &Profile, track: &Track, angle: Angle) -> Option<f64> {
+    let way = (angle - track.start).revolutions();
+    let sector = (way * f64::from(track.sectors)) as u32;
+    let lba = profile
+        .geometry
+        .lba_at(track.cylinder, track.head, sector)?;
+    let blocks = track.last.0 - track.first.0 + 1;
+    Some(lba.0.saturating_sub(track.first.0) as f64 / blocks as f64)
+}
+
+/// How many tracks the map shows.
+pub const MAP_TRACKS: usize = 24;

@@ -1,10 +1,10 @@
 //! Who reads: one reader straight on, the other one at random places and on from there.
 
 use block::{Direction, Instant, Interval};
-use indicatif::ProgressBar;
 use simulator::caching::{Arrival, BadSetup, Load};
 
-use super::Arguments;
+use super::CachesBench;
+use crate::Progress;
 
 /// What a reader asks for, one after the other.
 #[derive(Clone, Debug)]
@@ -24,9 +24,9 @@ pub(super) struct Reader {
 const SEQUENTIAL: u64 = 4;
 
 impl Reader {
-    pub(super) fn both(arguments: &Arguments) -> [Reader; 2] {
+    pub(super) fn both(settings: &CachesBench) -> [Reader; 2] {
         let reader = |client: u32, left: u32, dice| {
-            let own = Interval::of(u64::from(client) * arguments.footprint, arguments.footprint);
+            let own = Interval::of(u64::from(client) * settings.footprint, settings.footprint);
             Reader {
                 client,
                 own,
@@ -37,8 +37,8 @@ impl Reader {
             }
         };
         [
-            reader(0, arguments.requests * 3, None),
-            reader(1, arguments.requests, Some(arguments.seed)),
+            reader(0, settings.requests * 3, None),
+            reader(1, settings.requests, Some(settings.seed)),
         ]
     }
 
@@ -79,18 +79,18 @@ impl Iterator for Reader {
     }
 }
 
-/// Both, for the simulator.
-pub(super) struct Both<'a> {
+/// BothReaders, for the simulator.
+pub(super) struct BothReaders<'a> {
     pub(super) readers: [Reader; 2],
     /// The disk's blocks.
     pub(super) within: Interval,
     /// Grows by one with each request.
-    pub(super) bar: &'a ProgressBar,
+    pub(super) progress: &'a dyn Progress,
 }
 
-impl Load for Both<'_> {
+impl Load for BothReaders<'_> {
     fn arrival(&mut self, client: u32) -> Result<Option<Arrival>, BadSetup> {
-        self.bar.inc(1);
+        self.progress.advance(1);
         let reader = &mut self.readers[client as usize];
         let (client, within) = (reader.client, self.within);
         Ok(reader.next().map(|blocks| Arrival {

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use block::{Class, Duration, Interval};
 use drive::Profile;
-use indicatif::ProgressBar;
 use scheduler::policy::{self, Depth};
 use server::config;
 use server::volume::cached::PAGE;
@@ -12,26 +11,26 @@ use simulator::caching::{
     Level, Link, Lower, Pace, Readmore, Scheduled, Scheduler, Setup, System, run,
 };
 
-use super::readers::{Both, Reader};
-use super::told::Figures;
-use super::{Arguments, SimulatedDisk};
-use crate::output::Exit;
+use super::readers::{BothReaders, Reader};
+use super::told::CacheFigures;
+use super::{CachesBench, SimulatedDisk};
+use crate::{Failure, Progress};
 
 /// What the system model says.
 ///
 /// # Errors
 /// If a setting cannot be.
 pub(super) fn simulated(
-    arguments: &Arguments,
+    settings: &CachesBench,
     coordinator: &str,
-    bar: &ProgressBar,
-) -> Result<Figures, Exit> {
-    let (upper, lower) = arguments.sizes();
-    let level = |frames| Level::new(frames, &arguments.replacement, &arguments.prefetch);
-    let entry = drive::catalog::find(&arguments.drive).map_err(Exit::input)?;
-    let profile = entry.profile().map_err(Exit::input)?;
+    progress: &dyn Progress,
+) -> Result<CacheFigures, Failure> {
+    let (upper, lower) = settings.sizes();
+    let level = |frames| Level::new(frames, &settings.replacement, &settings.prefetch);
+    let entry = drive::catalog::find(&settings.drive).map_err(Failure::input)?;
+    let profile = entry.profile().map_err(Failure::input)?;
     let blocks = profile.capacity_bytes() / PAGE;
-    let scheduler = scheduler(arguments, &profile)?;
+    let scheduler = scheduler(settings, &profile)?;
     let setup = Setup {
         clients: vec![level(upper); 2],
         lower: vec![Lower {
@@ -45,16 +44,16 @@ pub(super) fn simulated(
         drive: Arc::new(profile),
         scheduler,
     };
-    let mut system = System::new(&setup).map_err(Exit::input)?;
-    let mut load = Both {
-        readers: Reader::both(arguments),
+    let mut system = System::new(&setup).map_err(Failure::input)?;
+    let mut load = BothReaders {
+        readers: Reader::both(settings),
         within: Interval::of(0, blocks),
-        bar,
+        progress,
     };
-    let report = run(&mut system, &mut load, Pace::Closed).map_err(Exit::input)?;
+    let report = run(&mut system, &mut load, Pace::Closed).map_err(Failure::input)?;
     let lower = &report.levels[1];
     let mb = |blocks: u64| (blocks * PAGE) as f64 / 1e6;
-    Ok(Figures {
+    Ok(CacheFigures {
         mean_ms: report.response.mean_ms(),
         lower_hits_percent: lower.hit_ratio() * 100.0,
         lower_ahead_mb: mb(lower.fetched_ahead()),
@@ -66,17 +65,17 @@ pub(super) fn simulated(
 
 /// What stands before the disk: the paper's elevator, or our engine as the service makes it, but that nobody
 /// corrects where it believes the head to be: it is there.
-fn scheduler(arguments: &Arguments, profile: &Profile) -> Result<Scheduler, Exit> {
-    if arguments.simulated_disk == SimulatedDisk::Elevator {
+fn scheduler(settings: &CachesBench, profile: &Profile) -> Result<Scheduler, Failure> {
+    if settings.simulated_disk == SimulatedDisk::Elevator {
         return Ok(Scheduler::Elevator);
     }
-    let policy = policy::find(arguments.policy()).map_err(Exit::input)?;
+    let policy = policy::find(settings.policy()).map_err(Failure::input)?;
     let has_gaps = policy.depth() == Depth::JustInTime && profile.queue.depth > 1;
     Ok(Scheduler::Engine(Scheduled {
-        policy: arguments.policy().to_owned(),
+        policy: settings.policy().to_owned(),
         background: has_gaps.then(|| config::background(config::IMPACT_PPM)),
         prefetches: Class::default(),
-        readmore: match arguments.readmore {
+        readmore: match settings.readmore {
             server::volume::cached::Readmore::Ordinary => Readmore::Fetched,
             server::volume::cached::Readmore::Free => Readmore::WishedWhileGranted,
         },

@@ -11,7 +11,7 @@ use server::control;
 use server::control::protocol::Ask;
 use server::status::Status;
 
-use crate::output::Exit;
+use crate::Failure;
 
 /// A program that has to be installed.
 pub struct Needed {
@@ -27,13 +27,13 @@ pub const FIO: Needed = Needed {
 };
 
 /// Refuses to begin without one of them.
-pub fn need(all: &[Needed]) -> Result<(), Exit> {
+pub fn need(all: &[Needed]) -> Result<(), Failure> {
     let path = env::var_os("PATH").unwrap_or_default();
     let is_there =
         |program: &str| env::split_paths(&path).any(|folder| folder.join(program).is_file());
     for Needed { program, package } in all {
         if !is_there(program) {
-            return Err(Exit::input(format!(
+            return Err(Failure::input(format!(
                 "{program} is not installed: expected it in PATH (apt-get install {package})"
             )));
         }
@@ -74,7 +74,7 @@ pub struct Server {
 
 impl Server {
     /// Starts it; what it says goes to `NAME.log` in the folder.
-    pub fn start(name: &str, mut command: Command, folder: &Path) -> Result<Self, Exit> {
+    pub fn start(name: &str, mut command: Command, folder: &Path) -> Result<Self, Failure> {
         let log = folder.join(format!("{name}.log"));
         let begun = File::create(&log).and_then(|file| {
             let also = file.try_clone()?;
@@ -84,17 +84,17 @@ impl Server {
                 .stderr(also)
                 .spawn()
         });
-        let child = begun.map_err(|error| Exit::failed(format!("{name}: {error}")))?;
+        let child = begun.map_err(|error| Failure::failed(format!("{name}: {error}")))?;
         Ok(Server { child, log })
     }
 
     /// Waits until something is there, or the server has ended.
-    pub fn wait_until(&mut self, mut is_there: impl FnMut() -> bool) -> Result<(), Exit> {
+    pub fn wait_until(&mut self, mut is_there: impl FnMut() -> bool) -> Result<(), Failure> {
         for _ in 0..LONGEST_START.as_millis() / LOOK_AGAIN.as_millis() {
             if is_there() {
                 return Ok(());
             }
-            let ended = self.child.try_wait().map_err(Exit::failed)?;
+            let ended = self.child.try_wait().map_err(Failure::failed)?;
             if ended.is_some() {
                 break;
             }
@@ -102,16 +102,16 @@ impl Server {
         }
         let said = fs::read_to_string(&self.log).unwrap_or_default();
         let last = said.lines().next_back().unwrap_or("nothing");
-        Err(Exit::failed(format!(
+        Err(Failure::failed(format!(
             "a server did not begin; it said: {last}"
         )))
     }
 
     /// The CPU time of all its threads so far.
-    pub fn cpu_time(&self) -> Result<Duration, Exit> {
+    pub fn cpu_time(&self) -> Result<Duration, Failure> {
         let path = format!("/proc/{}/stat", self.child.id());
-        let text = fs::read_to_string(&path).map_err(Exit::failed)?;
-        cpu_time(&text).ok_or_else(|| Exit::failed(format!("{path}: expected times (proc(5))")))
+        let text = fs::read_to_string(&path).map_err(Failure::failed)?;
+        cpu_time(&text).ok_or_else(|| Failure::failed(format!("{path}: expected times (proc(5))")))
     }
 }
 
@@ -141,10 +141,10 @@ pub struct Service {
 impl Service {
     /// Starts one on a core of its own and waits until it answers. Its control socket is
     /// `NAME.control` in the folder, as its configuration has to say.
-    pub fn start(name: &str, config: &str, folder: &Path) -> Result<Self, Exit> {
+    pub fn start(name: &str, config: &str, folder: &Path) -> Result<Self, Failure> {
         let file = folder.join(format!("{name}.toml"));
-        fs::write(&file, config).map_err(Exit::failed)?;
-        let mut command = on(Core::Server, env::current_exe().map_err(Exit::failed)?);
+        fs::write(&file, config).map_err(Failure::failed)?;
+        let mut command = on(Core::Server, env::current_exe().map_err(Failure::failed)?);
         command.arg("serve").arg(&file);
         let mut server = Server::start(name, command, folder)?;
         let control = folder.join(format!("{name}.control"));
@@ -152,12 +152,12 @@ impl Service {
         Ok(Service { server, control })
     }
 
-    pub fn ask(&self, ask: &Ask) -> Result<serde_json::Value, Exit> {
-        control::ask(&self.control, ask).map_err(Exit::failed)
+    pub fn ask(&self, ask: &Ask) -> Result<serde_json::Value, Failure> {
+        control::ask(&self.control, ask).map_err(Failure::failed)
     }
 
-    pub fn status(&self) -> Result<Status, Exit> {
-        serde_json::from_value(self.ask(&Ask::Status)?).map_err(Exit::failed)
+    pub fn status(&self) -> Result<Status, Failure> {
+        serde_json::from_value(self.ask(&Ask::Status)?).map_err(Failure::failed)
     }
 }
 
@@ -173,18 +173,21 @@ pub struct Load {
 }
 
 /// Runs fio with these arguments, on the client's core; its jobs by their names.
-pub fn fio(arguments: &[String], folder: &Path) -> Result<Vec<(String, Load)>, Exit> {
+pub fn fio(arguments: &[String], folder: &Path) -> Result<Vec<(String, Load)>, Failure> {
     let told = fio_json(arguments, folder)?;
-    loads(&told).ok_or_else(|| Exit::failed("fio did not tell of its jobs: expected fio 3"))
+    loads(&told).ok_or_else(|| Failure::failed("fio did not tell of its jobs: expected fio 3"))
 }
 
 /// Runs fio with these arguments, on the client's core; what it says.
-pub fn fio_json(arguments: &[String], folder: &Path) -> Result<serde_json::Value, Exit> {
+pub fn fio_json(arguments: &[String], folder: &Path) -> Result<serde_json::Value, Failure> {
     let output = folder.join("fio.json");
     let mut command = on(Core::Client, FIO.program);
     command.args(arguments).arg("--output-format=json");
     command.arg(format!("--output={}", output.display()));
-    let ran = command.current_dir(folder).output().map_err(Exit::failed)?;
+    let ran = command
+        .current_dir(folder)
+        .output()
+        .map_err(Failure::failed)?;
     let text = fs::read_to_string(&output).unwrap_or_default();
     let told = json(&text).filter(|_| ran.status.success());
     told.ok_or_else(|| {
@@ -193,7 +196,7 @@ pub fn fio_json(arguments: &[String], folder: &Path) -> Result<serde_json::Value
             .lines()
             .next_back()
             .unwrap_or("nothing on standard error");
-        Exit::failed(format!("fio has failed: {line}"))
+        Failure::failed(format!("fio has failed: {line}"))
     })
 }
 
@@ -276,7 +279,7 @@ mod tests {
             program: "no-such-program-as-this",
             package: "its-package",
         };
-        let Err(Exit::Failure(lab::Failure::Input(problem))) = need(&[missing]) else {
+        let Err(Failure::Input(problem)) = need(&[missing]) else {
             panic!("it is not there");
         };
         assert!(problem.contains("apt-get install its-package"), "{problem}");

@@ -1,12 +1,11 @@
-//! `headtime profile --behind LOAD`: the tracks of a drive, found while it serves somebody else.
+//! The tracks of a drive, found while it serves a load.
 
-use std::fmt::Write;
 use std::sync::Arc;
 
+use crate::comparison::load::{LoadSettings, Source};
 use block::{Duration, Instant};
 use drive::{Profile, VirtualDrive};
 use engine::{Engine, Limits};
-use lab::comparison::load::{LoadSettings, Source};
 use profiler::{DriveIdentity, Findings, Offers, Profiler, WritePermission, procedure};
 use scheduler::policy::find;
 use serde::Serialize;
@@ -14,12 +13,12 @@ use simulator::driver::{Driver, SimulatedDrive};
 use simulator::ledger::{Ledger, Report};
 use simulator::run::{self, Options, ProfiledDrive, ProfilingProgress, Turns};
 
-use super::rehearsal::{Noise, fits};
-use crate::output::{Exit, grouped};
+use super::rehearsal::{RehearsalNoise, fits};
+use crate::Failure;
 
 /// The load, and when probes may go.
 #[derive(Clone, Debug)]
-pub struct Plan {
+pub struct BehindPlan {
     source: Source,
     name: String,
     percent: f64,
@@ -32,56 +31,62 @@ pub struct Behind {
     /// What was found.
     pub findings: Findings,
     /// What is printed.
-    pub figures: Figures,
+    pub figures: BehindFigures,
 }
 
 /// The figures of a run behind a load.
 #[derive(Clone, Debug, Serialize)]
-pub struct Figures {
+pub struct BehindFigures {
     /// The drive.
-    drive: String,
+    pub drive: String,
     /// The load.
-    behind: String,
+    pub behind: String,
     /// The share of the time that probes were granted between requests.
-    percent: f64,
+    pub percent: f64,
     /// The drive's time, at most the budget.
-    drive_seconds: f64,
+    pub drive_seconds: f64,
     /// Whether there was nothing more to ask.
-    finished: bool,
+    pub finished: bool,
     /// Revolutions per minute; null if they were not found.
-    rpm: Option<f64>,
+    pub rpm: Option<f64>,
     /// The share of the blocks whose tracks are known.
-    known: f64,
+    pub known: f64,
     /// Commands of the profiler that ended.
-    probes: u64,
+    pub probes: u64,
     /// The share of the drive's time that they took.
-    probing: f64,
+    pub probing: f64,
     /// The load's requests beside the probes.
-    foreground: Foreground,
+    pub foreground: ForegroundFigures,
     /// The same requests without.
-    alone: Foreground,
+    pub alone: ForegroundFigures,
     /// By how many per cent the mean response was longer; null without requests.
-    mean_percent: Option<f64>,
+    pub mean_percent: Option<f64>,
     /// The same of the time within which 99 % were answered.
-    p99_percent: Option<f64>,
+    pub p99_percent: Option<f64>,
     /// What was known when.
-    progress: Vec<Moment>,
+    pub progress: Vec<KnownAt>,
 }
 
 /// What a load was like.
 #[derive(Clone, Copy, Debug, Serialize)]
-struct Foreground {
-    requests: u64,
-    mean_ms: Option<f64>,
-    p99_ms: Option<f64>,
+pub struct ForegroundFigures {
+    /// Requests that were answered.
+    pub requests: u64,
+    /// The mean of their response times.
+    pub mean_ms: Option<f64>,
+    /// The 99th percentile.
+    pub p99_ms: Option<f64>,
 }
 
 /// What was known at a moment.
 #[derive(Clone, Copy, Debug, Serialize)]
-struct Moment {
-    seconds: f64,
-    known: f64,
-    probes: u64,
+pub struct KnownAt {
+    /// When.
+    pub seconds: f64,
+    /// The share of the blocks whose tracks were known.
+    pub known: f64,
+    /// Commands of the profiler that had ended.
+    pub probes: u64,
 }
 
 /// For how long no request must have been at the drive before probes go. A choice: as for background
@@ -94,14 +99,14 @@ const NOTES: u64 = 20;
 /// More than half of the time is nothing that goes on behind a load.
 const MOST_PERCENT: f64 = 50.0;
 
-impl Plan {
+impl BehindPlan {
     /// Probes behind a load, which may have so many per cent of its time besides its pauses.
     ///
     /// # Errors
     /// If there is no such load, or the share is none.
-    pub fn new(load: &str, percent: f64, budget: Duration) -> Result<Plan, Exit> {
+    pub fn new(load: &str, percent: f64, budget: Duration) -> Result<BehindPlan, Failure> {
         if !(0.0..=MOST_PERCENT).contains(&percent) {
-            return Err(Exit::input(format!(
+            return Err(Failure::input(format!(
                 "--behind-percent {percent}: expected a number from 0 to {MOST_PERCENT}"
             )));
         }
@@ -110,7 +115,7 @@ impl Plan {
             ..LoadSettings::default()
         };
         let source = arguments.source()?;
-        Ok(Plan {
+        Ok(BehindPlan {
             name: source.name(),
             source,
             percent,
@@ -128,10 +133,10 @@ impl Plan {
         &self,
         truth: &Arc<Profile>,
         drive: D,
-    ) -> Result<(Report, Instant), Exit> {
+    ) -> Result<(Report, Instant), Failure> {
         // Of a drive that is being profiled nothing is known: the order of the blocks is all that is
         // used of it.
-        let policy = find("c-look").map_err(Exit::failed)?;
+        let policy = find("c-look").map_err(Failure::failed)?;
         let limits = Limits::suited_to(policy, truth);
         let engine = Engine::new(Arc::clone(truth), &|| policy.make(), limits);
         let mut ledger = Ledger::new(truth.block_bytes, truth.actuators);
@@ -148,7 +153,7 @@ impl Plan {
             &mut ledger,
             &mut (),
         );
-        let ran = ran.map_err(Exit::input)?;
+        let ran = ran.map_err(Failure::input)?;
         Ok((ledger.report(&ran), ran.over))
     }
 }
@@ -159,10 +164,10 @@ impl Plan {
 /// If the load does not fit on the drive, or tracks of another run do not.
 pub fn profile(
     truth: &Arc<Profile>,
-    noise: Noise,
-    plan: &Plan,
+    noise: RehearsalNoise,
+    plan: &BehindPlan,
     resumed: &Findings,
-) -> Result<Behind, Exit> {
+) -> Result<Behind, Failure> {
     let drive = || {
         let imperfections = noise.imperfections();
         VirtualDrive::imperfect(Arc::clone(truth), imperfections, noise.seed)
@@ -186,11 +191,15 @@ pub fn profile(
     let last = shared.known_at(over);
     let share = |known: &ProfilingProgress| known.blocks as f64 / device.blocks as f64;
     let seconds = shared.finished().unwrap_or(over.min(end)).as_secs_f64();
-    let more = |of: fn(&Foreground) -> Option<f64>, beside: &Foreground, alone: &Foreground| {
-        Some((of(beside)? / of(alone)? - 1.0) * 100.0)
-    };
-    let (foreground, alone) = (Foreground::of(&beside), Foreground::of(&alone));
-    let figures = Figures {
+    let more =
+        |of: fn(&ForegroundFigures) -> Option<f64>,
+         beside: &ForegroundFigures,
+         alone: &ForegroundFigures| { Some((of(beside)? / of(alone)? - 1.0) * 100.0) };
+    let (foreground, alone) = (
+        ForegroundFigures::of(&beside),
+        ForegroundFigures::of(&alone),
+    );
+    let figures = BehindFigures {
         drive: truth.name.clone(),
         behind: plan.name.clone(),
         percent: plan.percent,
@@ -210,16 +219,16 @@ pub fn profile(
         progress: shared
             .known()
             .iter()
-            .map(|k| Moment::of(k, share(k)))
+            .map(|k| KnownAt::of(k, share(k)))
             .collect(),
     };
     Ok(Behind { findings, figures })
 }
 
-impl Foreground {
+impl ForegroundFigures {
     fn of(report: &Report) -> Self {
         let response = report.all.response;
-        Foreground {
+        ForegroundFigures {
             requests: report.all.requests,
             mean_ms: response.map(|response| response.mean_ms),
             p99_ms: response.map(|response| response.p99_ms),
@@ -227,58 +236,12 @@ impl Foreground {
     }
 }
 
-impl Moment {
+impl KnownAt {
     fn of(known: &ProfilingProgress, share: f64) -> Self {
-        Moment {
+        KnownAt {
             seconds: known.at.as_secs_f64(),
             known: share,
             probes: known.probes,
         }
     }
-}
-
-/// The figures for people.
-pub fn text(figures: &Figures) -> String {
-    let mut text = String::new();
-    let ended = match figures.finished {
-        true => "nothing is left to ask",
-        false => "the budget is spent",
-    };
-    let _ = writeln!(
-        text,
-        "{} behind {}: {:.1} s of the drive, {ended}\n",
-        figures.drive, figures.behind, figures.drive_seconds
-    );
-    let _ = writeln!(text, "  after s   tracks known    probes");
-    for moment in &figures.progress {
-        let _ = writeln!(
-            text,
-            "{:9.1} {:12.2} % {:>9}",
-            moment.seconds,
-            moment.known * 100.0,
-            grouped(moment.probes)
-        );
-    }
-    let _ = writeln!(
-        text,
-        "\n{} probes took {:.1} % of the time; the tracks of {:.2} % of the blocks are known",
-        grouped(figures.probes),
-        figures.probing * 100.0,
-        figures.known * 100.0
-    );
-    let _ = writeln!(text, "\n              requests   mean ms    p99 ms");
-    for (name, side) in [("alone", &figures.alone), ("beside", &figures.foreground)] {
-        let millis = |value: Option<f64>| value.map_or("-".to_owned(), |ms| format!("{ms:.2}"));
-        let _ = writeln!(
-            text,
-            "{name:10} {:>11} {:>9} {:>9}",
-            grouped(side.requests),
-            millis(side.mean_ms),
-            millis(side.p99_ms)
-        );
-    }
-    if let (Some(mean), Some(p99)) = (figures.mean_percent, figures.p99_percent) {
-        let _ = writeln!(text, "impact     {:>11} {mean:>+8.2}% {p99:>+8.2}%", "");
-    }
-    text
 }

@@ -5,40 +5,39 @@ use std::thread;
 use std::time::Instant;
 
 use block::operation::Ask;
-use indicatif::ProgressBar;
 use nbd::request::Asked;
 use server::status::Cache;
 use server::volume::cached::{PAGE, Readmore};
 
 use super::readers::Reader;
-use super::told::Figures;
-use super::{Arguments, NONE, SimulatedDisk};
+use super::told::CacheFigures;
+use super::{CachesBench, NONE, SimulatedDisk};
 use crate::bench::rig::Service;
-use crate::demo::client::Client;
-use crate::output::Exit;
+use crate::nbd_client::Client;
+use crate::{Failure, Progress};
 
 /// One run, with empty caches.
 ///
 /// # Errors
 /// If a service does not run.
 pub(super) fn once(
-    arguments: &Arguments,
+    settings: &CachesBench,
     coordinator: &str,
-    bar: &ProgressBar,
-) -> Result<Figures, Exit> {
-    let folder = tempfile::tempdir().map_err(Exit::failed)?;
-    let [lower, first, second] = services(arguments, coordinator, folder.path())?;
+    progress: &dyn Progress,
+) -> Result<CacheFigures, Failure> {
+    let folder = tempfile::tempdir().map_err(Failure::failed)?;
+    let [lower, first, second] = services(settings, coordinator, folder.path())?;
     let times = thread::scope(|scope| {
-        let begun: Vec<_> = Reader::both(arguments)
+        let begun: Vec<_> = Reader::both(settings)
             .into_iter()
             .map(|reader| {
                 let socket = folder.path().join(format!("upper-{}", reader.client));
-                scope.spawn(move || read(reader, &socket, bar))
+                scope.spawn(move || read(reader, &socket, progress))
             })
             .collect();
         let ended = begun.into_iter().map(|thread| match thread.join() {
-            Ok(times) => times.map_err(Exit::failed),
-            Err(_) => Err(Exit::failed("a reader has failed")),
+            Ok(times) => times.map_err(Failure::failed),
+            Err(_) => Err(Failure::failed("a reader has failed")),
         });
         ended.collect::<Result<Vec<_>, _>>()
     })?;
@@ -49,8 +48,8 @@ pub(super) fn once(
     let times: Vec<f64> = times.into_iter().flatten().collect();
     let mb = |bytes: u64| bytes as f64 / 1e6;
     let had = told.hit_bytes_total + told.late_bytes_total;
-    Ok(Figures {
-        mean_ms: times.iter().sum::<f64>() / times.len() as f64 * 1e3 / arguments.time_scale,
+    Ok(CacheFigures {
+        mean_ms: times.iter().sum::<f64>() / times.len() as f64 * 1e3 / settings.time_scale,
         lower_hits_percent: had as f64 / told.asked_bytes_total.max(1) as f64 * 100.0,
         lower_ahead_mb: mb(told.prefetched_bytes_total + told.readmore_bytes_total),
         lower_bypassed_mb: mb(told.bypassed_bytes_total),
@@ -60,36 +59,40 @@ pub(super) fn once(
 }
 
 /// The lower service, then the upper ones.
-fn services(arguments: &Arguments, coordinator: &str, folder: &Path) -> Result<[Service; 3], Exit> {
+fn services(
+    settings: &CachesBench,
+    coordinator: &str,
+    folder: &Path,
+) -> Result<[Service; 3], Failure> {
     let path = |name: &str| folder.join(name);
-    let profile = match arguments.simulated_disk {
-        SimulatedDisk::Elevator => one_at_a_time(&arguments.drive)?,
-        SimulatedDisk::Engine => as_it_is(&arguments.drive)?,
+    let profile = match settings.simulated_disk {
+        SimulatedDisk::Elevator => one_at_a_time(&settings.drive)?,
+        SimulatedDisk::Engine => as_it_is(&settings.drive)?,
     };
-    std::fs::write(path("drive.toml"), profile).map_err(Exit::failed)?;
-    let start = |name: &str, of: &Kind<'_>| {
-        let config = config(arguments, of, &path(name));
+    std::fs::write(path("drive.toml"), profile).map_err(Failure::failed)?;
+    let start = |name: &str, of: &ServiceOfLevel<'_>| {
+        let config = config(settings, of, &path(name));
         Service::start(name, &config, folder)
     };
-    let (upper, lower) = arguments.sizes();
+    let (upper, lower) = settings.sizes();
     let readmore = match coordinator {
         // Nobody reads more.
         NONE => Readmore::Ordinary,
-        _ => arguments.readmore,
+        _ => settings.readmore,
     };
-    let lower = Kind {
+    let lower = ServiceOfLevel {
         back_end: format!(
             "{{ kind = \"emulated\", drive = \"{}\", image = \"{}\", time_scale = {} }}",
             path("drive.toml").display(),
             path("image").display(),
-            arguments.time_scale
+            settings.time_scale
         ),
-        policy: arguments.policy(),
+        policy: settings.policy(),
         blocks: lower,
         coordinator,
         readmore,
     };
-    let upper = Kind {
+    let upper = ServiceOfLevel {
         back_end: format!(
             "{{ kind = \"nbd\", uri = \"nbd+unix:///?socket={}\" }}",
             path("lower").display()
@@ -107,30 +110,30 @@ fn services(arguments: &Arguments, coordinator: &str, folder: &Path) -> Result<[
 }
 
 /// The profile of a drive that takes one command at a time, as the simulator's does.
-fn one_at_a_time(drive: &str) -> Result<String, Exit> {
-    let entry = drive::catalog::find(drive).map_err(Exit::input)?;
+fn one_at_a_time(drive: &str) -> Result<String, Failure> {
+    let entry = drive::catalog::find(drive).map_err(Failure::input)?;
     let lines = entry.text.lines().map(|line| match line.split(' ').next() {
         Some("depth") => "depth = 1",
         _ => line,
     });
     let text = lines.collect::<Vec<_>>().join("\n");
-    let profile = drive::Profile::parse(&text, drive).map_err(Exit::failed)?;
+    let profile = drive::Profile::parse(&text, drive).map_err(Failure::failed)?;
     match profile.queue.depth {
         1 => Ok(text),
-        other => Err(Exit::failed(format!(
+        other => Err(Failure::failed(format!(
             "{drive}: a queue of {other}: expected a line \"depth = \" in its profile"
         ))),
     }
 }
 
 /// The drive's profile.
-fn as_it_is(drive: &str) -> Result<String, Exit> {
-    let entry = drive::catalog::find(drive).map_err(Exit::input)?;
+fn as_it_is(drive: &str) -> Result<String, Failure> {
+    let entry = drive::catalog::find(drive).map_err(Failure::input)?;
     Ok(entry.text.to_owned())
 }
 
 /// A service with one volume and its cache.
-struct Kind<'a> {
+struct ServiceOfLevel<'a> {
     back_end: String,
     policy: &'a str,
     /// Of its cache.
@@ -143,7 +146,7 @@ struct Kind<'a> {
 const UPPER_POLICY: &str = "c-look";
 
 /// Its configuration, if it listens on `socket`.
-fn config(arguments: &Arguments, of: &Kind<'_>, socket: &Path) -> String {
+fn config(settings: &CachesBench, of: &ServiceOfLevel<'_>, socket: &Path) -> String {
     format!(
         r#"
 [[drive]]
@@ -172,8 +175,8 @@ socket = "{control}"
         policy = of.policy,
         back_end = of.back_end,
         size = of.blocks * PAGE,
-        replacement = arguments.replacement,
-        prefetch = arguments.prefetch,
+        replacement = settings.replacement,
+        prefetch = settings.prefetch,
         coordinator = of.coordinator,
         readmore = of.readmore.name(),
         socket = socket.display(),
@@ -182,7 +185,7 @@ socket = "{control}"
 }
 
 /// Reads all, one after the other; how long each took, in seconds.
-fn read(reader: Reader, socket: &Path, bar: &ProgressBar) -> std::io::Result<Vec<f64>> {
+fn read(reader: Reader, socket: &Path, progress: &dyn Progress) -> std::io::Result<Vec<f64>> {
     let mut client = Client::connect(socket, 1)?;
     let mut times = Vec::with_capacity(reader.left as usize);
     for blocks in reader {
@@ -191,7 +194,7 @@ fn read(reader: Reader, socket: &Path, bar: &ProgressBar) -> std::io::Result<Vec
         client.submit(ask, blocks.first * PAGE, blocks.len() * PAGE, &[])?;
         client.end()?;
         times.push(begun.elapsed().as_secs_f64());
-        bar.inc(1);
+        progress.advance(1);
     }
     Ok(times)
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use rustix::ioctl::{IntegerSetter, Opcode, ioctl};
 
 use super::rig::Needed;
-use crate::output::Exit;
+use crate::Failure;
 
 /// How many requests the device takes before the scheduler may choose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,19 +35,19 @@ impl LoopDevice {
     ///
     /// # Errors
     /// If that is not allowed.
-    pub fn attach(file: &Path) -> Result<Self, Exit> {
+    pub fn attach(file: &Path) -> Result<Self, Failure> {
         let mut command = Command::new(LOSETUP.program);
         command
             .args(["--show", "--direct-io=on", "--find"])
             .arg(file);
-        let ran = command.output().map_err(Exit::failed)?;
+        let ran = command.output().map_err(Failure::failed)?;
         let said = String::from_utf8_lossy(if ran.status.success() {
             &ran.stdout
         } else {
             &ran.stderr
         });
         if !ran.status.success() {
-            return Err(Exit::failed(format!(
+            return Err(Failure::failed(format!(
                 "losetup: {}: expected root",
                 said.trim()
             )));
@@ -63,7 +63,7 @@ impl LoopDevice {
     ///
     /// # Errors
     /// If the kernel has none of that name.
-    pub fn schedule(&self, name: &str, depth: Depth) -> Result<(), Exit> {
+    pub fn schedule(&self, name: &str, depth: Depth) -> Result<(), Failure> {
         self.set("scheduler", "none")?;
         let depth = match depth {
             Depth::Loop => LOOP,
@@ -73,11 +73,11 @@ impl LoopDevice {
         self.set("scheduler", name)
     }
 
-    fn set(&self, key: &str, value: &str) -> Result<(), Exit> {
+    fn set(&self, key: &str, value: &str) -> Result<(), Failure> {
         let name = self.path.file_name().unwrap_or_default();
         let path = Path::new("/sys/block").join(name).join("queue").join(key);
         fs::write(&path, value)
-            .map_err(|error| Exit::failed(format!("{} = {value}: {error}", path.display())))
+            .map_err(|error| Failure::failed(format!("{} = {value}: {error}", path.display())))
     }
 }
 

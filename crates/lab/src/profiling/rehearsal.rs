@@ -8,13 +8,13 @@ use profiler::rehearsal::{Rehearsed, rehearse};
 use profiler::{DriveIdentity, Findings, Offers, Profiler, WritePermission, procedure};
 use rayon::prelude::*;
 
-use super::found::{Ended, Found};
-use super::progress::Progress;
-use crate::output::Exit;
+use super::ProfilingObserver;
+use super::found::{Ended, FoundDrive};
+use crate::{Failure, named};
 
 /// By how much commands of a simulated drive differ.
 #[derive(Clone, Copy, Debug)]
-pub struct Noise {
+pub struct RehearsalNoise {
     /// The standard deviation of a seek.
     pub seek: Duration,
     /// The standard deviation of an overhead.
@@ -23,7 +23,7 @@ pub struct Noise {
     pub seed: u64,
 }
 
-impl Noise {
+impl RehearsalNoise {
     /// What a simulated drive does besides what its profile says.
     pub fn imperfections(self) -> Imperfections {
         Imperfections {
@@ -43,30 +43,29 @@ const SLICE: Duration = Duration::from_secs(1);
 /// If there is no such drive.
 pub fn profiles(
     names: &[String],
-    noise: Noise,
+    noise: RehearsalNoise,
     budget: Duration,
     resumed: &Findings,
-) -> Result<Vec<Found>, Exit> {
-    let truths = names.iter().map(|name| super::truth(name));
+    progress: &dyn ProfilingObserver,
+) -> Result<Vec<FoundDrive>, Failure> {
+    let truths = names.iter().map(|name| named::drive(name).map(Arc::new));
     let truths = truths.collect::<Result<Vec<_>, _>>()?;
     if let [truth] = &truths[..] {
-        let progress = Progress::new(&truth.name, budget);
-        let found = profile(truth, noise, budget, resumed, Some(&progress));
-        progress.finish();
-        return Ok(vec![found?]);
+        progress.begin(&truth.name);
+        return Ok(vec![profile(truth, noise, budget, resumed, progress)?]);
     }
     let each = truths.par_iter();
-    each.map(|truth| profile(truth, noise, budget, resumed, None))
+    each.map(|truth| profile(truth, noise, budget, resumed, &()))
         .collect()
 }
 
 fn profile(
     truth: &Arc<Profile>,
-    noise: Noise,
+    noise: RehearsalNoise,
     budget: Duration,
     resumed: &Findings,
-    progress: Option<&Progress>,
-) -> Result<Found, Exit> {
+    progress: &dyn ProfilingObserver,
+) -> Result<FoundDrive, Failure> {
     let imperfections = noise.imperfections();
     let mut drive = VirtualDrive::imperfect(Arc::clone(truth), imperfections, noise.seed);
     // Nothing is lost if a simulated drive is written.
@@ -82,11 +81,9 @@ fn profile(
             Rehearsed::OutOfTime(at) if at >= end => break (at, Ended::OutOfTime),
             Rehearsed::OutOfTime(at) => now = at,
         }
-        if let Some(progress) = progress {
-            progress.show(now, &device, &profiler.findings());
-        }
+        progress.show(now, &device, &profiler.findings());
     };
-    Ok(Found {
+    Ok(FoundDrive {
         name: truth.name.clone(),
         device,
         findings: profiler.findings(),
@@ -101,12 +98,12 @@ fn profile(
 ///
 /// # Errors
 /// If they go past its end.
-pub fn fits(resumed: &Findings, device: &DriveIdentity, name: &str) -> Result<(), Exit> {
+pub fn fits(resumed: &Findings, device: &DriveIdentity, name: &str) -> Result<(), Failure> {
     let last = resumed.map.pieces.last();
     match last.is_some_and(|last| last.end().0 > device.blocks) {
         true => {
             let problem = format!("--resume: tracks past the end of {name}");
-            Err(Exit::input(problem))
+            Err(Failure::input(problem))
         }
         false => Ok(()),
     }

@@ -1,4 +1,4 @@
-//! An NBD client of the demonstration: a socket, and who waits for it.
+//! An NBD client over a socket, as a load for a service.
 
 use std::io::{self, Read as _, Write as _};
 use std::os::unix::net::UnixStream;

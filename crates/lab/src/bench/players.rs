@@ -1,0 +1,447 @@
+//! Streams beside a greedy reader, live: with our guarantees, and at best effort
+//! under the kernel's schedulers, with and without real-time io priority.
+//!
+//! ```text
+//!   headtime play, one for each stream --.
+//!   fio, reads one file again and again -+-> ext4 -> /dev/loop0 [none | mq-deadline | bfq]
+//!                                              -> FUSE -> headtime serve [guarantees | the drive's own queue]
+//! ```
+//!
+//! All times are the drive's: with a time scale of 4 rates are a quarter, and delays are divided by
+//! four. A witness sleeps beside them; how often it woke too late says what the machine itself did.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use drive::catalog;
+use serde::Serialize;
+use serde_json::Value;
+
+use super::loop_device::{Depth, LOSETUP, LoopDevice};
+use super::rig::{self, Core, FIO, Needed, Service};
+use crate::Failure;
+use films::{Mounted, called, film};
+
+mod films;
+
+/// How streams are played beside a greedy reader.
+#[derive(Clone, Debug)]
+pub struct PlayersBench {
+    /// The emulated drive: a name from `headtime drives`.
+    pub drive: String,
+    /// How many times as slow as the drive everything is. The kernel's own times are not stretched.
+    pub time_scale: f64,
+    /// How many streams of 1 MB/s play.
+    pub streams: u32,
+    /// Memory of each stream, in kB.
+    pub memory_kb: u64,
+    /// The elevator of our service.
+    pub policy: String,
+    /// How long each turn is, in seconds of the drive's time.
+    pub seconds: u32,
+    /// Without the kernel's schedulers.
+    pub only_ours: bool,
+}
+
+/// The service of the streams.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum StreamService {
+    /// Our guarantees.
+    Ours,
+    /// A scheduler of the kernel's, best effort.
+    Kernel(&'static str, Priority),
+}
+
+/// The io priority of the players.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Priority {
+    /// As everybody's.
+    Usual,
+    /// Real time, the most urgent (`ionice -c 1 -n 0`).
+    RealTime,
+}
+
+const KERNEL: [StreamService; 6] = [
+    StreamService::Kernel("none", Priority::Usual),
+    StreamService::Kernel("mq-deadline", Priority::Usual),
+    StreamService::Kernel("bfq", Priority::Usual),
+    StreamService::Kernel("none", Priority::RealTime),
+    StreamService::Kernel("mq-deadline", Priority::RealTime),
+    StreamService::Kernel("bfq", Priority::RealTime),
+];
+
+/// One of them, measured, in the drive's time.
+#[derive(Debug, PartialEq, Serialize)]
+pub struct PlayersTurn {
+    /// The contestant.
+    pub name: String,
+    /// Reads of all players.
+    pub reads: u64,
+    /// Those that took more than 8 ms.
+    pub late: u64,
+    /// The 99th percentile of the delay of a read.
+    pub p99_ms: f64,
+    /// The longest delay.
+    pub longest_ms: f64,
+    /// Reads that this machine began more than a millisecond of its own time too late.
+    pub begun_late: u64,
+    /// What was left to the reader.
+    pub background_mb_s: f64,
+    /// How often the witness woke more than 2 ms too late, and how late at most, in this machine's time.
+    pub stalls: u64,
+    /// How late the witness woke at most.
+    pub longest_stall_ms: f64,
+}
+
+impl PlayersBench {
+    /// Plays the streams under all contestants in turn.
+    ///
+    /// # Errors
+    /// If devices may not be made or mounted, or a program is missing or does not run.
+    pub fn run(&self) -> Result<Vec<PlayersTurn>, Failure> {
+        rig::need(&[FIO, LOSETUP, MKFS, IONICE])?;
+        if !(0.1..=100.0).contains(&self.time_scale) {
+            return Err(Failure::input("--time-scale: expected 0.1 to 100"));
+        }
+        let memory = Path::new("/dev/shm");
+        let folder = match memory.is_dir() {
+            true => tempfile::tempdir_in(memory),
+            false => tempfile::tempdir(),
+        };
+        let folder = folder.map_err(Failure::failed)?;
+        let rig = PlayersRig {
+            settings: self,
+            folder: folder.path(),
+        };
+        rig.films()?;
+        let mut turns = vec![rig.turn(StreamService::Ours)?];
+        if !self.only_ours {
+            for contestant in KERNEL {
+                turns.push(rig.turn(contestant)?);
+            }
+        }
+        Ok(turns)
+    }
+}
+
+/// What is the same for all turns.
+struct PlayersRig<'a> {
+    settings: &'a PlayersBench,
+    folder: &'a Path,
+}
+
+impl PlayersRig<'_> {
+    fn image(&self) -> PathBuf {
+        self.folder.join("drive.img")
+    }
+
+    /// An image of the drive with a file system and the files on it, made without the drive's delays.
+    fn films(&self) -> Result<(), Failure> {
+        let entry = catalog::find(&self.settings.drive).map_err(Failure::failed)?;
+        let profile = entry.profile().map_err(Failure::failed)?;
+        let bytes = profile.geometry.sectors().0 * u64::from(profile.block_bytes);
+        let image = self.image();
+        let made = File::create(&image).and_then(|file| file.set_len(bytes));
+        made.map_err(Failure::failed)?;
+        let lazy = format!("lazy_itable_init=1,lazy_journal_init=1,nodiscard,offset={OFFSET}");
+        called(
+            Command::new(MKFS.program)
+                .args(["-q", "-F", "-b", "4096", "-E", &lazy])
+                .arg(&image)
+                .arg((VOLUME / 4096).to_string()),
+        )?;
+        let inside = format!("loop,offset={OFFSET},sizelimit={VOLUME}");
+        let mounted = Mounted::at(&self.folder.join("made"), &image, &inside)?;
+        for stream in 0..self.settings.streams {
+            film(&mounted.at.join(format!("film-{stream}")), FILM)?;
+        }
+        film(&mounted.at.join("other"), OTHER)
+    }
+
+    fn turn(&self, contestant: StreamService) -> Result<PlayersTurn, Failure> {
+        let service = Service::start("turn", &self.config(contestant), self.folder)?;
+        let device = LoopDevice::attach(&self.folder.join("turn").join("volume"))?;
+        let scheduler = match contestant {
+            StreamService::Ours => "none",
+            StreamService::Kernel(name, _) => name,
+        };
+        device.schedule(scheduler, Depth::Loop)?;
+        let mounted = Mounted::at(&self.folder.join("mounted"), &device.path, "ro,noload")?;
+        let is_over = AtomicBool::new(false);
+        let (played, read, stalls) = thread::scope(|scope| {
+            let witness = scope.spawn(|| witness(&is_over));
+            let reader = scope.spawn(|| self.reader(&mounted.at.join("other")));
+            let played = self.play(contestant, &mounted.at);
+            let read = reader.join().map_err(|_| Failure::failed("the reader"));
+            is_over.store(true, Ordering::Relaxed);
+            let stalls = witness.join().map_err(|_| Failure::failed("the witness"));
+            (played, read, stalls)
+        });
+        let (played, read, stalls) = (played?, read??, stalls?);
+        drop(mounted);
+        drop(device);
+        drop(service);
+        self.told(contestant, &played, read, stalls)
+    }
+
+    /// What was measured, in the drive's time.
+    fn told(
+        &self,
+        contestant: StreamService,
+        played: &[Value],
+        read: f64,
+        (stalls, longest): (u64, Duration),
+    ) -> Result<PlayersTurn, Failure> {
+        let scale = self.settings.time_scale;
+        let all = |key: &str| -> Result<Vec<u64>, Failure> {
+            let of = |told: &Value| {
+                let missing = || Failure::failed(format!("headtime play said nothing of {key}"));
+                told[key].as_u64().ok_or_else(missing)
+            };
+            played.iter().map(of).collect()
+        };
+        let ms = |key: &str| -> Result<f64, Failure> {
+            let most = all(key)?.into_iter().max().unwrap_or_default();
+            Ok(most as f64 / 1e3 / scale)
+        };
+        Ok(PlayersTurn {
+            name: contestant.name(),
+            reads: all("count")?.iter().sum(),
+            late: all("late")?.iter().sum(),
+            p99_ms: ms("p99_us")?,
+            longest_ms: ms("longest_us")?,
+            begun_late: all("stalls")?.iter().sum(),
+            background_mb_s: read * scale / 1e6,
+            stalls,
+            longest_stall_ms: longest.as_secs_f64() * 1e3,
+        })
+    }
+
+    /// All players, each a process of its own; what they say.
+    fn play(&self, contestant: StreamService, files: &Path) -> Result<Vec<Value>, Failure> {
+        let players = (0..self.settings.streams).map(|stream| {
+            let mut command = self.player(contestant, &files.join(format!("film-{stream}")));
+            let child = command
+                .stdout(Stdio::piped())
+                .stderr(Stdio::piped())
+                .spawn();
+            child.map_err(Failure::failed)
+        });
+        // All of them begin before the first is waited for.
+        let players: Vec<_> = players.collect::<Result<_, _>>()?;
+        let ended = players.into_iter().map(|player| {
+            let output = player.wait_with_output().map_err(Failure::failed)?;
+            if !output.status.success() {
+                let said = String::from_utf8_lossy(&output.stderr);
+                return Err(Failure::failed(format!("headtime play: {}", said.trim())));
+            }
+            serde_json::from_slice(&output.stdout).map_err(Failure::failed)
+        });
+        ended.collect()
+    }
+
+    fn player(&self, contestant: StreamService, file: &Path) -> Command {
+        let PlayersBench {
+            time_scale: scale, ..
+        } = *self.settings;
+        let me = std::env::current_exe().unwrap_or_else(|_| PathBuf::from("headtime"));
+        let mut command = match contestant {
+            StreamService::Kernel(_, Priority::RealTime) => {
+                let mut command = rig::on(Core::Client, IONICE.program);
+                command.args(["--class", "1", "--classdata", "0"]).arg(me);
+                command
+            }
+            _ => rig::on(Core::Client, me),
+        };
+        command
+            .arg("play")
+            .arg(file)
+            .args(["--rate", &format!("{}", (RATE / scale) as u64)])
+            .args(["--seconds", &format!("{}", self.wall())])
+            .args(["--late-ms", &format!("{}", LATE_MS * scale)])
+            .arg("--json");
+        match contestant {
+            StreamService::Ours => {
+                let memory = self.settings.memory_kb * 1024;
+                command.args(["--buffer", "64Ki", "--memory", &memory.to_string()]);
+                command
+                    .arg("--socket")
+                    .arg(self.folder.join("turn.control"));
+            }
+            StreamService::Kernel(..) => {
+                command.arg("--best-effort");
+            }
+        }
+        command
+    }
+
+    /// The greedy reader; bytes in a second of this machine's time.
+    fn reader(&self, file: &Path) -> Result<f64, Failure> {
+        let words = [
+            "--name=other".to_owned(),
+            format!("--filename={}", file.display()),
+            "--readonly".to_owned(),
+            "--rw=read".to_owned(),
+            "--bs=128k".to_owned(),
+            "--ioengine=libaio".to_owned(),
+            "--direct=1".to_owned(),
+            // One under way and one read ahead.
+            "--iodepth=2".to_owned(),
+            "--time_based".to_owned(),
+            format!("--runtime={}", self.wall().ceil()),
+        ];
+        let told = rig::fio_json(&words, self.folder)?;
+        let rate = told["jobs"][0]["read"]["bw_bytes"].as_f64();
+        rate.ok_or_else(|| Failure::failed("fio did not tell of its job: expected fio 3"))
+    }
+
+    /// How long a turn is on this machine, in seconds.
+    fn wall(&self) -> f64 {
+        f64::from(self.settings.seconds) * self.settings.time_scale
+    }
+
+    fn config(&self, contestant: StreamService) -> String {
+        let (policy, promise) = match contestant {
+            StreamService::Ours => (
+                self.settings.policy.as_str(),
+                "[drive.streams]\nforeground_percent = 0\n",
+            ),
+            StreamService::Kernel(..) => ("drive", ""),
+        };
+        format!(
+            r#"
+[[drive]]
+name = "turn"
+policy = "{policy}"
+belief = "emulated"
+volume = [{{ name = "volume", offset = {OFFSET}, size = {VOLUME} }}]
+export = [{{ name = "volume", volume = "volume" }}]
+
+[drive.back_end]
+kind = "emulated"
+drive = "{drive}"
+image = "{image}"
+time_scale = {scale}
+write_cache = false
+
+{promise}
+[fuse]
+mount = "{mount}"
+
+[control]
+socket = "{control}"
+"#,
+            drive = self.settings.drive,
+            image = self.image().display(),
+            scale = self.settings.time_scale,
+            mount = self.mount().display(),
+            control = self.folder.join("turn.control").display(),
+        )
+    }
+
+    /// Where volumes are files; it has to be there.
+    fn mount(&self) -> PathBuf {
+        let mount = self.folder.join("turn");
+        // Of an earlier turn, or not to be made: then the service says so.
+        let _ = fs::create_dir(&mount);
+        mount
+    }
+}
+
+impl StreamService {
+    fn name(self) -> String {
+        match self {
+            StreamService::Ours => "our guarantees".to_owned(),
+            StreamService::Kernel(name, Priority::Usual) => format!("{name}, best effort"),
+            StreamService::Kernel(name, Priority::RealTime) => {
+                format!("{name}, real-time io priority")
+            }
+        }
+    }
+}
+
+/// Sleeps and wakes until it is over: how often it woke too late, and how late at most.
+fn witness(is_over: &AtomicBool) -> (u64, Duration) {
+    let (mut stalls, mut longest) = (0, Duration::ZERO);
+    while !is_over.load(Ordering::Relaxed) {
+        let begun = Instant::now();
+        thread::sleep(NAP);
+        let late = begun.elapsed().saturating_sub(NAP);
+        longest = longest.max(late);
+        stalls += u64::from(late > STALL);
+    }
+    (stalls, longest)
+}
+
+/// ABISS, 4: the rate of a stream, in bytes a second of the drive's time.
+const RATE: f64 = 1e6;
+
+/// ABISS, 4, Figure 18: what no read exceeds.
+const LATE_MS: f64 = 8.0;
+
+/// ABISS, 4: files of 105 MB, and the reader's of 175 MB, in whole pages.
+const FILM: usize = 105_000_000 / 4096 * 4096;
+const OTHER: usize = 175_000_000 / 4096 * 4096;
+
+/// Where the volume is and how long, in bytes: more than the files of 16 players. Choices.
+const OFFSET: u64 = 1 << 20;
+const VOLUME: u64 = 4 << 30;
+
+/// How long the witness sleeps, and what is no ordinary lateness of a timer any more. Choices.
+const NAP: Duration = Duration::from_millis(1);
+const STALL: Duration = Duration::from_millis(2);
+
+const MKFS: Needed = Needed {
+    program: "mkfs.ext4",
+    package: "e2fsprogs",
+};
+
+const IONICE: Needed = Needed {
+    program: "ionice",
+    package: "util-linux",
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn what_players_say_is_in_the_time_of_the_drive() {
+        let settings = PlayersBench {
+            drive: "d".to_owned(),
+            time_scale: 4.0,
+            streams: 2,
+            memory_kb: 564,
+            policy: "fcfs".to_owned(),
+            seconds: 30,
+            only_ours: true,
+        };
+        let place = PlayersRig {
+            settings: &settings,
+            folder: Path::new("/"),
+        };
+        let player = |longest| json!({"count": 10, "late": 1, "p99_us": 8_000, "longest_us": longest, "stalls": 2});
+        let told = [player(40_000), player(20_000)];
+        let stalls = (3, Duration::from_millis(5));
+        let turn = place.told(StreamService::Ours, &told, 1e6, stalls);
+        let expected = PlayersTurn {
+            name: "our guarantees".to_owned(),
+            reads: 20,
+            late: 2,
+            p99_ms: 2.0,
+            longest_ms: 10.0,
+            begun_late: 4,
+            background_mb_s: 4.0,
+            stalls: 3,
+            longest_stall_ms: 5.0,
+        };
+        assert_eq!(turn.ok(), Some(expected));
+        let nothing = place.told(StreamService::Ours, &[json!({})], 0.0, stalls);
+        assert!(nothing.is_err());
+    }
+}

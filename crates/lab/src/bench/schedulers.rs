@@ -1,0 +1,423 @@
+//! Our order beside the kernel's, on the same emulated drive.
+//!
+//! ```text
+//!   fio -> /dev/loop0 [none | mq-deadline | bfq] -> FUSE -> headtime serve, the drive's own queue
+//!   fio -> /dev/loop1 [none]                     -> FUSE -> headtime serve, our policy
+//! ```
+//!
+//! A kernel's scheduler has only what the device below has not taken yet to choose from. So each is
+//! measured twice: with all that the loop device takes, and with four requests at the device, which
+//! is the least that Linux allows.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+use server::control::protocol::Ask;
+use server::control::{Scan, Sink, Steer};
+use server::status::Lateness;
+
+use super::loop_device::{Depth, LEAST, LOSETUP, LoopDevice};
+use super::rig::{self, FIO, Load, Service, median};
+use crate::Failure;
+
+/// How our order is held against the kernel's.
+#[derive(Clone, Debug)]
+pub struct SchedulersBench {
+    /// The emulated drive: a name from `headtime drives`.
+    pub drive: String,
+    /// Our policy.
+    pub policy: String,
+    /// What is believed of the drive instead of the truth: a file of `headtime profile`.
+    pub belief: Option<PathBuf>,
+    /// How many times as slow as the drive everything is. The kernel's own times are not stretched.
+    pub time_scale: f64,
+    /// The speed of the drive's bus, so that it carries what the medium reads.
+    pub bus_mb_s: f64,
+    /// The standard deviation of a seek's duration.
+    pub seek_noise_us: f64,
+    /// By how much a scan may lengthen the requests of the foreground.
+    pub impact_percent: f64,
+    /// Requests that wait for an answer at a time.
+    pub depth: u32,
+    /// How long each turn is.
+    pub seconds: u32,
+    /// How often each has its turn.
+    pub rounds: u32,
+}
+
+/// A scheduler, and the depth of the device behind it.
+#[derive(Clone, Copy)]
+enum SchedulerUnderTest {
+    Ours,
+    Kernel { name: &'static str, device: Depth },
+}
+
+const KERNEL: [&str; 3] = ["none", "mq-deadline", "bfq"];
+
+/// One of them, measured: medians of the rounds.
+#[derive(Debug, Serialize)]
+pub struct SchedulerFigures {
+    /// The scheduler.
+    pub name: String,
+    /// Requests in a second.
+    pub iops: f64,
+    /// Their mean latency.
+    pub mean_ms: f64,
+    /// The 99th percentile of the latency of reads.
+    pub p99_ms: f64,
+    /// The same with a scan beside it: ours in free time, theirs as sequential reads of 256 KiB of
+    /// the idle class.
+    pub with_scan_iops: f64,
+    /// The 99th percentile of the latency beside the scan.
+    pub with_scan_p99_ms: f64,
+    /// The foreground that the scan cost, in percent.
+    pub lost_percent: f64,
+    /// The scan in megabytes a second.
+    pub scan_mb_per_s: f64,
+}
+
+/// Our order beside the kernel's.
+#[derive(Debug, Serialize)]
+pub struct SchedulersReport {
+    /// The emulated drive.
+    pub drive: String,
+    /// `noisy` where the belief is the truth but for the noise, `in-firmware` without noise,
+    /// `external` where it was profiled.
+    pub mode: &'static str,
+    /// How many times as slow as the drive everything was.
+    pub time_scale: f64,
+    /// The standard deviation of a seek's duration.
+    pub seek_noise_us: f64,
+    /// Requests in flight.
+    pub depth: u32,
+    /// The schedulers; ours is the first.
+    pub measured: Vec<SchedulerFigures>,
+    /// Ours by the best of theirs, as Linux sets a loop device up.
+    pub times_the_best: f64,
+    /// Ours by the best of theirs with the least depth of the device.
+    pub times_the_best_of_least_depth: f64,
+    /// How late our drive's completions were.
+    pub lateness: Option<Lateness>,
+}
+
+impl SchedulersBench {
+    /// Measures all schedulers in turn.
+    ///
+    /// # Errors
+    /// If devices may not be made, or a program is missing or does not run.
+    pub fn run(&self) -> Result<SchedulersReport, Failure> {
+        rig::need(&[FIO, LOSETUP])?;
+        let folder = tempfile::tempdir().map_err(Failure::failed)?;
+        let bare = ServedDevice::start("bare", "drive", self, folder.path())?;
+        let ours = ServedDevice::start("ours", &self.policy, self, folder.path())?;
+        let mut contestants = vec![SchedulerUnderTest::Ours];
+        for device in [Depth::Loop, Depth::Least] {
+            contestants.extend(KERNEL.map(|name| SchedulerUnderTest::Kernel { name, device }));
+        }
+        let mut turns: Vec<Vec<SchedulerTurn>> = contestants.iter().map(|_| Vec::new()).collect();
+        for round in 0..self.rounds {
+            for (contestant, turns) in contestants.iter().zip(&mut turns) {
+                let turn = match *contestant {
+                    SchedulerUnderTest::Ours => ours.our_turn(self, round, folder.path())?,
+                    SchedulerUnderTest::Kernel { name, device } => {
+                        bare.device.schedule(name, device)?;
+                        bare.their_turn(self, round, folder.path())?
+                    }
+                };
+                turns.push(turn);
+            }
+        }
+        Ok(report(self, &contestants, &turns, ours.lateness()?))
+    }
+}
+
+/// A service with one volume, and the block device over it.
+struct ServedDevice {
+    /// Before the service: it is detached first.
+    device: LoopDevice,
+    service: Service,
+}
+
+/// The foreground alone and with a scan beside it, and the scan's rate in MB/s.
+struct SchedulerTurn {
+    alone: Load,
+    beside: Load,
+    scan_mb_per_s: f64,
+}
+
+impl ServedDevice {
+    fn start(
+        name: &str,
+        policy: &str,
+        settings: &SchedulersBench,
+        folder: &Path,
+    ) -> Result<Self, Failure> {
+        let mount = folder.join(name);
+        fs::create_dir(&mount).map_err(Failure::failed)?;
+        let file = mount.join("volume");
+        let service = Service::start(name, &config(name, policy, settings, folder), folder)?;
+        if !file.exists() {
+            let problem = format!("{}: expected a volume over FUSE there", file.display());
+            return Err(Failure::failed(problem));
+        }
+        let device = LoopDevice::attach(&file)?;
+        Ok(ServedDevice { device, service })
+    }
+
+    fn our_turn(
+        &self,
+        settings: &SchedulersBench,
+        round: u32,
+        folder: &Path,
+    ) -> Result<SchedulerTurn, Failure> {
+        let foreground = self.foreground(settings, round);
+        let alone = only(rig::fio(&foreground, folder)?)?;
+        let order = Scan {
+            volume: "volume".to_owned(),
+            priority: 0,
+            deadline_s: None,
+            sink: Sink::Checksum,
+            state: None,
+        };
+        let begun = self.service.ask(&Ask::Scan(order))?;
+        let task = begun["task"].as_u64().unwrap_or(0);
+        let before = self.scanned(task)?;
+        let beside = only(rig::fio(&foreground, folder)?)?;
+        let bytes = self.scanned(task)? - before;
+        self.service.ask(&Ask::Steer {
+            task,
+            action: Steer::Abort,
+        })?;
+        Ok(SchedulerTurn {
+            alone,
+            beside,
+            scan_mb_per_s: bytes as f64 / 1e6 / f64::from(settings.seconds),
+        })
+    }
+
+    /// Bytes that a scan has read.
+    fn scanned(&self, task: u64) -> Result<u64, Failure> {
+        let drives = self.service.status()?.drives;
+        let mut tasks = drives.into_iter().flat_map(|drive| drive.tasks);
+        let task = tasks.find(|other| other.id == task);
+        task.map(|task| task.done_bytes)
+            .ok_or_else(|| Failure::failed("the scan is gone"))
+    }
+
+    fn their_turn(
+        &self,
+        settings: &SchedulersBench,
+        round: u32,
+        folder: &Path,
+    ) -> Result<SchedulerTurn, Failure> {
+        let mut words = self.foreground(settings, round);
+        let alone = only(rig::fio(&words, folder)?)?;
+        words.extend(
+            [
+                "--name=scan",
+                "--rw=read",
+                "--bs=256k",
+                "--iodepth=1",
+                // IOPRIO_CLASS_IDLE, as `ionice --class 3`.
+                "--prioclass=3",
+            ]
+            .map(str::to_owned),
+        );
+        let both = rig::fio(&words, folder)?;
+        let [(_, beside), (_, scan)] = both[..] else {
+            return Err(Failure::failed("fio did not tell of its two jobs"));
+        };
+        Ok(SchedulerTurn {
+            alone,
+            beside,
+            scan_mb_per_s: scan.mb_per_s,
+        })
+    }
+
+    /// Two reads to one write, 4 KiB, anywhere: the synthetic load of the literature.
+    fn foreground(&self, settings: &SchedulersBench, round: u32) -> Vec<String> {
+        vec![
+            format!("--filename={}", self.device.path.display()),
+            "--ioengine=libaio".to_owned(),
+            "--direct=1".to_owned(),
+            "--time_based".to_owned(),
+            format!("--runtime={}", settings.seconds),
+            "--name=foreground".to_owned(),
+            "--rw=randrw".to_owned(),
+            "--rwmixread=67".to_owned(),
+            "--bs=4k".to_owned(),
+            format!("--iodepth={}", settings.depth),
+            // The same requests for all in a round.
+            format!("--randseed={}", round + 1),
+        ]
+    }
+
+    fn lateness(&self) -> Result<Option<Lateness>, Failure> {
+        let drives = self.service.status()?.drives;
+        Ok(drives.first().and_then(|drive| drive.lateness))
+    }
+}
+
+fn only(loads: Vec<(String, Load)>) -> Result<Load, Failure> {
+    match loads[..] {
+        [(_, load)] => Ok(load),
+        _ => Err(Failure::failed("fio did not tell of its one job")),
+    }
+}
+
+fn config(name: &str, policy: &str, settings: &SchedulersBench, folder: &Path) -> String {
+    let place = |end: &str| folder.join(format!("{name}{end}")).display().to_string();
+    let belief = match &settings.belief {
+        Some(file) => file.display().to_string(),
+        None => "emulated".to_owned(),
+    };
+    format!(
+        r#"
+[[drive]]
+name = "{name}"
+policy = "{policy}"
+belief = "{belief}"
+impact_percent = {impact}
+volume = [{{ name = "volume" }}]
+export = [{{ name = "volume", volume = "volume" }}]
+
+[drive.back_end]
+kind = "emulated"
+drive = "{drive}"
+image = "{image}"
+time_scale = {scale}
+seek_noise_us = {noise}
+bus_mb_s = {bus}
+look_ahead = false
+write_cache = false
+
+[[nbd]]
+unix = "{nbd}"
+
+[fuse]
+mount = "{mount}"
+
+[control]
+socket = "{control}"
+"#,
+        impact = settings.impact_percent,
+        drive = settings.drive,
+        scale = settings.time_scale,
+        noise = settings.seek_noise_us,
+        bus = settings.bus_mb_s,
+        image = place(".img"),
+        nbd = place(".nbd"),
+        mount = place(""),
+        control = place(".control"),
+    )
+}
+
+fn report(
+    settings: &SchedulersBench,
+    contestants: &[SchedulerUnderTest],
+    turns: &[Vec<SchedulerTurn>],
+    lateness: Option<Lateness>,
+) -> SchedulersReport {
+    let measured: Vec<SchedulerFigures> = contestants
+        .iter()
+        .zip(turns)
+        .map(|(contestant, turns)| {
+            let of = |figure: fn(&SchedulerTurn) -> f64| median(turns.iter().map(figure).collect());
+            SchedulerFigures {
+                name: match *contestant {
+                    SchedulerUnderTest::Ours => format!("headtime {}", settings.policy),
+                    SchedulerUnderTest::Kernel { name, device } => match device {
+                        Depth::Loop => name.to_owned(),
+                        Depth::Least => format!("{name}, {LEAST} at the device"),
+                    },
+                },
+                iops: of(|turn| turn.alone.iops),
+                mean_ms: of(|turn| turn.alone.mean_ms),
+                p99_ms: of(|turn| turn.alone.p99_ms),
+                with_scan_iops: of(|turn| turn.beside.iops),
+                with_scan_p99_ms: of(|turn| turn.beside.p99_ms),
+                lost_percent: of(|turn| (1.0 - turn.beside.iops / turn.alone.iops) * 1e2),
+                scan_mb_per_s: of(|turn| turn.scan_mb_per_s),
+            }
+        })
+        .collect();
+    let ours = measured.first().map_or(0.0, |ours| ours.iops);
+    let times_best = |wanted: Depth| {
+        let theirs = contestants.iter().zip(&measured);
+        let of_depth = theirs.filter(|(contestant, _)| {
+            matches!(contestant, SchedulerUnderTest::Kernel { device, .. } if *device == wanted)
+        });
+        ours / of_depth.map(|(_, line)| line.iops).fold(0.0, f64::max)
+    };
+    SchedulersReport {
+        drive: settings.drive.clone(),
+        mode: match (&settings.belief, settings.seek_noise_us > 0.0) {
+            (Some(_), _) => "external",
+            (None, true) => "noisy",
+            (None, false) => "in-firmware",
+        },
+        time_scale: settings.time_scale,
+        seek_noise_us: settings.seek_noise_us,
+        depth: settings.depth,
+        times_the_best: times_best(Depth::Loop),
+        times_the_best_of_least_depth: times_best(Depth::Least),
+        measured,
+        lateness,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ours_is_held_against_the_best_of_theirs() {
+        let load = |iops: f64| Load {
+            iops,
+            requests: 1,
+            mean_ms: 1.0,
+            p99_ms: 2.0,
+            mb_per_s: 0.0,
+        };
+        let turn = |alone: f64, beside: f64| SchedulerTurn {
+            alone: load(alone),
+            beside: load(beside),
+            scan_mb_per_s: 3.0,
+        };
+        let kernel = |name, device| SchedulerUnderTest::Kernel { name, device };
+        let contestants = [
+            SchedulerUnderTest::Ours,
+            kernel("none", Depth::Loop),
+            kernel("bfq", Depth::Least),
+        ];
+        let turns = [
+            vec![turn(300.0, 297.0)],
+            vec![turn(100.0, 50.0)],
+            vec![turn(150.0, 75.0)],
+        ];
+        let settings = SchedulersBench {
+            drive: "a-drive".to_owned(),
+            policy: "sptf".to_owned(),
+            belief: None,
+            time_scale: 1.0,
+            seek_noise_us: 60.0,
+            bus_mb_s: 80.0,
+            impact_percent: 1.0,
+            depth: 16,
+            seconds: 1,
+            rounds: 1,
+        };
+        let report = report(&settings, &contestants, &turns, None);
+        assert_eq!(report.times_the_best, 3.0);
+        assert_eq!(report.times_the_best_of_least_depth, 2.0);
+        assert_eq!(report.mode, "noisy");
+        let lost: Vec<f64> = report
+            .measured
+            .iter()
+            .map(|line| line.lost_percent.round())
+            .collect();
+        assert_eq!(lost, [1.0, 50.0, 50.0]);
+        assert_eq!(report.measured[2].name, "bfq, 4 at the device");
+    }
+}

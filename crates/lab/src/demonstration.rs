@@ -1,0 +1,145 @@
+//! The demonstration: a service live, in a minute.
+//!
+//! ```text
+//!   emulated drive <-- service <--unix socket-- OLTP, ten requests pending   (a thread, an NBD client)
+//!                         ^
+//!   first half: the load alone;  second half: the same load beside a free scan
+//! ```
+//!
+//! All of it is in one process and in a temporary folder, but the load goes through a real socket.
+
+pub mod comparisons;
+mod load;
+mod report;
+mod service;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use server::control::{Scan, Service as _, Sink, Steer};
+use simulator::workload::{BuiltIn, Overrides, Workload};
+
+use crate::{Failure, Progress};
+use load::{Counts, NbdLoad};
+
+pub use load::{Stretch, Until};
+pub use report::{DemoFigures, DemoForeground, DemoScan, ScanImpact, panels};
+pub use service::{DRIVE, Demonstration};
+
+/// The paper's OLTP, never idle.
+///
+/// # Errors
+/// If it is not built in.
+pub fn workload() -> Result<Workload, Failure> {
+    let oltp = BuiltIn::find("oltp").ok_or_else(|| Failure::failed("no built-in load"))?;
+    let never_idle = Overrides {
+        tasks: Some(PENDING),
+        think_ms: Some(0.0),
+        ..Overrides::default()
+    };
+    let load = oltp.workload().and_then(|load| load.with(&never_idle));
+    load.map_err(Failure::failed)
+}
+
+impl Demonstration {
+    /// Begins a scan of the whole disk.
+    ///
+    /// # Errors
+    /// If the service refuses it.
+    pub fn scan(&self) -> Result<u64, Failure> {
+        let scan = Scan {
+            volume: service::VOLUME.to_owned(),
+            priority: 0,
+            deadline_s: None,
+            sink: Sink::Checksum,
+            state: None,
+        };
+        self.service.scan(scan).map_err(Failure::failed)
+    }
+
+    /// Suspends a scan. A scan that has read the whole disk is no task any more, and nothing happens.
+    pub fn suspend(&self, task: u64) {
+        let _ = self.service.steer(task, Steer::Suspend);
+    }
+
+    /// Resumes a suspended scan.
+    pub fn resume(&self, task: u64) {
+        let _ = self.service.steer(task, Steer::Resume);
+    }
+
+    /// One stretch of the load, each from the load's first request on. A unit of the progress is a request, or a
+    /// second.
+    ///
+    /// # Errors
+    /// If the load fails, or `stop` is set before its end.
+    pub fn stretch(
+        &self,
+        workload: &Workload,
+        until: Until,
+        stop: &Arc<AtomicBool>,
+        progress: &dyn Progress,
+    ) -> Result<Stretch, Failure> {
+        let load = NbdLoad {
+            socket: self.socket.clone(),
+            workload: workload.clone(),
+            block_bytes: self.block_bytes,
+            blocks: self.blocks,
+            pending: PENDING as usize,
+            until,
+            scale: self.scale,
+            stop: Arc::clone(stop),
+            counts: Arc::new(Counts::default()),
+        };
+        let counts = Arc::clone(&load.counts);
+        let (runs, ended) = channel::<()>();
+        let running = thread::Builder::new()
+            .name("load".into())
+            .spawn(move || {
+                let _runs = runs;
+                load.run()
+            })
+            .map_err(Failure::failed)?;
+        let began = Instant::now();
+        let mut shown = 0;
+        // The channel carries nothing: it ends with the thread.
+        while ended.recv_timeout(LOOK_AGAIN) == Err(RecvTimeoutError::Timeout) {
+            let requests = counts.requests.load(Ordering::Relaxed);
+            let done = match until {
+                Until::Requests(_) => requests,
+                _ => began.elapsed().as_secs(),
+            };
+            progress.advance(done - shown);
+            shown = done;
+            progress.begin(&self.state(requests, began.elapsed()));
+        }
+        let stretch = running
+            .join()
+            .map_err(|_| Failure::failed("the load's thread has failed"))??;
+        match (stop.load(Ordering::Relaxed), until) {
+            (true, Until::Requests(_) | Until::Passed(_)) => Err(Failure::failed("interrupted")),
+            _ => Ok(stretch),
+        }
+    }
+
+    fn state(&self, done: u64, passed: Duration) -> String {
+        let rate = done as f64 / passed.as_secs_f64().max(1e-3) * self.scale;
+        let status = self.service.status();
+        let mut tasks = status.drives.iter().flat_map(|drive| &drive.tasks);
+        let scan = tasks.next().map_or_else(String::new, |task| {
+            format!(", scan at {:.2} MB/s", task.mb_per_s)
+        });
+        format!("{rate:.0} requests/s{scan}")
+    }
+}
+
+/// As many as the figures of the paper on free blocks fit (../shared/specs/scheduling.md, 7).
+pub const PENDING: u32 = 10;
+
+/// A choice: a second or so of the drive, in which its rotation is known.
+pub const WARM_UP: u64 = 100;
+
+/// How often the progress is told. A choice.
+const LOOK_AGAIN: Duration = Duration::from_millis(200);
