@@ -8,6 +8,7 @@ mod drives;
 mod emulate;
 mod experiment;
 mod fit;
+mod help;
 mod output;
 mod paper;
 mod profile;
@@ -23,7 +24,7 @@ mod why;
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{FromArgMatches as _, Parser, Subcommand};
 
 use output::Exit;
 
@@ -78,7 +79,9 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    let command = match Headtime::try_parse() {
+    let parsed = help::grouped::<Headtime>().try_get_matches();
+    let parsed = parsed.and_then(|matches| Headtime::from_arg_matches(&matches));
+    let command = match parsed {
         Ok(headtime) => headtime.command,
         Err(error) => return misunderstood(&error),
     };
@@ -126,4 +129,41 @@ fn misunderstood(error: &clap::Error) -> ExitCode {
     let end = end.into_iter().filter_map(|mark| text.find(mark)).min();
     let problem = &text[..end.unwrap_or(text.len())];
     Exit::input(format!("{}; --help says more", problem.trim_end())).report()
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::*;
+
+    #[test]
+    fn every_command_stands_under_one_heading_of_the_help() {
+        let all = Headtime::command();
+        let names: Vec<&str> = all.get_subcommands().map(clap::Command::get_name).collect();
+        let grouped: Vec<&str> = help::GROUPS
+            .iter()
+            .flat_map(|(_, commands)| commands.iter().copied())
+            .collect();
+        for name in &names {
+            let times = grouped.iter().filter(|other| *other == name).count();
+            assert_eq!(times, 1, "{name}");
+        }
+        assert_eq!(grouped.len(), names.len());
+    }
+
+    #[test]
+    fn the_help_has_its_headings_in_order() {
+        let help = help::grouped::<Headtime>().render_help().to_string();
+        let place = |text: &str| help.find(text).unwrap_or_else(|| panic!("{text}: {help}"));
+        let mut marks: Vec<usize> = help::GROUPS
+            .iter()
+            .map(|(heading, _)| place(&format!("\n{heading}:\n")))
+            .collect();
+        marks.push(place("\nOptions:\n"));
+        assert!(marks.is_sorted(), "{help}");
+        let [serve, simulate] = [place("\n  serve "), place("\n  simulate ")];
+        assert!(marks[0] < serve && serve < marks[1] && marks[1] < simulate);
+        assert!(help.lines().all(|line| line.chars().count() <= 100));
+    }
 }
