@@ -71,7 +71,7 @@ guest-setup: setup
 
 guest: guest-setup ## Only the tests in a kernel of their own: ublk, SCSI (3 s a boot)
 	cargo test --locked --package guest --package server --test guest --lib
-	cargo test --locked --package headtime --test ublk
+	cargo test --locked --package headtime --test guest
 
 suites-setup: setup $(FSX)
 	@.ci/packages $(SUITE_PACKAGES)
@@ -87,7 +87,7 @@ suites: suites-setup ## Only other people's NBD suites against the binary, and h
 suites-long: suites-setup ## The same with more of fsx, and more kills under a load (half an hour)
 	PATH="$(TOOLS)/bin:$$PATH" FSX=$(FSX_OPERATIONS) \
 	  cargo test --locked --package headtime --test suites
-	KILLS=$(KILLS) cargo test --locked --package headtime --test killed
+	KILLS=$(KILLS) cargo test --locked --package headtime --test service killed::
 
 suites-of: setup ## Programs of libnbd's and nbd's tests, that were built elsewhere (PROGRAMS=dir)
 	@.ci/packages socat

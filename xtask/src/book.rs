@@ -10,7 +10,7 @@ use crate::repository;
 
 /// The tests that generate pages: package, test, filter.
 const GENERATORS: &[(&str, &str, &str)] = &[
-    ("headtime", "book", "golden"),
+    ("headtime", "figures", "book::golden"),
     ("server", "control", "documentation"),
 ];
 

@@ -4,7 +4,7 @@
 //! Where a program is missing, its test is skipped, which is said and counted; in CI (`CI=true`) it
 //! fails. What these print is recorded in `docs/results/service.md`.
 
-#[path = "../scene/begun.rs"]
+#[path = "../service/begun.rs"]
 mod begun;
 mod exports;
 mod failing;

@@ -8,21 +8,8 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 use nbd::Style;
 use tempfile::TempDir;
 
-#[allow(
-    dead_code,
-    reason = "shared with the tests of the server, which need more of it"
-)]
-#[path = "../../server/tests/event_loop/client.rs"]
-mod client;
-#[allow(
-    dead_code,
-    reason = "shared with the tests of the server, which need more of it"
-)]
-#[path = "../../server/tests/event_loop/ledger.rs"]
-mod ledger;
-
-use client::Client;
-use ledger::Ledger;
+use crate::client::Client;
+use crate::ledger::Ledger;
 
 /// A file, opened past the page cache and not.
 const SERVED: &str = r#"

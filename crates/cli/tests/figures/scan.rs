@@ -1,10 +1,7 @@
 //! `headtime simulate --scan` as a whole binary: what it promises in JSON, what it costs, that what
 //! is left is gone on with, and what it refuses.
 
-#[path = "scene/scene.rs"]
-mod scene;
-
-use scene::{Scene, keys};
+use crate::scene::{Scene, keys};
 use serde_json::Value;
 
 /// A drive that is known exactly: its bus is no bottleneck, and writes end on the medium.
@@ -440,7 +437,7 @@ fn what_makes_no_sense_is_refused_in_one_line_and_leaves_nothing() {
         ("garbage.set", "garbage, not a set of blocks"),
     ]);
     std::fs::create_dir(scene.path("folder")).expect("a folder");
-    let load = include_str!("../../../workloads/uniform-4k.toml");
+    let load = include_str!("../../../../workloads/uniform-4k.toml");
     std::fs::write(scene.path("load.toml"), load).expect("written");
     let set = "--workload oltp --requests 20 --scan 5..900,2000..3000 --scan-left";
     scene.prints(&format!(

@@ -1,23 +1,9 @@
 //! The service as a whole: what it serves, tells and reads in free time.
 
-#[allow(
-    dead_code,
-    reason = "shared with the tests of scans, which need more of it"
-)]
-#[path = "scene/service.rs"]
-mod service;
-
-#[allow(
-    dead_code,
-    reason = "shared with the tests of the server, which need more of it"
-)]
-#[path = "../../server/tests/event_loop/client.rs"]
-mod client;
-
+use crate::scanned::{BYTES, Service, assembled, config, contents};
 use block::operation::Ask;
 use nbd::Style;
 use nbd::request::Asked;
-use service::{BYTES, Service, assembled, config, contents};
 
 #[test]
 fn a_scan_hands_over_every_block_once_and_its_checksum_tells_them_apart() {
@@ -145,7 +131,7 @@ fn preemption_is_switched_on_by_a_restart() {
     assert_eq!(changes["after_restart"][0], later);
     assert_eq!(changes["applied"].as_array().map(Vec::len), Some(0));
     let service = Service::start_in(service.end(), &with);
-    let mut client = client::Client::connect(&service.path("nbd.sock"), Style::Structured);
+    let mut client = crate::client::Client::connect(&service.path("nbd.sock"), Style::Structured);
     let end = client.ask(Asked::Of(Ask::Read), 0, 1 << 20, &[]);
     assert_eq!(end.result, Ok(()));
     service.end();
@@ -154,7 +140,7 @@ fn preemption_is_switched_on_by_a_restart() {
 #[test]
 fn who_is_connected_is_told_with_what_they_did() {
     let service = Service::start(&[], "");
-    let mut client = client::Client::connect(&service.path("nbd.sock"), Style::Structured);
+    let mut client = crate::client::Client::connect(&service.path("nbd.sock"), Style::Structured);
     for block in 0..3 {
         let end = client.ask(Asked::Of(Ask::Read), block * 4096, 4096, &[]);
         assert_eq!(end.result, Ok(()));
@@ -170,7 +156,7 @@ fn who_is_connected_is_told_with_what_they_did() {
     let first = here["id"].as_u64().expect("a number");
     client.send(&[0; 64]);
     assert!(client.is_closed_by_server(), "that was no request");
-    let _again = client::Client::connect(&service.path("nbd.sock"), Style::Structured);
+    let _again = crate::client::Client::connect(&service.path("nbd.sock"), Style::Structured);
     let status = service.json(&["ctl", "--json", "status"]);
     let here = status["connections"].as_array().expect("a list");
     assert!(here.iter().all(|one| one["id"].as_u64() > Some(first)));

@@ -1,14 +1,11 @@
 //! `headtime ctl` over a fake service.
 
-#[path = "../../server/tests/control/fake.rs"]
-mod fake;
-
 use std::path::{Path, PathBuf};
 use std::process::Output;
 use std::sync::Arc;
 
+use crate::fake::Fake;
 use assert_cmd::Command;
-use fake::Fake;
 use server::control::{Bounds, Listeners, Plane, listen};
 use server::status::Status;
 
@@ -20,7 +17,7 @@ struct Scene {
 
 fn scene() -> Scene {
     let folder = tempfile::tempdir().unwrap();
-    let fake = Fake::new(fake::status());
+    let fake = Fake::new(crate::fake::status());
     let listeners = Listeners {
         sockets: vec![listen(&socket(folder.path())).unwrap()],
         ..Listeners::default()
@@ -76,7 +73,7 @@ fn status_and_tasks_are_told_to_people_and_to_programs() {
         assert!(text.contains(part), "{part} in {text}");
     }
     let read: Status = serde_json::from_str(&scene.ctl("status --json")).unwrap();
-    assert_eq!(read, fake::status());
+    assert_eq!(read, crate::fake::status());
     assert!(
         scene
             .ctl("tasks")

@@ -1,7 +1,5 @@
 //! Streams of the whole program: over files of a FUSE folder, and over file systems on them.
 
-#[path = "../scene/begun.rs"]
-mod begun;
 mod files;
 mod places;
 mod refusals;

@@ -6,10 +6,10 @@ use block::operation::{Ask, Failed};
 use nbd::Style;
 use nbd::request::Asked;
 
+use super::process::Folder;
+use super::proxy::{Evil, Proxy};
 use crate::client::Client;
 use crate::ledger::{Ledger, Rule};
-use crate::process::Folder;
-use crate::proxy::{Evil, Proxy};
 
 /// A file that is as long as the load needs.
 fn image(folder: &Folder, ledger: &Ledger) -> String {

@@ -7,7 +7,6 @@ use std::process::Output;
 use assert_cmd::Command;
 use tempfile::TempDir;
 
-#[path = "hostile/cases.rs"]
 mod cases;
 
 use cases::{CONVERSIONS, Case, FILES, GOOD, ON, OTHERS, PROFILES, RUNS, TRACES};

@@ -1,14 +1,18 @@
-//! `headtime serve` over other NBD servers: ours, QEMU's, killed ones, one that lies, and
-//! one that has a cache, as we have.
+//! The commands that serve and operate, as a whole binary.
 
-#[path = "../scene/begun.rs"]
 mod begun;
-mod bytes;
-mod levels;
-mod lost;
-mod process;
-mod proxy;
-mod tls;
+mod behind;
+mod ctl;
+mod demo;
+mod killed;
+mod recorded;
+mod resize;
+mod scan_resumed;
+mod scanned;
+mod serve;
+mod streams;
+mod two_writers;
+mod why;
 
 #[allow(
     dead_code,
@@ -16,6 +20,8 @@ mod tls;
 )]
 #[path = "../../../server/tests/event_loop/client.rs"]
 mod client;
+#[path = "../../../server/tests/control/fake.rs"]
+mod fake;
 #[allow(
     dead_code,
     reason = "shared with the tests of the server, which need more of it"

@@ -1,16 +1,9 @@
 //! Live scans that are killed, stopped or left by their program, and go on.
 
-#[allow(
-    dead_code,
-    reason = "shared with the tests of the service, which need more of it"
-)]
-#[path = "scene/service.rs"]
-mod service;
-
 use std::path::Path;
 
+use crate::scanned::{BYTES, Service, assembled, config, contents};
 use serde_json::Value;
-use service::{BYTES, Service, assembled, config, contents};
 
 /// As fast as the drive was: seconds for the volume, so that a scan is under way when it is looked
 /// at.

@@ -1,35 +1,18 @@
 //! `headtime why`: of a service with known values, of a real one, and of a simulation.
 
-#[path = "../../server/tests/control/fake.rs"]
-mod fake;
-
-#[allow(
-    dead_code,
-    reason = "shared with the tests of scans, which need more of it"
-)]
-#[path = "scene/service.rs"]
-mod service;
-
-#[allow(
-    dead_code,
-    reason = "shared with the tests of the server, which need more of it"
-)]
-#[path = "../../server/tests/event_loop/client.rs"]
-mod client;
-
 use std::path::Path;
 use std::process::Output;
 use std::sync::Arc;
 
+use crate::fake::Fake;
+use crate::scanned::Service;
 use assert_cmd::Command;
 use block::operation::Ask;
-use fake::Fake;
 use nbd::Style;
 use nbd::request::Asked;
 use serde_json::Value;
 use server::control::{Bounds, Listeners, Plane, listen};
 use server::why::Slow;
-use service::Service;
 
 fn why(socket: &Path, words: &str) -> Output {
     Command::new(assert_cmd::cargo::cargo_bin!("headtime"))
@@ -59,7 +42,7 @@ request 1841 of export db on disk: read of 4 KiB at block 5,000,000, foreground,
 fn the_account_of_a_slow_request_is_told_in_words_and_as_json() {
     let folder = tempfile::tempdir().unwrap();
     let socket = folder.path().join("control.sock");
-    let fake = Fake::new(fake::status());
+    let fake = Fake::new(crate::fake::status());
     let listeners = Listeners {
         sockets: vec![listen(&socket).unwrap()],
         ..Listeners::default()
@@ -69,7 +52,7 @@ fn the_account_of_a_slow_request_is_told_in_words_and_as_json() {
     assert_eq!(said(""), TOLD);
     assert_eq!(said("1841"), TOLD);
     let json: Vec<Slow> = serde_json::from_str(&said("--json --export db --slowest 7")).unwrap();
-    assert_eq!(json, [fake::slow()]);
+    assert_eq!(json, [crate::fake::slow()]);
     let asked = [
         "why Query { export: None, slowest: Some(3), request: None }",
         "why Query { export: None, slowest: None, request: Some(1841) }",
@@ -104,7 +87,7 @@ fn a_service_says_why_its_requests_were_slow_or_what_to_do() {
         "error: no request has ended in the last 5 minutes: expected some load, and the question \
          again\n"
     );
-    let mut client = client::Client::connect(&service.path("nbd.sock"), Style::Structured);
+    let mut client = crate::client::Client::connect(&service.path("nbd.sock"), Style::Structured);
     for block in [0, 900, 1800, 40] {
         let end = client.ask(Asked::Of(Ask::Read), block * 4096, 4096, &[]);
         assert_eq!(end.result, Ok(()));

@@ -8,9 +8,9 @@ use server::control::{self, protocol::Ask as Question};
 use server::status::{Cache, Status};
 use server::volume::cached::PAGE;
 
+use super::process::{Folder, Server, has};
 use crate::client::Client;
 use crate::ledger::{self, Ledger};
-use crate::process::{Folder, Server, has};
 
 /// A drive that takes no time and has a volatile write cache.
 const DRIVE: &str = "{ kind = \"emulated\", drive = \"seagate-cheetah-9lp\", image = \"disk\", \

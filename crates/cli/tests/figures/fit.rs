@@ -1,9 +1,6 @@
 //! `headtime fit` as a whole binary: what it finds it keeps, and what it keeps it finds again.
 
-#[path = "scene/scene.rs"]
-mod scene;
-
-use scene::Scene;
+use crate::scene::Scene;
 
 /// Requests of a DEC RZ26 that answers as no drive would: there is something to fit.
 fn trace() -> String {

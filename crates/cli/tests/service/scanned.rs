@@ -8,10 +8,7 @@ use assert_cmd::cargo::cargo_bin;
 use serde_json::Value;
 use tempfile::TempDir;
 
-use begun::{SERVES, begin};
-
-#[path = "begun.rs"]
-mod begun;
+use crate::begun::{SERVES, begin};
 
 /// Bytes of the volume that is scanned. A choice: some hundred tracks.
 pub const BYTES: usize = 16 << 20;

@@ -12,7 +12,7 @@ use assert_cmd::cargo::cargo_bin;
 use headtime_client::{Client, Event, Stream, Terms};
 use tempfile::TempDir;
 
-use super::begun::{SERVES, begin};
+use crate::begun::{SERVES, begin};
 
 /// Bytes of the volume: what `mkfs.ext4` makes a journal on.
 pub const BYTES: u64 = 256 << 20;

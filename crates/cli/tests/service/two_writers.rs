@@ -26,10 +26,7 @@ use assert_cmd::cargo::cargo_bin;
 use headtime_client::{Client, Piece, Places, Terms};
 use tempfile::TempDir;
 
-#[path = "scene/begun.rs"]
-mod begun;
-
-use begun::{SERVES, begin};
+use crate::begun::{SERVES, begin};
 
 /// Bytes of one writer in a row.
 const SLOT: u64 = 32;

@@ -9,17 +9,8 @@ use block::operation::Ask;
 use nbd::Style;
 use nbd::request::{Asked, Header};
 
-#[path = "scene/begun.rs"]
-mod begun;
-#[allow(
-    dead_code,
-    reason = "shared with the tests of the server, which need more of it"
-)]
-#[path = "../../server/tests/event_loop/client.rs"]
-mod client;
-
-use begun::{SERVES, begin};
-use client::Client;
+use crate::begun::{SERVES, begin};
+use crate::client::Client;
 
 const MIB: u64 = 1 << 20;
 const READ: Asked = Asked::Of(Ask::Read);

@@ -7,7 +7,7 @@ use std::process::{Child, Command, Output};
 use assert_cmd::cargo::cargo_bin;
 use tempfile::TempDir;
 
-use super::begun::{SERVES, begin};
+use crate::begun::{SERVES, begin};
 
 /// The drive: one of 64 MiB, so that copies of all of it take a moment.
 const DRIVE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/suites/small.toml");

@@ -8,24 +8,9 @@ use assert_cmd::cargo::cargo_bin;
 use nbd::Style;
 use server::capture::{Reader, Tasks, Tracking};
 
-#[path = "scene/begun.rs"]
-mod begun;
-#[allow(
-    dead_code,
-    reason = "shared with the tests of the server, which need more of it"
-)]
-#[path = "../../server/tests/event_loop/client.rs"]
-mod client;
-#[allow(
-    dead_code,
-    reason = "shared with the tests of the server, which need more of it"
-)]
-#[path = "../../server/tests/event_loop/ledger.rs"]
-mod ledger;
-
-use begun::{SERVES, begin};
-use client::Client;
-use ledger::Ledger;
+use crate::begun::{SERVES, begin};
+use crate::client::Client;
+use crate::ledger::Ledger;
 
 fn config(back_end: &str, policy: &str) -> String {
     format!(

@@ -1,9 +1,6 @@
 //! `headtime bench` as a whole binary.
 
-#[path = "scene/scene.rs"]
-mod scene;
-
-use scene::{Scene, keys};
+use crate::scene::{Scene, keys};
 
 #[test]
 fn json_has_the_promised_keys() {

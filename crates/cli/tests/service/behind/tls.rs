@@ -8,8 +8,8 @@ use rcgen::{
     KeyUsagePurpose,
 };
 
+use super::process::Folder;
 use crate::client::Client;
-use crate::process::Folder;
 
 /// Writes `NAME-ca.pem`, and certificates with keys of a server and a client that it has signed.
 fn authority(folder: &Folder, name: &str) {

@@ -1,9 +1,6 @@
 //! `headtime drives` as a whole binary: the list, a drawing, a map, and what it refuses.
 
-#[path = "scene/scene.rs"]
-mod scene;
-
-use scene::{Scene, keys};
+use crate::scene::{Scene, keys};
 
 #[test]
 fn json_lists_every_drive_with_the_promised_keys() {

@@ -1,10 +1,7 @@
 //! `headtime validate` as a whole binary: its figures on the lent traces, its JSON, what it
 //! refuses.
 
-#[path = "scene/scene.rs"]
-mod scene;
-
-use scene::{Scene, keys, shared};
+use crate::scene::{Scene, keys, shared};
 use serde_json::Value;
 
 /// A small trace for the DEC RZ26, in the `validate` format.

@@ -1,10 +1,7 @@
 //! `headtime profile` as a whole binary: what it refuses, what it says, and that others read what it
 //! writes.
 
-#[path = "scene/scene.rs"]
-mod scene;
-
-use scene::Scene;
+use crate::scene::Scene;
 use serde_json::Value;
 
 /// A command that fails, and what it says.

@@ -5,8 +5,8 @@ use block::operation::{Ask, Failed, Pace, Space};
 use nbd::request::{Asked, Wanted};
 use nbd::{HOLE, Style, ZERO};
 
+use super::process::{Folder, SIZE, has};
 use crate::client::Client;
-use crate::process::{Folder, SIZE, has};
 
 const VOLATILE: Durability = Durability::Volatile;
 const WRITE: Asked = Asked::Of(Ask::Write {

@@ -1,0 +1,17 @@
+//! The commands that simulate and measure, as a whole binary.
+
+mod bench;
+mod book;
+mod drawings;
+mod drives;
+mod experiment;
+mod fit;
+mod hostile;
+mod paper;
+mod profile;
+mod scan;
+mod scene;
+mod simulate;
+mod trace;
+mod truth;
+mod validate;

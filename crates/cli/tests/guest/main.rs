@@ -1,0 +1,4 @@
+//! The service in a kernel of its own (see the crate `guest`).
+
+mod device;
+mod ublk;

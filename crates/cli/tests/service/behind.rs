@@ -1,0 +1,9 @@
+//! `headtime serve` over other NBD servers: ours, QEMU's, killed ones, one that lies, and
+//! one that has a cache, as we have.
+
+mod bytes;
+mod levels;
+mod lost;
+mod process;
+mod proxy;
+mod tls;
