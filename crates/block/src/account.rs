@@ -10,6 +10,7 @@ use crate::time::Duration;
 
 /// How much of a command the buffer answered.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum BufferHit {
     /// Nothing: the medium did it.
     #[default]
@@ -22,6 +23,7 @@ pub enum BufferHit {
 
 /// The phases of one command. Their sum is the time from submission to completion.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Account {
     /// Waiting in the drive's queue.
     pub queue: Duration,

@@ -4,14 +4,21 @@ use std::fmt;
 
 /// The number of a logical block of a drive (LBN). Its size is the drive's: 512 or 4096 bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Lba(pub u64);
 
 /// A count of logical blocks. Not an address: the two cannot be swapped by mistake.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Sectors(pub u64);
 
 /// A run of logical blocks, never empty, never past the largest 64-bit block number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize),
+    serde(try_from = "(Lba, Sectors)", into = "(Lba, Sectors)")
+)]
 pub struct Extent {
     start: Lba,
     length: Sectors,
@@ -95,6 +102,20 @@ impl Extent {
 impl fmt::Display for Lba {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "block {}", self.0)
+    }
+}
+
+impl TryFrom<(Lba, Sectors)> for Extent {
+    type Error = ExtentError;
+
+    fn try_from((start, length): (Lba, Sectors)) -> Result<Self, ExtentError> {
+        Extent::new(start, length)
+    }
+}
+
+impl From<Extent> for (Lba, Sectors) {
+    fn from(extent: Extent) -> Self {
+        (extent.start, extent.length)
     }
 }
 

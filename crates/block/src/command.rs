@@ -6,10 +6,12 @@ use crate::time::{Duration, Instant};
 
 /// Names a command from its submission to its outcome.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct CommandId(pub u64);
 
 /// When a write counts as done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum Durability {
     /// As soon as the drive's buffer holds it, where the write cache is on.
     Volatile,
@@ -19,6 +21,7 @@ pub enum Durability {
 
 /// What to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum Action {
     /// Read the extent; `fua` reads from the medium even if the buffer has the blocks.
     Read {
@@ -49,6 +52,7 @@ pub enum Action {
 
 /// The position of a switch of the drive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum Switch {
     /// Enabled.
     On,
@@ -58,6 +62,7 @@ pub enum Switch {
 
 /// One command for a drive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Command {
     /// Comes back with the outcome.
     pub id: CommandId,
@@ -72,6 +77,7 @@ pub struct Command {
 
 /// What the drive is told of a command's urgency.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum Urgency {
     /// Before all normal ones.
     High,
@@ -105,6 +111,7 @@ impl Action {
 
 /// How a command ended, as the drive reports it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum Status {
     /// As asked.
     Good,
@@ -127,6 +134,7 @@ pub enum Status {
 
 /// What a drive answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Outcome {
     /// The command that ended.
     pub id: CommandId,

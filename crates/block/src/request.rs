@@ -7,10 +7,12 @@ use crate::time::{Duration, Instant};
 
 /// Names a request from its submission to its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct RequestId(pub u64);
 
 /// Which way the bytes go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum Direction {
     /// From the drive.
     Read,
@@ -20,6 +22,7 @@ pub enum Direction {
 
 /// How urgent a request is (ABISS 3.6).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum Class {
     /// Under a guarantee, to be done by the deadline.
     RealTime {
@@ -41,6 +44,7 @@ impl Default for Class {
 
 /// One request of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Request {
     /// Comes back with the end.
     pub id: RequestId,
@@ -57,6 +61,7 @@ pub struct Request {
 
 /// A request that ended. Every accepted request comes back exactly once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Finished {
     /// The request as it was submitted.
     pub request: Request,

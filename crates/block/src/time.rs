@@ -8,10 +8,12 @@ use std::ops::{Add, AddAssign, Mul, Sub, SubAssign};
 
 /// A moment, in nanoseconds since the beginning of the run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Instant(u64);
 
 /// A length of time, in nanoseconds; never negative.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Duration(u64);
 
 impl Instant {

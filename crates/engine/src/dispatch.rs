@@ -46,6 +46,11 @@ impl Dispatch {
         self.retried
     }
 
+    /// Whether a command is at the drive.
+    pub fn is_at_drive(&self, id: CommandId) -> bool {
+        self.at_drive.iter().any(|sent| sent.id == id)
+    }
+
     /// Whether a command at the drive belongs to no request.
     pub fn is_background(&self, id: CommandId) -> bool {
         let mut at_drive = self.at_drive.iter();

@@ -36,7 +36,7 @@ pub struct GapStage {
 }
 
 /// What becomes of a background task.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub enum TaskChange {
     /// Its blocks are no longer looked for; what others read is taken along.
     Suspend,

@@ -27,6 +27,7 @@ pub mod dispatch;
 pub mod engine;
 pub mod gap;
 pub mod guarantees;
+mod input;
 pub mod intake;
 pub mod preemption;
 
@@ -34,6 +35,7 @@ pub use crate::belief::{Tallies, explanation, forecast};
 pub use crate::engine::Engine;
 pub use crate::gap::{Gaps, Rules, TaskChange};
 pub use crate::guarantees::{StreamInput, streams};
+pub use crate::input::{EncodedOrder, Impossible, Input, Reply};
 pub use crate::intake::changes::Unchanged;
 pub use crate::intake::flushes::Flushed;
 pub use crate::intake::limits::Limits;

@@ -32,7 +32,7 @@ pub mod worth;
 pub use worth::Worth;
 
 /// What of it is used.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Preemption {
     /// The size of a command of a larger request; none: requests are single commands.
     pub chunk: Option<Sectors>,
@@ -51,7 +51,7 @@ pub struct Preemption {
 }
 
 /// How long before its sector a seek lands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub enum Landing {
     /// So long.
     Fixed(Duration),
@@ -60,7 +60,7 @@ pub enum Landing {
 }
 
 /// Which seeks are split.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Split {
     /// The most cylinders that one seek crosses.
     pub longest: u32,
@@ -69,7 +69,7 @@ pub struct Split {
 }
 
 /// Whether splitting a seek may cost head time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub enum SplitCost {
     /// Only where the slack before the sector hides it.
     Hidden,
@@ -79,7 +79,7 @@ pub enum SplitCost {
 
 /// Which chunks of a write, whose buffering would delay whatever comes next, are forced to the medium
 /// (FUA).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub enum LastChunk {
     /// None but those of durable writes.
     #[default]
@@ -91,7 +91,7 @@ pub enum LastChunk {
 }
 
 /// When a transfer that is under way steps aside for something more urgent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Aside {
     /// Whether it goes on while what is urgent waits for its sector anyway.
     pub fill: Switch,
@@ -100,7 +100,7 @@ pub struct Aside {
 }
 
 /// Whether what is switched on is always used.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub enum When {
     /// For every request.
     Always,

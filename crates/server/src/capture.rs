@@ -9,19 +9,16 @@
 //! The engine of an event loop can be reached through [`LiveEngine`] alone, which has each of its inputs:
 //! what is not captured cannot be called.
 //!
-//! A file is a line `headtime capture 1` and frames: length (32 bits) and checksum (64 bits,
+//! A file is a line `headtime capture 2` and frames: length (32 bits) and checksum (64 bits,
 //! FNV-1a) of the payload, little-endian, then the payload. The payload of the first frame is the
-//! [`Setting`], those of all others are events; no event lies in two frames. Numbers are LEB128,
-//! times are nanoseconds since the input before.
+//! [`Setting`], those of all others are [`Event`]s; no event lies in two frames. Both are in postcard's
+//! format. A file of another version is refused with its number.
 
 pub mod event;
 mod live;
-mod numbers;
-mod preemption;
 mod reader;
 mod recorder;
 mod replay;
-mod rules;
 mod setting;
 
 pub use event::Event;
@@ -32,7 +29,7 @@ pub use replay::{Difference, Problem, Replayed, replay};
 pub use setting::{Belief, Setting, Tasks, Tracking, Unfit};
 
 /// Begins each file: with the format's version.
-pub const FIRST: &[u8] = b"headtime capture 1\n";
+pub const FIRST: &[u8] = b"headtime capture 2\n";
 
 /// The length and the checksum of a frame, in bytes.
 const FRAME: usize = 12;

@@ -48,7 +48,9 @@ impl Contract {
 }
 
 /// Names an access of an application; given by the caller.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize,
+)]
 pub struct AccessId(pub u64);
 
 /// What becomes of an access.

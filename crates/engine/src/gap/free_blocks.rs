@@ -23,7 +23,7 @@ use super::waiting::Waiting;
 use crate::belief::forecast::{Head, Route};
 
 /// How background reads are fitted in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Rules {
     /// How careful plans are.
     pub caution: Caution,

@@ -15,7 +15,7 @@ use crate::dispatch::Dispatch;
 use crate::dispatch::sent::Sent;
 
 /// What a client does with its stream.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub enum StreamInput {
     /// The application's playout point has moved to this byte.
     Position(u64),

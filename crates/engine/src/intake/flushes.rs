@@ -15,7 +15,7 @@ use crate::context::StageAnswer;
 use crate::dispatch::sent::Draft;
 
 /// A flush that has ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Flushed {
     /// The client's name for it.
     pub id: RequestId,

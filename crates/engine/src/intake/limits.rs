@@ -6,7 +6,7 @@ use scheduler::ordering::{Phases, Rules};
 use scheduler::policy::{Depth, NamedPolicy};
 
 /// The bounds of an engine.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Limits {
     /// Requests held at once, from acceptance until the client is told of the end. At the bound
     /// `submit` refuses, and the front end stops reading.

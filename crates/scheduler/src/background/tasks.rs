@@ -15,7 +15,9 @@ pub use standing::{MOST_STANDING, NotWanted};
 pub const MOST_TASKS: usize = 8;
 
 /// Names a task; never used twice.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize,
+)]
 pub struct TaskId(pub u64);
 
 /// What a task is to do.

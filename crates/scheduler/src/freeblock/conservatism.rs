@@ -13,7 +13,7 @@ use super::lateness::Lateness;
 use super::plan::{Kind, Plan};
 
 /// How the guard comes about.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub enum Caution {
     /// Lumb et al., FAST 2002: a constant that is added to the predicted seeks of detours.
     Fixed {

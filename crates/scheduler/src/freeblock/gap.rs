@@ -107,7 +107,7 @@ pub struct Guard {
 }
 
 /// Whether commands of their own may read on the tracks of A and B.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub enum SameTrack {
     /// Never: the drive begins to prefetch (Lumb et al., FAST 2002, 4.3). Merging with B is
     /// always allowed.
@@ -118,7 +118,7 @@ pub enum SameTrack {
 }
 
 /// Whether a track may be read in two commands, on both sides of its first block.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub enum Ranges {
     /// One range of blocks a track.
     #[default]
@@ -138,7 +138,7 @@ pub enum Merging {
 }
 
 /// What makes one plan better than another.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub enum Goal {
     /// More wanted blocks: the most bytes now.
     #[default]

@@ -8,7 +8,7 @@
 use block::{Direction, Duration, Instant};
 
 /// How reads and writes share the drive.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub enum Phases {
     /// Both areas of one level share one policy: rotation picks among reads and writes.
     #[default]

@@ -6,7 +6,7 @@ use block::{
     Class, Command, CommandId, Extent, Finished, Instant, Outcome, Refused, Request, RequestId,
 };
 use engine::streams::{NotGranted, StreamEvent};
-use engine::{Engine, Flushed, StreamInput, TaskChange, Unchanged};
+use engine::{EncodedOrder, Engine, Flushed, Input, Reply, StreamInput, TaskChange, Unchanged};
 use scheduler::background::{NotWanted, Order, TaskId, TaskRefused};
 
 use stream::LocationMap;
@@ -15,7 +15,7 @@ use stream::playout::{AccessId, NotTaken};
 use stream::quota;
 use stream::streams::{Attach, Attached, StreamId};
 
-use super::event::{Event, Taken, TaskOrder};
+use super::event::Event;
 use super::recorder::Recorder;
 
 /// An engine in service. What only looks at it goes past; every input is here.
@@ -49,7 +49,7 @@ impl LiveEngine {
     /// The engine's.
     pub fn submit(&mut self, now: Instant, request: Request) -> Result<(), Refused> {
         let result = self.engine.submit(now, request);
-        self.record(|| Event::Submit(now, request, Taken::from(&result)));
+        self.record(now, &result, || Input::Submit(request));
         result
     }
 
@@ -59,14 +59,14 @@ impl LiveEngine {
     /// The engine's.
     pub fn flush(&mut self, now: Instant, id: RequestId) -> Result<(), Refused> {
         let result = self.engine.flush(now, id);
-        self.record(|| Event::Flush(now, id, Taken::from(&result)));
+        self.record(now, &result, || Input::Flush(id));
         result
     }
 
     /// See [`Engine::barrier`].
     pub fn barrier(&mut self, now: Instant) {
         self.engine.barrier(now);
-        self.record(|| Event::Barrier(now));
+        self.record_taken(now, || Input::Barrier);
     }
 
     /// See [`Engine::upgrade`].
@@ -81,7 +81,7 @@ impl LiveEngine {
         class: Class,
     ) -> Result<(), Unchanged> {
         let result = self.engine.upgrade(now, id, part, class);
-        self.record(|| Event::Upgrade(now, id, part, class, Taken::from(&result)));
+        self.record(now, &result, || Input::Upgrade(id, part, class));
         result
     }
 
@@ -91,7 +91,7 @@ impl LiveEngine {
     /// The engine's.
     pub fn abort(&mut self, now: Instant, id: RequestId) -> Result<(), Unchanged> {
         let result = self.engine.abort(now, id);
-        self.record(|| Event::Abort(now, id, Taken::from(&result)));
+        self.record(now, &result, || Input::Abort(id));
         result
     }
 
@@ -100,22 +100,13 @@ impl LiveEngine {
     /// # Errors
     /// The engine's.
     pub fn begin_task(&mut self, now: Instant, order: Order) -> Result<TaskId, TaskRefused> {
-        let captured = self.recorder.is_some().then(|| {
-            let mut wanted = Vec::new();
-            let encoded = order.wanted.encode(&mut wanted);
-            encoded.expect("memory takes everything");
-            TaskOrder {
-                wanted,
-                priority: order.priority,
-                deadline: order.deadline,
-            }
-        });
+        let captured = self.recorder.as_ref().map(|_| EncodedOrder::from(&order));
         let result = self.engine.begin_task(now, order);
         self.tasks
             .retain(|&id| self.engine.background().task(id).is_some());
         self.tasks.extend(result.as_ref().ok());
         if let Some(order) = captured {
-            self.record(|| Event::BeginTask(now, order, Taken::from(&result)));
+            self.record(now, &result, || Input::BeginTask(order));
         }
         result
     }
@@ -131,7 +122,7 @@ impl LiveEngine {
     ) -> Result<TaskId, TaskRefused> {
         let result = self.engine.begin_standing_task(now, priority);
         self.tasks.extend(result.as_ref().ok());
-        self.record(|| Event::BeginStanding(now, priority, Taken::from(&result)));
+        self.record(now, &result, || Input::BeginStandingTask(priority));
         result
     }
 
@@ -199,13 +190,15 @@ impl LiveEngine {
     /// See [`Engine::set_impact_budget`].
     pub fn set_impact_budget(&mut self, now: Instant, impact_ppm: u32) {
         self.engine.set_impact_budget(now, impact_ppm);
-        self.record(|| Event::Impact(now, impact_ppm));
+        self.record_taken(now, || Input::SetImpactBudget(impact_ppm));
     }
 
     /// See [`Engine::poll`].
     pub fn poll(&mut self, now: Instant) -> Option<Command> {
         let command = self.engine.poll(now);
-        self.record(|| Event::Poll(now, command));
+        if let Some(recorder) = &mut self.recorder {
+            recorder.record_input(now, Input::Poll, Reply::Command(command));
+        }
         command
     }
 
@@ -215,20 +208,24 @@ impl LiveEngine {
     /// As the engine does.
     pub fn complete(&mut self, now: Instant, id: CommandId, outcome: Outcome) {
         self.engine.complete(now, id, outcome);
-        self.record(|| Event::Complete(now, outcome));
+        self.record_taken(now, || Input::Complete(outcome));
     }
 
     /// See [`Engine::poll_finished`].
     pub fn poll_finished(&mut self) -> Option<Finished> {
         let finished = self.engine.poll_finished()?;
-        self.record(|| Event::Finished(finished));
+        if let Some(recorder) = &mut self.recorder {
+            recorder.record(&Event::Finished(finished));
+        }
         Some(finished)
     }
 
     /// See [`Engine::poll_flushed`].
     pub fn poll_flushed(&mut self) -> Option<Flushed> {
         let flushed = self.engine.poll_flushed()?;
-        self.record(|| Event::Flushed(flushed));
+        if let Some(recorder) = &mut self.recorder {
+            recorder.record(&Event::Flushed(flushed));
+        }
         Some(flushed)
     }
 
@@ -329,13 +326,19 @@ impl LiveEngine {
         change: TaskChange,
     ) -> Result<(), NotWanted> {
         let result = self.engine.change_task(now, id, change);
-        self.record(|| Event::ChangeTask(now, id.0, change, Taken::from(&result)));
+        self.record(now, &result, || Input::ChangeTask(id, change));
         result
     }
 
-    fn record(&mut self, event: impl FnOnce() -> Event) {
+    fn record<T, E>(&mut self, now: Instant, result: &Result<T, E>, input: impl FnOnce() -> Input) {
         if let Some(recorder) = &mut self.recorder {
-            recorder.record(&event());
+            recorder.record_input(now, input(), Reply::from(result));
+        }
+    }
+
+    fn record_taken(&mut self, now: Instant, input: impl FnOnce() -> Input) {
+        if let Some(recorder) = &mut self.recorder {
+            recorder.record_input(now, input(), Reply::Taken);
         }
     }
 }

@@ -2,10 +2,9 @@
 
 use std::io::{self, Read};
 
-use block::Instant;
+use serde::de::DeserializeOwned;
 
 use super::event::Event;
-use super::numbers::{In, Wrong};
 use super::setting::Setting;
 use super::{FIRST, FRAME, checksum};
 
@@ -15,8 +14,6 @@ pub struct Reader<R> {
     setting: Setting,
     /// How much of the frame has been taken.
     taken: usize,
-    /// When the last input happened.
-    last: Instant,
     is_over: bool,
 }
 
@@ -38,6 +35,15 @@ pub enum Damaged {
         offset: u64,
         /// What should be there.
         expected: String,
+    },
+    /// Another release wrote it.
+    #[error(
+        "byte 0: a capture of version {version}, expected {VERSION}: \
+         replay it with the release that wrote it"
+    )]
+    Version {
+        /// Its version.
+        version: String,
     },
     /// It cannot be read.
     #[error("byte {offset}: {error}, expected to read on")]
@@ -61,23 +67,29 @@ impl<R: Read> Reader<R> {
             begins: 0,
         };
         frames.fill(FIRST.len() as u64)?;
+        if let Some(version) = frames.frame.strip_prefix(PREFIX)
+            && frames.frame != FIRST
+        {
+            let version = String::from_utf8_lossy(version).trim().to_owned();
+            return Err(Damaged::Version { version });
+        }
         if frames.frame != FIRST {
-            return frames.damaged(0, "\"headtime capture 1\" and a line break");
+            return frames.damaged(0, "\"headtime capture 2\" and a line break");
         }
         if !frames.next()? {
             return frames.damaged(FIRST.len(), "a frame with what the engine is made of");
         }
-        let mut from = In::new(&frames.frame);
-        let setting = Setting::decode(&mut from).or_else(|wrong| frames.wrong(0, wrong))?;
-        let taken = from.at();
-        if !from.is_empty() {
+        let (setting, taken) = frames.take::<Setting>(0, "what the engine is made of")?;
+        if let Some(expected) = setting.missing() {
+            return frames.damaged(0, expected);
+        }
+        if taken < frames.frame.len() {
             return frames.damaged(taken, "the end of what the engine is made of");
         }
         Ok(Reader {
             frames,
             setting,
             taken,
-            last: Instant::ZERO,
             is_over: false,
         })
     }
@@ -105,11 +117,8 @@ impl<R: Read> Reader<R> {
             self.taken = 0;
         }
         let at = self.taken;
-        let mut from = In::new(&self.frames.frame[at..]);
-        let event = Event::decode(&mut from, self.last);
-        let event = event.or_else(|wrong| self.frames.wrong(at, wrong))?;
-        self.taken += from.at();
-        self.last = event.now().unwrap_or(self.last);
+        let (event, taken) = self.frames.take(at, "an event")?;
+        self.taken += taken;
         let offset = self.frames.begins + at as u64;
         if let Event::End(_) = event {
             self.is_over = true;
@@ -163,8 +172,13 @@ impl<R: Read> Frames<R> {
         })
     }
 
-    fn wrong<T>(&self, from: usize, wrong: Wrong) -> Result<T, Damaged> {
-        self.damaged(from + wrong.at, wrong.expected)
+    /// The value that begins at byte `at` of the frame, and of how many bytes it is.
+    fn take<T: DeserializeOwned>(&self, at: usize, expected: &str) -> Result<(T, usize), Damaged> {
+        let bytes = &self.frame[at..];
+        match postcard::take_from_bytes(bytes) {
+            Ok((value, rest)) => Ok((value, bytes.len() - rest.len())),
+            Err(error) => self.damaged(at, &format!("{expected} ({error})")),
+        }
     }
 
     fn damaged<T>(&self, at: usize, expected: &str) -> Result<T, Damaged> {
@@ -174,3 +188,9 @@ impl<R: Read> Frames<R> {
         })
     }
 }
+
+/// What the first line of a capture of any version begins with.
+const PREFIX: &[u8] = b"headtime capture ";
+
+/// The version of the format.
+const VERSION: &str = "2";

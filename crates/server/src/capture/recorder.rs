@@ -12,16 +12,18 @@ use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
 use std::thread::{Builder, JoinHandle};
 
 use block::Instant;
+use engine::{Input, Reply};
+use serde::Serialize;
 use tracing::{error, warn};
 
 use super::event::{Ending, Event};
-use super::numbers::Out;
 use super::setting::Setting;
 use super::{FIRST, frame};
 
 /// Writes the events of one engine to one file. When it is dropped the file is whole.
 pub struct Recorder {
-    chunk: Out,
+    chunk: Vec<u8>,
+    /// When the last input came.
     last: Instant,
     sender: Option<SyncSender<Vec<u8>>>,
     writer: Option<JoinHandle<()>>,
@@ -40,10 +42,8 @@ impl Recorder {
     /// # Errors
     /// If it cannot be written, or there is no thread.
     pub fn begin(mut file: impl Write + Send + 'static, setting: &Setting) -> io::Result<Self> {
-        let mut header = Out::default();
-        setting.encode(&mut header);
         file.write_all(FIRST)?;
-        file.write_all(&frame(&header.0))?;
+        file.write_all(&frame(&appended(Vec::new(), setting)))?;
         let (sender, chunks) = sync_channel::<Vec<u8>>(CHUNKS);
         let writer = Builder::new().name("capture".into()).spawn(move || {
             let mut written = Ok(());
@@ -55,7 +55,7 @@ impl Recorder {
             }
         })?;
         Ok(Recorder {
-            chunk: Out::default(),
+            chunk: Vec::new(),
             last: Instant::ZERO,
             sender: Some(sender),
             writer: Some(writer),
@@ -63,20 +63,25 @@ impl Recorder {
         })
     }
 
+    /// An input came at `now`.
+    pub(super) fn record_input(&mut self, now: Instant, input: Input, reply: Reply) {
+        self.record(&Event::Input(now.since(self.last), input, reply));
+        self.last = now;
+    }
+
     /// The next event.
     pub(super) fn record(&mut self, event: &Event) {
         if self.ending == Ending::Behind {
             return;
         }
-        event.encode(&mut self.chunk, self.last);
-        self.last = event.now().unwrap_or(self.last);
-        if self.chunk.0.len() >= CHUNK {
+        self.chunk = appended(std::mem::take(&mut self.chunk), event);
+        if self.chunk.len() >= CHUNK {
             self.send();
         }
     }
 
     fn send(&mut self) {
-        let chunk = std::mem::replace(&mut self.chunk.0, Vec::with_capacity(CHUNK + CHUNK / 8));
+        let chunk = std::mem::replace(&mut self.chunk, Vec::with_capacity(CHUNK + CHUNK / 8));
         let sent = self.sender.as_ref().map(|sender| sender.try_send(chunk));
         if let Some(Err(TrySendError::Full(_))) = sent {
             warn!("the capture's file is too slow: the capture ends here");
@@ -87,9 +92,9 @@ impl Recorder {
 
 impl Drop for Recorder {
     fn drop(&mut self) {
-        Event::End(self.ending).encode(&mut self.chunk, self.last);
+        let chunk = std::mem::take(&mut self.chunk);
+        let chunk = appended(chunk, &Event::End(self.ending));
         if let Some(sender) = self.sender.take() {
-            let chunk = std::mem::take(&mut self.chunk.0);
             // The event loop is over: now the file may be waited for.
             let _ = sender.send(chunk);
         }
@@ -97,4 +102,9 @@ impl Drop for Recorder {
             let _ = writer.join();
         }
     }
+}
+
+/// `bytes`, and behind them a value in postcard's format.
+fn appended(bytes: Vec<u8>, value: &impl Serialize) -> Vec<u8> {
+    postcard::to_extend(value, bytes).expect("memory takes every value of ours")
 }

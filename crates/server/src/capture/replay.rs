@@ -3,13 +3,10 @@
 use std::fmt;
 use std::io::Read;
 
-use block::{CommandId, Instant};
-use engine::{Engine, TaskChange};
-use scheduler::background::{Order, TaskId};
-use scheduler::freeblock::Wanted;
+use block::Instant;
+use engine::{Engine, Impossible, Reply};
 
-use super::event::{Ending, Event, Taken, TaskOrder};
-use super::numbers::Out;
+use super::event::{Ending, Event};
 use super::reader::{Damaged, Reader};
 use super::setting::Unfit;
 
@@ -48,7 +45,7 @@ pub enum Problem {
         /// Where it is in the file.
         offset: u64,
         /// What is wrong with it.
-        what: String,
+        what: Impossible,
     },
 }
 
@@ -88,12 +85,7 @@ impl fmt::Display for Difference {
 ///
 /// # Errors
 /// The first difference, or what is wrong with the file.
-pub fn replay<R: Read>(reader: &mut Reader<R>, engine: Engine) -> Result<Replayed, Problem> {
-    let mut run = Run {
-        engine,
-        at_drive: Vec::new(),
-        last: Instant::ZERO,
-    };
+pub fn replay<R: Read>(reader: &mut Reader<R>, mut engine: Engine) -> Result<Replayed, Problem> {
     let mut replayed = Replayed {
         events: 0,
         commands: 0,
@@ -105,21 +97,22 @@ pub fn replay<R: Read>(reader: &mut Reader<R>, engine: Engine) -> Result<Replaye
         replayed.events += 1;
         let number = replayed.events;
         match &captured {
-            Event::Poll(_, Some(_)) => replayed.commands += 1,
+            Event::Input(elapsed, _, reply) => {
+                replayed.until += *elapsed;
+                replayed.commands += u64::from(matches!(reply, Reply::Command(Some(_))));
+            }
             Event::Finished(_) => replayed.finished += 1,
+            Event::Flushed(_) => {}
             Event::End(ending) => replayed.ending = *ending,
-            _ => (),
         }
-        let again = run.again(&captured).map_err(|what| Problem::Impossible {
-            number,
-            offset,
-            what,
-        })?;
-        let is_same = again
-            .as_ref()
-            .is_some_and(|again| run.is_same(again, &captured));
-        let at = captured.now().unwrap_or(run.last);
-        if !is_same {
+        let at = replayed.until;
+        let again =
+            again(&mut engine, at, &captured).map_err(|impossible| Problem::Impossible {
+                number,
+                offset,
+                what: impossible,
+            })?;
+        if again.as_ref() != Some(&captured) {
             return Err(Box::new(Difference {
                 number,
                 offset,
@@ -129,126 +122,25 @@ pub fn replay<R: Read>(reader: &mut Reader<R>, engine: Engine) -> Result<Replaye
             })
             .into());
         }
-        run.last = at;
-        replayed.until = at;
     }
     Ok(replayed)
 }
 
-/// The engine that is compared.
-struct Run {
-    engine: Engine,
-    /// Commands that have not ended.
-    at_drive: Vec<CommandId>,
-    last: Instant,
-}
-
-impl Run {
-    /// The same input, with the answer of this engine.
-    fn again(&mut self, captured: &Event) -> Result<Option<Event>, String> {
-        Ok(Some(match captured {
-            Event::Submit(now, request, _) => {
-                let result = self.engine.submit(*now, *request);
-                Event::Submit(*now, *request, Taken::from(&result))
-            }
-            Event::Flush(now, id, _) => {
-                let result = self.engine.flush(*now, *id);
-                Event::Flush(*now, *id, Taken::from(&result))
-            }
-            Event::Barrier(now) => {
-                self.engine.barrier(*now);
-                Event::Barrier(*now)
-            }
-            Event::Upgrade(now, id, part, class, _) => {
-                let result = self.engine.upgrade(*now, *id, *part, *class);
-                Event::Upgrade(*now, *id, *part, *class, Taken::from(&result))
-            }
-            Event::Abort(now, id, _) => {
-                let result = self.engine.abort(*now, *id);
-                Event::Abort(*now, *id, Taken::from(&result))
-            }
-            Event::BeginTask(now, order, _) => {
-                Event::BeginTask(*now, order.clone(), self.begin_task(*now, order)?)
-            }
-            Event::BeginStanding(now, priority, _) => {
-                self.has_background()?;
-                let begun = self.engine.begin_standing_task(*now, *priority);
-                Event::BeginStanding(*now, *priority, Taken::from(&begun))
-            }
-            Event::ChangeTask(now, id, change, _) => {
-                let taken = self.change_task(*now, TaskId(*id), *change)?;
-                Event::ChangeTask(*now, *id, *change, taken)
-            }
-            Event::Impact(now, ppm) => {
-                self.engine.set_impact_budget(*now, *ppm);
-                captured.clone()
-            }
-            Event::Poll(now, _) => {
-                let command = self.engine.poll(*now);
-                self.at_drive.extend(command.map(|command| command.id));
-                Event::Poll(*now, command)
-            }
-            Event::Complete(now, outcome) => {
-                let place = self.at_drive.iter().position(|&id| id == outcome.id);
-                let place = place.ok_or_else(|| {
-                    format!("command {} ends, which is not at the drive", outcome.id.0)
-                })?;
-                self.at_drive.swap_remove(place);
-                self.engine.complete(*now, outcome.id, *outcome);
-                captured.clone()
-            }
-            Event::Finished(_) => return Ok(self.engine.poll_finished().map(Event::Finished)),
-            Event::Flushed(_) => return Ok(self.engine.poll_flushed().map(Event::Flushed)),
-            Event::End(ending) => return Ok(Some(self.end(*ending))),
-        }))
-    }
-
-    fn begin_task(&mut self, now: Instant, order: &TaskOrder) -> Result<Taken, String> {
-        self.has_background()?;
-        let geometry = &self.engine.belief().profile().geometry;
-        let wanted = Wanted::decode(geometry, &order.wanted[..]);
-        let order = Order {
-            wanted: wanted.map_err(|error| format!("the blocks of a task: {error}"))?,
-            priority: order.priority,
-            deadline: order.deadline,
-        };
-        Ok(Taken::from(&self.engine.begin_task(now, order)))
-    }
-
-    fn change_task(
-        &mut self,
-        now: Instant,
-        id: TaskId,
-        change: TaskChange,
-    ) -> Result<Taken, String> {
-        self.has_background()?;
-        Ok(Taken::from(&self.engine.change_task(now, id, change)))
-    }
-
-    fn has_background(&self) -> Result<(), String> {
-        match self.engine.background().is_on() {
-            true => Ok(()),
-            false => Err("a background task of an engine without them".to_owned()),
+/// The same input, with the answer of this engine.
+fn again(engine: &mut Engine, now: Instant, captured: &Event) -> Result<Option<Event>, Impossible> {
+    Ok(match captured {
+        Event::Input(elapsed, input, _) => {
+            let reply = engine.apply(now, input)?;
+            Some(Event::Input(*elapsed, input.clone(), reply))
         }
-    }
-
-    /// After the last event the engine has nothing to tell, unless the capture is not whole.
-    fn end(&mut self, ending: Ending) -> Event {
-        if ending == Ending::Behind {
-            return Event::End(ending);
+        Event::Finished(_) => engine.poll_finished().map(Event::Finished),
+        Event::Flushed(_) => engine.poll_flushed().map(Event::Flushed),
+        Event::End(Ending::Behind) => Some(captured.clone()),
+        // After the last event the engine has nothing to tell.
+        Event::End(Ending::Whole) => {
+            let finished = engine.poll_finished().map(Event::Finished);
+            let told = finished.or_else(|| engine.poll_flushed().map(Event::Flushed));
+            Some(told.unwrap_or_else(|| captured.clone()))
         }
-        let finished = self.engine.poll_finished().map(Event::Finished);
-        let flushed = || self.engine.poll_flushed().map(Event::Flushed);
-        finished.or_else(flushed).unwrap_or(Event::End(ending))
-    }
-
-    /// Byte for byte.
-    fn is_same(&self, again: &Event, captured: &Event) -> bool {
-        let bytes = |event: &Event| {
-            let mut out = Out::default();
-            event.encode(&mut out, self.last);
-            out.0
-        };
-        bytes(again) == bytes(captured)
-    }
+    })
 }

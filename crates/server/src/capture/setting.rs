@@ -2,19 +2,17 @@
 
 use std::sync::Arc;
 
-use block::{Duration, Switch};
+use block::{Duration, Sectors, Switch};
 use drive::Profile;
 use drive::firmware::Bus;
 use engine::{Engine, Limits, Rules};
 use scheduler::Preemption;
-use scheduler::ordering::Phases;
+use scheduler::freeblock::Caution;
 use scheduler::policy::{NamedPolicy, find};
-
-use super::numbers::{In, Out, Wrong};
-use super::{preemption, rules};
+use serde::{Deserialize, Serialize};
 
 /// What an engine is made of.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Setting {
     /// What it believes of its drive.
     pub belief: Belief,
@@ -31,7 +29,7 @@ pub struct Setting {
 }
 
 /// What is believed of a drive.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Belief {
     /// The profile's text.
     pub text: String,
@@ -44,7 +42,7 @@ pub struct Belief {
 }
 
 /// Whether an engine follows its drive.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Tracking {
     /// It does not.
     Off,
@@ -53,7 +51,7 @@ pub enum Tracking {
 }
 
 /// Whether an engine takes background tasks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Tasks {
     /// It does not.
     None,
@@ -70,7 +68,14 @@ pub struct Unfit {
 }
 
 /// No engine of ours holds more requests: a million, a choice far above all limits.
-const MOST_REQUESTS: u64 = 1 << 20;
+const MOST_REQUESTS: usize = 1 << 20;
+/// More is in no rule of ours: for tracks and blocks a million, for stops as many as a way can have.
+const MOST: u32 = 1 << 20;
+const MOST_STOPS: u8 = 8;
+/// All of it, in parts per million.
+const WHOLE: u32 = 1_000_000;
+/// A chunk has at most so many blocks: a terabyte, a choice far above all requests.
+const MOST_BLOCKS: u64 = 1 << 31;
 
 impl Belief {
     /// Exactly what the text of a profile says.
@@ -140,112 +145,47 @@ impl Setting {
         Ok(engine)
     }
 
-    pub(super) fn encode(&self, out: &mut Out) {
-        let Belief {
-            text,
-            look_ahead,
-            write_cache,
-            bus_block,
-        } = &self.belief;
-        out.bytes(text.as_bytes());
-        for switch in [look_ahead, write_cache] {
-            out.number(u64::from(*switch == Switch::On));
-        }
-        out.option(*bus_block, Out::duration);
-        out.bytes(self.policy.as_bytes());
-        out.number(u64::from(self.tracking == Tracking::On));
-        match self.tasks {
-            Tasks::None => out.number(0),
-            Tasks::By(by) if by == Rules::default() => out.number(1),
-            Tasks::By(by) => {
-                out.number(2);
-                rules::encode(&by, out);
-            }
-        }
+    /// What is expected instead, if no engine of ours has such rules and limits: one could not serve
+    /// anything, divide by zero, or take memory without bounds.
+    pub(super) fn missing(&self) -> Option<&'static str> {
         let Limits {
             requests,
             reserved_for_real_time,
             commands_at_drive,
-            patience,
-            phases,
+            ..
         } = self.limits;
-        for number in [requests, reserved_for_real_time, commands_at_drive] {
-            out.number(number as u64);
-        }
-        out.duration(patience);
-        match phases {
-            Phases::Mixed => out.number(0),
-            Phases::Alternate { read, write } => {
-                out.number(1);
-                out.duration(read);
-                out.duration(write);
-            }
-        }
-        // Captures of before there was such a thing end here, as those without it.
-        if let Some(rules) = &self.preemption {
-            preemption::encode(rules, out);
-        }
-    }
-
-    pub(super) fn decode(from: &mut In<'_>) -> Result<Setting, Wrong> {
-        let switch = |from: &mut In<'_>| {
-            from.flag().map(|is_on| match is_on {
-                true => Switch::On,
-                false => Switch::Off,
-            })
-        };
-        let belief = Belief {
-            text: from.text()?.to_owned(),
-            look_ahead: switch(from)?,
-            write_cache: switch(from)?,
-            bus_block: from.option(In::duration)?,
-        };
-        let policy = from.text()?.to_owned();
-        let tracking = match from.flag()? {
-            true => Tracking::On,
-            false => Tracking::Off,
-        };
-        let tasks = match from.up_to(2, "no tasks, the default rules, or rules")? {
-            0 => Tasks::None,
-            1 => Tasks::By(Rules::default()),
-            _ => Tasks::By(rules::decode(from)?),
-        };
-        let at = from.at();
-        let mut number = || from.up_to(MOST_REQUESTS, "a limit of at most 2^20");
-        let [requests, reserved, commands] = [number()?, number()?, number()?];
-        let least = match tasks {
+        // Free reads are given while the command before them is in service.
+        let least = match self.tasks {
             Tasks::None => 1,
-            // Free reads are given while the command before them is in service.
             Tasks::By(_) => 2,
         };
-        if reserved >= requests || commands < least {
-            return from.wrong(at, "limits under which something can be served");
+        if requests.max(commands_at_drive) > MOST_REQUESTS {
+            return Some("limits of at most 2^20");
         }
-        let patience = from.duration()?;
-        let phases = match from.flag()? {
-            false => Phases::Mixed,
-            true => Phases::Alternate {
-                read: from.duration()?,
-                write: from.duration()?,
-            },
-        };
-        let preemption = match from.is_empty() {
-            true => None,
-            false => Some(preemption::decode(from)?),
-        };
-        Ok(Setting {
-            belief,
-            policy,
-            tracking,
-            tasks,
-            limits: Limits {
-                requests: requests as usize,
-                reserved_for_real_time: reserved as usize,
-                commands_at_drive: commands as usize,
-                patience,
-                phases,
-            },
-            preemption,
-        })
+        if reserved_for_real_time >= requests || commands_at_drive < least {
+            return Some("limits under which something can be served");
+        }
+        if let Tasks::By(rules) = self.tasks {
+            let impact_ppm = match rules.caution {
+                Caution::Fixed { .. } => 0,
+                Caution::Learned { impact_ppm } => impact_ppm,
+            };
+            if rules.stops > MOST_STOPS || rules.tracks.max(rules.idle_blocks) > MOST {
+                return Some("at most eight stops on a way, 2^20 tracks, and 2^20 blocks");
+            }
+            if impact_ppm.max(rules.paid_ppm) > WHOLE {
+                return Some("at most a million parts per million");
+            }
+        }
+        let rules = self.preemption?;
+        let has_parts = |chunk: Sectors| (1..=MOST_BLOCKS).contains(&chunk.0);
+        if !rules.chunk.is_none_or(has_parts) {
+            return Some("chunks of one to 2^31 blocks");
+        }
+        if rules.split.is_some_and(|split| split.longest == 0) {
+            return Some("stops that are at least a cylinder apart");
+        }
+        let is_too_much = rules.aside.is_some_and(|aside| aside.most_permille > 1000);
+        is_too_much.then_some("at most a thousand permille")
     }
 }

@@ -273,6 +273,27 @@ fn damage_is_found_with_its_place() {
     problem_of(&longer);
 }
 
+/// A setting that can be: no text, no policy, the least limits.
+fn least(tasks: Tasks) -> Setting {
+    Setting {
+        belief: Belief::plain(""),
+        policy: String::new(),
+        tracking: Tracking::Off,
+        tasks,
+        limits: Limits {
+            requests: 1,
+            reserved_for_real_time: 0,
+            commands_at_drive: 2,
+            ..Limits::default()
+        },
+        preemption: None,
+    }
+}
+
+fn bytes(setting: &Setting) -> Vec<u8> {
+    postcard::to_allocvec(setting).expect("memory takes everything")
+}
+
 /// A file from frames with right checksums.
 fn file(payloads: &[&[u8]]) -> Vec<u8> {
     let frames = payloads.iter().flat_map(|payload| frame(payload));
@@ -285,10 +306,8 @@ proptest! {
         header in prop::collection::vec(any::<u8>(), 0..60),
         events in prop::collection::vec(any::<u8>(), 0..400),
     ) {
-        // A setting that can be: no text, no policy, the least limits.
-        let least = [0, 1, 1, 0, 0, 0, 0, 1, 0, 1, 0, 0];
-        let with_rules = [0, 1, 1, 0, 0, 0, 2, 1, 0, 0, 0, 0, 1, 1, 0, 1, 0, 1, 0, 2, 0, 0];
-        for header in [&header[..], &least, &with_rules] {
+        let with_rules = bytes(&least(Tasks::By(other_rules(Caution::default()))));
+        for header in [&header[..], &bytes(&least(Tasks::None)), &with_rules] {
             let file = file(&[header, &events]);
             let Ok(mut reader) = Reader::open(&file[..]) else {
                 continue;
@@ -306,19 +325,30 @@ proptest! {
     ) {
         let mut payload = Vec::new();
         for (kind, numbers) in &events {
-            payload.push(*kind);
+            // Most are inputs, at the same moment.
+            payload.extend_from_slice(&[kind.saturating_sub(11), 0, *kind]);
             payload.extend_from_slice(numbers);
         }
         let setting = setting(Tasks::By(Rules::default()));
-        let file = file(&[&[0, 1, 1, 0, 0, 0, 0, 1, 0, 1, 0, 0], &payload]);
+        let file = file(&[&bytes(&least(Tasks::None)), &payload]);
         let mut reader = Reader::open(&file[..]).expect("a setting");
         let _ = replay(&mut reader, setting.engine().expect("an engine"));
     }
 }
 
 #[test]
+fn a_capture_of_another_version_is_refused_by_its_number() {
+    let problem = Reader::open(&b"headtime capture 1\n"[..]).err();
+    let text = problem.expect("it is older").to_string();
+    let expected = "byte 0: a capture of version 1, expected 2";
+    assert!(text.starts_with(expected), "{text}");
+}
+
+#[test]
 fn limits_under_which_nothing_is_served_are_refused() {
-    let none = file(&[&[0, 1, 1, 0, 0, 0, 0, 0, 0, 1, 0, 0]]);
+    let mut setting = least(Tasks::None);
+    setting.limits.commands_at_drive = 0;
+    let none = file(&[&bytes(&setting)]);
     let problem = Reader::open(&none[..])
         .err()
         .expect("no engine has these limits");

@@ -7,7 +7,9 @@ use crate::location::LocationMap;
 use crate::playout::{AccessId, Served, Standing};
 
 /// Names a stream from its attachment on; never used twice.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize,
+)]
 pub struct StreamId(pub u64);
 
 /// Names a transfer from its order to its completion; never used twice.
