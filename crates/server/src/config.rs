@@ -15,6 +15,7 @@
 //! in the background. [`DEFAULT`] is a whole file with comments, which is used if there is none.
 
 mod caching;
+mod fields;
 mod foreseen;
 mod front;
 mod places;

@@ -9,6 +9,7 @@
 //! All of it runs on one thread of its own; the event loops of drives never wait for it.
 
 mod client;
+mod desk;
 mod http;
 mod lease;
 pub mod metrics;
@@ -22,8 +23,9 @@ mod socket;
 pub mod tally;
 
 pub use client::{AskError, ask};
+pub use desk::Bounds;
 pub use lease::{Lease, Teller};
-pub use plane::{Bounds, Listeners, Plane, listen, listen_http};
+pub use plane::{Listeners, Plane, listen, listen_http};
 
 use std::path::PathBuf;
 

@@ -102,6 +102,16 @@ pub(super) struct Served {
     pub(super) bytes: u64,
 }
 
+/// How far a connection was read.
+pub(super) enum Progress {
+    /// The next part can be understood.
+    Continue,
+    /// More has to be received.
+    Receive,
+    /// The connection waits, or ends.
+    Wait,
+}
+
 impl Connection {
     pub(super) fn raw(&self) -> RawFd {
         self.socket.as_raw_fd()

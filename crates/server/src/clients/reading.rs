@@ -17,7 +17,7 @@
 use tracing::{debug, warn};
 
 use super::Clients;
-use super::connection::Reading;
+use super::connection::{Progress, Reading};
 use super::sharing::Awaited;
 use crate::arena::Memory;
 use crate::disk::Disk;
@@ -27,16 +27,6 @@ use crate::volume::Volumes;
 use crate::volume::operation::{Bytes, From, Stalled};
 use block::operation::Ask;
 use nbd::request::{self, Asked};
-
-/// How far a connection was read.
-pub(super) enum Progress {
-    /// The next part can be understood.
-    Continue,
-    /// More has to be received.
-    Receive,
-    /// The connection waits, or ends.
-    Wait,
-}
 
 /// A payload of which so much is missing is received where it belongs, not through the inbox. A
 /// choice: below that another call costs more than copying.

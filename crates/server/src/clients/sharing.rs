@@ -9,8 +9,7 @@
 //! their replies can use up what is common, until they are cut off, and nothing of anybody's own.
 
 use super::Clients;
-use super::connection::{Connection, Reading};
-use super::reading::Progress;
+use super::connection::{Connection, Progress, Reading};
 use crate::arena::PAGE;
 use crate::disk::Disk;
 use crate::volume::exports::Exports;

@@ -3,8 +3,8 @@
 use document::{DocumentError, Field, Section};
 use scheduler::policy::NamedPolicy;
 
+use super::fields::{class_of, size};
 use super::foreseen::is_foreseen;
-use super::storage::{class_of, size};
 use super::{Belief, Class};
 use crate::volume::cached::{BadCache, Readmore, Setting, Writes};
 

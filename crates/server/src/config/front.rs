@@ -4,8 +4,8 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use document::{DocumentError, Field, Section, most_similar};
 
+use super::fields::path;
 use super::size::bytes;
-use super::storage::path;
 use super::{
     Actions, Control, Drive, Fuse, Limits, Listen, Log, LogFormat, Nbd, Places, Tls, TlsNeed, Ublk,
 };

@@ -6,9 +6,9 @@ use drive::Profile;
 use scheduler::policy::NamedPolicy;
 use scheduler::preemption::{self, Aside, Landing, LastChunk, Split, SplitCost, When};
 
+use super::fields::switch;
 use super::foreseen::is_foreseen;
 use super::size::bytes;
-use super::storage::switch;
 use super::{ALIGN_BYTES, Belief};
 
 /// The rules, as far as they can be said without the belief.

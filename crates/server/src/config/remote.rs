@@ -12,8 +12,8 @@ use std::path::PathBuf;
 use document::{DocumentError, Section};
 
 use super::Places;
+use super::fields::path;
 use super::front::{NBD_PORT, SOCKET_PATH_BYTES};
-use super::storage::path;
 
 /// An export of another NBD server.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -6,6 +6,7 @@ use block::Switch;
 use document::{DocumentError, Field, Section, most_similar};
 use scheduler::policy::{self, NamedPolicy};
 
+use super::fields::{PATH, class_of, path, size, switch};
 use super::size::bytes;
 use super::{
     ALIGN_BYTES, Access, BackEnd, Belief, Class, Device, Drive, DriveModel, Emulated, Export,
@@ -149,7 +150,6 @@ impl Kind {
 
 const KINDS: &str = "\"memory\", \"file\", \"emulated\", \"device\" or \"nbd\"";
 const BACK_END: &str = "a table such as { kind = \"memory\", size = \"1 GiB\" }";
-const PATH: &str = "a path";
 const MODEL: &str = "the name of a drive that `headtime drives` lists, or the path of a profile \
                      that ends with .toml";
 
@@ -399,24 +399,6 @@ fn class(table: &Section<'_>) -> Result<Class, DocumentError> {
     }
 }
 
-pub(super) fn class_of(field: &Field<'_>) -> Result<Class, DocumentError> {
-    let mut choices = vec![("foreground", Class::Foreground)];
-    for (index, name) in BEST_EFFORT.iter().enumerate() {
-        choices.push((name, Class::BestEffort(index as u8 + 1)));
-    }
-    choices.push(("background", Class::Background));
-    field.choice(&choices)
-}
-
-const BEST_EFFORT: [&str; 6] = [
-    "best-effort-1",
-    "best-effort-2",
-    "best-effort-3",
-    "best-effort-4",
-    "best-effort-5",
-    "best-effort-6",
-];
-
 fn access(table: &Section<'_>) -> Result<Access, DocumentError> {
     match table
         .get("read_only")
@@ -426,32 +408,6 @@ fn access(table: &Section<'_>) -> Result<Access, DocumentError> {
         Some(true) => Ok(Access::ReadOnly),
         _ => Ok(Access::ReadWrite),
     }
-}
-
-pub(super) fn switch(
-    table: &Section<'_>,
-    key: &str,
-    default: Switch,
-) -> Result<Switch, DocumentError> {
-    match table.get(key).map(|value| value.boolean()).transpose()? {
-        Some(true) => Ok(Switch::On),
-        Some(false) => Ok(Switch::Off),
-        None => Ok(default),
-    }
-}
-
-/// A size, which is at least one aligned block.
-pub(super) fn size(value: &Field<'_>) -> Result<u64, DocumentError> {
-    match bytes(value, ALIGN_BYTES)? {
-        0 => Err(value.mismatch("at least 4096 bytes")),
-        bytes => Ok(bytes),
-    }
-}
-
-pub(super) fn path(value: &Field<'_>, places: &Places) -> Result<PathBuf, DocumentError> {
-    places
-        .path(value.text(PATH)?)
-        .map_err(|expected| value.mismatch(expected))
 }
 
 /// A name with a dot is a file's.

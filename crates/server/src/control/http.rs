@@ -34,9 +34,8 @@ use hyper_util::service::TowerToHyperService;
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 
-use super::plane::Desk;
+use super::desk::{BREATH, Desk};
 use super::protocol::{Answer, Ask, LONGEST_LINE};
-use super::socket::BREATH;
 use super::{Scan, Sink, metrics, page};
 use crate::config::Actions;
 

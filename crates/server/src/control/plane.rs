@@ -5,14 +5,11 @@ use std::net::{SocketAddr, TcpListener};
 use std::os::unix::net::UnixListener;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
 
-use headtime_client::wire;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::watch;
 
-use super::protocol::{self, Answer, Ask};
-use super::{Lease, Service, http, socket};
-use crate::config::Actions;
+use super::desk::{Bounds, Desk};
+use super::{Service, http, socket};
 
 /// What the control plane listens on.
 #[derive(Debug, Default)]
@@ -21,32 +18,6 @@ pub struct Listeners {
     pub sockets: Vec<UnixListener>,
     /// For the page, the metrics and the interface over HTTP.
     pub http: Vec<TcpListener>,
-}
-
-/// What clients of the control plane may take up, and what they may do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Bounds {
-    /// Connections of each listener. One more is told so and closed.
-    pub connections: usize,
-    /// How long a line or the head of a request may take to come, and an answer to be taken.
-    pub patience: Duration,
-    /// How long a connection may be silent between requests.
-    pub idle: Duration,
-    /// What may be done over HTTP.
-    pub http_actions: Actions,
-}
-
-impl Default for Bounds {
-    fn default() -> Self {
-        Bounds {
-            // Choices: more than the browsers, scripts, players and recorders of one machine; as
-            // nginx's client_header_timeout, and its keepalive_timeout.
-            connections: 256,
-            patience: Duration::from_secs(60),
-            idle: Duration::from_secs(75),
-            http_actions: Actions::Refused,
-        }
-    }
 }
 
 /// The running control plane. It ends when this is dropped.
@@ -119,45 +90,6 @@ impl Drop for Plane {
 
 /// Calls of the service at once: a reload that takes long does not keep a status waiting. A choice.
 const CALLS: usize = 4;
-
-/// What every connection has at hand.
-#[derive(Clone)]
-pub(super) struct Desk {
-    service: Arc<dyn Service>,
-    pub(super) bounds: Bounds,
-    pub(super) ended: watch::Receiver<()>,
-}
-
-impl Desk {
-    /// Asks the service, on a thread on which that may take a while.
-    pub(super) async fn answer(&self, ask: Ask) -> Answer {
-        self.answer_with(None, ask).await
-    }
-
-    /// The same for a client that may have streams.
-    pub(super) async fn answer_with(&self, lease: Option<Arc<Lease>>, ask: Ask) -> Answer {
-        let service = Arc::clone(&self.service);
-        let call =
-            tokio::task::spawn_blocking(move || protocol::answer(&*service, lease.as_deref(), ask));
-        call.await
-            .unwrap_or_else(|_| Answer::refusal("the service could not answer: its log says why"))
-    }
-
-    /// What a client's streams hang on: they end when it is dropped. What they are told comes out of
-    /// the receiver.
-    pub(super) fn lease(&self, user: u32) -> (Arc<Lease>, mpsc::Receiver<wire::Told>) {
-        let (lease, told) = Lease::new(Arc::clone(&self.service), user);
-        (Arc::new(lease), told)
-    }
-
-    /// How the service is.
-    pub(super) async fn status(&self) -> Option<crate::status::Status> {
-        let service = Arc::clone(&self.service);
-        tokio::task::spawn_blocking(move || service.status())
-            .await
-            .ok()
-    }
-}
 
 /// Listens on a unix socket that only this user reaches. What a service that has gone left there is
 /// removed; what another one listens on is not.

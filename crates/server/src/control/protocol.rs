@@ -11,7 +11,7 @@ use headtime_client::wire;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{Lease, Scan, Service, Steer};
+use super::{Scan, Steer};
 use crate::why::Query;
 
 /// The version of what is said. It grows when a client of the version before would misunderstand.
@@ -165,57 +165,6 @@ pub fn told(told: &wire::Told) -> String {
     serde_json::json!({ "version": VERSION, "told": told }).to_string() + "\n"
 }
 
-/// Does what is asked. It may take a while. Streams are those of the lease.
-pub fn answer(service: &dyn Service, lease: Option<&Lease>, ask: Ask) -> Answer {
-    let outcome = match ask {
-        Ask::Attach(_) | Ask::Position(_) | Ask::Refresh(_) | Ask::Close(_) => {
-            return match lease {
-                Some(lease) => lease.answer(service, ask),
-                None => Answer::refusal(
-                    "a stream lasts as long as its connection: expected the control socket",
-                ),
-            };
-        }
-        Ask::Streams => serde_json::to_value(service.streams()),
-        Ask::Status => serde_json::to_value(service.status()),
-        Ask::Tasks => serde_json::to_value(tasks(service)),
-        Ask::Scan(order) => match service.scan(order) {
-            Ok(task) => Ok(serde_json::json!({ "task": task })),
-            Err(problem) => return Answer::refusal(problem),
-        },
-        Ask::Steer { task, action } => match service.steer(task, action) {
-            Ok(()) => Ok(Value::Null),
-            Err(problem) => return Answer::refusal(problem),
-        },
-        Ask::Impact { drive, impact_ppm } => match service.set_impact(&drive, impact_ppm) {
-            Ok(()) => Ok(Value::Null),
-            Err(problem) => return Answer::refusal(problem),
-        },
-        Ask::Why(query) => match service.why(&query) {
-            Ok(slow) => serde_json::to_value(slow),
-            Err(problem) => return Answer::refusal(problem),
-        },
-        Ask::Reload => match service.reload() {
-            Ok(changes) => serde_json::to_value(changes),
-            Err(problem) => return Answer::refusal(problem),
-        },
-        Ask::Drain => {
-            service.drain();
-            Ok(Value::Null)
-        }
-        Ask::Stop => {
-            service.stop();
-            Ok(Value::Null)
-        }
-    };
-    match outcome {
-        // Null would be no `ok` at all.
-        Ok(Value::Null) => Answer::done(Value::Bool(true)),
-        Ok(outcome) => Answer::done(outcome),
-        Err(error) => Answer::refusal(error.to_string()),
-    }
-}
-
 /// The tasks of one drive.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct DriveTasks {
@@ -223,13 +172,4 @@ pub struct DriveTasks {
     pub drive: String,
     /// Its tasks, in the order of their beginning.
     pub tasks: Vec<crate::status::Task>,
-}
-
-fn tasks(service: &dyn Service) -> Vec<DriveTasks> {
-    let drives = service.status().drives.into_iter();
-    let tasks = drives.map(|drive| DriveTasks {
-        drive: drive.name,
-        tasks: drive.tasks,
-    });
-    tasks.collect()
 }

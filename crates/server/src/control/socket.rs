@@ -1,14 +1,13 @@
 //! The unix socket of `headtime ctl`: JSON lines, each client on its own.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
-use super::plane::Desk;
+use super::desk::{BREATH, Desk};
 use super::protocol::{self, Answer, LONGEST_LINE, parse};
 
 /// Serves until the plane ends.
@@ -46,9 +45,6 @@ pub(super) async fn serve(listener: UnixListener, desk: Desk) {
         }
     }
 }
-
-/// Without descriptors accepting fails at once, again and again. A choice.
-pub(super) const BREATH: Duration = Duration::from_millis(100);
 
 /// Answers one client until it goes, is too slow, or says what no client says.
 async fn converse(stream: UnixStream, desk: &Desk) {

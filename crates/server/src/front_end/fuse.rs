@@ -31,7 +31,6 @@ use block::operation::Ask;
 mod folder;
 mod gate;
 mod mount_table;
-mod search;
 mod zeroes;
 
 /// A volume that becomes a file.

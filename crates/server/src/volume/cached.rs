@@ -330,5 +330,16 @@ fn blocks_of(start: u64, length: u64) -> Interval {
     }
 }
 
+fn common(one: Interval, other: Interval) -> Interval {
+    match one.is_empty() || other.is_empty() {
+        true => Interval::EMPTY,
+        false => Interval::new(one.first.max(other.first), one.last.min(other.last)),
+    }
+}
+
+fn overlap(one: Interval, other: Interval) -> bool {
+    !common(one, other).is_empty()
+}
+
 #[cfg(test)]
 mod tests;

@@ -19,11 +19,11 @@
 
 use std::ops::Range;
 
-use block::{Direction, Durability, Extent, Lba};
+use block::{Direction, Durability, Extent};
 
 use super::Volumes;
 use super::exports::Exports;
-use super::operation::{Bytes, Operation, Pending};
+use super::operation::{Bytes, Edges, Operation, Pending, Stage};
 use crate::arena::{Buffer, Memory};
 use crate::disk::Disk;
 use block::operation::Ask;
@@ -35,25 +35,6 @@ pub(super) struct Partial {
     held: Vec<(usize, Extent)>,
     /// Operations that wait for others on their blocks.
     waiting: Vec<usize>,
-}
-
-/// The edges of an operation that changes them.
-pub(crate) struct Edges {
-    blocks: [Option<Lba>; 2],
-    stage: Stage,
-}
-
-/// The part of a read-modify-write that is in flight.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Stage {
-    /// None: operations that the engine does not order come first.
-    Waiting,
-    /// A read of an edge.
-    Reading(usize),
-    /// A write of an edge of zeroes.
-    Writing(usize),
-    /// All blocks of a write; the blocks between the edges of zeroes.
-    Rest,
 }
 
 impl Partial {
@@ -291,6 +272,7 @@ mod tests {
     use super::*;
     use crate::volume::Export;
     use block::Class;
+    use block::Lba;
 
     #[test]
     fn a_change_waits_for_held_edges_and_a_read_does_not() {

@@ -1,9 +1,7 @@
 //! An operation of a client on its way through a volume.
 
-use block::{Extent, Instant};
+use block::{Extent, Instant, Lba};
 
-use super::edges::Edges;
-use super::streams::Copied;
 use crate::arena::{Buffer, Memory, Region};
 use crate::mailbox::Reply;
 use block::operation::{Ask, Failed};
@@ -116,6 +114,42 @@ pub(crate) struct Pending {
     pub(super) edges: Option<Edges>,
     /// Of a flush, what is to be written before.
     pub(super) copied: Copied,
+}
+
+/// The edges of an operation that changes them.
+pub(super) struct Edges {
+    pub(super) blocks: [Option<Lba>; 2],
+    pub(super) stage: Stage,
+}
+
+/// The part of a read-modify-write that is in flight.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Stage {
+    /// None: operations that the engine does not order come first.
+    Waiting,
+    /// A read of an edge.
+    Reading(usize),
+    /// A write of an edge of zeroes.
+    Writing(usize),
+    /// All blocks of a write; the blocks between the edges of zeroes.
+    Rest,
+}
+
+/// Before which byte a recording is on the drive, if it has gone on elsewhere so often.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Before {
+    pub(super) stream: u64,
+    pub(super) to: u64,
+    pub(super) leaps: u64,
+}
+
+/// Of a flush, what it waits for.
+#[derive(Debug, Default)]
+pub(super) struct Copied {
+    /// Copies that have not ended.
+    pub(super) left: usize,
+    /// Before which bytes the streams are on the drive when all have ended.
+    pub(super) streams: Vec<Before>,
 }
 
 impl Pending {

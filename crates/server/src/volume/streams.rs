@@ -36,7 +36,6 @@ mod moving;
 mod preferring;
 mod serving;
 
-pub(super) use copies::Copied;
 use copies::Copy;
 use kept::Kept;
 use moving::StreamCommand;

@@ -15,10 +15,13 @@ use fuser::{
 use tracing::warn;
 
 use super::gate::Gate;
-use super::search::Search;
 use super::zeroes::Zeroes;
 use super::{File, Size};
 use block::operation::{Ask, Failed, Pace, Space};
+
+mod search;
+
+use search::Search;
 
 /// The folder.
 pub(super) struct Folder {

@@ -4,9 +4,9 @@ use block::Interval;
 use block::RequestId;
 use cache::residency::State;
 
-use super::fetching::{Fate, Work, overlap};
+use super::fetching::{Fate, Work};
 use super::pages::Bytes;
-use super::{Cached, Change, PAGE, blocks_of};
+use super::{Cached, Change, PAGE, blocks_of, overlap};
 use crate::arena::Memory;
 
 impl Cached {

@@ -16,7 +16,7 @@ use cache::level::{Ending, FetchId};
 
 use super::joining::Joined;
 use super::pages::Bytes;
-use super::{Cached, NUMBER_SHIFT, OURS, PAGE, Whose};
+use super::{Cached, NUMBER_SHIFT, OURS, PAGE, Whose, common, overlap};
 use crate::arena::{Buffer, Memory};
 use block::operation::Failed;
 
@@ -348,15 +348,4 @@ impl Cached {
             }
         }
     }
-}
-
-pub(super) fn common(one: Interval, other: Interval) -> Interval {
-    match one.is_empty() || other.is_empty() {
-        true => Interval::EMPTY,
-        false => Interval::new(one.first.max(other.first), one.last.min(other.last)),
-    }
-}
-
-pub(super) fn overlap(one: Interval, other: Interval) -> bool {
-    !common(one, other).is_empty()
 }

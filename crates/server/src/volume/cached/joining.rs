@@ -14,9 +14,8 @@
 use block::Interval;
 use block::{Class, Instant};
 
-use super::fetching::{common, overlap};
 use super::wishing::Read;
-use super::{Cached, Passing};
+use super::{Cached, Passing, common, overlap};
 use crate::arena::Memory;
 
 /// A piece that waits for a background read, all of whose blocks that has.

@@ -21,9 +21,8 @@ use block::Interval;
 use block::{CommandId, Extent, Instant};
 use cache::level::Wish;
 
-use super::fetching::overlap;
 use super::pages::Bytes;
-use super::{Cached, PAGE, Readmore};
+use super::{Cached, PAGE, Readmore, overlap};
 use crate::arena::Memory;
 
 /// Blocks of the volume that a background read at the drive has, and that nothing has overlapped since it began.

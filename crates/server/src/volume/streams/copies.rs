@@ -12,7 +12,7 @@ use crate::arena::Region;
 use crate::disk::Disk;
 use crate::volume::Volumes;
 use crate::volume::exports::Exports;
-use crate::volume::operation::{Bytes, From, Operation};
+use crate::volume::operation::{Before, Bytes, Copied, From, Operation};
 use block::operation::{Ask, Failed};
 
 /// A copy that is to be written.
@@ -29,23 +29,6 @@ struct Dirty {
     /// The places of streams, and the first blocks of their files.
     parts: Vec<(usize, u64, Extent)>,
     /// Before which bytes the streams are on the drive then.
-    streams: Vec<Before>,
-}
-
-/// Before which byte a recording is on the drive, if it has gone on elsewhere so often.
-#[derive(Clone, Copy, Debug)]
-struct Before {
-    stream: u64,
-    to: u64,
-    leaps: u64,
-}
-
-/// Of a flush, what it waits for.
-#[derive(Debug, Default)]
-pub(crate) struct Copied {
-    /// Copies that have not ended.
-    left: usize,
-    /// Before which bytes the streams are on the drive when all have ended.
     streams: Vec<Before>,
 }
 

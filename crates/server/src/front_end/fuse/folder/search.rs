@@ -2,9 +2,9 @@
 
 use fuser::{Errno, ReplyLseek};
 
-use super::File;
-use super::folder::number;
-use super::gate::Pass;
+use super::super::File;
+use super::super::gate::Pass;
+use super::number;
 use crate::disk::back_end::Holds;
 use crate::mailbox::Mailbox;
 use block::operation::Failed;

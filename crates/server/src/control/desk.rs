@@ -1,0 +1,139 @@
+//! What the socket and HTTP share: their bounds, and the calls of the service.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use headtime_client::wire;
+use serde_json::Value;
+use tokio::sync::{mpsc, watch};
+
+use super::protocol::{Answer, Ask, DriveTasks};
+use super::{Lease, Service};
+use crate::config::Actions;
+
+/// What clients of the control plane may take up, and what they may do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bounds {
+    /// Connections of each listener. One more is told so and closed.
+    pub connections: usize,
+    /// How long a line or the head of a request may take to come, and an answer to be taken.
+    pub patience: Duration,
+    /// How long a connection may be silent between requests.
+    pub idle: Duration,
+    /// What may be done over HTTP.
+    pub http_actions: Actions,
+}
+
+impl Default for Bounds {
+    fn default() -> Self {
+        Bounds {
+            // Choices: more than the browsers, scripts, players and recorders of one machine; as
+            // nginx's client_header_timeout, and its keepalive_timeout.
+            connections: 256,
+            patience: Duration::from_secs(60),
+            idle: Duration::from_secs(75),
+            http_actions: Actions::Refused,
+        }
+    }
+}
+
+/// Without descriptors accepting fails at once, again and again. A choice.
+pub(super) const BREATH: Duration = Duration::from_millis(100);
+
+/// What every connection has at hand.
+#[derive(Clone)]
+pub(super) struct Desk {
+    pub(super) service: Arc<dyn Service>,
+    pub(super) bounds: Bounds,
+    pub(super) ended: watch::Receiver<()>,
+}
+
+impl Desk {
+    /// Asks the service, on a thread on which that may take a while.
+    pub(super) async fn answer(&self, ask: Ask) -> Answer {
+        self.answer_with(None, ask).await
+    }
+
+    /// The same for a client that may have streams.
+    pub(super) async fn answer_with(&self, lease: Option<Arc<Lease>>, ask: Ask) -> Answer {
+        let service = Arc::clone(&self.service);
+        let call = tokio::task::spawn_blocking(move || answer(&*service, lease.as_deref(), ask));
+        call.await
+            .unwrap_or_else(|_| Answer::refusal("the service could not answer: its log says why"))
+    }
+
+    /// What a client's streams hang on: they end when it is dropped. What they are told comes out of
+    /// the receiver.
+    pub(super) fn lease(&self, user: u32) -> (Arc<Lease>, mpsc::Receiver<wire::Told>) {
+        let (lease, told) = Lease::new(Arc::clone(&self.service), user);
+        (Arc::new(lease), told)
+    }
+
+    /// How the service is.
+    pub(super) async fn status(&self) -> Option<crate::status::Status> {
+        let service = Arc::clone(&self.service);
+        tokio::task::spawn_blocking(move || service.status())
+            .await
+            .ok()
+    }
+}
+
+/// Does what is asked. It may take a while. Streams are those of the lease.
+fn answer(service: &dyn Service, lease: Option<&Lease>, ask: Ask) -> Answer {
+    let outcome = match ask {
+        Ask::Attach(_) | Ask::Position(_) | Ask::Refresh(_) | Ask::Close(_) => {
+            return match lease {
+                Some(lease) => lease.answer(service, ask),
+                None => Answer::refusal(
+                    "a stream lasts as long as its connection: expected the control socket",
+                ),
+            };
+        }
+        Ask::Streams => serde_json::to_value(service.streams()),
+        Ask::Status => serde_json::to_value(service.status()),
+        Ask::Tasks => serde_json::to_value(tasks(service)),
+        Ask::Scan(order) => match service.scan(order) {
+            Ok(task) => Ok(serde_json::json!({ "task": task })),
+            Err(problem) => return Answer::refusal(problem),
+        },
+        Ask::Steer { task, action } => match service.steer(task, action) {
+            Ok(()) => Ok(Value::Null),
+            Err(problem) => return Answer::refusal(problem),
+        },
+        Ask::Impact { drive, impact_ppm } => match service.set_impact(&drive, impact_ppm) {
+            Ok(()) => Ok(Value::Null),
+            Err(problem) => return Answer::refusal(problem),
+        },
+        Ask::Why(query) => match service.why(&query) {
+            Ok(slow) => serde_json::to_value(slow),
+            Err(problem) => return Answer::refusal(problem),
+        },
+        Ask::Reload => match service.reload() {
+            Ok(changes) => serde_json::to_value(changes),
+            Err(problem) => return Answer::refusal(problem),
+        },
+        Ask::Drain => {
+            service.drain();
+            Ok(Value::Null)
+        }
+        Ask::Stop => {
+            service.stop();
+            Ok(Value::Null)
+        }
+    };
+    match outcome {
+        // Null would be no `ok` at all.
+        Ok(Value::Null) => Answer::done(Value::Bool(true)),
+        Ok(outcome) => Answer::done(outcome),
+        Err(error) => Answer::refusal(error.to_string()),
+    }
+}
+
+fn tasks(service: &dyn Service) -> Vec<DriveTasks> {
+    let drives = service.status().drives.into_iter();
+    let tasks = drives.map(|drive| DriveTasks {
+        drive: drive.name,
+        tasks: drive.tasks,
+    });
+    tasks.collect()
+}
