@@ -10,14 +10,12 @@
 //! that come later still report a line.
 
 mod error;
-mod field;
 mod lines;
 mod location;
 mod section;
 mod similar;
 
 pub use error::DocumentError;
-pub use field::Field;
 pub use lines::Lines;
-pub use section::{Document, Section};
+pub use section::{Document, Field, Section};
 pub use similar::most_similar;

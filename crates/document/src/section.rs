@@ -1,10 +1,12 @@
-//! A document and its tables.
+//! A document, its tables, and their values with the checks of type and range.
+
+use std::fmt::Display;
+use std::ops::RangeInclusive;
 
 use toml::Spanned;
-use toml::de::DeTable;
+use toml::de::{DeTable, DeValue};
 
 use crate::error::DocumentError;
-use crate::field::Field;
 use crate::location::{self, Node};
 use crate::similar::most_similar;
 
@@ -176,3 +178,272 @@ impl<'d> Section<'d> {
         self.document.path(Node::Table(self.table))
     }
 }
+
+/// One value of a document.
+#[derive(Clone, Copy, Debug)]
+pub struct Field<'d> {
+    document: &'d Document<'d>,
+    value: &'d Spanned<DeValue<'d>>,
+}
+
+/// Errors.
+impl<'d> Field<'d> {
+    pub(crate) fn new(document: &'d Document<'d>, value: &'d Spanned<DeValue<'d>>) -> Self {
+        Field { document, value }
+    }
+
+    /// An error about this value.
+    pub fn error(&self, problem: impl AsRef<str>) -> DocumentError {
+        let path = self.document.path(Node::Value(self.value.get_ref()));
+        let start = self.value.span().start;
+        self.document.error(start, &path, problem.as_ref())
+    }
+
+    /// An error that repeats the value as it is written.
+    pub fn mismatch(&self, expected: impl Display) -> DocumentError {
+        self.error(format!("{}: expected {expected}", self.shown()))
+    }
+
+    /// The value as it is written, in one line; long ones are cut, and tables are only named.
+    pub fn shown(&self) -> String {
+        let text = self.document.text().get(self.value.span()).unwrap_or("");
+        if text.is_empty() || text.starts_with('[') && self.value.get_ref().is_table() {
+            return "a table".to_owned();
+        }
+        let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        match text.char_indices().nth(SHOWN_CHARACTERS) {
+            Some((cut, _)) => format!("{}...", &text[..cut]),
+            None => text,
+        }
+    }
+}
+
+/// The value, if it has this type.
+impl<'d> Field<'d> {
+    /// A text, which may be empty.
+    pub fn as_text(&self) -> Option<&'d str> {
+        match self.value.get_ref() {
+            DeValue::String(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// A whole number.
+    pub fn as_integer(&self) -> Option<i64> {
+        match self.value.get_ref() {
+            DeValue::Integer(digits) => i64::from_str_radix(digits.as_str(), digits.radix()).ok(),
+            _ => None,
+        }
+    }
+
+    /// A number, whole or not.
+    pub fn as_number(&self) -> Option<f64> {
+        match self.value.get_ref() {
+            DeValue::Float(digits) => digits.as_str().parse().ok(),
+            DeValue::Integer(digits) if digits.radix() == 10 => digits.as_str().parse().ok(),
+            _ => self.as_integer().map(|whole| whole as f64),
+        }
+    }
+
+    /// The values of a list.
+    pub fn as_list(&self) -> Option<impl ExactSizeIterator<Item = Field<'d>> + use<'d>> {
+        let document = self.document;
+        match self.value.get_ref() {
+            DeValue::Array(values) => {
+                Some(values.iter().map(move |value| Field::new(document, value)))
+            }
+            _ => None,
+        }
+    }
+}
+
+/// The value, checked.
+impl<'d> Field<'d> {
+    /// A text with at least one visible character, and without NUL.
+    ///
+    /// # Errors
+    /// If it is anything else.
+    pub fn text(&self, expected: impl Display) -> Result<&'d str, DocumentError> {
+        self.as_text()
+            .filter(|text| !text.trim().is_empty() && !text.contains('\0'))
+            .ok_or_else(|| self.mismatch(expected))
+    }
+
+    /// True or false.
+    ///
+    /// # Errors
+    /// If it is anything else.
+    pub fn boolean(&self) -> Result<bool, DocumentError> {
+        let value = self.value.get_ref().as_bool();
+        value.ok_or_else(|| self.mismatch("true or false"))
+    }
+
+    /// A whole number in a range, which `expected` names.
+    ///
+    /// # Errors
+    /// If it is not a whole number, or outside of the range.
+    pub fn whole(
+        &self,
+        range: RangeInclusive<u64>,
+        expected: impl Display,
+    ) -> Result<u64, DocumentError> {
+        self.as_integer()
+            .and_then(|number| u64::try_from(number).ok())
+            .filter(|number| range.contains(number))
+            .ok_or_else(|| self.mismatch(expected))
+    }
+
+    /// A whole number in a range; the error names its bounds.
+    ///
+    /// # Errors
+    /// If it is not a whole number, or outside of the range.
+    pub fn integer(&self, range: RangeInclusive<i64>) -> Result<i64, DocumentError> {
+        self.as_integer()
+            .filter(|number| range.contains(number))
+            .ok_or_else(|| {
+                let (least, most) = (range.start(), range.end());
+                self.mismatch(format_args!("a whole number from {least} to {most}"))
+            })
+    }
+
+    /// A whole number from `least` up to the largest of 32 bits.
+    ///
+    /// # Errors
+    /// If it is not a whole number, or outside of the range.
+    pub fn u32(&self, least: u32) -> Result<u32, DocumentError> {
+        let number = self.integer(i64::from(least)..=i64::from(u32::MAX))?;
+        Ok(number as u32)
+    }
+
+    /// A whole number that is not negative.
+    ///
+    /// # Errors
+    /// If it is anything else.
+    pub fn u64(&self) -> Result<u64, DocumentError> {
+        Ok(self.integer(0..=i64::MAX)? as u64)
+    }
+
+    /// A finite number in a range, which `expected` names.
+    ///
+    /// # Errors
+    /// If it is not a number, or outside of the range.
+    pub fn number(
+        &self,
+        range: RangeInclusive<f64>,
+        expected: impl Display,
+    ) -> Result<f64, DocumentError> {
+        self.as_number()
+            .filter(|number| number.is_finite() && range.contains(number))
+            .ok_or_else(|| self.mismatch(expected))
+    }
+
+    /// A finite number in a range; the error names its bounds.
+    ///
+    /// # Errors
+    /// If it is not a number, or outside of the range.
+    pub fn number_within(&self, range: RangeInclusive<f64>) -> Result<f64, DocumentError> {
+        let (least, most) = (*range.start(), *range.end());
+        self.number(range, format_args!("a number from {least} to {most}"))
+    }
+
+    /// One of a few words; the error suggests a similar one.
+    ///
+    /// # Errors
+    /// If it is none of them.
+    pub fn choice<T: Copy>(&self, choices: &[(&str, T)]) -> Result<T, DocumentError> {
+        let names = || choices.iter().map(|(name, _)| *name);
+        let text = self.as_text();
+        if let Some(&(_, found)) = choices.iter().find(|(name, _)| Some(*name) == text) {
+            return Ok(found);
+        }
+        let quoted: Vec<String> = names().map(|name| format!("\"{name}\"")).collect();
+        let expected = format!("one of {}", quoted.join(", "));
+        Err(match text.and_then(|text| most_similar(text, names())) {
+            Some(similar) => self.mismatch(format_args!("{expected}; did you mean \"{similar}\"?")),
+            None => self.mismatch(expected),
+        })
+    }
+}
+
+/// Lists and tables.
+impl<'d> Field<'d> {
+    /// The values of a list.
+    ///
+    /// # Errors
+    /// If it is not a list.
+    pub fn list(&self, expected: impl Display) -> Result<Vec<Field<'d>>, DocumentError> {
+        let values = self.as_list().ok_or_else(|| self.mismatch(expected))?;
+        Ok(values.collect())
+    }
+
+    /// What `read` makes of every value of a list.
+    ///
+    /// # Errors
+    /// If it is not a list, or `read` fails.
+    pub fn list_of<T>(
+        &self,
+        read: impl FnMut(Field<'d>) -> Result<T, DocumentError>,
+    ) -> Result<Vec<T>, DocumentError> {
+        let values = self.as_list().ok_or_else(|| self.mismatch("an array"))?;
+        values.map(read).collect()
+    }
+
+    /// A value of a list, if it has so many.
+    pub fn at(&self, index: usize) -> Option<Field<'d>> {
+        self.as_list()?.nth(index)
+    }
+
+    /// The values of a list of exactly `N`, which `expected` names.
+    ///
+    /// # Errors
+    /// If it is not a list, or has another length.
+    pub fn array<const N: usize>(
+        &self,
+        expected: impl Display,
+    ) -> Result<[Field<'d>; N], DocumentError> {
+        let wrong = || self.mismatch(expected);
+        match self.value.get_ref() {
+            DeValue::Array(values) if values.len() == N => Ok(std::array::from_fn(|index| {
+                Field::new(self.document, &values[index])
+            })),
+            _ => Err(wrong()),
+        }
+    }
+
+    /// A table with any keys.
+    ///
+    /// # Errors
+    /// If it is not a table.
+    pub fn table(&self, expected: impl Display) -> Result<Section<'d>, DocumentError> {
+        match self.value.get_ref() {
+            DeValue::Table(table) => Ok(Section {
+                document: self.document,
+                table,
+                start: self.value.span().start,
+            }),
+            _ => Err(self.mismatch(expected)),
+        }
+    }
+
+    /// A table with no keys but the known ones.
+    ///
+    /// # Errors
+    /// If it is not a table, or has an unknown key.
+    pub fn section(&self, known: &[&str]) -> Result<Section<'d>, DocumentError> {
+        let section = self.table("a table")?;
+        section.only(known)?;
+        Ok(section)
+    }
+
+    /// The tables of a list.
+    ///
+    /// # Errors
+    /// If it is not a list, or a value of it is not a table.
+    pub fn sections(&self, expected: impl Display) -> Result<Vec<Section<'d>>, DocumentError> {
+        let values = self.as_list().ok_or_else(|| self.mismatch(&expected))?;
+        values.map(|value| value.table(&expected)).collect()
+    }
+}
+
+/// The longest value that an error repeats: enough to find it, and the error stays one line.
+const SHOWN_CHARACTERS: usize = 60;
