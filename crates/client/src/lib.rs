@@ -30,13 +30,15 @@
 //! concern the service.
 
 mod client;
+mod connection;
 mod fiemap;
 pub mod places;
 mod stream;
 pub mod wire;
 
 pub use block::{Mode, Terms};
-pub use client::{Client, Error, usual_socket};
+pub use client::{Client, usual_socket};
+pub use connection::Error;
 pub use places::{Located, NotLocated};
 pub use stream::Stream;
 pub use wire::{Change, Event, Granted, Listed, Piece, Places, Refused, Standing};

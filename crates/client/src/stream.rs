@@ -6,14 +6,14 @@ use std::time::Duration;
 
 use block::Terms;
 
-use crate::client::{Error, Line};
+use crate::connection::{Connection, Error};
 use crate::places::locate;
 use crate::wire::{Change, Close, Event, Granted, Places, Position, Refresh};
 
 /// A stream. It ends when this is dropped, when it is closed, or when the process ends.
 #[derive(Debug)]
 pub struct Stream {
-    line: Arc<Line>,
+    connection: Arc<Connection>,
     granted: Granted,
     terms: Terms,
     /// What the service knows of the file.
@@ -21,9 +21,14 @@ pub struct Stream {
 }
 
 impl Stream {
-    pub(crate) fn new(line: Arc<Line>, granted: Granted, terms: Terms, known: Places) -> Self {
+    pub(crate) fn new(
+        connection: Arc<Connection>,
+        granted: Granted,
+        terms: Terms,
+        known: Places,
+    ) -> Self {
         Stream {
-            line,
+            connection,
             granted,
             terms,
             known: Mutex::new(known),
@@ -42,7 +47,7 @@ impl Stream {
     /// If the service has gone.
     pub fn position(&self, offset: u64) -> Result<(), Error> {
         let stream = self.granted.stream;
-        self.line
+        self.connection
             .tell("position", &Position { stream, offset }, stream)
     }
 
@@ -67,19 +72,19 @@ impl Stream {
         }
         let stream = self.granted.stream;
         let refresh = Refresh { stream, places };
-        let change = self.line.ask("refresh", &refresh)?;
+        let change = self.connection.ask("refresh", &refresh)?;
         *known = refresh.places;
         Ok(change)
     }
 
     /// The next thing that it was told; none if there is nothing new.
     pub fn next_event(&self) -> Option<Event> {
-        self.line.next_event(self.granted.stream)
+        self.connection.next_event(self.granted.stream)
     }
 
     /// The next thing that it is told, waited for.
     pub fn wait_event(&self, at_most: Duration) -> Option<Event> {
-        self.line.wait_event(self.granted.stream, at_most)
+        self.connection.wait_event(self.granted.stream, at_most)
     }
 
     /// Ends it. What a recording has in the service's memory is still written.
@@ -88,9 +93,9 @@ impl Stream {
     /// If the service has no such stream any more.
     pub fn close(self) -> Result<(), Error> {
         let stream = self.granted.stream;
-        let closed = self.line.ask::<bool>("close", &Close { stream });
+        let closed = self.connection.ask::<bool>("close", &Close { stream });
         // Dropping it would close it again.
-        self.line.forget(stream);
+        self.connection.forget(stream);
         closed.map(|_| ())
     }
 }
@@ -98,10 +103,10 @@ impl Stream {
 impl Drop for Stream {
     fn drop(&mut self) {
         let stream = self.granted.stream;
-        if self.line.knows(stream) {
+        if self.connection.knows(stream) {
             // A service that has gone has ended it.
-            let _ = self.line.tell("close", &Close { stream }, stream);
-            self.line.forget(stream);
+            let _ = self.connection.tell("close", &Close { stream }, stream);
+            self.connection.forget(stream);
         }
     }
 }

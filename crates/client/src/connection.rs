@@ -1,0 +1,293 @@
+//! One connection to the service's control socket, for any number of streams.
+//!
+//! ```text
+//!   ask  --line-->  [socket]  --answers in order--> reader thread --> who asked
+//!                             --told-------------->               --> events of the stream
+//! ```
+
+use std::collections::{BTreeMap, VecDeque};
+use std::io::{self, BufRead as _, BufReader, Write as _};
+use std::net::Shutdown;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use crate::places::NotLocated;
+use crate::wire::{self, Attach, Event, Granted, Refused, Said};
+
+/// Why something could not be done.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// Nobody listens there.
+    #[error("{}: {error}: expected the control socket of a running service", path.display())]
+    Unreachable {
+        /// The socket.
+        path: PathBuf,
+        /// What the system says.
+        error: io::Error,
+    },
+    /// The service refused.
+    #[error("{0}")]
+    Refused(Refused),
+    /// The file's bytes have no usable places.
+    #[error("{0}")]
+    NotLocated(#[from] NotLocated),
+    /// The service does not speak as this library does.
+    #[error("the service was not understood: {0}")]
+    Misunderstood(String),
+    /// The service has gone, and with it all streams.
+    #[error("the service has gone: {0}")]
+    Gone(String),
+    /// Input or output failed.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+}
+
+/// How long an answer may take. A choice: a grant is a closed form, a loop never takes that long.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Events of one stream that nobody has taken; beyond it the oldest go. A choice.
+const EVENTS: usize = 1024;
+
+/// The connection, shared by the client and its streams.
+#[derive(Debug)]
+pub(crate) struct Connection {
+    socket: Mutex<Sending>,
+    heard: Mutex<Heard>,
+    changed: Condvar,
+}
+
+#[derive(Debug)]
+struct Sending {
+    socket: UnixStream,
+    /// Who is to be told, in the order in which they asked.
+    waiting: VecDeque<Awaiting>,
+}
+
+#[derive(Debug)]
+enum Awaiting {
+    Caller(Sender<Result<Value, Refused>>),
+    /// The caller of `attach`: a granted stream may have events at once.
+    Attaching(Sender<Result<Value, Refused>>),
+    /// Nobody waits: a refusal is an event of this stream.
+    Stream(u64),
+}
+
+#[derive(Debug, Default)]
+struct Heard {
+    events: BTreeMap<u64, VecDeque<Event>>,
+    /// Streams that are open here.
+    open: Vec<u64>,
+    /// Why there is no service any more.
+    gone: Option<String>,
+}
+
+impl Connection {
+    /// Connects, and starts the thread that reads.
+    ///
+    /// # Errors
+    /// If nobody listens there.
+    pub(crate) fn open(path: &Path) -> Result<Arc<Connection>, Error> {
+        let unreachable = |error| Error::Unreachable {
+            path: path.to_owned(),
+            error,
+        };
+        let socket = UnixStream::connect(path).map_err(unreachable)?;
+        socket
+            .set_write_timeout(Some(PATIENCE))
+            .map_err(unreachable)?;
+        let reader = socket.try_clone().map_err(unreachable)?;
+        let connection = Arc::new(Connection {
+            socket: Mutex::new(Sending {
+                socket,
+                waiting: VecDeque::new(),
+            }),
+            heard: Mutex::default(),
+            changed: Condvar::new(),
+        });
+        let theirs = Arc::downgrade(&connection);
+        let thread = std::thread::Builder::new().name(String::from("headtime-client"));
+        thread.spawn(move || {
+            let mut reader = BufReader::new(reader);
+            let mut bytes = Vec::new();
+            let end = loop {
+                bytes.clear();
+                match reader.read_until(b'\n', &mut bytes) {
+                    Ok(0) => break String::from("it closed the connection"),
+                    Ok(_) => {}
+                    Err(error) => break error.to_string(),
+                }
+                let Some(connection) = theirs.upgrade() else {
+                    return;
+                };
+                match wire::parse(&bytes) {
+                    Ok(said) => connection.heard(said),
+                    Err(problem) => break problem,
+                }
+            };
+            if let Some(connection) = theirs.upgrade() {
+                connection.ended(end);
+            }
+        })?;
+        Ok(connection)
+    }
+
+    /// Asks and waits for the answer.
+    pub(crate) fn ask<T: DeserializeOwned>(
+        &self,
+        ask: &str,
+        fields: &impl Serialize,
+    ) -> Result<T, Error> {
+        let (tell, told) = mpsc::channel();
+        self.send(&wire::request(ask, fields), Awaiting::Caller(tell))?;
+        self.answer(&told)
+    }
+
+    pub(crate) fn attach(&self, attach: &Attach) -> Result<Granted, Error> {
+        let (tell, told) = mpsc::channel();
+        self.send(&wire::request("attach", attach), Awaiting::Attaching(tell))?;
+        self.answer(&told)
+    }
+
+    fn answer<T: DeserializeOwned>(
+        &self,
+        told: &Receiver<Result<Value, Refused>>,
+    ) -> Result<T, Error> {
+        let answer = told.recv_timeout(PATIENCE).map_err(|_| {
+            let why = locked(&self.heard).gone.clone();
+            Error::Gone(why.unwrap_or_else(|| String::from("it does not answer")))
+        })?;
+        let outcome = answer.map_err(Error::Refused)?;
+        serde_json::from_value(outcome).map_err(|error| Error::Misunderstood(error.to_string()))
+    }
+
+    /// Asks and waits for nobody.
+    pub(crate) fn tell(
+        &self,
+        ask: &str,
+        fields: &impl Serialize,
+        stream: u64,
+    ) -> Result<(), Error> {
+        self.send(&wire::request(ask, fields), Awaiting::Stream(stream))
+    }
+
+    fn send(&self, text: &str, waiting: Awaiting) -> Result<(), Error> {
+        if let Some(why) = &locked(&self.heard).gone {
+            return Err(Error::Gone(why.clone()));
+        }
+        let mut sending = locked(&self.socket);
+        sending.waiting.push_back(waiting);
+        let written = sending.socket.write_all(text.as_bytes());
+        written.map_err(|error| {
+            // Half a line may have been sent: nothing after it would be understood.
+            let _ = sending.socket.shutdown(Shutdown::Both);
+            Error::Gone(error.to_string())
+        })
+    }
+
+    fn heard(&self, said: Said) {
+        let answer = match said {
+            Said::Told(told) => return self.note(told.stream, told.event),
+            Said::Done(outcome) => Ok(outcome),
+            Said::Refused(refused) => Err(refused),
+        };
+        let waiting = locked(&self.socket).waiting.pop_front();
+        match (waiting, answer) {
+            // Who asked may have given up.
+            (Some(Awaiting::Caller(tell)), answer) => drop(tell.send(answer)),
+            (Some(Awaiting::Attaching(tell)), answer) => {
+                let stream = answer
+                    .as_ref()
+                    .ok()
+                    .and_then(|granted| granted["stream"].as_u64());
+                locked(&self.heard).open.extend(stream);
+                drop(tell.send(answer));
+            }
+            (Some(Awaiting::Stream(stream)), Err(refused)) => self.note(
+                stream,
+                Event::Ended {
+                    reason: refused.reason,
+                },
+            ),
+            (Some(Awaiting::Stream(_)), Ok(_)) => {}
+            // An answer to nothing: a refusal of the whole connection.
+            (None, Err(refused)) => self.ended(refused.reason),
+            (None, Ok(_)) => {}
+        }
+    }
+
+    fn note(&self, stream: u64, event: Event) {
+        let mut heard = locked(&self.heard);
+        if !heard.open.contains(&stream) {
+            return;
+        }
+        let events = heard.events.entry(stream).or_default();
+        if events.len() >= EVENTS {
+            events.pop_front();
+        }
+        events.push_back(event);
+        self.changed.notify_all();
+    }
+
+    fn ended(&self, why: String) {
+        let mut heard = locked(&self.heard);
+        for stream in std::mem::take(&mut heard.open) {
+            let reason = format!("the service has gone: {why}");
+            let events = heard.events.entry(stream).or_default();
+            events.push_back(Event::Ended { reason });
+        }
+        heard.gone.get_or_insert(why);
+        drop(heard);
+        self.changed.notify_all();
+        // Their ends of the channels go, which tells them.
+        locked(&self.socket).waiting.clear();
+    }
+
+    pub(crate) fn knows(&self, stream: u64) -> bool {
+        locked(&self.heard).open.contains(&stream)
+    }
+
+    pub(crate) fn forget(&self, stream: u64) {
+        let mut heard = locked(&self.heard);
+        heard.open.retain(|&open| open != stream);
+        heard.events.remove(&stream);
+    }
+
+    pub(crate) fn next_event(&self, stream: u64) -> Option<Event> {
+        locked(&self.heard).events.get_mut(&stream)?.pop_front()
+    }
+
+    pub(crate) fn wait_event(&self, stream: u64, at_most: Duration) -> Option<Event> {
+        let until = Instant::now() + at_most;
+        let mut heard = locked(&self.heard);
+        loop {
+            let event = heard.events.get_mut(&stream).and_then(VecDeque::pop_front);
+            let left = until.saturating_duration_since(Instant::now());
+            if event.is_some() || left.is_zero() {
+                return event;
+            }
+            let woken = self.changed.wait_timeout(heard, left);
+            heard = woken.unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+
+    pub(crate) fn hang_up(&self) {
+        let _ = locked(&self.socket).socket.shutdown(Shutdown::Both);
+    }
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        self.hang_up();
+    }
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
