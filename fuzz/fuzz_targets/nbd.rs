@@ -10,9 +10,9 @@ use std::sync::Arc;
 use libfuzzer_sys::fuzz_target;
 use nbd::client::{self, Event, Requests, ClientOptions};
 use nbd::negotiation::{ServerNegotiation, OUTPUT, ServerSecurity, ServerPhase};
-use nbd::offer::{BlockSizes, Features, Offer, Text};
+use nbd::offer::{BlockSizes, Features, Offer, PAYLOAD, Text};
 use nbd::reply::Reply;
-use nbd::request::{self, Asked, PAYLOAD, Wanted};
+use nbd::request::{self, Asked, Wanted};
 use nbd::{Context, Style};
 use block::operation::Ask;
 

@@ -61,7 +61,7 @@ impl BlockSizes {
     ///
     /// # Errors
     /// If the protocol does not allow these (its section "Size constraints"), or `max` is above
-    /// [`super::request::PAYLOAD`].
+    /// [`PAYLOAD`].
     pub const fn new(min: u32, preferred: u32, max: u32) -> Result<Self, Unfit> {
         if !min.is_power_of_two() || min > MIN_AT_MOST {
             return Err(Unfit::Min(min));
@@ -69,11 +69,7 @@ impl BlockSizes {
         if !preferred.is_power_of_two() || preferred < 512 || preferred < min {
             return Err(Unfit::Preferred(preferred));
         }
-        if max < preferred
-            || max < MAX_AT_LEAST
-            || max > super::request::PAYLOAD
-            || !max.is_multiple_of(min)
-        {
+        if max < preferred || max < MAX_AT_LEAST || max > PAYLOAD || !max.is_multiple_of(min) {
             return Err(Unfit::Max(max));
         }
         Ok(Self {
@@ -98,7 +94,7 @@ impl BlockSizes {
         if max < min {
             return Err(Unfit::Max(max));
         }
-        let most = super::request::PAYLOAD;
+        let most = PAYLOAD;
         let max = if max < most { max } else { most };
         Ok(Self {
             min,
@@ -241,3 +237,7 @@ const fn when(condition: bool, flag: u16) -> u16 {
 const MIN_AT_MOST: u32 = 1 << 16;
 /// What the longest request is at least ("SHOULD be at least 2^20").
 const MAX_AT_LEAST: u32 = 1 << 20;
+/// The longest payload that is passed over in order to answer: what clients never exceed (nbdkit
+/// and libnbd have the same limit; the protocol wants at least 32 MiB). A longer one ends the
+/// session.
+pub const PAYLOAD: u32 = 64 << 20;

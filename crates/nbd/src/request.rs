@@ -4,7 +4,7 @@ use block::Durability;
 
 use super::Style;
 use super::negotiation::{Agreed, Sizes};
-use super::offer::Offer;
+use super::offer::{Offer, PAYLOAD};
 use super::wire::{self, command, flag};
 use block::operation::{Ask, Failed, Pace, Space};
 
@@ -330,8 +330,3 @@ const fn writes(ask: Asked) -> bool {
 const fn has(condition: bool, flags: u16) -> u16 {
     if condition { flags } else { 0 }
 }
-
-/// The longest payload that is passed over in order to answer: what clients never exceed (nbdkit
-/// and libnbd have the same limit; the protocol wants at least 32 MiB). A longer one ends the
-/// session.
-pub const PAYLOAD: u32 = 64 << 20;

@@ -6,7 +6,8 @@ use block::operation::Ask;
 use nbd::Style;
 use nbd::client::{self, Requests, Session};
 use nbd::negotiation::{OUTPUT, ServerNegotiation, ServerPhase, ServerSecurity};
-use nbd::request::{self, Asked, PAYLOAD};
+use nbd::offer::PAYLOAD;
+use nbd::request::{self, Asked};
 use proptest::prelude::*;
 
 use crate::offered::{bytes, db, iso, option, session};

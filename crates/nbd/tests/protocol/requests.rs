@@ -3,7 +3,8 @@
 use block::Durability::{Durable, Volatile};
 use block::operation::{Ask, Pace, Space};
 use nbd::Style;
-use nbd::request::{self, Asked, Header, PAYLOAD, RequestError, Wanted};
+use nbd::offer::PAYLOAD;
+use nbd::request::{self, Asked, Header, RequestError, Wanted};
 
 use crate::offered::{bytes, parsed};
 

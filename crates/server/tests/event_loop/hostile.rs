@@ -6,7 +6,8 @@ use std::os::unix::net::UnixStream;
 use block::Durability;
 use block::operation::{Ask, Failed};
 use nbd::Style;
-use nbd::request::{Asked, Header, PAYLOAD};
+use nbd::offer::PAYLOAD;
+use nbd::request::{Asked, Header};
 use proptest::prelude::*;
 
 use crate::client::Client;
