@@ -17,11 +17,28 @@ use crate::load::Part;
 
 mod commands;
 mod report;
-mod requests;
 
 pub use commands::CommandFigures;
 pub use report::{AccountMeans, HeadTime, Hits, PartFigures, Report, Response, Side};
-pub use requests::{Format, RequestsFile};
+
+/// What a run did, beside what the ledger has of each request.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Ran {
+    /// Requests that were served.
+    pub requests: u64,
+    /// Those that had to wait outside because the engine was full.
+    pub held_back: u64,
+    /// Arrivals that were left out because their blocks are not on the drive.
+    pub skipped: u64,
+    /// How often the engine overruled its policy.
+    pub overruled: u64,
+    /// When the last one ended.
+    pub end: Instant,
+    /// When the run was over: later than that if a scan went on.
+    pub over: Instant,
+    /// Between the first arrival and the last end, while no request was there.
+    pub idle: Duration,
+}
 
 /// Running sums over the requests that have ended.
 #[derive(Clone, Debug)]

@@ -6,6 +6,7 @@ pub mod ledger;
 pub mod load;
 pub mod playing;
 pub mod replay;
+pub mod requests_file;
 pub mod run;
 pub mod scenario;
 pub mod streaming;

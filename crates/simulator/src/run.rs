@@ -10,12 +10,12 @@
 
 use std::io;
 
-use block::{Class, Command, Duration, Finished, Instant, Outcome, Refused, Request, RequestId};
+use block::{Class, Command, Finished, Instant, Outcome, Refused, Request, RequestId};
 use engine::Engine;
 use engine::explanation::{Explanation, Slowest};
 
 use crate::driver::{Activity, Driver, Host, SimulatedDrive, earlier};
-use crate::ledger::Ledger;
+use crate::ledger::{Ledger, Ran};
 use crate::run::arrivals::Arrivals;
 use crate::run::heads::Heads;
 use crate::run::scan::Watched;
@@ -67,25 +67,6 @@ pub struct Progress {
     pub now: Instant,
     /// The share of the scan's blocks that was read, if there is a scan.
     pub scanned: Option<f64>,
-}
-
-/// What a run did, beside what the ledger has of each request.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Ran {
-    /// Requests that were served.
-    pub requests: u64,
-    /// Those that had to wait outside because the engine was full.
-    pub held_back: u64,
-    /// Arrivals that were left out because their blocks are not on the drive.
-    pub skipped: u64,
-    /// How often the engine overruled its policy.
-    pub overruled: u64,
-    /// When the last one ended.
-    pub end: Instant,
-    /// When the run was over: later than that if a scan went on.
-    pub over: Instant,
-    /// Between the first arrival and the last end, while no request was there.
-    pub idle: Duration,
 }
 
 /// Sees every request that ends, and how the run gets on.

@@ -17,8 +17,8 @@ use scheduler::freeblock::Wanted;
 use scheduler::policy::NamedPolicy;
 
 use crate::driver::Driver;
-use crate::ledger::Ledger;
-use crate::run::{self, AfterLoad, Audience, Load, Options, Point, Ran, RunError, Scan, Watch};
+use crate::ledger::{Ledger, Ran};
+use crate::run::{self, AfterLoad, Audience, Load, Options, Point, RunError, Scan, Watch};
 
 /// What is run.
 #[derive(Clone, Debug)]

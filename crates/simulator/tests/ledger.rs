@@ -5,8 +5,9 @@ use block::{
     RequestId, Sectors, Status,
 };
 use proptest::prelude::*;
-use simulator::ledger::{Format, Ledger, RequestsFile, Response};
-use simulator::run::{Part, Ran, Watch};
+use simulator::ledger::{Ledger, Ran, Response};
+use simulator::requests_file::{Format, RequestsFile};
+use simulator::run::{Part, Watch};
 
 fn finished(number: u64, direction: Direction, submitted: u64, waited: u64, seek: u64) -> Finished {
     Finished {

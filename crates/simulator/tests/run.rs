@@ -12,9 +12,10 @@ use proptest::prelude::*;
 use scheduler::policy::{ALL, find};
 use scheduler::{Choice, Pending, Policy, Sight, View};
 use simulator::driver::{Driver, SimulatedDrive, serve_alone};
-use simulator::ledger::{Format, Ledger, Report, RequestsFile};
+use simulator::ledger::{Ledger, Ran, Report};
+use simulator::requests_file::{Format, RequestsFile};
 use simulator::run::{
-    Arrival, Demand, Load, LoadError, Options, Part, PastEnd, Progress, Ran, RunError, Watch, run,
+    Arrival, Demand, Load, LoadError, Options, Part, PastEnd, Progress, RunError, Watch, run,
 };
 
 #[path = "../../scheduler/tests/drives/invented.rs"]

@@ -6,7 +6,7 @@ use std::path::Path;
 use block::Finished;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use lab::comparison::Setup;
-use simulator::ledger::{Format, RequestsFile};
+use simulator::requests_file::{Format, RequestsFile};
 use simulator::run::{self, Point, Watch};
 
 use crate::output::{Exit, NewFile};

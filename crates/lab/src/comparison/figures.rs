@@ -9,9 +9,8 @@ use scheduler::ordering::Phases;
 use scheduler::policy::Depth;
 use serde::Serialize;
 use server::why::Slow;
-use simulator::ledger::{Ledger, Report};
+use simulator::ledger::{Ledger, Ran, Report};
 use simulator::replay::{Devices, Fit, Pace};
-use simulator::run::Ran;
 use simulator::workload::{Mixture, Workload};
 
 use super::Setup;

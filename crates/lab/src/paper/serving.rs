@@ -9,8 +9,8 @@
 use block::{Direction, Duration};
 use rayon::prelude::*;
 use scheduler::Preemption;
-use simulator::ledger::{CommandFigures, Ledger, Report, Response};
-use simulator::run::{Options, Ran};
+use simulator::ledger::{CommandFigures, Ledger, Ran, Report, Response};
+use simulator::run::Options;
 use simulator::workload::{Mixed, Mixture};
 
 use super::delivery::Delivery;

@@ -3,8 +3,7 @@
 use block::Duration;
 use serde::Serialize;
 
-use crate::ledger::{CommandFigures, DirectionSums, Ledger, Phases, Span, mean, millis};
-use crate::run::Ran;
+use crate::ledger::{CommandFigures, DirectionSums, Ledger, Phases, Ran, Span, mean, millis};
 
 /// The figures of a run. Times are in milliseconds, to the nanosecond.
 #[derive(Clone, Debug, PartialEq, Serialize)]

@@ -1,8 +1,7 @@
 //! The paper's example, by our own sums.
 
 use block::{Duration, Instant};
-use simulator::ledger::Ledger;
-use simulator::run::Ran;
+use simulator::ledger::{Ledger, Ran};
 
 use crate::Failure;
 use crate::paper::finding::{Finding, Measured};
