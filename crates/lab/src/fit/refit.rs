@@ -8,6 +8,7 @@ use simulator::trace::OnBad;
 use super::{Fit, document, fit, halves};
 use crate::validate::Sample;
 use crate::validate::judgement::{Figures, judge};
+use crate::validate::measurement;
 use crate::{Failure, Progress, lent, named};
 
 /// Which drives are fitted, and to what.
@@ -66,7 +67,7 @@ pub fn cases(settings: &Settings) -> Result<Cases, Failure> {
         let trace = settings.trace.clone();
         if let Some(trace) = trace.or_else(|| lent::trace_of(&profile)) {
             let published = profile.published();
-            let samples = lent::measurements(&trace, &published, OnBad::Refuse)?.samples;
+            let samples = measurement::read_trace(&trace, &published, OnBad::Refuse)?.samples;
             cases.push(Case {
                 profile,
                 trace,

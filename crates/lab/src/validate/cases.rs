@@ -7,7 +7,7 @@ use drive::Profile;
 use simulator::trace::OnBad;
 
 use super::judgement::{Judged, Judgement, judge};
-use super::measurement::Measurements;
+use super::measurement::{self, Measurements};
 use crate::plot::{Panel, Series, distributions};
 use crate::{Failure, lent, named};
 
@@ -90,8 +90,8 @@ fn cases(settings: &Settings) -> Result<(Vec<Case>, String), Failure> {
             without.push(profile.name);
             continue;
         };
-        let measurements = lent::measurements(&file, &profile, OnBad::Refuse)?;
-        let disksim = lent::disksim_of(&profile, &measurements.samples)?;
+        let measurements = measurement::read_trace(&file, &profile, OnBad::Refuse)?;
+        let disksim = measurement::disksim_of(&profile, &measurements.samples)?;
         cases.push(Case {
             profile,
             measurements,
@@ -120,7 +120,7 @@ fn users_own(
     profile: &Profile,
     on_bad: OnBad,
 ) -> Result<(Vec<Case>, String), Failure> {
-    let measurements = lent::measurements(file, profile, on_bad)?;
+    let measurements = measurement::read_trace(file, profile, on_bad)?;
     let remarks = match measurements.left_out() {
         0 => String::new(),
         _ => format!(

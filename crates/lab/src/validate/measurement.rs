@@ -1,14 +1,17 @@
 //! What was measured on a real drive, as samples of it; and what DiskSim computed for the same
 //! requests.
 
-use std::io::BufRead;
+use std::fs::File;
+use std::io::{self, BufRead, BufReader};
 use std::num::NonZeroU64;
+use std::path::Path;
 
 use block::{Direction, Duration, Extent};
 use drive::Profile;
+use simulator::trace::{Format, OnBad, Reader, Skipped, TraceError};
 
 use super::Sample;
-use simulator::trace::{OnBad, Reader, Skipped, TraceError};
+use crate::{Failure, lent};
 
 /// Why measured times could not be read. Each names the file and the line.
 #[derive(Debug, thiserror::Error)]
@@ -80,6 +83,35 @@ impl Measurements {
     pub fn left_out(&self) -> u64 {
         self.bad_lines.total() + self.past_end
     }
+}
+
+/// What DiskSim computed for the requests of a drive's trace; `None` if it has no results.
+///
+/// # Errors
+/// If there are some and they are not those of `samples`.
+pub fn disksim_of(profile: &Profile, samples: &[Sample]) -> Result<Option<Vec<Duration>>, Failure> {
+    let Some(directory) = lent::directory_of(profile) else {
+        return Ok(None);
+    };
+    let path = directory.join("disksim_per_request.csv");
+    let name = path.display().to_string();
+    match File::open(&path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(Failure::input(format!("{name}: {error}"))),
+        Ok(file) => disksim(&name, BufReader::new(file), samples)
+            .map(Some)
+            .map_err(Failure::input),
+    }
+}
+
+/// Opens a trace in the `validate` format and reads it for a drive.
+///
+/// # Errors
+/// If it is not one, or not of this drive.
+pub fn read_trace(file: &Path, profile: &Profile, on_bad: OnBad) -> Result<Measurements, Failure> {
+    let format = Format::named("validate");
+    let reader = Reader::open(file, format, on_bad).map_err(Failure::input)?;
+    samples(reader, profile, on_bad).map_err(Failure::input)
 }
 
 /// Reads a trace in the `validate` format for a drive. What is bad is refused, or left out and
