@@ -13,7 +13,7 @@
 use block::{Action, Direction, Durability, Duration, Extent, Instant, Lba, Status};
 use drive::Angle;
 
-use crate::arm::threshold::{MeasuredTime, PassBracket, Threshold, Verdict};
+use crate::arm::threshold::{AnswerFit, MeasuredTime, PassBracket, Threshold};
 use crate::clock::{apart, forward};
 use crate::device::{Offers, WritePermission};
 use crate::findings::FoundTrack;
@@ -171,7 +171,7 @@ impl<'a> Trips<'a> {
     ) {
         let lead = search.lead();
         if let TripResult::Answered(answer) = self.attempt(from, to, direction, lead).await
-            && search.take(answer) == Verdict::Odd
+            && search.take(answer) == AnswerFit::Odd
         {
             self.head = HeadPosition::Unknown;
         }

@@ -71,11 +71,12 @@ enum Guessed {
     No,
 }
 
-/// What became of an answer.
+/// Whether an answer fits what the search believes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Verdict {
-    Counted,
-    /// It fits nothing that is believed.
+pub(crate) enum AnswerFit {
+    /// The search counts the answer.
+    Consistent,
+    /// The answer contradicts the search.
     Odd,
 }
 
@@ -193,11 +194,11 @@ impl Threshold {
     }
 
     /// Takes an answer into account.
-    pub fn take(&mut self, answer: PassBracket) -> Verdict {
+    pub fn take(&mut self, answer: PassBracket) -> AnswerFit {
         let Some((low, high)) = self.bracket else {
             self.bracket = Some((answer.missed, answer.made));
             self.answers.push(answer);
-            return Verdict::Counted;
+            return AnswerFit::Consistent;
         };
         let margin = self.period * BEYOND;
         if answer.made < low - margin || answer.missed > high + margin {
@@ -205,7 +206,7 @@ impl Threshold {
             if self.odd >= ODD {
                 self.restart();
             }
-            return Verdict::Odd;
+            return AnswerFit::Odd;
         }
         self.odd = 0;
         self.answers.push(answer);
@@ -214,12 +215,12 @@ impl Threshold {
             self.weighed += 1;
             if self.weighed >= 6 && weights.at_the_edge() {
                 self.restart();
-                return Verdict::Odd;
+                return AnswerFit::Odd;
             }
         } else {
             self.halve(answer, (low, high));
         }
-        Verdict::Counted
+        AnswerFit::Consistent
     }
 
     /// Narrows the bracket, or goes on beyond an end that was guessed wrongly.
