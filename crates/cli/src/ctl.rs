@@ -7,8 +7,9 @@ use headtime_client::Listed;
 use serde_json::Value;
 use server::config::Places;
 use server::control::protocol::{Ask, DriveTasks};
-use server::control::{self, AskError, Changes, Steer};
+use server::control::{self, AskError, Changes};
 use server::status::{self, HeadKind, Status};
+use server::tasks::Steer;
 
 use crate::output::{self, Exit, grouped};
 use crate::streams;

@@ -19,7 +19,8 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use server::control::{Scan, Service as _, Sink, Steer};
+use server::control::{Scan, Service as _, Sink};
+use server::tasks::Steer;
 use simulator::workload::{BuiltIn, Overrides, Workload};
 
 use crate::{Failure, Progress};

@@ -285,6 +285,39 @@ impl Buffer {
     }
 }
 
+/// The bytes of an operation.
+#[derive(Default)]
+pub(crate) enum Bytes {
+    #[default]
+    None,
+    Own(Buffer),
+    /// Memory of the device, where the back end has it mapped.
+    Mapped(Memory),
+    /// Memory of the front end that has posted the operation.
+    Lent(Memory),
+    /// A copy of a recording's memory.
+    Copied(Region),
+}
+
+impl Bytes {
+    /// How much of the volumes' memory they take up.
+    pub(crate) fn capacity(&self) -> usize {
+        match self {
+            Bytes::Own(buffer) => buffer.capacity(),
+            Bytes::None | Bytes::Mapped(_) | Bytes::Lent(_) | Bytes::Copied(_) => 0,
+        }
+    }
+
+    pub(crate) fn memory(&self) -> Option<Memory> {
+        match self {
+            Bytes::None => None,
+            Bytes::Own(buffer) => Some(buffer.memory()),
+            Bytes::Copied(region) => Some(region.memory()),
+            Bytes::Mapped(memory) | Bytes::Lent(memory) => Some(*memory),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -20,18 +20,20 @@ use crate::status;
 use crate::volume::{Export, Volumes};
 use nbd::request::Header;
 
+mod bounds;
 mod connection;
 mod inbox;
 mod leaving;
-pub(crate) mod outbox;
 mod reading;
 mod replying;
+mod seats;
 mod sharing;
 
+pub use bounds::Bounds;
 pub use connection::Accepted;
 use connection::Connection;
+pub use seats::{Seat, Seats};
 pub(crate) use sharing::Awaited;
-pub use sharing::Bounds;
 
 /// All connections of a drive.
 pub(crate) struct Clients {

@@ -14,7 +14,7 @@
 //! A volume may have several exports: `db` for the foreground, `db-bulk` as best effort, `db-idle`
 //! in the background. [`DEFAULT`] is a whole file with comments, which is used if there is none.
 
-mod caching;
+pub mod caching;
 mod fields;
 mod foreseen;
 mod front;
@@ -37,8 +37,6 @@ pub use places::Places;
 pub use preemption::Preemption;
 pub use remote::{Address, Remote, RemoteTls};
 pub use streams::{StreamRule, Streams};
-
-use crate::volume::cached;
 
 /// The file that is used if none is named: an emulated drive, NBD on a unix socket, a status page.
 pub const DEFAULT: &str = include_str!("config/default.toml");
@@ -187,7 +185,7 @@ pub struct Volume {
     /// Whether it may be written to.
     pub access: Access,
     /// The cache before it, if it has one.
-    pub cache: Option<cached::Setting>,
+    pub cache: Option<caching::Setting>,
 }
 
 /// Whether something may be written to.

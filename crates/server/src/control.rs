@@ -15,16 +15,13 @@ mod lease;
 pub mod metrics;
 pub mod notify;
 mod page;
-pub(crate) mod picture;
 mod plane;
 pub mod protocol;
-pub mod slowest;
 mod socket;
-pub mod tally;
 
 pub use client::{AskError, ask};
 pub use desk::Bounds;
-pub use lease::{Lease, Teller};
+pub use lease::Lease;
 pub use plane::{Listeners, Plane, listen, listen_http};
 
 use std::path::PathBuf;
@@ -33,6 +30,8 @@ use headtime_client::wire;
 use serde::{Deserialize, Serialize};
 
 use crate::status::Status;
+use crate::tasks::Steer;
+use crate::volume::streams::Teller;
 use crate::why::{Query, Slow};
 
 /// What the control plane asks of the service. Calls may take a while, and come from threads on
@@ -153,23 +152,6 @@ pub enum Sink {
     /// A program and its arguments. It runs as the service's user, so that it is only taken from the
     /// control socket.
     Command(Vec<String>),
-}
-
-/// What can be done to a task.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub enum Steer {
-    /// Its blocks are no longer looked for.
-    Suspend,
-    /// They are again.
-    Resume,
-    /// It is given up.
-    Abort,
-    /// It has another priority from now on.
-    Promote {
-        /// 0 is looked for first.
-        priority: u8,
-    },
 }
 
 /// What a reload did.

@@ -32,27 +32,29 @@ use engine::Engine;
 use hdrhistogram::Histogram;
 use headtime_client::wire;
 
+use crate::accounts::slowest::Accounts;
+use crate::accounts::tally::Tally;
 use crate::arena::{Arena, Memory};
 use crate::capture::{LiveEngine, Recorder};
 use crate::clients::{Awaited, Bounds, Clients, Counts};
 use crate::clock::Clock;
-use crate::control::Steer;
-use crate::control::picture::Picture;
-use crate::control::slowest::Accounts;
-use crate::control::tally::Tally;
+use crate::config::caching::Setting;
 use crate::disk::Disk;
 use crate::disk::back_end::{BackEnd, Run};
-use crate::mailbox::{Letter, Mailbox};
 use crate::ring::{Owner, Ring, Ticket};
 use crate::status;
+use crate::tasks::Steer;
 use crate::tasks::{Scan, Tasks};
-use crate::volume::cached::Setting;
 use crate::volume::exports::Exports;
 use crate::volume::streams::{Settings, StreamRequest};
 use crate::volume::{Export, Resize, Volumes, ZEROES};
 use crate::why::{Query, Slow};
 
 mod commands;
+pub mod mailbox;
+mod picture;
+use mailbox::{Letter, Mailbox};
+use picture::Picture;
 
 /// The loop. It is made and run on one thread, and reached from others by its [`Mailbox`].
 pub struct EventLoop {

@@ -9,6 +9,7 @@
 //! connections, the control socket, the status page) runs on other threads and talks to the loop
 //! through its mailbox.
 
+pub mod accounts;
 pub mod arena;
 pub mod capture;
 pub mod clients;
@@ -20,7 +21,8 @@ pub mod event_loop;
 pub mod featureless;
 pub mod front_end;
 pub mod listener;
-pub mod mailbox;
+mod outbox;
+mod peer;
 pub mod ring;
 pub mod service;
 pub mod station;

@@ -22,18 +22,13 @@ use std::time::Duration;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
 use tracing::{debug, info, warn};
 
-use crate::clients::Accepted;
+use crate::clients::{Accepted, Seat, Seats};
+use crate::event_loop::mailbox::{Letter, Mailbox};
 use crate::listener::negotiating::{Handshake, Negotiating};
-use crate::mailbox::{Letter, Mailbox};
+use crate::peer::{Peer, Stream};
 use crate::tls::{Security, Session};
 use nbd::negotiation::{ServerError, ServerNegotiation, ServerPhase};
 use nbd::offer::Offer;
-
-mod seats;
-pub(crate) mod stream;
-
-pub use seats::{Seat, Seats};
-use stream::{Peer, Stream};
 
 mod negotiating;
 

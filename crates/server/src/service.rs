@@ -16,14 +16,17 @@ use document::DocumentError;
 use headtime_client::wire;
 use tracing::info;
 
+use crate::clients::Seats;
 use crate::config::{self, Access, Config, Places};
 use crate::control::notify::Activated;
-use crate::control::{self, Changes, Steer};
+use crate::control::{self, Changes};
 use crate::event_loop::EventLoop;
+use crate::event_loop::mailbox::Mailbox;
 use crate::front_end::fuse;
-use crate::listener::{Directory, Listener, Seats, Shown};
-use crate::mailbox::Mailbox;
+use crate::listener::{Directory, Listener, Shown};
 use crate::status::{self, Status};
+use crate::tasks::Steer;
+use crate::volume::streams::Teller;
 use crate::why::{Query, Slow};
 
 mod devices;
@@ -323,7 +326,7 @@ impl control::Service for Running {
         &self,
         user: u32,
         attach: wire::Attach,
-        teller: control::Teller,
+        teller: Teller,
     ) -> Result<wire::Granted, wire::Refused> {
         self.attach_stream(user, attach, teller)
     }

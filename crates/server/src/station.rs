@@ -7,7 +7,7 @@ use std::thread::{Builder, JoinHandle};
 use tracing::error;
 
 use crate::event_loop::EventLoop;
-use crate::mailbox::Mailbox;
+use crate::event_loop::mailbox::Mailbox;
 
 /// A running loop.
 pub struct Station {

@@ -17,15 +17,32 @@ use std::sync::{Arc, OnceLock};
 use block::{Extent, Instant, Lba, Sectors};
 use scheduler::background::{Order, Progress, State, TaskId};
 use scheduler::freeblock::Wanted;
+use serde::{Deserialize, Serialize};
 
 use crate::arena::Memory;
-use crate::control::Steer;
 use crate::disk::Disk;
 use crate::status::{Task, TaskState};
 
 mod company;
 
 use company::{Beside, Company, Presence};
+
+/// What can be done to a task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub enum Steer {
+    /// Its blocks are no longer looked for.
+    Suspend,
+    /// They are again.
+    Resume,
+    /// It is given up.
+    Abort,
+    /// It has another priority from now on.
+    Promote {
+        /// 0 is looked for first.
+        priority: u8,
+    },
+}
 
 /// Some blocks that were read for a task.
 #[derive(Debug)]

@@ -24,7 +24,6 @@ use std::io;
 use slab::Slab;
 
 use crate::arena::{Arena, Buffer};
-use crate::mailbox::Posted;
 use block::operation::Failed;
 
 pub mod cached;
@@ -34,7 +33,7 @@ pub(crate) mod exports;
 mod layout;
 pub(crate) mod operation;
 mod operations;
-mod posted;
+pub mod posted;
 mod resize;
 mod space;
 pub mod streams;
@@ -45,6 +44,7 @@ pub use exports::Export;
 use exports::Exports;
 use operation::{Answer, Pending};
 pub use operations::LONGEST;
+use posted::Posted;
 pub use resize::Resize;
 use streams::Streams;
 

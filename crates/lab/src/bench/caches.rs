@@ -14,7 +14,7 @@
 //! times are the drive's.
 
 use serde::Serialize;
-use server::volume::cached::Readmore;
+use server::config::caching::Readmore;
 
 use crate::{Failure, Progress};
 use told::CoordinatorRuns;

@@ -14,8 +14,9 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 use server::control::protocol::Ask;
-use server::control::{Scan, Sink, Steer};
+use server::control::{Scan, Sink};
 use server::status::Lateness;
+use server::tasks::Steer;
 
 use super::loop_device::{Depth, LEAST, LOSETUP, LoopDevice};
 use super::rig::{self, FIO, Load, Service, median};

@@ -5,13 +5,14 @@ use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
 use block::Instant;
 
+use super::Seat;
 use super::inbox::Inbox;
-use super::outbox::{Outbox, Socket};
-use crate::listener::Seat;
+use crate::arena::Bytes;
+use crate::outbox::{Outbox, Socket};
 use crate::ring::{Owner, Ring, Ticket};
 use crate::status;
 use crate::tls::{Opened, Session};
-use crate::volume::operation::{Bytes, Client, Operation};
+use crate::volume::operation::{Client, Operation};
 use block::operation::{Ask, Failed};
 use nbd::negotiation::Agreed;
 use nbd::offer::Offer;

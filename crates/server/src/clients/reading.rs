@@ -19,12 +19,13 @@ use tracing::{debug, warn};
 use super::Clients;
 use super::connection::{Progress, Reading};
 use super::sharing::Awaited;
+use crate::arena::Bytes;
 use crate::arena::Memory;
 use crate::disk::Disk;
 use crate::ring::{Owner, Ticket};
 use crate::tls::Opened;
 use crate::volume::Volumes;
-use crate::volume::operation::{Bytes, From, Stalled};
+use crate::volume::operation::{From, Stalled};
 use block::operation::Ask;
 use nbd::request::{self, Asked};
 

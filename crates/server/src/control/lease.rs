@@ -3,11 +3,12 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use headtime_client::wire::{Event, Told};
-use tokio::sync::mpsc::{self, Receiver, Sender};
+use headtime_client::wire::Told;
+use tokio::sync::mpsc::Receiver;
 
 use super::Service;
 use super::protocol::{Answer, Ask};
+use crate::volume::streams::Teller;
 
 /// The streams of one connection.
 pub struct Lease {
@@ -18,31 +19,8 @@ pub struct Lease {
     streams: Mutex<Vec<u64>>,
 }
 
-/// Tells a client what happens to its streams. It waits for nobody.
-#[derive(Clone, Debug)]
-pub struct Teller(Sender<Told>);
-
-/// What a client may leave unread. Beyond it nothing more is told: who does not read does not hear. A
-/// choice: a minute of a stream that lapses in every round.
-const UNREAD: usize = 256;
-
 /// Streams of one connection at most. A choice: more than any drive serves.
 const STREAMS: usize = 1024;
-
-impl Teller {
-    /// A teller, and where it is heard.
-    pub fn new() -> (Teller, Receiver<Told>) {
-        let (teller, told) = mpsc::channel(UNREAD);
-        (Teller(teller), told)
-    }
-
-    /// Tells it.
-    pub fn tell(&self, stream: u64, event: Event) {
-        if let Err(error) = self.0.try_send(Told { stream, event }) {
-            tracing::debug!(stream, %error, "a client does not hear what happens to its stream");
-        }
-    }
-}
 
 impl Lease {
     /// One without streams.

@@ -11,7 +11,8 @@ use headtime_client::wire;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{Scan, Steer};
+use super::Scan;
+use crate::tasks::Steer;
 use crate::why::Query;
 
 /// The version of what is said. It grows when a client of the version before would misunderstand.

@@ -25,7 +25,9 @@ use fuser::{BackgroundSession, Config, MountOption, Session, SessionACL};
 use rustix::mount::{UnmountFlags, unmount};
 use tracing::{info, warn};
 
-use crate::mailbox::{Contents, Mailbox, Posted, Reply};
+use crate::event_loop::mailbox::Mailbox;
+use crate::volume::operation::Reply;
+use crate::volume::posted::{Contents, Posted};
 use block::operation::Ask;
 
 mod folder;

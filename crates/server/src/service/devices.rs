@@ -389,8 +389,8 @@ mod tests {
     use std::path::PathBuf;
 
     use super::*;
+    use crate::event_loop::mailbox::Mailbox;
     use crate::front_end::ublk::{Access, Medium, Trims};
-    use crate::mailbox::Mailbox;
 
     const SERVICE: Mark = Mark(0xabcd_ef00_0000_0000);
 

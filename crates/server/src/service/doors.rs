@@ -8,9 +8,10 @@ use std::time::Duration;
 use tracing::warn;
 
 use super::ServeError;
+use crate::clients::Seats;
 use crate::config::{self, Config, Listen};
 use crate::control::notify::Activated;
-use crate::listener::{Listener, Seats, Shown, Terms};
+use crate::listener::{Listener, Shown, Terms};
 use crate::tls::Security;
 
 /// What all ways in share: how many may come, and the count of those who were sent away.

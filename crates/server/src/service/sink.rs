@@ -23,7 +23,7 @@ use tracing::{info, warn};
 use super::scan_file::{Standing, Taker};
 use super::set_sum::SetSum;
 use crate::control;
-use crate::mailbox::Mailbox;
+use crate::event_loop::mailbox::Mailbox;
 use crate::tasks::{HOLD, Outcome, Portion, ROOM, Sink};
 
 mod ledger;

@@ -2,7 +2,7 @@
 
 use super::Running;
 use super::drives::Drive;
-use crate::control::slowest::{KEPT, WHILE};
+use crate::accounts::slowest::{KEPT, WHILE};
 use crate::why::{Query, Slow};
 
 impl Running {

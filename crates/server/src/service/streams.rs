@@ -7,8 +7,8 @@ use headtime_client::wire;
 
 use super::drives::Drive;
 use super::{PATIENCE, Running, locked};
-use crate::control::Teller;
 use crate::volume::streams::StreamRequest;
+use crate::volume::streams::Teller;
 
 impl Running {
     /// Grants a stream, or says why not.

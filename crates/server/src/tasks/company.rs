@@ -4,7 +4,7 @@ use block::{Class, Duration, Finished, Instant};
 use hdrhistogram::Histogram;
 use scheduler::freeblock::Losses;
 
-use crate::control::tally::empty;
+use crate::accounts::tally::empty;
 use crate::status::{Foreground, TaskImpact};
 
 /// The counts of a drive. All that is not background is foreground here, as in the engine's measure

@@ -34,12 +34,12 @@ use cache::{Composition, Level};
 use slab::Slab;
 
 use crate::arena::{Arena, Memory};
+use crate::config::caching::{PAGE, Readmore, Setting, Shares, Writes};
 
 mod changing;
 mod fetching;
 mod joining;
 mod pages;
-mod setting;
 mod told;
 mod wishing;
 mod writing;
@@ -47,9 +47,7 @@ mod writing;
 pub use fetching::Upgrade;
 use fetching::{Fetching, PIECE, Piece};
 use joining::Joined;
-pub use pages::PAGE;
 use pages::{Bytes, Pages};
-pub use setting::{BadCache, Readmore, Setting, Writes};
 use wishing::Passing;
 pub use wishing::Wanted;
 
@@ -293,34 +291,9 @@ impl Cached {
     }
 }
 
-/// How a cache's bytes are divided.
-struct Shares {
-    /// Blocks of the level.
-    frames: u64,
-    /// Of write-back caches, how many may be unwritten, and the pages beyond the frames for those that
-    /// left before they were written.
-    unwritten: u64,
-}
-
-impl Shares {
-    fn of(setting: &Setting) -> Self {
-        let all = setting.bytes / PAGE;
-        let unwritten = match setting.writes {
-            Writes::Through => 0,
-            Writes::Back => (all / UNWRITTEN).max(1),
-        };
-        let frames = all.saturating_sub(unwritten);
-        Shares { frames, unwritten }
-    }
-}
-
 /// A page that is not older than this is not written of itself. A choice: a fifth of what Linux waits
 /// before it looks (dirty_writeback_centisecs, 5 s), so that little is lost where nobody flushes.
 const AGE: Duration = Duration::from_secs(1);
-
-/// One page in so many may be newer than the volume. A choice, between the share at which Linux begins
-/// to write (dirty_background_ratio, 10 %) and that at which writers wait (dirty_ratio, 20 %).
-const UNWRITTEN: u64 = 8;
 
 /// The blocks that have any of these bytes.
 fn blocks_of(start: u64, length: u64) -> Interval {

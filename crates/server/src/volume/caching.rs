@@ -17,10 +17,11 @@ use cache::level::Ending;
 use scheduler::background::TaskId;
 
 use super::Volumes;
-use super::cached::{self, Cached, Readmore, Setting, Site, Upgrade, Whose};
+use super::cached::{self, Cached, Site, Upgrade, Whose};
 use super::exports::Exports;
 use super::operation::{From, Operation};
 use crate::arena::Memory;
+use crate::config::caching::{PAGE, Readmore, Setting};
 use crate::disk::Disk;
 use crate::status;
 use block::operation::{Ask, Failed};
@@ -159,11 +160,11 @@ impl Volumes {
         all: &[(Setting, u64, u64)],
     ) -> io::Result<()> {
         let block_bytes = disk.shape.block_bytes;
-        if !all.is_empty() && !cached::PAGE.is_multiple_of(u64::from(block_bytes)) {
+        if !all.is_empty() && !PAGE.is_multiple_of(u64::from(block_bytes)) {
             return Err(io::Error::other(format!(
                 "a cache before a drive with blocks of {block_bytes} bytes: expected blocks that \
                  divide its pages of {} bytes",
-                cached::PAGE
+                PAGE
             )));
         }
         for (number, &(ref setting, offset, length)) in all.iter().enumerate() {
@@ -210,7 +211,7 @@ impl Volumes {
     fn is_beside(&self, operation: &Operation, such: fn(&Operation) -> bool) -> bool {
         let pages = |operation: &Operation| {
             let span = self.exports.span(operation);
-            let page = cached::PAGE;
+            let page = PAGE;
             (
                 span.offset / page,
                 (span.offset + span.length).div_ceil(page),

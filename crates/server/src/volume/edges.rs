@@ -23,7 +23,8 @@ use block::{Direction, Durability, Extent};
 
 use super::Volumes;
 use super::exports::Exports;
-use super::operation::{Bytes, Edges, Operation, Pending, Stage};
+use super::operation::{Edges, Operation, Pending, Stage};
+use crate::arena::Bytes;
 use crate::arena::{Buffer, Memory};
 use crate::disk::Disk;
 use block::operation::Ask;

@@ -2,8 +2,7 @@
 
 use block::{Extent, Instant, Lba};
 
-use crate::arena::{Buffer, Memory, Region};
-use crate::mailbox::Reply;
+use crate::arena::Bytes;
 use block::operation::{Ask, Failed};
 use nbd::request::Header;
 
@@ -56,6 +55,9 @@ pub(crate) struct Client {
     pub(crate) since: Instant,
 }
 
+/// What is called when an operation has ended; of a read with the bytes, unless they were lent.
+pub type Reply = Box<dyn FnOnce(Result<&[u8], Failed>) + Send>;
+
 /// The origin of an operation, which gets its answer.
 pub(crate) enum From {
     Connection {
@@ -65,39 +67,6 @@ pub(crate) enum From {
     Posted(Reply),
     /// The copy of a recording's bytes to the drive; a flush may wait for it.
     Copied(Option<usize>),
-}
-
-/// The bytes of an operation.
-#[derive(Default)]
-pub(crate) enum Bytes {
-    #[default]
-    None,
-    Own(Buffer),
-    /// Memory of the device, where the back end has it mapped.
-    Mapped(Memory),
-    /// Memory of the front end that has posted the operation.
-    Lent(Memory),
-    /// A copy of a recording's memory.
-    Copied(Region),
-}
-
-impl Bytes {
-    /// How much of the volumes' memory they take up.
-    pub(crate) fn capacity(&self) -> usize {
-        match self {
-            Bytes::Own(buffer) => buffer.capacity(),
-            Bytes::None | Bytes::Mapped(_) | Bytes::Lent(_) | Bytes::Copied(_) => 0,
-        }
-    }
-
-    pub(crate) fn memory(&self) -> Option<Memory> {
-        match self {
-            Bytes::None => None,
-            Bytes::Own(buffer) => Some(buffer.memory()),
-            Bytes::Copied(region) => Some(region.memory()),
-            Bytes::Mapped(memory) | Bytes::Lent(memory) => Some(*memory),
-        }
-    }
 }
 
 /// An operation that has begun.

@@ -15,8 +15,9 @@ use engine::Flushed;
 
 use super::Volumes;
 use super::cached;
-use super::operation::{Answer, Bytes, From, Operation, Pending, Stalled};
+use super::operation::{Answer, From, Operation, Pending, Stalled};
 use super::streams::Meeting;
+use crate::arena::Bytes;
 use crate::arena::Memory;
 use crate::disk::Disk;
 use crate::disk::back_end::Punch;

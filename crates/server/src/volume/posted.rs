@@ -3,10 +3,64 @@
 use block::Extent;
 
 use super::Volumes;
-use super::operation::{Bytes, From, Operation, Stalled};
+use super::operation::{From, Operation, Reply, Stalled};
+use crate::arena::Bytes;
+use crate::arena::Memory;
 use crate::disk::Disk;
-use crate::mailbox::{Contents, Posted};
 use block::operation::{Ask, Failed};
+
+/// An operation with its bytes and whom to tell.
+pub struct Posted {
+    /// The export's place among the loop's exports.
+    pub export: usize,
+    /// What.
+    pub ask: Ask,
+    /// Where, in bytes of the volume.
+    pub offset: u64,
+    /// How many bytes.
+    pub length: u64,
+    /// Where its bytes are.
+    pub contents: Contents,
+    /// Called on the loop's thread, with what was read: it must not take long.
+    pub reply: Reply,
+}
+
+/// Where the bytes of a posted operation are.
+pub enum Contents {
+    /// Those of a write, which the loop copies into its own memory; of others there are none.
+    Owned(Vec<u8>),
+    /// The loop uses the memory of whoever has posted: nothing is copied.
+    Lent(Lent),
+}
+
+/// Memory from which a write is carried out, or into which a read is.
+pub struct Lent(Memory);
+
+impl Lent {
+    /// Lends it.
+    ///
+    /// # Safety
+    /// Until the operation's reply has been called or dropped, the memory must be there, and nobody
+    /// else may use it.
+    #[allow(unsafe_code, reason = "whoever lends has to promise something")]
+    pub unsafe fn new(memory: Memory) -> Self {
+        Lent(memory)
+    }
+
+    pub(crate) fn memory(&self) -> Memory {
+        self.0
+    }
+}
+
+impl Contents {
+    /// How many bytes there are.
+    pub(crate) fn length(&self) -> u64 {
+        match self {
+            Contents::Owned(bytes) => bytes.len() as u64,
+            Contents::Lent(lent) => lent.0.length as u64,
+        }
+    }
+}
 
 impl Operation {
     fn of(posted: &Posted) -> Self {

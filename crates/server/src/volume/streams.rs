@@ -25,7 +25,6 @@ use stream::streams::{Answer, Notice, StreamId};
 
 use super::Volumes;
 use super::exports::Exports;
-use crate::control::Teller;
 use crate::disk::Disk;
 use crate::status;
 
@@ -35,6 +34,7 @@ mod kept;
 mod moving;
 mod preferring;
 mod serving;
+mod teller;
 
 use copies::Copy;
 use kept::Kept;
@@ -42,6 +42,7 @@ use moving::StreamCommand;
 use preferring::Preferred;
 pub(super) use serving::Meeting;
 use serving::Waiting;
+pub use teller::Teller;
 
 /// What streams may take up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

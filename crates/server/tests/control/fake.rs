@@ -3,12 +3,14 @@
 use std::sync::{Arc, Mutex};
 
 use headtime_client::wire;
-use server::control::{Changes, Scan, Service, Steer, Teller};
+use server::control::{Changes, Scan, Service};
 use server::status::{
     ByKind, Cache, Class, Connection, Drive, Errors, Flow, Foreground, Head, HeadKind, HeadTime,
     Impact, Latency, Lateness, Mode, Queue, Standing, State, Status, Streams, Task, TaskImpact,
     TaskState, Traffic,
 };
+use server::tasks::Steer;
+use server::volume::streams::Teller;
 use server::why::{self, Query, Slow};
 
 /// What it was told, in words.

@@ -13,8 +13,9 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 use server::config::Actions;
 use server::control::protocol::{self, Ask, LONGEST_LINE};
-use server::control::{Bounds, Listeners, Plane, Scan, ScanState, Sink, Steer, listen};
+use server::control::{Bounds, Listeners, Plane, Scan, ScanState, Sink, listen};
 use server::status::Status;
+use server::tasks::Steer;
 
 pub struct Scene {
     pub fake: Fake,

@@ -3,7 +3,7 @@
 use block::Class;
 use cache::{coordinator, prefetch, replacement};
 use proptest::prelude::*;
-use server::volume::cached::{PAGE, Readmore, Setting, Writes};
+use server::config::caching::{PAGE, Readmore, Setting, Writes};
 
 use crate::random::{BLOCKS, play_on, play_on_volumes, steps, steps_beside_streams};
 use crate::station::{BLOCK, Medium, Served};

@@ -19,9 +19,10 @@ use headtime_client::wire::Mode;
 use nbd::Style;
 use nbd::request::Asked as Nbd;
 use proptest::prelude::*;
-use server::mailbox::{Contents, Mailbox, Posted};
+use server::config::caching::{Setting, Writes};
+use server::event_loop::mailbox::Mailbox;
 use server::volume::Export;
-use server::volume::cached::{Setting, Writes};
+use server::volume::posted::{Contents, Posted};
 
 use crate::cached::posted::{Asked, alone, begun, in_one_turn, writing_back};
 use crate::cached::swept::scan;

@@ -8,8 +8,8 @@ use headtime_client::wire::{
 };
 use nbd::Style;
 use nbd::request::Asked;
-use server::control::Teller;
 use server::volume::streams::StreamRequest;
+use server::volume::streams::Teller;
 
 use crate::client::Client;
 use crate::station::{BLOCK, Medium, Served};

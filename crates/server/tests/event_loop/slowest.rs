@@ -5,9 +5,10 @@ use std::sync::{Arc, mpsc};
 use block::Class;
 use block::operation::Ask;
 use drive::catalog::find;
-use server::control::slowest::KEPT;
-use server::mailbox::{Contents, Letter, Posted};
+use server::accounts::slowest::KEPT;
+use server::event_loop::mailbox::Letter;
 use server::volume::Export;
+use server::volume::posted::{Contents, Posted};
 use server::why::{How, Query, Slow};
 
 use crate::station::Served;

@@ -7,8 +7,9 @@ use std::time::Duration;
 
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ClientConnection};
+use server::clients::Seats;
 use server::config::TlsNeed;
-use server::listener::{Seats, Terms};
+use server::listener::Terms;
 use server::tls::Security;
 
 use crate::authority::{Authority, Papers};

@@ -90,7 +90,7 @@ impl Scene {
     }
 }
 
-fn volume(mailbox: server::mailbox::Mailbox) -> std::io::Result<EventLoop> {
+fn volume(mailbox: server::event_loop::mailbox::Mailbox) -> std::io::Result<EventLoop> {
     let back_end: Box<dyn BackEnd> = Box::new(Ram::new(BYTES)?);
     let shape = back_end.shape();
     let belief = featureless::profile("test", shape.blocks, shape.block_bytes);

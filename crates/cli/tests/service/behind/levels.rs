@@ -4,9 +4,9 @@ use block::Durability;
 use block::operation::{Ask, Failed};
 use nbd::Style;
 use nbd::request::Asked;
+use server::config::caching::PAGE;
 use server::control::{self, protocol::Ask as Question};
 use server::status::{Cache, Status};
-use server::volume::cached::PAGE;
 
 use super::process::{Folder, Server, has};
 use crate::client::Client;

@@ -6,8 +6,8 @@ use std::time::Instant;
 
 use block::operation::Ask;
 use nbd::request::Asked;
+use server::config::caching::{PAGE, Readmore};
 use server::status::Cache;
-use server::volume::cached::{PAGE, Readmore};
 
 use super::readers::Reader;
 use super::told::CacheFigures;

@@ -6,7 +6,7 @@ use block::{Class, Duration, Interval};
 use drive::Profile;
 use scheduler::policy::{self, Depth};
 use server::config;
-use server::volume::cached::PAGE;
+use server::config::caching::PAGE;
 use simulator::caching::{
     Level, Link, Lower, Pace, Readmore, Scheduled, Scheduler, Setup, System, run,
 };
@@ -76,8 +76,8 @@ fn scheduler(settings: &CachesBench, profile: &Profile) -> Result<Scheduler, Fai
         background: has_gaps.then(|| config::background(config::IMPACT_PPM)),
         prefetches: Class::default(),
         readmore: match settings.readmore {
-            server::volume::cached::Readmore::Ordinary => Readmore::Fetched,
-            server::volume::cached::Readmore::Free => Readmore::WishedWhileGranted,
+            config::caching::Readmore::Ordinary => Readmore::Fetched,
+            config::caching::Readmore::Free => Readmore::WishedWhileGranted,
         },
         outside: None,
     }))

@@ -21,7 +21,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::{Access, Pending, Volume};
-use crate::mailbox::{Contents, Lent, Letter, Mailbox, Posted};
+use crate::event_loop::mailbox::{Letter, Mailbox};
+use crate::volume::posted::{Contents, Lent, Posted};
 use block::operation::{Ask, Failed};
 
 /// An export.

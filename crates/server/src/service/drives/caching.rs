@@ -1,6 +1,6 @@
 //! The caches before the volumes of a drive.
 
-use crate::volume::cached::Setting;
+use crate::config::caching::Setting;
 use crate::{config, status};
 
 /// Of each: its setting, where its volume begins, and how many bytes that has.

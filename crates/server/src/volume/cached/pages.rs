@@ -16,9 +16,7 @@ use cache::FrameId;
 use cache::write_back::Place;
 
 use crate::arena::{Arena, Memory};
-
-/// Bytes of a block.
-pub const PAGE: u64 = 4096;
+use crate::config::caching::PAGE;
 
 /// The pages.
 pub(super) struct Pages {

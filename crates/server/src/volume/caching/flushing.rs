@@ -7,10 +7,10 @@
 
 use block::{Instant, RequestId};
 
+use crate::arena::Bytes;
 use crate::disk::Disk;
-use crate::mailbox::Reply;
 use crate::volume::Volumes;
-use crate::volume::operation::{Bytes, From, Operation};
+use crate::volume::operation::{From, Operation, Reply};
 use block::operation::{Ask, Failed};
 
 /// A flush that waits until nothing of this serial or an earlier one is unwritten.

@@ -8,11 +8,12 @@ use block::{Durability, Extent};
 use headtime_client::wire::Mode;
 
 use super::Streams;
+use crate::arena::Bytes;
 use crate::arena::Region;
 use crate::disk::Disk;
 use crate::volume::Volumes;
 use crate::volume::exports::Exports;
-use crate::volume::operation::{Before, Bytes, Copied, From, Operation};
+use crate::volume::operation::{Before, Copied, From, Operation};
 use block::operation::{Ask, Failed};
 
 /// A copy that is to be written.

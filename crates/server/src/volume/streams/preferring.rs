@@ -9,7 +9,7 @@ use stream::quota::Taken;
 use stream::streams::LOWEST;
 
 use super::granting::told;
-use super::{StreamRequest, Streams, refused};
+use super::{StreamRequest, Streams, Teller, refused};
 use crate::disk::Disk;
 use crate::volume::Volumes;
 use crate::volume::exports::Exports;
@@ -19,7 +19,7 @@ use crate::volume::operation::Operation;
 pub(super) struct Preferred {
     pub(super) number: u64,
     pub(super) export: usize,
-    pub(super) teller: crate::control::Teller,
+    pub(super) teller: Teller,
     pub(super) asked: wire::Attach,
     pub(super) user: u32,
     priority: u8,

@@ -21,10 +21,11 @@ use stream::streams::StreamId;
 
 use super::kept::Run;
 use super::{Kept, Streams};
+use crate::arena::Bytes;
 use crate::disk::Disk;
 use crate::volume::Volumes;
 use crate::volume::exports::Exports;
-use crate::volume::operation::{Bytes, From, Operation, Pending};
+use crate::volume::operation::{From, Operation, Pending};
 use block::operation::{Ask, Failed, Pace};
 
 /// A read or a write that the engine has not answered.

@@ -1,7 +1,7 @@
 //! Streams on a drive of which a volume has a cache.
 
 use headtime_client::wire::{Attach, Piece, Places, Terms};
-use server::volume::cached::PAGE;
+use server::config::caching::PAGE;
 
 use super::posted::writing_back;
 use crate::random::BLOCKS;

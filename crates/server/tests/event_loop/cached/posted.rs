@@ -4,8 +4,9 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 
 use block::operation::{Ask, Failed, Pace, Space};
 use block::{Class, Durability};
-use server::mailbox::{Contents, Letter, Mailbox, Posted};
-use server::volume::cached::{PAGE, Readmore, Setting, Writes};
+use server::config::caching::{PAGE, Readmore, Setting, Writes};
+use server::event_loop::mailbox::{Letter, Mailbox};
+use server::volume::posted::{Contents, Posted};
 
 use crate::station::Served;
 

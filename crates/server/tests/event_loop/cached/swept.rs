@@ -5,8 +5,8 @@ use std::sync::mpsc::{Receiver, sync_channel};
 use std::sync::{Arc, OnceLock};
 
 use block::Durability;
+use server::config::caching::PAGE;
 use server::tasks::{Portion, ROOM, Scan, Sink};
-use server::volume::cached::PAGE;
 
 use super::posted::{Asked, alone, writing_back};
 use crate::random::BLOCKS;

@@ -2,8 +2,8 @@
 
 use block::Durability;
 use proptest::prelude::*;
+use server::config::caching::{PAGE, Readmore, Setting, Writes};
 use server::status::{Cache, Task, TaskState};
-use server::volume::cached::{PAGE, Readmore, Setting, Writes};
 
 use super::posted::{Asked, alone, in_one_turn};
 use super::setting;

@@ -19,7 +19,7 @@ use rustls::pki_types::ServerName;
 use tracing::{info, warn};
 
 use crate::config::{Address, Remote};
-use crate::listener::stream::{Peer, Stream};
+use crate::peer::{Peer, Stream};
 use crate::tls::{Session, towards};
 use nbd::client::{self, ClientNegotiation, ClientOptions, ClientPhase};
 use nbd::offer::{Offer, Text};

@@ -19,9 +19,9 @@ use tracing::warn;
 
 use super::dialing::Agreement;
 use super::job::{Bounds, Request};
-use crate::arena::Memory;
-use crate::clients::outbox::{Bytes, Outbox, Socket};
+use crate::arena::{Bytes, Memory};
 use crate::disk::back_end::{Holds, Run};
+use crate::outbox::{Outbox, Socket};
 use crate::ring::{Owner, Ring, Ticket};
 use crate::tls::{Opened, Session};
 use block::operation::{Ask, Failed};

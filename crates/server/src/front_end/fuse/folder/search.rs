@@ -6,7 +6,7 @@ use super::super::File;
 use super::super::gate::Pass;
 use super::number;
 use crate::disk::back_end::Holds;
-use crate::mailbox::Mailbox;
+use crate::event_loop::mailbox::Mailbox;
 use block::operation::Failed;
 
 /// What is looked for, and where.

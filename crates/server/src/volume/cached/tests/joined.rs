@@ -5,7 +5,8 @@ use block::Interval;
 
 use super::wished::{end_all, pages, pass, passed, with_wishes};
 use super::{SECTOR, Step, World};
-use crate::volume::cached::{PAGE, Upgrade, Writes};
+use crate::config::caching::{PAGE, Writes};
+use crate::volume::cached::Upgrade;
 
 fn read(world: &mut World, first: u64, count: u64) {
     let (at, count) = pages(first, count);

@@ -3,7 +3,7 @@
 use block::{Class, Extent, Lba, Sectors};
 
 use super::{SECTOR, Setting, Step, World};
-use crate::volume::cached::{PAGE, Readmore, Writes};
+use crate::config::caching::{PAGE, Readmore, Writes};
 
 pub(super) fn plain(bytes: u64, writes: Writes) -> Setting {
     Setting {

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::plain::plain;
 use super::{SECTOR, Step, World, play, setting, step};
-use crate::volume::cached::{PAGE, Readmore, Setting, Writes};
+use crate::config::caching::{PAGE, Readmore, Setting, Writes};
 
 const SECTORS_OF_PAGE: u64 = PAGE / SECTOR;
 

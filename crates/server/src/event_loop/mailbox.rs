@@ -12,10 +12,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use rustix::event::{EventfdFlags, eventfd};
 
-use crate::arena::Memory;
+use super::EventLoop;
 use crate::clients::Accepted;
-use crate::event_loop::EventLoop;
-use block::operation::{Ask, Failed};
+use crate::volume::posted::Posted;
+use block::operation::Failed;
 
 /// What is put in.
 pub enum Letter {
@@ -26,62 +26,6 @@ pub enum Letter {
     /// Something to do with the loop: status, tasks, stopping.
     Call(Box<dyn FnOnce(&mut EventLoop) + Send>),
 }
-
-/// An operation with its bytes and whom to tell.
-pub struct Posted {
-    /// The export's place among the loop's exports.
-    pub export: usize,
-    /// What.
-    pub ask: Ask,
-    /// Where, in bytes of the volume.
-    pub offset: u64,
-    /// How many bytes.
-    pub length: u64,
-    /// Where its bytes are.
-    pub contents: Contents,
-    /// Called on the loop's thread, with what was read: it must not take long.
-    pub reply: Reply,
-}
-
-/// Where the bytes of a posted operation are.
-pub enum Contents {
-    /// Those of a write, which the loop copies into its own memory; of others there are none.
-    Owned(Vec<u8>),
-    /// The loop uses the memory of whoever has posted: nothing is copied.
-    Lent(Lent),
-}
-
-/// Memory from which a write is carried out, or into which a read is.
-pub struct Lent(Memory);
-
-impl Lent {
-    /// Lends it.
-    ///
-    /// # Safety
-    /// Until the operation's reply has been called or dropped, the memory must be there, and nobody
-    /// else may use it.
-    #[allow(unsafe_code, reason = "whoever lends has to promise something")]
-    pub unsafe fn new(memory: Memory) -> Self {
-        Lent(memory)
-    }
-
-    pub(crate) fn memory(&self) -> Memory {
-        self.0
-    }
-}
-
-impl Contents {
-    /// How many bytes there are.
-    pub(crate) fn length(&self) -> u64 {
-        match self {
-            Contents::Owned(bytes) => bytes.len() as u64,
-            Contents::Lent(lent) => lent.0.length as u64,
-        }
-    }
-}
-
-/// What is called when an operation has ended; of a read with the bytes, unless they were lent.
-pub type Reply = Box<dyn FnOnce(Result<&[u8], Failed>) + Send>;
 
 /// The mailbox of one loop.
 #[derive(Clone)]

@@ -120,7 +120,7 @@ impl Peer {
 
 impl Stream {
     /// Where it comes from, for people: an address, or the process at the other end of a unix socket.
-    pub(super) fn peer(&self) -> String {
+    pub(crate) fn peer(&self) -> String {
         match self {
             Stream::Unix(stream) => match socket_peercred(stream) {
                 Ok(who) => format!("process {}", who.pid.as_raw_nonzero()),

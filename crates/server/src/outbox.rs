@@ -22,10 +22,9 @@
 use std::io::{self, IoSlice};
 use std::os::fd::RawFd;
 
-use crate::arena::Memory;
+use crate::arena::{Bytes, Memory};
 use crate::ring::{Ring, Ticket};
 use crate::tls::Session;
-pub(crate) use crate::volume::operation::Bytes;
 
 /// Both halves.
 #[derive(Default)]
@@ -114,7 +113,7 @@ impl Outbox {
     }
 
     /// Replies that have gathered.
-    pub(super) fn replies(&self) -> usize {
+    pub(crate) fn replies(&self) -> usize {
         self.filling.replies
     }
 

@@ -25,7 +25,7 @@ impl Seats {
     }
 
     /// A seat, if one is free.
-    pub(super) fn take(&self) -> Option<Seat> {
+    pub(crate) fn take(&self) -> Option<Seat> {
         let one_more = |taken: usize| (taken < self.most).then_some(taken + 1);
         let result = self
             .taken
@@ -44,7 +44,7 @@ impl Seats {
 impl Default for Seats {
     /// As many as one drive's loop takes.
     fn default() -> Self {
-        Seats::new(crate::clients::Bounds::default().connections)
+        Seats::new(super::bounds::Bounds::default().connections)
     }
 }
 

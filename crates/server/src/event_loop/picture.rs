@@ -4,7 +4,7 @@
 use block::Class;
 use profiler::tracker;
 
-use super::tally::{Served, Tally};
+use crate::accounts::tally::{Served, Tally};
 use crate::disk::Disk;
 use crate::status::{
     self, Drive, Errors, Flow, Head, HeadTime, Impact, Latency, Lateness, Mode, Queue, Traffic,
