@@ -5,6 +5,7 @@
 
 mod booleans;
 mod chapters;
+mod circles;
 mod direction;
 mod fuzz_targets;
 mod leftovers;
@@ -50,6 +51,7 @@ const ALL: &[Check] = &[
     manifests::CHECK,
     chapters::CHECK,
     names::CHECK,
+    circles::CHECK,
     reach::CHECK,
     booleans::CHECK,
     milliseconds::CHECK,

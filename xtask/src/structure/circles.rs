@@ -18,6 +18,8 @@ use super::modules::{Arrow, Modules, parent};
 pub struct Circle {
     /// The siblings, in order.
     pub modules: Vec<String>,
+    /// The file of the first one.
+    pub path: String,
     /// One arrow for each pair that names each other: `a -> b (path:line)`.
     pub edges: Vec<String>,
 }
@@ -33,6 +35,9 @@ pub fn of(modules: &Modules) -> Vec<Circle> {
         }
     }
     let mut circles: Vec<Circle> = levels.values().flat_map(circles).collect();
+    for circle in &mut circles {
+        circle.path = modules.path(&circle.modules[0]);
+    }
     circles.sort_by(|a, b| {
         let sizes = b.modules.len().cmp(&a.modules.len());
         sizes.then_with(|| a.modules.cmp(&b.modules))
@@ -75,6 +80,7 @@ fn circles(arrows: &BTreeMap<(String, String), Arrow>) -> Vec<Circle> {
         let edges = arrows.iter().filter(|(ends, _)| inside(ends));
         found.push(Circle {
             modules: together.iter().map(|name| (*name).to_string()).collect(),
+            path: String::new(),
             edges: edges
                 .map(|((from, to), arrow)| format!("{from} -> {to} ({})", arrow.place))
                 .collect(),

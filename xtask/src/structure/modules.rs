@@ -63,6 +63,11 @@ impl Modules {
         crates
     }
 
+    /// The file of a module.
+    pub fn path(&self, module: &str) -> String {
+        self.files[module].path.clone()
+    }
+
     /// Every arrow between two modules, by module.
     pub fn arrows(&self) -> BTreeSet<Arrow> {
         let mut arrows = BTreeSet::new();
