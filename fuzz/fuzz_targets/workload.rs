@@ -6,7 +6,7 @@ use simulator::workload::{Described, Generator};
 
 fuzz_target!(|text: &str| {
     let loads = match Described::parse("fuzz.toml", text) {
-        Ok(Described::Alone(load)) => vec![load],
+        Ok(Described::Alone(load)) => vec![*load],
         Ok(Described::Mixture(mixture)) => mixture.parts,
         Err(error) => {
             assert!(!error.problem.contains('\n'), "one line: {error}");

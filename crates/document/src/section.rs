@@ -158,7 +158,7 @@ impl<'d> Section<'d> {
     pub fn sections(&self, key: &str) -> Result<Vec<Section<'d>>, DocumentError> {
         match self.get(key) {
             None => Ok(Vec::new()),
-            Some(field) => field.sections(&format!("tables [[{key}]]")),
+            Some(field) => field.sections(format!("tables [[{key}]]")),
         }
     }
 

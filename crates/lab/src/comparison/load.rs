@@ -51,7 +51,7 @@ pub struct LoadSettings {
 #[derive(Clone, Debug)]
 pub enum Source {
     /// A synthetic load.
-    Synthetic(Workload),
+    Synthetic(Box<Workload>),
     /// Several loads at once.
     Mixture(Mixture),
     /// A trace.
@@ -93,7 +93,9 @@ impl LoadSettings {
             (None, Some(name)) => {
                 let flags = self.overrides();
                 let source = match described(name)? {
-                    Described::Alone(load) => load.with(&flags).map(Source::Synthetic),
+                    Described::Alone(load) => load
+                        .with(&flags)
+                        .map(|load| Source::Synthetic(Box::new(load))),
                     Described::Mixture(mixture) => mixture.with(&flags).map(Source::Mixture),
                 };
                 source.map_err(Failure::input)

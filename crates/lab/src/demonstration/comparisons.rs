@@ -34,7 +34,7 @@ pub fn three_policies() -> Result<Setup, Failure> {
         .workload()
         .and_then(|load| load.with(&flags))
         .map_err(Failure::failed)?;
-    setup(DRIVE, Source::Synthetic(load), Some(REQUESTS))
+    setup(DRIVE, Source::Synthetic(Box::new(load)), Some(REQUESTS))
 }
 
 /// OLTP that is never idle, with a scan in its gaps.

@@ -204,7 +204,7 @@ pub(super) fn beside_streams(
         Some(cache) => {
             let problem = "each volume of a drive with streams has a cache: expected one without, \
                            which streams can be on";
-            Err(cache.error(problem.to_owned()))
+            Err(cache.error(problem))
         }
         None => Ok(()),
     }

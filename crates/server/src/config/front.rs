@@ -37,8 +37,7 @@ fn listen(table: &Section<'_>, places: &Places) -> Result<Listen, DocumentError>
             Ok(Listen::Activated(name.to_owned()))
         }
         _ => Err(table.error(
-            "expected one of unix = \"PATH\", tcp = \"[ADDRESS:]PORT\", activated = \"NAME\""
-                .to_owned(),
+            "expected one of unix = \"PATH\", tcp = \"[ADDRESS:]PORT\", activated = \"NAME\"",
         )),
     }
 }
@@ -132,7 +131,7 @@ pub(super) fn ublk(root: &Section<'_>, drives: &[Drive]) -> Result<Option<Ublk>,
             let all: Vec<&str> = all.map(|export| export.name.as_str()).collect();
             let near = most_similar(name, all.iter().copied());
             let near = near.map_or_else(String::new, |near| format!("; did you mean \"{near}\"?"));
-            return Err(value.mismatch(&format!("one of the exports {}{near}", all.join(", "))));
+            return Err(value.mismatch(format!("one of the exports {}{near}", all.join(", "))));
         }
         exports.push(name.to_owned());
     }
@@ -201,7 +200,7 @@ pub(super) fn limits(root: &Section<'_>) -> Result<Limits, DocumentError> {
         let value = table.and_then(|table| table.get(key));
         let checked = |value: Field<'_>| match bytes(&value, 4096)? {
             bytes if (least..=most).contains(&bytes) => Ok(bytes),
-            _ => Err(value.mismatch(&format!("from {} to {} MiB", least >> 20, most >> 20))),
+            _ => Err(value.mismatch(format!("from {} to {} MiB", least >> 20, most >> 20))),
         };
         Ok::<u64, DocumentError>(value.map(checked).transpose()?.unwrap_or(default))
     };

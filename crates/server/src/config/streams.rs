@@ -91,7 +91,7 @@ pub(super) fn streams(
     is_foreseen(&table, belief, policy, "what it can promise")?;
     if drive.get("capture").is_some() {
         let problem = "streams are not captured: expected no key capture beside them";
-        return Err(table.error(problem.to_owned()));
+        return Err(table.error(problem));
     }
     let default = Streams::default();
     let percent = table.get("foreground_percent").map(|value| {

@@ -7,7 +7,7 @@
 //! `TWO_WRITERS=n` for more writes of each writer.
 
 use std::ops::Range;
-use std::path::PathBuf;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::channel;
@@ -72,7 +72,7 @@ enum Writer {
 }
 
 impl Writer {
-    fn open(door: Door, socket: &PathBuf, mailbox: &Mailbox) -> Self {
+    fn open(door: Door, socket: &Path, mailbox: &Mailbox) -> Self {
         match door {
             Door::Nbd => Writer::Nbd(Box::new(Client::connect_unaware(socket, Style::Structured))),
             Door::Posted(export) => Writer::Posted(mailbox.clone(), export),

@@ -46,7 +46,7 @@ pub struct Mixture {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Described {
     /// One load.
-    Alone(Workload),
+    Alone(Box<Workload>),
     /// Several at once.
     Mixture(Mixture),
 }
@@ -96,7 +96,7 @@ impl Described {
     /// If it is not TOML, a key is missing, unknown, or has a value that makes no sense.
     pub fn parse(file: &str, text: &str) -> Result<Described, DocumentError> {
         match Document::parse(file, text)?.root().has("part") {
-            false => Workload::parse(file, text).map(Described::Alone),
+            false => Workload::parse(file, text).map(|load| Described::Alone(Box::new(load))),
             true => Mixture::parse(file, text).map(Described::Mixture),
         }
     }

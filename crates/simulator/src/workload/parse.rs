@@ -54,6 +54,7 @@ impl Workload {
 
     /// The load that `root` describes below its heading.
     pub(super) fn read(root: &Section<'_>, heading: Heading) -> Result<Workload, DocumentError> {
+        let arrivals = read_arrivals(root)?;
         let (placement, align_bytes) = read_placement(root)?;
         let workload = Workload {
             name: heading.name,
@@ -61,7 +62,7 @@ impl Workload {
             seed: heading.seed,
             class: read_class(root)?,
             read_fraction: number_or(root, "read_fraction", 1.0, FRACTION)?,
-            arrivals: read_arrivals(root)?,
+            arrivals,
             sizes: read_sizes(root)?,
             placement,
             align_bytes,
