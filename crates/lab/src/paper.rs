@@ -7,7 +7,7 @@
 //!            '------------- drawings ----------------> --svg-dir
 //! ```
 //!
-//! A measurement is a file here and a line in [`ALL`]: which claims it answers, and how.
+//! A measurement is a file here and a line in `ALL`: which claims it answers, and how.
 
 mod abiss;
 mod abiss_beyond;

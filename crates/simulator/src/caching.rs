@@ -14,7 +14,7 @@
 //! ```
 //!
 //! `shared/specs/cache-and-pfc.md`, 9; Zhang, Lee, Ma, Zhou, ICDCS 2008, 4.1. Nothing here has a clock or
-//! opens a file: a load hands in requests, [`run`] goes from event to event, and the answer is a report.
+//! opens a file: a load hands in requests, [`run()`] goes from event to event, and the answer is a report.
 
 pub mod cases;
 pub mod disk;

@@ -17,7 +17,7 @@ use super::results::Results;
 use crate::{Failure, Progress};
 
 impl Plan {
-    /// Does all runs, so many at once: their number changes no figure. Each run is [`UNITS`] of the progress.
+    /// Does all runs, so many at once: their number changes no figure. Each run is `UNITS` of the progress.
     ///
     /// # Errors
     /// If a run cannot be done: of several errors, the first in the order of the file.

@@ -126,7 +126,7 @@ impl LiveEngine {
         result
     }
 
-    /// See [`Engine::want`].
+    /// A change of the background tasks, as `TaskChange` has it.
     ///
     /// # Errors
     /// The engine's.
@@ -134,7 +134,7 @@ impl LiveEngine {
         self.change_task(now, id, TaskChange::Want(extent))
     }
 
-    /// See [`Engine::unwant`].
+    /// A change of the background tasks, as `TaskChange` has it.
     ///
     /// # Errors
     /// The engine's.
@@ -142,7 +142,7 @@ impl LiveEngine {
         self.change_task(now, id, TaskChange::Unwant(extent))
     }
 
-    /// See [`Engine::suspend_task`].
+    /// A change of the background tasks, as `TaskChange` has it.
     ///
     /// # Errors
     /// The engine's.
@@ -150,7 +150,7 @@ impl LiveEngine {
         self.change_task(now, id, TaskChange::Suspend)
     }
 
-    /// See [`Engine::resume_task`].
+    /// A change of the background tasks, as `TaskChange` has it.
     ///
     /// # Errors
     /// The engine's.
@@ -158,7 +158,7 @@ impl LiveEngine {
         self.change_task(now, id, TaskChange::Resume)
     }
 
-    /// See [`Engine::abort_task`].
+    /// A change of the background tasks, as `TaskChange` has it.
     ///
     /// # Errors
     /// The engine's.
@@ -174,7 +174,7 @@ impl LiveEngine {
         }
     }
 
-    /// See [`Engine::promote_task`].
+    /// A change of the background tasks, as `TaskChange` has it.
     ///
     /// # Errors
     /// The engine's.
@@ -241,7 +241,7 @@ impl LiveEngine {
         }
     }
 
-    /// See [`Engine::position`].
+    /// What a client tells of its stream, as `StreamInput` has it.
     ///
     /// # Errors
     /// The engine's; so do the other calls about a stream.
@@ -250,7 +250,7 @@ impl LiveEngine {
         self.engine.stream(now, stream, input)
     }
 
-    /// See [`Engine::claim`].
+    /// What a client tells of its stream, as `StreamInput` has it.
     ///
     /// # Errors
     /// The engine's.
@@ -258,12 +258,12 @@ impl LiveEngine {
         self.engine.guarantees_mut().claim(user, name)
     }
 
-    /// See [`Engine::give_back`].
+    /// What a client tells of its stream, as `StreamInput` has it.
     pub fn give_back(&mut self, taken: quota::Taken) {
         self.engine.guarantees_mut().give_back(taken);
     }
 
-    /// See [`Engine::stream_read`].
+    /// What a client tells of its stream, as `StreamInput` has it.
     ///
     /// # Errors
     /// The engine's.
@@ -278,7 +278,7 @@ impl LiveEngine {
         self.engine.stream(now, stream, input)
     }
 
-    /// See [`Engine::stream_write`].
+    /// What a client tells of its stream, as `StreamInput` has it.
     ///
     /// # Errors
     /// The engine's.
@@ -306,7 +306,7 @@ impl LiveEngine {
         self.engine.refresh(now, stream, map)
     }
 
-    /// See [`Engine::detach`].
+    /// What a client tells of its stream, as `StreamInput` has it.
     ///
     /// # Errors
     /// The engine's.
