@@ -1,8 +1,8 @@
 //! Any text as a claims file: refused in one line, or a paper each of whose claims can be judged.
 #![no_main]
 
-use libfuzzer_sys::fuzz_target;
 use lab::claims::Paper;
+use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|text: &str| {
     match Paper::parse("fuzz.toml", text) {

@@ -1,8 +1,8 @@
 //! Any text as an experiment file: refused in one line, or combinations of settings.
 #![no_main]
 
-use libfuzzer_sys::fuzz_target;
 use lab::experiment::{Experiment, MOST_RUNS};
+use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|text: &str| {
     match Experiment::parse("fuzz.toml", text) {

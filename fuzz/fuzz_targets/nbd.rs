@@ -7,14 +7,14 @@
 
 use std::sync::Arc;
 
+use block::operation::Ask;
 use libfuzzer_sys::fuzz_target;
-use nbd::client::{self, Event, Requests, ClientOptions};
-use nbd::negotiation::{ServerNegotiation, OUTPUT, ServerSecurity, ServerPhase};
+use nbd::client::{self, ClientOptions, Event, Requests};
+use nbd::negotiation::{OUTPUT, ServerNegotiation, ServerPhase, ServerSecurity};
 use nbd::offer::{BlockSizes, Features, Offer, PAYLOAD, Text};
 use nbd::reply::Reply;
 use nbd::request::{self, Asked, Wanted};
 use nbd::{Context, Style};
-use block::operation::Ask;
 
 /// An export of 1 MiB that can do everything.
 fn offer() -> Offer {

@@ -9,8 +9,9 @@ use libfuzzer_sys::fuzz_target;
 fuzz_target!(|text: &str| {
     match Profile::parse(text, "fuzz.toml") {
         Err(error) => {
-            assert!(error.line >= 1 && error.line <= text.lines().count() + 1);
-            assert!(!error.message.is_empty());
+            let inside = |line: usize| line >= 1 && line <= text.lines().count() + 1;
+            assert!(error.line.is_none_or(inside));
+            assert!(!error.problem.is_empty());
         }
         Ok(profile) => {
             let geometry = &profile.geometry;
