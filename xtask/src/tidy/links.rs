@@ -3,7 +3,8 @@
 //! A relative link names a file of the repository, and its anchor names a heading of that file. The
 //! pages of `docs/` are a book: they are rendered without the rest of the repository, so that their
 //! links stay in `docs/`, and `docs/SUMMARY.md` lists each of them. The walks in `docs/explanation`
-//! name files of the code: each of these exists.
+//! name files of the code: each of these exists. A table row of a walk with a file names types and
+//! functions of that file only.
 
 use std::collections::BTreeSet;
 
@@ -14,7 +15,7 @@ use crate::repository::{File, Repository};
 /// The check.
 pub const CHECK: Check = Check {
     rule: "links",
-    about: "links, anchors and the files that docs/explanation names exist; SUMMARY.md lists all pages",
+    about: "links, anchors, and the files and names in docs/explanation exist; SUMMARY.md lists all pages",
     run,
 };
 
@@ -51,6 +52,7 @@ fn run(repository: &Repository) -> Vec<Violation> {
                 found.push(Violation::at(&page.path, line, message));
             }
         }
+        found.extend(undeclared_names(repository, page));
     }
     if repository.file(SUMMARY).is_none() {
         return found;
@@ -78,6 +80,36 @@ fn named_sources(page: &File) -> Vec<(usize, &str)> {
         })
         .filter(|(_, span)| span.starts_with("crates/") && span.ends_with(".rs"))
         .collect()
+}
+
+/// The names in table rows of a walk that the row's source file does not declare.
+fn undeclared_names(repository: &Repository, page: &File) -> Vec<Violation> {
+    let text = page.text().unwrap_or_default();
+    let mut found = Vec::new();
+    for (line, row) in markdown::lines(text).filter(|(_, words)| words.starts_with('|')) {
+        let spans: Vec<&str> = row.split('`').skip(1).step_by(2).collect();
+        let is_source = |span: &&&str| span.starts_with("crates/") && span.ends_with(".rs");
+        let Some(path) = spans.iter().find(is_source) else {
+            continue;
+        };
+        let Some(Ok(source)) = repository.sources.get(*path) else {
+            continue;
+        };
+        let is_identifier = |span: &&&str| span.chars().all(|c| c.is_alphanumeric() || c == '_');
+        for name in spans.iter().filter(is_identifier) {
+            let mut functions = source.functions.iter().map(|function| &function.name);
+            let mut types = source.names.iter().map(|declared| &declared.name);
+            let is_declared =
+                functions.any(|known| known == name) || types.any(|known| known == name);
+            if !is_declared {
+                let message = format!(
+                    "`{path}` declares no `{name}` (use the name that it has now, or the file that declares it)"
+                );
+                found.push(Violation::at(&page.path, line, message));
+            }
+        }
+    }
+    found
 }
 
 /// The relative links of a page, with their lines.
@@ -199,6 +231,23 @@ mod tests {
             ("docs/SUMMARY.md", "- [W](explanation/w.md)\n"),
             ("docs/explanation/w.md", page),
             ("crates/a/src/lib.rs", "//! A.\n"),
+        ];
+        assert_eq!(places(&CHECK, &files), ["docs/explanation/w.md:2"]);
+    }
+
+    #[test]
+    fn a_row_of_a_walk_names_what_its_file_declares() {
+        let page = "| 1 | `crates/a/src/lib.rs` | `Disk` and `start` of `a disk` |\n\
+                    | 2 | `crates/a/src/lib.rs` | `stop` |\n\
+                    | 3 | `Gone` |\n\n\
+                    `crates/a/src/lib.rs` has no `stop`.\n";
+        let files = [
+            ("docs/SUMMARY.md", "- [W](explanation/w.md)\n"),
+            ("docs/explanation/w.md", page),
+            (
+                "crates/a/src/lib.rs",
+                "//! A.\nstruct Disk;\nimpl Disk {\n    fn start() {}\n}\n",
+            ),
         ];
         assert_eq!(places(&CHECK, &files), ["docs/explanation/w.md:2"]);
     }
