@@ -1,6 +1,7 @@
 //! The control plane over a fake service: its socket, HTTP, metrics and the status page.
 
 mod activation;
+mod configuration;
 mod fake;
 mod metrics;
 mod page;
