@@ -14,6 +14,7 @@ mod import_drives;
 mod markdown;
 mod prose;
 mod repository;
+mod results;
 mod source;
 mod structure;
 mod tidy;
@@ -70,6 +71,11 @@ const ALL: &[Task] = &[
         name: "book",
         about: "rewrite the generated pages of the book from the program's tables",
         run: book::run,
+    },
+    Task {
+        name: "results",
+        about: "rewrite the claim tables of the book; --from DIR publishes findings first",
+        run: results::run,
     },
     Task {
         name: "prose",

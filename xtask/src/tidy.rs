@@ -17,6 +17,7 @@ mod names;
 mod origins;
 mod promises;
 mod reach;
+mod results;
 mod text;
 
 use std::fmt;
@@ -60,6 +61,7 @@ const ALL: &[Check] = &[
     origins::CHECK,
     promises::CHECK,
     links::CHECK,
+    results::CHECK,
     fuzz_targets::CHECK,
     lent::CHECK,
 ];
