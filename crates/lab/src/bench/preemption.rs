@@ -1,5 +1,5 @@
-//! Urgent small reads beside a greedy reader of large blocks, with and
-//! without preemption, and under the kernel's schedulers with their priorities.
+//! Urgent small reads beside a greedy reader of large blocks: with preemption, without, and under
+//! the kernel's schedulers with their priorities.
 //!
 //! ```text
 //!   fio urgent -> NBD export, foreground      -.
@@ -9,8 +9,8 @@
 //!                                                                     the drive's own queue
 //! ```
 //!
-//! All times are the drive's: with a time scale of 4 fio's are divided by four, and it is asked for a
-//! quarter of the rate.
+//! All times are the drive's: with a time scale of 4, fio's times are divided by four, and fio runs
+//! at a quarter of the rate.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -21,43 +21,44 @@ use serde_json::Value;
 
 use super::loop_device::{Depth, LEAST, LOSETUP, LoopDevice};
 use super::rig::{self, FIO, Service};
-use crate::Failure;
+use crate::{Failure, Label};
 
-/// How preemption is held against classes alone and against the kernel.
+/// The settings of the benchmark.
 #[derive(Clone, Debug)]
 pub struct PreemptionBench {
     /// The emulated drives: names from `headtime drives`.
     pub drive: Vec<String>,
-    /// How many times as slow as the drive everything is. The kernel's own times are not stretched.
+    /// The slow-downs of the emulated drive. The kernel's own times are not scaled.
     pub time_scale: Vec<f64>,
     /// Our policy.
     pub policy: String,
-    /// What is believed of the drive instead of the truth: a file of `headtime profile`.
+    /// The scheduler's belief instead of the truth: a file from `headtime profile`.
     pub belief: Option<PathBuf>,
-    /// The standard deviation of a seek's duration, which nobody believes.
+    /// The standard deviation of seek times, which no belief contains.
     pub seek_noise_us: f64,
-    /// The speed of the drive's bus, if not that of the system on which the drive was measured.
+    /// The bandwidth of the drive's bus. Default: that of the system on which the drive was
+    /// measured.
     pub bus_mb_s: Option<f64>,
-    /// Urgent reads of 4 KiB a second, at a constant rate.
+    /// Urgent reads of 4 KiB per second, at a constant rate.
     pub rate: u32,
-    /// Reads of 1 MiB that wait for an answer at a time.
+    /// Outstanding reads of 1 MiB.
     pub depth: u32,
-    /// How long each turn is, in seconds of the drive's time.
+    /// The length of each turn, in seconds of the drive's time.
     pub seconds: u32,
-    /// A line of `[drive.preemption]` for the turn with it; may be given several times.
+    /// Lines of `[drive.preemption]` for the turn with preemption.
     pub preemption: Vec<String>,
-    /// Without the kernel's schedulers: it then needs neither root nor loop devices.
+    /// Whether the kernel's schedulers are skipped. Root and loop devices are then not needed.
     pub only_ours: bool,
 }
 
-/// A scheduler and its means.
+/// A scheduler and its means of priority.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum PreemptionContestant {
-    /// Our policy: classes, and larger requests in parts that step aside.
+    /// Our policy with classes and preemptible parts.
     Preemption,
-    /// Our policy: classes alone.
+    /// Our policy with classes alone.
     Classes,
-    /// A scheduler of the kernel's before a device so deep.
+    /// A scheduler of the kernel before a device of this depth.
     Kernel {
         name: &'static str,
         device: Depth,
@@ -76,7 +77,7 @@ enum Priorities {
 
 const KERNEL: [&str; 2] = ["mq-deadline", "bfq"];
 
-/// One of them, measured.
+/// The figures of one contestant.
 #[derive(Debug, Serialize)]
 pub struct PreemptionFigures {
     /// The contestant.
@@ -86,44 +87,43 @@ pub struct PreemptionFigures {
     pub turn: PreemptionTurn,
 }
 
-/// The urgent reads' response and the bulk's rate, in the drive's time.
+/// The urgent reads' latency and the bulk reads' rate, in the drive's time.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct PreemptionTurn {
-    /// Urgent reads that were answered.
+    /// The number of completed urgent reads.
     pub requests: u64,
-    /// How many were due.
+    /// The number of urgent reads that were due.
     pub due: u64,
-    /// The mean of their latency.
+    /// Their mean latency.
     pub mean_ms: f64,
-    /// The median of their latency.
+    /// Their median latency.
     pub p50_ms: f64,
-    /// The 99th percentile.
+    /// The 99th percentile of the latency.
     pub p99_ms: f64,
-    /// The 99.9th percentile.
+    /// The 99.9th percentile of the latency.
     pub p999_ms: f64,
-    /// The longest.
+    /// The longest latency.
     pub max_ms: f64,
-    /// The bulk reads in megabytes a second.
+    /// The rate of the bulk reads, in megabytes per second.
     pub bulk_mb_per_s: f64,
 }
 
-/// A drive at a time scale.
+/// The contestants on one drive at one time scale.
 #[derive(Debug, Serialize)]
 pub struct PreemptionScene {
     /// The emulated drive.
     pub drive: String,
-    /// `noisy` where the belief is the truth but for the noise, `in-firmware` without noise,
-    /// `external` where it was profiled.
-    pub mode: &'static str,
-    /// How many times as slow as the drive everything was.
+    /// The label of our scheduler's belief.
+    pub mode: Label,
+    /// The slow-down of the drive.
     pub time_scale: f64,
-    /// Urgent reads in a second.
+    /// Urgent reads per second.
     pub rate: u32,
-    /// Bulk reads in flight.
+    /// Outstanding bulk reads.
     pub depth: u32,
-    /// How long a turn was, in seconds of the drive.
+    /// The length of a turn, in seconds of the drive.
     pub seconds: u32,
-    /// The contestants; ours are the first two.
+    /// The contestants; our two are first.
     pub measured: Vec<PreemptionFigures>,
 }
 
@@ -131,7 +131,7 @@ impl PreemptionBench {
     /// Measures all contestants for each drive and time scale.
     ///
     /// # Errors
-    /// If devices may not be made, or a program is missing or does not run.
+    /// If devices cannot be created, or a program is missing or does not run.
     pub fn run(&self) -> Result<Vec<PreemptionScene>, Failure> {
         match self.only_ours {
             true => rig::need(&[FIO])?,
@@ -171,11 +171,7 @@ fn scene(settings: &PreemptionBench, drive: &str, scale: f64) -> Result<Preempti
     }
     Ok(PreemptionScene {
         drive: drive.to_owned(),
-        mode: match (&settings.belief, settings.seek_noise_us > 0.0) {
-            (Some(_), _) => "external",
-            (None, true) => "noisy",
-            (None, false) => "in-firmware",
-        },
+        mode: Label::of_emulation(settings.belief.as_deref(), settings.seek_noise_us),
         time_scale: scale,
         rate: settings.rate,
         depth: settings.depth,
@@ -184,10 +180,10 @@ fn scene(settings: &PreemptionBench, drive: &str, scale: f64) -> Result<Preempti
     })
 }
 
-/// Where an image may have more bytes than a disk's file system allows: 20 TB are too many for ext4.
+/// Folder of the images: ext4 does not hold files of 20 TB.
 const MEMORY: &str = "/dev/shm";
 
-/// What is the same for all turns.
+/// The parts that all turns share.
 struct PreemptionRig<'a> {
     settings: &'a PreemptionBench,
     drive: &'a str,
@@ -196,7 +192,7 @@ struct PreemptionRig<'a> {
 }
 
 impl PreemptionRig<'_> {
-    /// Both loads over NBD.
+    /// Runs both loads over NBD.
     fn ours(&self, contestant: PreemptionContestant) -> Result<PreemptionFigures, Failure> {
         let name = match contestant {
             PreemptionContestant::Preemption => "with",
@@ -221,7 +217,7 @@ impl PreemptionRig<'_> {
         })
     }
 
-    /// Both loads on a block device, one scheduler after the other.
+    /// Runs both loads on a block device, one scheduler after the other.
     fn theirs(&self) -> Result<Vec<PreemptionFigures>, Failure> {
         let mount = self.folder.join("bare");
         fs::create_dir(&mount).map_err(Failure::failed)?;
@@ -231,7 +227,7 @@ impl PreemptionRig<'_> {
             priorities: Priorities::Classes,
         };
         let service = Service::start("bare", &self.config("bare", bare)?, self.folder)?;
-        // Before the service: it is detached first.
+        // Declared before the service, so that the device is detached first.
         let (device, _service) = (LoopDevice::attach(&mount.join("urgent"))?, service);
         let mut measured = Vec::new();
         for depth in [Depth::Loop, Depth::Least] {
@@ -289,7 +285,7 @@ impl PreemptionRig<'_> {
     }
 
     fn urgent(&self) -> [String; 4] {
-        // In bytes, so that a fraction of a request a second can be said.
+        // In bytes, so that fractions of a request per second are possible.
         let rate = f64::from(self.settings.rate) * URGENT_BYTES / self.scale;
         [
             "--rw=randread".to_owned(),
@@ -307,7 +303,7 @@ impl PreemptionRig<'_> {
         ]
     }
 
-    /// What fio says of both, in the drive's time.
+    /// Converts fio's output to figures in the drive's time.
     fn turn(&self, told: &Value) -> Result<PreemptionTurn, Failure> {
         let turn = turn(told, self.scale).ok_or_else(|| {
             Failure::failed("fio did not tell of its jobs urgent and bulk: expected fio 3")
@@ -401,10 +397,10 @@ write_cache = false
     }
 }
 
-/// Bytes of an urgent read.
+/// Size of an urgent read, in bytes.
 const URGENT_BYTES: f64 = 4096.0;
 
-/// The two jobs of fio, whose times are `scale` times the drive's.
+/// The figures of fio's two jobs, whose times are `scale` times the drive's.
 fn turn(told: &Value, scale: f64) -> Option<PreemptionTurn> {
     let jobs = told["jobs"].as_array()?;
     let job = |name: &str| jobs.iter().find(|job| job["jobname"] == name);
@@ -412,7 +408,7 @@ fn turn(told: &Value, scale: f64) -> Option<PreemptionTurn> {
     let latency = &urgent["lat_ns"];
     let ms = |ns: &Value| Some(ns.as_f64()? / scale / 1e6);
     let max_ms = ms(&latency["max"])?;
-    // Percentiles are the upper ends of steps.
+    // Percentiles are the upper ends of histogram steps.
     let percentile = |name: &str| Some(ms(&latency["percentile"][name])?.min(max_ms));
     Some(PreemptionTurn {
         requests: urgent["total_ios"].as_u64()?,

@@ -1,13 +1,13 @@
-//! Our order beside the kernel's, on the same emulated drive.
+//! Our policy and the kernel's schedulers on the same emulated drive.
 //!
 //! ```text
 //!   fio -> /dev/loop0 [none | mq-deadline | bfq] -> FUSE -> headtime serve, the drive's own queue
 //!   fio -> /dev/loop1 [none]                     -> FUSE -> headtime serve, our policy
 //! ```
 //!
-//! A kernel's scheduler has only what the device below has not taken yet to choose from. So each is
-//! measured twice: with all that the loop device takes, and with four requests at the device, which
-//! is the least that Linux allows.
+//! A scheduler of the kernel chooses only among requests that the device has not accepted. So each
+//! is measured twice: with the default depth of a loop device, and with the smallest depth of
+//! Linux, four.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -20,30 +20,30 @@ use server::tasks::Steer;
 
 use super::loop_device::{Depth, LEAST, LOSETUP, LoopDevice};
 use super::rig::{self, FIO, Load, Service, median};
-use crate::Failure;
+use crate::{Failure, Label};
 
-/// How our order is held against the kernel's.
+/// The settings of the benchmark.
 #[derive(Clone, Debug)]
 pub struct SchedulersBench {
     /// The emulated drive: a name from `headtime drives`.
     pub drive: String,
     /// Our policy.
     pub policy: String,
-    /// What is believed of the drive instead of the truth: a file of `headtime profile`.
+    /// The scheduler's belief instead of the truth: a file from `headtime profile`.
     pub belief: Option<PathBuf>,
-    /// How many times as slow as the drive everything is. The kernel's own times are not stretched.
+    /// The slow-down of the emulated drive. The kernel's own times are not scaled.
     pub time_scale: f64,
-    /// The speed of the drive's bus, so that it carries what the medium reads.
+    /// The bandwidth of the drive's bus, which must carry what the medium reads.
     pub bus_mb_s: f64,
-    /// The standard deviation of a seek's duration.
+    /// The standard deviation of seek times.
     pub seek_noise_us: f64,
-    /// By how much a scan may lengthen the requests of the foreground.
+    /// The impact budget of the scan, in percent.
     pub impact_percent: f64,
-    /// Requests that wait for an answer at a time.
+    /// Outstanding requests.
     pub depth: u32,
-    /// How long each turn is.
+    /// The length of each turn, in seconds.
     pub seconds: u32,
-    /// How often each has its turn.
+    /// Turns of each scheduler.
     pub rounds: u32,
 }
 
@@ -56,49 +56,48 @@ enum SchedulerUnderTest {
 
 const KERNEL: [&str; 3] = ["none", "mq-deadline", "bfq"];
 
-/// One of them, measured: medians of the rounds.
+/// The figures of one scheduler: medians of the rounds.
 #[derive(Debug, Serialize)]
 pub struct SchedulerFigures {
     /// The scheduler.
     pub name: String,
-    /// Requests in a second.
+    /// Requests per second.
     pub iops: f64,
-    /// Their mean latency.
+    /// Their mean latency, in ms.
     pub mean_ms: f64,
-    /// The 99th percentile of the latency of reads.
+    /// The 99th percentile of the reads' latency.
     pub p99_ms: f64,
-    /// The same with a scan beside it: ours in free time, theirs as sequential reads of 256 KiB of
-    /// the idle class.
+    /// Requests per second beside a scan: ours in free blocks, the kernel's as sequential reads of
+    /// 256 KiB in the idle class.
     pub with_scan_iops: f64,
     /// The 99th percentile of the latency beside the scan.
     pub with_scan_p99_ms: f64,
-    /// The foreground that the scan cost, in percent.
+    /// The loss of foreground throughput by the scan, in percent.
     pub lost_percent: f64,
-    /// The scan in megabytes a second.
+    /// The rate of the scan, in megabytes per second.
     pub scan_mb_per_s: f64,
 }
 
-/// Our order beside the kernel's.
+/// Our policy beside the kernel's schedulers.
 #[derive(Debug, Serialize)]
 pub struct SchedulersReport {
     /// The emulated drive.
     pub drive: String,
-    /// `noisy` where the belief is the truth but for the noise, `in-firmware` without noise,
-    /// `external` where it was profiled.
-    pub mode: &'static str,
-    /// How many times as slow as the drive everything was.
+    /// The label of our scheduler's belief.
+    pub mode: Label,
+    /// The slow-down of the drive.
     pub time_scale: f64,
-    /// The standard deviation of a seek's duration.
+    /// The standard deviation of seek times.
     pub seek_noise_us: f64,
-    /// Requests in flight.
+    /// Outstanding requests.
     pub depth: u32,
     /// The schedulers; ours is the first.
     pub measured: Vec<SchedulerFigures>,
-    /// Ours by the best of theirs, as Linux sets a loop device up.
+    /// Our throughput over the best of the kernel's, with the default depth of a loop device.
     pub times_the_best: f64,
-    /// Ours by the best of theirs with the least depth of the device.
+    /// Our throughput over the best of the kernel's, with the smallest depth.
     pub times_the_best_of_least_depth: f64,
-    /// How late our drive's completions were.
+    /// The lateness of our drive's completions.
     pub lateness: Option<Lateness>,
 }
 
@@ -106,7 +105,7 @@ impl SchedulersBench {
     /// Measures all schedulers in turn.
     ///
     /// # Errors
-    /// If devices may not be made, or a program is missing or does not run.
+    /// If devices cannot be created, or a program is missing or does not run.
     pub fn run(&self) -> Result<SchedulersReport, Failure> {
         rig::need(&[FIO, LOSETUP])?;
         let folder = tempfile::tempdir().map_err(Failure::failed)?;
@@ -135,12 +134,12 @@ impl SchedulersBench {
 
 /// A service with one volume, and the block device over it.
 struct ServedDevice {
-    /// Before the service: it is detached first.
+    /// Declared before the service, so that the device is detached first.
     device: LoopDevice,
     service: Service,
 }
 
-/// The foreground alone and with a scan beside it, and the scan's rate in MB/s.
+/// The foreground alone and beside a scan, and the scan's rate in MB/s.
 struct SchedulerTurn {
     alone: Load,
     beside: Load,
@@ -197,7 +196,7 @@ impl ServedDevice {
         })
     }
 
-    /// Bytes that a scan has read.
+    /// The bytes that a scan has read.
     fn scanned(&self, task: u64) -> Result<u64, Failure> {
         let drives = self.service.status()?.drives;
         let mut tasks = drives.into_iter().flat_map(|drive| drive.tasks);
@@ -236,7 +235,7 @@ impl ServedDevice {
         })
     }
 
-    /// Two reads to one write, 4 KiB, anywhere: the synthetic load of the literature.
+    /// The foreground: random requests of 4 KiB, two reads to one write.
     fn foreground(&self, settings: &SchedulersBench, round: u32) -> Vec<String> {
         vec![
             format!("--filename={}", self.device.path.display()),
@@ -249,7 +248,7 @@ impl ServedDevice {
             "--rwmixread=67".to_owned(),
             "--bs=4k".to_owned(),
             format!("--iodepth={}", settings.depth),
-            // The same requests for all in a round.
+            // All schedulers of a round serve the same requests.
             format!("--randseed={}", round + 1),
         ]
     }
@@ -353,11 +352,7 @@ fn report(
     };
     SchedulersReport {
         drive: settings.drive.clone(),
-        mode: match (&settings.belief, settings.seek_noise_us > 0.0) {
-            (Some(_), _) => "external",
-            (None, true) => "noisy",
-            (None, false) => "in-firmware",
-        },
+        mode: Label::of_emulation(settings.belief.as_deref(), settings.seek_noise_us),
         time_scale: settings.time_scale,
         seek_noise_us: settings.seek_noise_us,
         depth: settings.depth,
@@ -412,7 +407,7 @@ mod tests {
         let report = report(&settings, &contestants, &turns, None);
         assert_eq!(report.times_the_best, 3.0);
         assert_eq!(report.times_the_best_of_least_depth, 2.0);
-        assert_eq!(report.mode, "noisy");
+        assert_eq!(report.mode, Label::Noisy);
         let lost: Vec<f64> = report
             .measured
             .iter()

@@ -1,4 +1,4 @@
-//! The figures of a demonstration: the foreground without and with the scan.
+//! The report of a demonstration: the foreground without and with the scan.
 
 use std::path::Path;
 
@@ -10,26 +10,26 @@ use simulator::workload::Workload;
 
 use super::load::Stretch;
 use super::service::{self, Demonstration};
-use crate::Failure;
+use crate::{Failure, Label};
 
-/// All of it; times are the drive's.
+/// The report. Times are the drive's.
 #[derive(Debug, Serialize)]
 pub struct DemoFigures {
     /// The emulated drive.
     pub drive: &'static str,
     /// The policy.
     pub policy: &'static str,
-    /// What the scheduler knows of the drive.
-    pub label: &'static str,
-    /// The standard deviation of a seek's duration.
+    /// The label of the scheduler's belief.
+    pub label: Label,
+    /// The standard deviation of seek times.
     pub seek_noise_us: u32,
-    /// The speed of the drive's bus.
+    /// The bandwidth of the drive's bus.
     pub bus_mb_s: f64,
-    /// How many times as slow as the drive.
+    /// The slow-down of the drive.
     pub time_scale: f64,
     /// The load.
     pub workload: String,
-    /// Its seed.
+    /// The load's seed.
     pub seed: u64,
     /// The address of the status page.
     pub page: String,
@@ -41,58 +41,58 @@ pub struct DemoFigures {
     pub scan: DemoScan,
     /// The cost of the scan.
     pub impact: ScanImpact,
-    /// How late the emulation was, in real time, of the last seconds.
+    /// The recent lateness of the emulation, in real time.
     pub lateness: Option<Lateness>,
-    /// Where the plots are.
+    /// The file of the plots.
     pub svg: String,
 }
 
-/// The load, as its client saw it.
+/// The load, as its client measured it.
 #[derive(Debug, Serialize)]
 pub struct DemoForeground {
-    /// Requests that ended.
+    /// Completed requests.
     pub requests: usize,
-    /// How long it took.
+    /// The length of the measurement.
     pub seconds: f64,
-    /// Requests in a second.
+    /// Requests per second.
     pub requests_per_s: f64,
-    /// Megabytes in a second.
+    /// Megabytes per second.
     pub mb_per_s: f64,
     /// The mean response time.
     pub mean_ms: f64,
-    /// The median.
+    /// The median response time.
     pub p50_ms: f64,
-    /// The 99th percentile.
+    /// The 99th percentile of the response times.
     pub p99_ms: f64,
-    /// The 99.9th percentile.
+    /// The 99.9th percentile of the response times.
     pub p999_ms: f64,
 }
 
-/// The scan in the background.
+/// The background scan.
 #[derive(Debug, Serialize)]
 pub struct DemoScan {
-    /// All that was read.
+    /// Bytes that the scan read.
     pub bytes: u64,
-    /// Of that, in gaps.
+    /// Bytes read in gaps.
     pub free_bytes: u64,
-    /// Of that, in idle time.
+    /// Bytes read in idle time.
     pub idle_bytes: u64,
-    /// All that was asked for.
+    /// Bytes of the whole scan.
     pub of_bytes: u64,
-    /// Megabytes in a second.
+    /// The rate of the scan.
     pub mb_per_s: f64,
 }
 
-/// What that cost, in percent.
+/// The cost of the scan, in percent.
 #[derive(Debug, Serialize)]
 pub struct ScanImpact {
-    /// By how much the client's mean is longer.
+    /// The increase of the client's mean response time.
     pub mean_percent: f64,
-    /// By how much the 99th percentile is longer.
+    /// The increase of the client's 99th percentile.
     pub p99_percent: f64,
-    /// As the engine measured it.
+    /// The impact that the engine measured.
     pub measured_percent: Option<f64>,
-    /// How much is granted.
+    /// The impact budget.
     pub budget_percent: f64,
 }
 
@@ -122,10 +122,10 @@ impl DemoForeground {
 }
 
 impl DemoFigures {
-    /// The figures of a service that still runs.
+    /// Reads the figures of a running service.
     ///
     /// # Errors
-    /// If nothing was served.
+    /// If no request ended.
     pub fn new(
         demo: &Demonstration,
         workload: &Workload,
@@ -144,7 +144,7 @@ impl DemoFigures {
         Ok(DemoFigures {
             drive: service::DRIVE,
             policy: service::POLICY,
-            label: "noisy",
+            label: Label::Noisy,
             seek_noise_us: service::SEEK_NOISE_US,
             bus_mb_s: service::BUS_MB_S,
             time_scale: demo.scale,
@@ -178,7 +178,7 @@ impl DemoScan {
     }
 }
 
-/// Distributions, and the course of the mean.
+/// The distributions, and the mean over time.
 pub fn panels(alone: &Stretch, beside: &Stretch) -> Vec<Panel> {
     let both = [("alone", alone), ("beside the scan", beside)];
     let distributions = both.map(|(name, stretch)| {
@@ -207,7 +207,7 @@ pub fn panels(alone: &Stretch, beside: &Stretch) -> Vec<Panel> {
     ]
 }
 
-/// The mean of each of thirty parts of the time: few enough to be steady.
+/// The mean of each thirtieth of the time: few enough parts to be steady.
 fn course(stretch: &Stretch) -> Vec<(f64, f64)> {
     const PARTS: usize = 30;
     let part = stretch.seconds / PARTS as f64;
