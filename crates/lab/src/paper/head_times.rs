@@ -1,21 +1,23 @@
-//! Commands one after the other, two at the drive: how long each held the head, and how long it
-//! was predicted to.
+//! Head times of commands that are served in order, two at the drive: measured, and predicted at dispatch.
 //!
 //! ```text
 //!   drive      ... -- n-2 --|---- n-1 ----|------ n ------|
 //!                           |             '-- measured ---'
-//!   scheduler               n is given; the ends of n-1 and n are predicted
+//!   scheduler               n is dispatched; the ends of n-1 and n are predicted
 //! ```
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use block::{
     Action, BufferHit, Command, CommandId, Direction, Durability, Duration, Finished, Instant,
     Outcome, Request, RequestId,
 };
-use drive::VirtualDrive;
+use drive::Profile;
+use engine::Engine;
 use engine::forecast::{Head, Route};
-use simulator::run::{Arrival, Load as _, Part};
+use simulator::driver::{Activity, Driver, Host};
+use simulator::run::{Arrival, Load as _, Part, RunError};
 use simulator::workload::{Synthetic, Workload};
 
 use super::scene::Scene;
@@ -24,146 +26,154 @@ use crate::Failure;
 /// The head time of one command.
 #[derive(Clone, Copy, Debug)]
 pub struct HeadTime {
-    /// When it was given to the drive.
+    /// The prediction at dispatch.
     pub predicted: Duration,
-    /// From the end of the command before to its own.
+    /// The time from the end of the previous command to the command's own end.
     pub measured: Duration,
-    /// What the buffer answered of it.
+    /// The part that the drive's buffer answered.
     pub hit: BufferHit,
 }
 
 impl HeadTime {
-    /// By how many nanoseconds it was longer than predicted.
+    /// The measured less the predicted time, in nanoseconds.
     pub fn error(&self) -> i64 {
         self.measured.as_nanos() as i64 - self.predicted.as_nanos() as i64
     }
 }
 
-/// A command at the drive.
-#[derive(Clone, Copy, Debug)]
-struct Sent {
-    id: CommandId,
-    request: Request,
-    given: Instant,
-    route: Route,
-    predicted: Duration,
-}
-
-/// What is known from outside.
-struct Follower<'a> {
-    scene: &'a Scene,
-    drive: VirtualDrive,
-    load: Synthetic,
-    at_drive: VecDeque<Sent>,
-    /// After the command that ended last.
-    head: Head,
-    /// When that was.
-    end: Instant,
-    given: u64,
-    times: Vec<HeadTime>,
-}
-
-/// Gives the drive a closed load of two tasks, and follows its head.
+/// Serves a closed load first come, first served, and returns the head times of so many commands.
 ///
 /// # Errors
 /// If the load does not fit on the drive.
-pub fn follow(scene: &Scene, load: &Workload, commands: u64) -> Result<Vec<HeadTime>, Failure> {
-    let mut follower = Follower {
-        scene,
-        drive: scene.drive(),
+pub fn measure_head_times(
+    scene: &Scene,
+    load: &Workload,
+    commands: u64,
+) -> Result<Vec<HeadTime>, Failure> {
+    let scenario = scene.scenario("fcfs")?;
+    let belief = Arc::clone(&scenario.belief);
+    let engine = Engine::new(belief, &|| scenario.policy.make(), scenario.limits);
+    let mut host = HeadTimeHost {
+        belief: scene.belief(),
         load: scene.begin(load)?,
+        arrived: VecDeque::new(),
+        submitted: 0,
         at_drive: VecDeque::new(),
         head: Head::UNKNOWN,
         end: Instant::ZERO,
-        given: 0,
+        wanted: commands as usize,
         times: Vec::new(),
     };
-    while let Some(arrival) = follower.load.next_arrival().map_err(Failure::failed)? {
-        follower.give(Instant::ZERO, &arrival)?;
+    while let Some(arrival) = host.load.next_arrival().map_err(Failure::failed)? {
+        host.arrived.push_back(arrival);
     }
-    while follower.times.len() as u64 != commands {
-        let Some(now) = follower.drive.next_wakeup() else {
-            break;
-        };
-        if let Some(outcome) = follower.drive.poll(now) {
-            follower.ended(&outcome)?;
-        }
-    }
-    Ok(follower.times)
+    let mut driver = Driver::new(engine, scene.drive());
+    driver.run(&mut host).map_err(Failure::failed)?;
+    host.times.truncate(host.wanted);
+    Ok(host.times)
 }
 
-impl Follower<'_> {
-    /// Gives the drive a command, and predicts how long it will hold the head.
-    fn give(&mut self, now: Instant, arrival: &Arrival) -> Result<(), Failure> {
-        let belief = self.scene.belief();
-        let demand = arrival.demand;
-        let route = Route::new(belief, demand.extent, demand.direction)
-            .ok_or_else(|| Failure::failed("the belief does not map a request"))?;
-        let (mut head, mut before) = (self.head, self.end);
-        for sent in &self.at_drive {
-            let course = head.course(belief, sent.given, &sent.route);
-            head = course.head;
-            before = head.free + sent.route.tail(belief, &course.pass);
-        }
-        let course = head.course(belief, now, &route);
-        let end = course.head.free + route.tail(belief, &course.pass);
-        let id = CommandId(self.given);
-        self.given += 1;
-        self.at_drive.push_back(Sent {
-            id,
-            request: Request {
-                id: RequestId(id.0),
-                direction: demand.direction,
-                extent: demand.extent,
-                class: demand.class,
-                durability: Durability::Volatile,
-            },
-            given: now,
-            route,
-            predicted: end.since(before),
-        });
-        let (extent, durability) = (demand.extent, Durability::Volatile);
-        let action = match demand.direction {
-            Direction::Read => Action::Read { extent, durability },
-            Direction::Write => Action::Write { extent, durability },
-        };
-        let command = Command::new(id, action);
-        self.drive.submit(now, command).map_err(Failure::failed)
-    }
+/// A command at the drive, with its prediction.
+#[derive(Clone, Copy, Debug)]
+struct PredictedCommand {
+    id: CommandId,
+    dispatched: Instant,
+    route: Route,
+    head_time: Duration,
+}
 
-    /// Notes how long a command took, where the head now is, and gives the drive the next one.
-    fn ended(&mut self, outcome: &Outcome) -> Result<(), Failure> {
+/// A host whose clients do not think: the end of a request makes the next one arrive at once.
+struct HeadTimeHost<'a> {
+    belief: &'a Profile,
+    load: Synthetic,
+    arrived: VecDeque<Arrival>,
+    submitted: u64,
+    at_drive: VecDeque<PredictedCommand>,
+    /// The head after the command that ended last.
+    head: Head,
+    /// The end of that command.
+    end: Instant,
+    /// The number of head times that end the run.
+    wanted: usize,
+    times: Vec<HeadTime>,
+}
+
+impl Host for HeadTimeHost<'_> {
+    type Error = RunError;
+
+    fn command_ended(&mut self, _: Instant, _: &Engine, outcome: &Outcome) {
         let place = self.at_drive.iter().position(|sent| sent.id == outcome.id);
         let sent = place.and_then(|place| self.at_drive.remove(place));
-        let sent = sent.ok_or_else(|| Failure::failed("a command ended that was not given"))?;
-        let (belief, now) = (self.scene.belief(), outcome.at);
-        let course = self.head.course(belief, sent.given, &sent.route);
-        self.head = course.ended(belief, &sent.route, (self.end, now));
+        let sent = sent.expect("a command that ends was dispatched");
+        let course = self.head.course(self.belief, sent.dispatched, &sent.route);
+        let ends = (self.end, outcome.at);
+        self.head = course.ended(self.belief, &sent.route, ends);
         self.times.push(HeadTime {
-            predicted: sent.predicted,
-            measured: now.since(self.end),
+            predicted: sent.head_time,
+            measured: outcome.at.since(self.end),
             hit: outcome
                 .account
                 .map(|account| account.hit)
                 .unwrap_or_default(),
         });
-        self.end = now;
-        let finished = Finished {
-            request: sent.request,
-            submitted: sent.given,
-            at: now,
-            status: outcome.status,
-            waited: Duration::ZERO,
-            waited_order: Duration::ZERO,
-            account: outcome.account,
-        };
-        match self
-            .load
-            .on_finished(now, Part::ONLY, &finished)
-            .map_err(Failure::failed)?
-        {
-            Some(arrival) => self.give(now, &arrival),
-            None => Ok(()),
+        self.end = outcome.at;
+    }
+
+    fn request_ended(
+        &mut self,
+        now: Instant,
+        _: &mut Engine,
+        finished: Finished,
+    ) -> Result<(), RunError> {
+        let next = self.load.on_finished(now, Part::ONLY, &finished)?;
+        self.arrived.extend(next);
+        Ok(())
+    }
+
+    fn act(&mut self, now: Instant, engine: &mut Engine) -> Result<Activity, RunError> {
+        for arrival in self.arrived.drain(..) {
+            let request = Request {
+                id: RequestId(self.submitted),
+                direction: arrival.demand.direction,
+                extent: arrival.demand.extent,
+                class: arrival.demand.class,
+                durability: Durability::Volatile,
+            };
+            self.submitted += 1;
+            engine.submit(now, request)?;
         }
+        Ok(Activity::Waits)
+    }
+
+    fn dispatched(&mut self, now: Instant, command: &Command) {
+        let (extent, direction) = match command.action {
+            Action::Read { extent, .. } => (extent, Direction::Read),
+            Action::Write { extent, .. } => (extent, Direction::Write),
+            _ => unreachable!("the load reads and writes"),
+        };
+        let route = Route::new(self.belief, extent, direction);
+        let route = route.expect("the engine accepts blocks that its belief maps");
+        let (mut head, mut before) = (self.head, self.end);
+        for sent in &self.at_drive {
+            let course = head.course(self.belief, sent.dispatched, &sent.route);
+            head = course.head;
+            before = head.free + sent.route.tail(self.belief, &course.pass);
+        }
+        let course = head.course(self.belief, now, &route);
+        let end = course.head.free + route.tail(self.belief, &course.pass);
+        self.at_drive.push_back(PredictedCommand {
+            id: command.id,
+            dispatched: now,
+            route,
+            head_time: end.since(before),
+        });
+    }
+
+    fn is_over(&mut self, _: Instant, _: &mut Engine) -> bool {
+        self.times.len() >= self.wanted
+    }
+
+    fn next_event(&self, _: Instant, _: &Engine) -> Option<Instant> {
+        None
     }
 }

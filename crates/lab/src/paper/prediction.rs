@@ -19,7 +19,7 @@ use rayon::prelude::*;
 use simulator::workload::{Overrides, Workload};
 
 use super::finding::Finding;
-use super::head_times::{HeadTime, follow};
+use super::head_times::{HeadTime, measure_head_times};
 use super::scene::{HeadSwitch, Model, Noise, Scene, load};
 use super::{Bench, Drawing, Found, Measurement};
 use crate::{Failure, Label};
@@ -61,7 +61,8 @@ fn run(bench: &Bench) -> Result<Found, Failure> {
     let runs = cases
         .par_iter()
         .map(|case| {
-            let times = follow(&case.scene, &case.load, bench.requests(REQUESTS))?;
+            let requests = bench.requests(REQUESTS);
+            let times = measure_head_times(&case.scene, &case.load, requests)?;
             bench.done();
             let revolution = case.scene.belief().spindle.period();
             Ok(Run { times, revolution })
