@@ -1,4 +1,4 @@
-//! Bars that show how far a measurement of the lab is; where standard error is no terminal they are not drawn.
+//! Progress bars of the lab's measurements. They are drawn only if standard error is a terminal.
 
 use std::io::{self, Write as _};
 use std::time::Duration;
@@ -6,11 +6,11 @@ use std::time::Duration;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use lab::Progress;
 
-/// A bar on standard error.
+/// A progress bar on standard error.
 pub struct Bar(ProgressBar);
 
 impl Bar {
-    /// A bar of this template, whose length the measurement says.
+    /// Creates a bar with this template. The measurement sets the length.
     pub fn new(template: &str) -> Bar {
         let target = ProgressDrawTarget::stderr_with_hz(10);
         let bar = ProgressBar::with_draw_target(Some(0), target);
@@ -20,23 +20,23 @@ impl Bar {
         Bar(bar)
     }
 
-    /// A spinner of a measurement whose length is not known.
+    /// Creates a spinner for a measurement of unknown length.
     pub fn spinner() -> Bar {
         Bar(ProgressBar::new_spinner())
     }
 
-    /// The same with a prefix.
+    /// Returns the bar with a prefix.
     pub fn with_prefix(self, prefix: String) -> Bar {
         Bar(self.0.with_prefix(prefix))
     }
 
-    /// The same, drawn by a thread of its own ten times a second.
+    /// Returns the bar, redrawn by a separate thread ten times a second.
     pub fn ticking(self) -> Bar {
         self.0.enable_steady_tick(Duration::from_millis(100));
         self
     }
 
-    /// Takes the bar away.
+    /// Removes the bar.
     pub fn finish(&self) {
         self.0.finish_and_clear();
     }

@@ -1,6 +1,6 @@
-//! `headtime bench`: how fast it is, and beside what.
+//! `headtime bench`: benchmarks of the simulator and of the service.
 //!
-//! Everything here is measured on this machine, in this run: the figures to quote are ratios.
+//! Each benchmark runs all of its candidates on this machine in one run. Quote the ratios.
 
 use clap::{Args, Subcommand};
 
@@ -14,10 +14,10 @@ mod serve;
 mod simulate;
 mod streams;
 
-/// What to measure.
+/// The arguments of `headtime bench`.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
-pub struct Arguments {
+pub struct BenchArgs {
     #[command(subcommand)]
     what: What,
 }
@@ -25,26 +25,28 @@ pub struct Arguments {
 #[derive(Debug, Subcommand)]
 enum What {
     /// Requests simulated per second of CPU time, and peak memory
-    Simulate(simulate::Arguments),
-    /// What the service itself costs, beside nbdkit and qemu-storage-daemon
-    Serve(serve::Arguments),
-    /// Urgent reads beside a greedy reader, with and without preemption, beside the kernel's schedulers
-    Preemption(preemption::Arguments),
-    /// Caches in two levels, with and without a coordinator, beside what the simulator says
-    Caches(caches::Arguments),
-    /// Streams beside a greedy reader, live: our guarantees, and the kernel's schedulers
-    Players(players::Arguments),
-    /// Our order beside the kernel's schedulers, on the same emulated drive; without and with a scan
-    Schedulers(schedulers::Arguments),
-    /// Streams at the limit of what is granted, beside a greedy load and a scan, in virtual time
-    Streams(streams::Arguments),
+    Simulate(simulate::SimulateBenchArgs),
+    /// Overhead of the service, compared with nbdkit and qemu-storage-daemon
+    Serve(serve::ServeBenchArgs),
+    /// Latency of urgent reads beside a greedy reader: with preemption, without, and with the
+    /// kernel's schedulers
+    Preemption(preemption::PreemptionBenchArgs),
+    /// Gain of coordination between two cache levels, live and simulated
+    Caches(caches::CachesBenchArgs),
+    /// Delays of streams beside a greedy reader, live: guaranteed, and with the kernel's schedulers
+    Players(players::PlayersBenchArgs),
+    /// Throughput and latency of our policy and the kernel's schedulers on one emulated drive, with
+    /// and without a scan
+    Schedulers(schedulers::SchedulersBenchArgs),
+    /// Largest number of guaranteed streams beside a greedy load and a scan, in virtual time
+    Streams(streams::StreamsBenchArgs),
 }
 
 /// Runs the command.
 ///
 /// # Errors
-/// If something that it measures does not run, or the output cannot be written.
-pub fn run(arguments: &Arguments) -> Result<(), Exit> {
+/// If a benchmarked program does not run, or the output cannot be written.
+pub fn run(arguments: &BenchArgs) -> Result<(), Exit> {
     match &arguments.what {
         What::Simulate(arguments) => simulate::run(arguments),
         What::Serve(arguments) => serve::run(arguments),

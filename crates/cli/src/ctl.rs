@@ -1,4 +1,4 @@
-//! `headtime ctl`: looking at a running service, and telling it what to do.
+//! `headtime ctl`: inspects and controls a running service.
 
 use std::path::{Path, PathBuf};
 
@@ -14,91 +14,102 @@ use server::tasks::Steer;
 use crate::output::{self, Exit, grouped};
 use crate::streams;
 
-/// Look at a running service, and tell it what to do.
+/// Inspect and control a running service
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLE)]
-pub struct Arguments {
-    /// Its control socket [default: control.sock in $XDG_RUNTIME_DIR/headtime or /tmp/headtime-UID]
+pub struct CtlArgs {
+    /// The service's control socket [default: control.sock in $XDG_RUNTIME_DIR/headtime or
+    /// /tmp/headtime-UID]
     #[arg(long, global = true, value_name = "PATH")]
     socket: Option<PathBuf>,
     /// Print the answer as JSON
     #[arg(long, global = true)]
     json: bool,
     #[command(subcommand)]
-    action: Action,
+    action: CtlAction,
 }
 
-const EXAMPLE: &str = "Example:
+const EXAMPLE: &str = "Examples:
   headtime ctl status
   headtime ctl promote 3 --priority 0
   headtime ctl impact disk 0.5
   headtime ctl --socket /run/headtime/control.sock --json tasks | jq '.[].tasks[].done_bytes'";
 
 #[derive(Debug, Subcommand)]
-enum Action {
-    /// Drives, rates, latencies, what the head does, who is connected
+enum CtlAction {
+    /// Drives, rates, latencies, head time and connections
+    #[command(after_help = "Example:\n  headtime ctl status")]
     Status,
-    /// Background tasks and how far they are
+    /// Background tasks and their progress
+    #[command(after_help = "Example:\n  headtime ctl tasks --json")]
     Tasks,
-    /// Guaranteed streams, and how they stand
+    /// Guaranteed streams and their status
+    #[command(after_help = "Example:\n  headtime ctl streams")]
     Streams,
-    /// Look no longer for the blocks of a task; what others read is taken along
+    /// Suspend a task. Blocks that clients read still count as done
+    #[command(after_help = "Example:\n  headtime ctl suspend 3")]
     Suspend {
         /// The task's number
         task: u64,
     },
-    /// Look for them again
+    /// Resume a suspended task
+    #[command(after_help = "Example:\n  headtime ctl resume 3")]
     Resume {
         /// The task's number
         task: u64,
     },
-    /// Give a task up
+    /// Abort a task
+    #[command(after_help = "Example:\n  headtime ctl abort 3")]
     Abort {
         /// The task's number
         task: u64,
     },
-    /// Give a task another priority
+    /// Change the priority of a task
+    #[command(after_help = "Example:\n  headtime ctl promote 3 --priority 0")]
     Promote {
         /// The task's number
         task: u64,
-        /// 0 is looked for first
+        /// The priority. Tasks of priority 0 are served first
         #[arg(long, value_name = "N", default_value_t = 0)]
         priority: u8,
     },
-    /// Let background tasks lengthen the foreground's requests by so much from now on, until a
-    /// restart, or a reload with another value
+    /// Set the impact budget of background tasks, until a restart or a reload with another value
+    #[command(after_help = "Example:\n  headtime ctl impact disk 0.5")]
     Impact {
-        /// The drive, as the configuration calls it
+        /// The drive's name in the configuration
         drive: String,
-        /// By how much, in percent of the mean response time, 0 to 100
+        /// The permitted increase of the mean response time, in percent, 0 to 100
         percent: f64,
     },
-    /// Read the configuration again without dropping a client
+    /// Reload the configuration. Clients stay connected
+    #[command(after_help = "Example:\n  headtime ctl reload")]
     Reload,
-    /// Let nobody new in, end what was begun, and stop
+    /// Refuse new connections, finish outstanding requests, and stop
+    #[command(after_help = "Example:\n  headtime ctl drain")]
     Drain,
-    /// Stop now
+    /// Stop at once
+    #[command(after_help = "Example:\n  headtime ctl stop")]
     Stop,
 }
 
-impl Action {
+impl CtlAction {
     fn ask(&self) -> Result<Ask, Exit> {
         let steer = |task, action| Ask::Steer { task, action };
         Ok(match *self {
-            Action::Status => Ask::Status,
-            Action::Tasks => Ask::Tasks,
-            Action::Streams => Ask::Streams,
-            Action::Suspend { task } => steer(task, Steer::Suspend),
-            Action::Resume { task } => steer(task, Steer::Resume),
-            Action::Abort { task } => steer(task, Steer::Abort),
-            Action::Promote { task, priority } => steer(task, Steer::Promote { priority }),
-            Action::Impact { ref drive, percent } => Ask::Impact {
+            CtlAction::Status => Ask::Status,
+            CtlAction::Tasks => Ask::Tasks,
+            CtlAction::Streams => Ask::Streams,
+            CtlAction::Suspend { task } => steer(task, Steer::Suspend),
+            CtlAction::Resume { task } => steer(task, Steer::Resume),
+            CtlAction::Abort { task } => steer(task, Steer::Abort),
+            CtlAction::Promote { task, priority } => steer(task, Steer::Promote { priority }),
+            CtlAction::Impact { ref drive, percent } => Ask::Impact {
                 drive: drive.clone(),
                 impact_ppm: parts_per_million(percent)?,
             },
-            Action::Reload => Ask::Reload,
-            Action::Drain => Ask::Drain,
-            Action::Stop => Ask::Stop,
+            CtlAction::Reload => Ask::Reload,
+            CtlAction::Drain => Ask::Drain,
+            CtlAction::Stop => Ask::Stop,
         })
     }
 }
@@ -112,11 +123,11 @@ fn parts_per_million(percent: f64) -> Result<u32, Exit> {
     }
 }
 
-/// Asks, and prints the answer.
+/// Sends the command, and prints the answer.
 ///
 /// # Errors
-/// If nobody answers there, or the service refuses.
-pub fn run(arguments: &Arguments) -> Result<(), Exit> {
+/// If no service listens on the socket, or the service refuses.
+pub fn run(arguments: &CtlArgs) -> Result<(), Exit> {
     let usual = || Places::of_this_user(Path::new("")).control_socket();
     let socket = arguments.socket.clone().unwrap_or_else(usual);
     let outcome = control::ask(&socket, &arguments.action.ask()?).map_err(|error| match error {
@@ -127,12 +138,12 @@ pub fn run(arguments: &Arguments) -> Result<(), Exit> {
         return output::print(&format!("{outcome:#}\n"));
     }
     let text = match arguments.action {
-        Action::Status => describe(&understood::<Status>(&socket, outcome)?),
-        Action::Tasks => list(&understood::<Vec<DriveTasks>>(&socket, outcome)?),
-        Action::Streams => streams::table(&understood::<Vec<Listed>>(&socket, outcome)?),
-        Action::Reload => report(&understood::<Changes>(&socket, outcome)?),
-        Action::Drain => String::from("draining: it stops when what was begun has ended\n"),
-        Action::Stop => String::from("stopping\n"),
+        CtlAction::Status => describe(&understood::<Status>(&socket, outcome)?),
+        CtlAction::Tasks => list(&understood::<Vec<DriveTasks>>(&socket, outcome)?),
+        CtlAction::Streams => streams::table(&understood::<Vec<Listed>>(&socket, outcome)?),
+        CtlAction::Reload => report(&understood::<Changes>(&socket, outcome)?),
+        CtlAction::Drain => String::from("draining: it stops when what was begun has ended\n"),
+        CtlAction::Stop => String::from("stopping\n"),
         _ => String::from("done\n"),
     };
     output::print(&text)

@@ -1,4 +1,4 @@
-//! `headtime demo`: the service live, in a minute.
+//! `headtime demo`: a live demonstration of the service in a minute.
 
 mod simulated;
 
@@ -23,30 +23,30 @@ use crate::bar::Bar;
 use crate::output::{Exit, NewFile, grouped, json, print};
 use crate::serve;
 
-/// How to call it.
+/// The arguments of `headtime demo`.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
-pub struct Arguments {
-    /// How long it measures, in seconds: half of it alone, half of it beside the scan
+pub struct DemoArgs {
+    /// Length of the measurement, in seconds: half without the scan, half with it
     #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u64).range(2..=86_400))]
     seconds: u64,
-    /// So many requests alone and as many beside the scan, however long they take
+    /// Measure this many requests without the scan and as many with it, instead of --seconds
     #[arg(long, value_name = "N", conflicts_with = "seconds", value_parser = clap::value_parser!(u64).range(1..=10_000_000))]
     requests: Option<u64>,
-    /// How many times as slow as the real drive: 4 for exact times on a busy machine, 0.1 for speed
+    /// Slow-down of the emulated drive: 4 for exact times on a busy machine, 0.1 for speed
     #[arg(long, value_name = "S", default_value = "1", value_parser = time_scale)]
     time_scale: TimeScale,
-    /// Where the plots go
+    /// The file of the plots
     #[arg(long, value_name = "FILE", default_value = "out/demo.svg")]
     svg: PathBuf,
-    /// Print the report as JSON, and all else to standard error
+    /// Print the report as JSON, and everything else to standard error
     #[arg(long)]
     json: bool,
-    /// Go on with load and scan after the report, to look around, until Ctrl-C
+    /// Keep load and scan running after the report, until Ctrl-C
     #[arg(long, conflicts_with = "json")]
     keep: bool,
-    /// In virtual time instead: a load, a scan, and a real trace if there is one, under several
-    /// policies
+    /// Run in virtual time instead: a load, a scan, and a measured trace if there is one, under
+    /// several policies
     #[arg(long, conflicts_with_all = ["seconds", "requests", "time_scale", "json", "keep"])]
     simulated: bool,
 }
@@ -54,8 +54,8 @@ pub struct Arguments {
 /// Runs the command.
 ///
 /// # Errors
-/// If the service cannot begin or the plots cannot be written, or it is interrupted.
-pub fn run(arguments: &Arguments) -> Result<(), Exit> {
+/// If the service cannot start, the plots cannot be written, or a signal interrupts the run.
+pub fn run(arguments: &DemoArgs) -> Result<(), Exit> {
     if arguments.simulated {
         return simulated::run(&arguments.svg);
     }
@@ -85,7 +85,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Exit> {
         bar.finish();
         Ok(stretch?)
     };
-    // Not counted: the service learns where the platter is.
+    // Not counted: the service finds the platter's phase.
     stretch("warm-up", Until::Requests(WARM_UP))?;
     let until = match arguments.requests {
         Some(requests) => Until::Requests(requests),
@@ -94,7 +94,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Exit> {
     let alone = stretch("alone", until)?;
     let task = demo.scan()?;
     let beside = stretch("beside the scan", until)?;
-    // Reads of idle time, after the load, are not shown.
+    // Reads in idle time, after the load, are not part of the result.
     demo.suspend(task);
     let figures = DemoFigures::new(&demo, &workload, &alone, &beside, &arguments.svg)?;
     file.write(&plot::page(&panels(&alone, &beside)))?;
@@ -144,7 +144,7 @@ fn time_scale(text: &str) -> Result<TimeScale, String> {
     TimeScale::new(times).ok_or_else(|| "expected 0.001 to 1000".to_owned())
 }
 
-/// The figures as text.
+/// The report as text.
 fn text(figures: &DemoFigures) -> String {
     let mut text = format!(
         "\n{:<18}{:>12}{:>12}{:>8}\n",
@@ -203,12 +203,12 @@ fn text(figures: &DemoFigures) -> String {
     text
 }
 
-/// What a command may be later than the model without upsetting plans. A choice: about what guards
-/// allow for under the demonstration's noise.
+/// Largest lateness of a command, in us, that does not upset plans. A choice: about the guard under
+/// the demonstration's noise.
 const LATE_US: f64 = 300.0;
 
 const EXAMPLES: &str = "Examples:
   headtime demo
-  headtime demo --keep                          stays for looking around; try headtime ctl, too
+  headtime demo --keep                          keep the service running; try headtime ctl
   headtime demo --requests 2000 --json
   headtime demo --simulated --svg out/simulated.svg";

@@ -1,4 +1,4 @@
-//! `headtime drives`: which drives there are, what one is like, where its blocks are.
+//! `headtime drives`: lists the drives, draws one, and locates blocks.
 
 mod chart;
 mod map;
@@ -15,48 +15,58 @@ use drive::Profile;
 use drive::catalog::{self, UnknownDrive};
 use lab::drive_drawing;
 
-use summary::Summary;
+use summary::DriveSummary;
 
 use crate::output::{self, Exit};
 
-/// List the drives, or look at one.
+/// List the known drives, draw one, or locate blocks.
 #[derive(Debug, Args)]
-#[command(args_conflicts_with_subcommands = true)]
+#[command(args_conflicts_with_subcommands = true, after_help = EXAMPLES)]
 pub struct DrivesArgs {
     /// Print the list as JSON.
     #[arg(long)]
     json: bool,
     #[command(subcommand)]
-    action: Option<Action>,
+    action: Option<DrivesAction>,
 }
 
+const EXAMPLES: &str = "Examples:
+  headtime drives
+  headtime drives --json
+  headtime drives show modern-20tb
+  headtime drives map modern-20tb --lbn 0 1000000";
+
 #[derive(Debug, Subcommand)]
-enum Action {
+enum DrivesAction {
     /// Draw a drive: seek curve, zones, the first tracks of its map.
+    #[command(after_help = "Example:\n  headtime drives show quantum-atlas-10k --svg atlas.svg")]
     Show {
-        /// A drive of the list, or a profile file ending in .toml.
+        /// A name from the list, or a profile file ending in .toml.
         drive: String,
-        /// Write the drawing to this SVG file as well.
+        /// Also write the drawing to this SVG file.
         #[arg(long, value_name = "FILE")]
         svg: Option<PathBuf>,
     },
-    /// Print where blocks are: cylinder, head, sector, and angle in revolutions.
+    /// Print the place of blocks: cylinder, head, sector, and angle in revolutions.
+    #[command(
+        after_help = "Examples:\n  headtime drives map quantum-atlas-10k --lbn 0 1000 2000\n  headtime drives map my-drive.toml --csv blocks.csv"
+    )]
     Map {
-        /// A drive of the list, or a profile file ending in .toml.
+        /// A name from the list, or a profile file ending in .toml.
         drive: String,
-        /// The blocks.
+        /// The block numbers.
         #[arg(long, num_args = 1.., value_name = "N", required_unless_present = "csv")]
         lbn: Vec<u64>,
-        /// A CSV file whose first column holds block numbers.
+        /// A CSV file with block numbers in its first column.
         #[arg(long, value_name = "FILE", conflicts_with = "lbn")]
         csv: Option<PathBuf>,
     },
 }
 
-/// Why there is nothing to print.
+/// An error of `headtime drives`.
 #[derive(Debug, thiserror::Error)]
 pub enum DrivesError {
-    /// No shipped drive, and no file, has that name.
+    /// Neither a shipped drive nor a file has that name.
     #[error(transparent)]
     Unknown(#[from] UnknownDrive),
     /// The file is not a profile.
@@ -65,17 +75,17 @@ pub enum DrivesError {
     /// A file could not be read or written.
     #[error("{path}: {error}")]
     File {
-        /// Which.
+        /// The file.
         path: String,
-        /// Why.
+        /// The error of the file system.
         error: io::Error,
     },
-    /// A block number is not one, or not one of the drive.
+    /// The number is not a block of the drive.
     #[error("{place}: {message}")]
     Block {
         /// The file and line, or the argument.
         place: String,
-        /// What is wrong and what was expected.
+        /// The problem, and the expected input.
         message: String,
     },
     /// The drawing could not be made.
@@ -83,7 +93,7 @@ pub enum DrivesError {
     Drawing {
         /// The file.
         path: String,
-        /// Why.
+        /// The problem.
         message: String,
     },
     /// The output was closed.
@@ -91,10 +101,10 @@ pub enum DrivesError {
     Output(#[from] io::Error),
 }
 
-/// Runs the command and prints what it says.
+/// Runs the command.
 ///
 /// # Errors
-/// If the drive, a file or a block is not there, or the output cannot be written.
+/// If the drive, a file or a block does not exist, or the output cannot be written.
 pub fn print(args: &DrivesArgs) -> Result<(), Exit> {
     let mut text = Vec::new();
     run(args, &mut text).map_err(|error| match error {
@@ -104,14 +114,14 @@ pub fn print(args: &DrivesArgs) -> Result<(), Exit> {
     output::print(&String::from_utf8_lossy(&text))
 }
 
-/// Runs the command.
+/// Runs the command, and writes to `out`.
 ///
 /// # Errors
-/// If the drive, a file or a block is not there, or the output is closed.
+/// If the drive, a file or a block does not exist, or the output is closed.
 fn run(args: &DrivesArgs, out: &mut impl Write) -> Result<(), DrivesError> {
     match &args.action {
         None => list(args, out),
-        Some(Action::Show { drive, svg }) => {
+        Some(DrivesAction::Show { drive, svg }) => {
             let profile = load(drive)?;
             show::show(&profile, out)?;
             match svg {
@@ -124,7 +134,7 @@ fn run(args: &DrivesArgs, out: &mut impl Write) -> Result<(), DrivesError> {
                 }
             }
         }
-        Some(Action::Map { drive, lbn, csv }) => {
+        Some(DrivesAction::Map { drive, lbn, csv }) => {
             let profile = load(drive)?;
             let blocks = match csv {
                 Some(path) => map::blocks_of(path)?,
@@ -135,7 +145,7 @@ fn run(args: &DrivesArgs, out: &mut impl Write) -> Result<(), DrivesError> {
     }
 }
 
-/// A shipped drive by name, or a profile file by path: what ends in `.toml` is a path.
+/// Loads a shipped drive by name, or a profile file by its path, which ends in `.toml`.
 ///
 /// # Errors
 /// If there is no such drive or file, or the file is not a profile.
@@ -150,18 +160,18 @@ pub fn load(name: &str) -> Result<Profile, DrivesError> {
     Ok(Profile::parse(&text, name)?)
 }
 
-/// The table of all drives, or the same as JSON.
+/// Prints all drives as a table or as JSON.
 fn list(args: &DrivesArgs, out: &mut impl Write) -> Result<(), DrivesError> {
     let mut summaries = Vec::new();
     for entry in catalog::ALL {
-        summaries.push(Summary::of(&entry.profile()?));
+        summaries.push(DriveSummary::of(&entry.profile()?));
     }
     if args.json {
         serde_json::to_writer_pretty(&mut *out, &summaries).map_err(io::Error::from)?;
         writeln!(out)?;
         return Ok(());
     }
-    for heading in Summary::HEADINGS {
+    for heading in DriveSummary::HEADINGS {
         writeln!(out, "{heading}")?;
     }
     for summary in &summaries {
@@ -177,7 +187,7 @@ mod tests {
     use super::*;
 
     #[derive(Parser)]
-    struct Line {
+    struct DriveListLine {
         #[command(flatten)]
         drives: DrivesArgs,
     }
@@ -185,7 +195,7 @@ mod tests {
     /// What the command prints, or its error.
     fn print(arguments: &[&str]) -> Result<String, DrivesError> {
         let arguments = ["drives"].iter().chain(arguments);
-        let line = Line::try_parse_from(arguments).expect("valid arguments");
+        let line = DriveListLine::try_parse_from(arguments).expect("valid arguments");
         let mut out = Vec::new();
         run(&line.drives, &mut out)?;
         Ok(String::from_utf8(out).expect("text"))

@@ -1,5 +1,4 @@
-//! `headtime emulate`: a drive that does not exist, served over NBD with the times that it would
-//! take.
+//! `headtime emulate`: serves an emulated drive over NBD, with the drive's timing.
 
 use std::fs::File;
 use std::net::SocketAddr;
@@ -33,14 +32,14 @@ use crate::output::{Exit, print};
 use crate::serve;
 use crate::settings::truth::TruthArguments;
 
-/// How to call it.
+/// The arguments of `headtime emulate`.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
-pub struct Arguments {
+pub struct EmulateArgs {
     /// The drive: a name from `headtime drives`, or a profile file
     #[arg(long, value_name = "NAME|FILE")]
     drive: String,
-    /// Where its blocks are kept: made without taking space if it is not there
+    /// The file with the blocks. A new file is created sparse
     #[arg(long, value_name = "FILE")]
     image: PathBuf,
     /// The unix socket to listen on
@@ -49,15 +48,15 @@ pub struct Arguments {
     /// The TCP address to listen on, such as 127.0.0.1:10809
     #[arg(long, value_name = "ADDRESS:PORT")]
     tcp: Option<SocketAddr>,
-    /// How many times as slow as the real drive: 4 for exact times on a busy machine, 0.1 for speed
+    /// Slow-down of the drive: 4 for exact times on a busy machine, 0.1 for speed
     #[arg(long, value_name = "S", default_value = "1", value_parser = time_scale)]
     time_scale: TimeScale,
-    /// Who chooses what the drive does next; by default the drive's own queue
+    /// The policy. The default is the drive's own queue
     #[arg(long, value_name = "POLICY", default_value = "drive")]
     policy: String,
     #[command(flatten)]
     truth: TruthArguments,
-    /// The seed of what happens to the drive by chance
+    /// The seed of noise and other random events
     #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
     /// Write every input and decision to a file, for `headtime replay`
@@ -65,11 +64,11 @@ pub struct Arguments {
     capture: Option<PathBuf>,
 }
 
-/// Runs the command until it is interrupted.
+/// Runs the command until a signal ends it.
 ///
 /// # Errors
-/// If the drive, the image or the socket cannot be had.
-pub fn run(arguments: &Arguments) -> Result<(), Exit> {
+/// If the drive, the image or the socket cannot be opened.
+pub fn run(arguments: &EmulateArgs) -> Result<(), Exit> {
     serve::log_as(&Log {
         level: Level::WARN,
         format: LogFormat::Text,
@@ -140,8 +139,8 @@ pub fn run(arguments: &Arguments) -> Result<(), Exit> {
     print(&report)
 }
 
-/// What is believed of the drive, in the way of captures.
-fn belief(arguments: &Arguments, drive: &Emulation) -> Result<Belief, Exit> {
+/// The belief, in the form that captures store.
+fn belief(arguments: &EmulateArgs, drive: &Emulation) -> Result<Belief, Exit> {
     let truth = arguments.truth.settings();
     let block = drive.belief.bus.read_block;
     Ok(Belief {
@@ -152,7 +151,7 @@ fn belief(arguments: &Arguments, drive: &Emulation) -> Result<Belief, Exit> {
     })
 }
 
-/// A drive before it begins to turn.
+/// A drive before its start.
 struct Emulation {
     drive: VirtualDrive,
     belief: Arc<drive::Profile>,
@@ -213,7 +212,7 @@ fn at(path: &Path, error: &std::io::Error) -> Exit {
     Exit::input(format!("{}: {error}", path.display()))
 }
 
-/// Cuts the drive's power and says what that did.
+/// Cuts the drive's power, and describes the losses.
 fn power_cut(station: &Station) -> String {
     let (tell, told) = mpsc::channel();
     let asked = station.mailbox().call(move |event_loop| {
@@ -231,7 +230,7 @@ fn power_cut(station: &Station) -> String {
     }
 }
 
-/// How late the emulation was, in real time.
+/// The lateness of the emulation, in real time.
 fn lateness(station: &Station) -> String {
     let (tell, told) = mpsc::channel();
     let asked = station.mailbox().call(move |event_loop| {
@@ -254,14 +253,13 @@ fn lateness(station: &Station) -> String {
     }
 }
 
-/// What clients' kernels and file systems read and write at once.
+/// Page size of clients' kernels and file systems, in bytes.
 const PAGE: u32 = 4096;
 
 const EXAMPLES: &str = "Example:
   headtime emulate --drive quantum-atlas-10k --image /tmp/atlas.img --socket /tmp/atlas.sock &
   nbdinfo 'nbd+unix:///?socket=/tmp/atlas.sock'
 
-A power cut, after which the drive goes on: what its buffer held is lost, interrupted writes are old
-or new block by block, and the sector that was being written cannot be read until it is written
-again:
+SIGUSR1 cuts the drive's power: the buffer's contents are lost, each block of an interrupted write
+is old or new, and a sector under the head is unreadable until it is written again:
   kill -USR1 %1";

@@ -1,4 +1,4 @@
-//! `headtime experiment`: a sweep from a file, on all cores.
+//! `headtime experiment`: runs a sweep from a file, on all cores.
 
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -11,25 +11,25 @@ use crate::bar::Bar;
 use crate::output::{Exit, NewFile, json, print};
 use crate::simulate::short;
 
-/// How to call it.
+/// The arguments of `headtime experiment`.
 #[derive(Debug, Args)]
 #[command(after_help = examples())]
-pub struct Arguments {
-    /// The experiment file; there are some in experiments/
+pub struct ExperimentArgs {
+    /// The experiment file. The folder experiments/ has examples
     #[arg(value_name = "FILE")]
     file: PathBuf,
     /// Print the figures as JSON
     #[arg(long)]
     json: bool,
-    /// Draw them, a plot for each measure
+    /// Draw the figures, one plot for each measure
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
-    /// So many runs at once; otherwise as many as there are cores
+    /// Number of runs in parallel [default: one for each core]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     threads: Option<u16>,
 }
 
-/// What stands under the help, made from the tables.
+/// The text below the help, made from the tables.
 fn examples() -> String {
     let mut text = String::from(
         "Examples:
@@ -52,8 +52,8 @@ Settings of a file: one value in their table, or a list of several in [sweep]:\n
 /// Runs the command.
 ///
 /// # Errors
-/// If the file or what it names is wrong, or the output cannot be written.
-pub fn run(arguments: &Arguments) -> Result<(), Exit> {
+/// If the file or a file that it names is invalid, or the output cannot be written.
+pub fn run(arguments: &ExperimentArgs) -> Result<(), Exit> {
     let name = arguments.file.display().to_string();
     let experiment = Experiment::parse(&name, &text_file::read(&arguments.file)?);
     let plan = Plan::new(experiment.map_err(Exit::input)?)?;

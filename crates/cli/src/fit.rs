@@ -1,4 +1,4 @@
-//! `headtime fit`: a drive's unpublished constants, from the first half of a measured trace.
+//! `headtime fit`: fits a drive's unpublished constants to the first half of a measured trace.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -11,21 +11,21 @@ use lab::validate::judgement::Figures;
 use crate::bar::Bar;
 use crate::output::{Exit, print, write_file};
 
-/// How to call it.
+/// The arguments of `headtime fit`.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
-pub struct Arguments {
-    /// The drive: a name from `headtime drives`, or a profile file; without it, every drive that
-    /// has a measured trace
+pub struct FitArgs {
+    /// The drive: a name from `headtime drives`, or a profile file [default: every drive with a
+    /// measured trace]
     #[arg(long, value_name = "NAME|FILE")]
     drive: Option<String>,
     /// A trace in the `validate` format instead of the drive's own
     #[arg(long, value_name = "FILE", requires = "drive")]
     trace: Option<PathBuf>,
-    /// Put the `[fitted]` table into the profiles of this folder, NAME.toml each
+    /// Write the `[fitted]` table into the profiles of this folder, NAME.toml each
     #[arg(long, value_name = "FOLDER")]
     into: Option<PathBuf>,
-    /// Only compare with the `[fitted]` table that is in the profile; exit code 1 if it differs
+    /// Compare with the `[fitted]` table in the profile, and exit with code 1 if it differs
     #[arg(long, conflicts_with = "into")]
     check: bool,
 }
@@ -33,21 +33,21 @@ pub struct Arguments {
 const EXAMPLES: &str = "\
 Examples:
   headtime fit --drive hp-c2247a
-      what is found on the first half of its trace, and what it is worth on the second
+      fit the first half of the drive's trace, and validate on the second
   headtime fit --into drives
-      fit every drive that has a trace, and keep the results in the profiles
+      fit every drive with a trace, and store the results in the profiles
   headtime fit --check
-      whether fitting again finds what the profiles hold
+      check that fitting again yields the stored constants
 
-Fitted are the times of the electronics and the bus, rules of the buffer that the measurements
-clearly contradict, the length of a revolution, and the angles of zones and track patterns.";
+The fit covers the times of the electronics and the bus, buffer rules that the measurements clearly
+contradict, the length of a revolution, and the angles of zones and track patterns.";
 
 /// Runs the command.
 ///
 /// # Errors
-/// If the drive or the trace is not what it should be, or a profile cannot be written; with
-/// `--check` if a fit differs from the one in its profile.
-pub fn run(arguments: &Arguments) -> Result<(), Exit> {
+/// If the drive or the trace is invalid, or a profile cannot be written; with `--check` also if a
+/// fit differs from its profile.
+pub fn run(arguments: &FitArgs) -> Result<(), Exit> {
     let settings = Settings {
         drive: arguments.drive.clone(),
         trace: arguments.trace.clone(),
@@ -80,7 +80,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Exit> {
     }
 }
 
-/// The fit, and its figures on requests that it has not seen.
+/// The fit, and its figures on the held-out half.
 fn report(refitted: &Refitted) -> String {
     let found = &refitted.found;
     let mut text = format!(
@@ -94,7 +94,7 @@ fn report(refitted: &Refitted) -> String {
     text + "\n" + &refitted.table + "\n"
 }
 
-/// Puts the table into the drive's profile in `folder`.
+/// Writes the table into the drive's profile in `folder`.
 fn keep(refitted: &Refitted, folder: &Path) -> Result<(), Exit> {
     let path = folder.join(format!("{}.toml", refitted.published.name));
     let profile = refitted.profile_text(&path, &text_file::read(&path)?)?;

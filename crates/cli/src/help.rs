@@ -14,7 +14,7 @@ pub const GROUPS: &[(&str, &[&str])] = &[
     ("Measure", &["profile", "validate", "fit", "paper", "bench"]),
 ];
 
-/// The command line of a program, with its commands under headings.
+/// Returns the command line of a program, with its commands under headings.
 pub fn grouped<Program: CommandFactory>() -> Command {
     let program = Program::command();
     let mut template = String::from("{about-with-newline}\n{usage-heading} {usage}\n");
@@ -31,7 +31,7 @@ pub fn grouped<Program: CommandFactory>() -> Command {
     program.help_template(template)
 }
 
-/// A command with what it does, in lines of at most [`WIDTH`] characters.
+/// A command and its description, in lines of at most [`WIDTH`] characters.
 fn entry(name: &str, about: &str) -> String {
     let mut text = String::new();
     let mut line = format!("  {name:INDENT$}");
@@ -47,8 +47,8 @@ fn entry(name: &str, about: &str) -> String {
     text + line.trim_end() + "\n"
 }
 
-/// The width of the column of names: the longest name and two blanks.
+/// The width of the names' column: the longest name and two blanks.
 const INDENT: usize = 12;
 
-/// The width of the help, that of all our help texts.
+/// The width of all help texts.
 const WIDTH: usize = 100;

@@ -1,4 +1,4 @@
-//! `headtime`: the one binary over the simulator and the server.
+//! `headtime`: the command line of the simulator and the server.
 
 mod bar;
 mod bench;
@@ -33,49 +33,51 @@ use output::Exit;
 #[command(name = "headtime", version, max_term_width = 100)]
 struct Headtime {
     #[command(subcommand)]
-    command: Command,
+    command: HeadtimeCommand,
 }
 
 #[derive(Debug, Subcommand)]
-enum Command {
-    /// How fast it is: the simulator, the service, and our order beside the kernel's
-    Bench(bench::Arguments),
-    /// Look at a running service, and tell it what to do.
-    Ctl(ctl::Arguments),
-    /// The service live, in a minute: a load over NBD without and with a scan beside it.
-    Demo(demo::Arguments),
-    /// The drives that are known: list them, draw one, or ask where a block is.
+enum HeadtimeCommand {
+    /// Measure the speed of the simulator and the service, and our policies beside the kernel's
+    /// schedulers
+    Bench(bench::BenchArgs),
+    /// Inspect and control a running service.
+    Ctl(ctl::CtlArgs),
+    /// Demonstrate the service live in a minute: a load over NBD, without and with a scan.
+    Demo(demo::DemoArgs),
+    /// List the known drives, draw one, or locate blocks.
     Drives(drives::DrivesArgs),
-    /// Serve a drive that does not exist over NBD, with the times that it would take.
-    Emulate(Box<emulate::Arguments>),
-    /// Run a sweep from an experiment file on all cores: a table, JSON, a plot.
-    Experiment(experiment::Arguments),
-    /// Fit a drive's unpublished constants to a measured trace, and judge them on its other half.
-    Fit(fit::Arguments),
-    /// What papers claim, measured again: theirs beside ours.
-    Paper(paper::Arguments),
+    /// Serve an emulated drive over NBD, with the drive's timing.
+    Emulate(Box<emulate::EmulateArgs>),
+    /// Run a sweep from an experiment file on all cores: a table, JSON, plots.
+    Experiment(experiment::ExperimentArgs),
+    /// Fit a drive's unpublished constants to half of a measured trace, and validate them on the
+    /// other half.
+    Fit(fit::FitArgs),
+    /// Measure the claims of papers again, and print their figures beside ours.
+    Paper(paper::PaperArgs),
     /// Read a file at a guaranteed rate, and log the delay of every read.
-    Play(Box<streams::play::Arguments>),
+    Play(Box<streams::play::PlayArgs>),
     /// Find a drive's profile from block numbers and completion times alone.
-    Profile(Box<profile::Arguments>),
+    Profile(Box<profile::ProfileArgs>),
     /// Write a new file at a guaranteed rate, and log the delay of every write.
-    Record(Box<streams::record::Arguments>),
+    Record(Box<streams::record::RecordArgs>),
     /// Replay a captured live run in virtual time, and compare every decision.
-    Replay(replay::Arguments),
+    Replay(replay::ReplayArgs),
     /// Read every block of a live volume in the gaps of its drive.
-    Scan(scan::Arguments),
-    /// Serve drives over NBD and as files, as a configuration says.
-    Serve(serve::Arguments),
+    Scan(scan::ScanArgs),
+    /// Serve drives over NBD and as files, from a configuration file.
+    Serve(serve::ServeArgs),
     /// Run a load or a trace on a drive under one policy or several, in virtual time.
-    Simulate(Box<simulate::Arguments>),
-    /// List the streams of a running service: what was granted, how they stand, what came late.
-    Streams(streams::Arguments),
-    /// Look into a trace of block requests, or convert it.
-    Trace(trace::Trace),
-    /// Hold the models against times measured on real drives, with DiskSim's results beside ours.
-    Validate(validate::Arguments),
-    /// Why requests of a running service were slow: where their time went.
-    Why(why::Arguments),
+    Simulate(Box<simulate::SimulateArgs>),
+    /// List the streams of a running service: terms, status, late batches.
+    Streams(streams::StreamsArgs),
+    /// Show the statistics of a trace of block requests, or convert it.
+    Trace(trace::TraceArgs),
+    /// Compare the drive models with service times of real drives, and with DiskSim.
+    Validate(validate::ValidateArgs),
+    /// Explain slow requests of a running service: where their time went.
+    Why(why::WhyArgs),
 }
 
 fn main() -> ExitCode {
@@ -86,25 +88,25 @@ fn main() -> ExitCode {
         Err(error) => return misunderstood(&error),
     };
     let ended = match command {
-        Command::Bench(arguments) => bench::run(&arguments),
-        Command::Ctl(arguments) => ctl::run(&arguments),
-        Command::Demo(arguments) => demo::run(&arguments),
-        Command::Drives(arguments) => drives::print(&arguments),
-        Command::Emulate(arguments) => emulate::run(&arguments),
-        Command::Experiment(arguments) => experiment::run(&arguments),
-        Command::Fit(arguments) => fit::run(&arguments),
-        Command::Paper(arguments) => paper::run(&arguments),
-        Command::Play(arguments) => streams::play::run(&arguments),
-        Command::Profile(arguments) => profile::run(&arguments),
-        Command::Record(arguments) => streams::record::run(&arguments),
-        Command::Replay(arguments) => replay::run(&arguments),
-        Command::Scan(arguments) => scan::run(&arguments),
-        Command::Serve(arguments) => serve::run(&arguments),
-        Command::Simulate(arguments) => simulate::run(&arguments),
-        Command::Streams(arguments) => streams::run(&arguments),
-        Command::Trace(arguments) => trace::run(&arguments).map_err(Exit::from),
-        Command::Validate(arguments) => validate::run(&arguments),
-        Command::Why(arguments) => why::run(&arguments),
+        HeadtimeCommand::Bench(arguments) => bench::run(&arguments),
+        HeadtimeCommand::Ctl(arguments) => ctl::run(&arguments),
+        HeadtimeCommand::Demo(arguments) => demo::run(&arguments),
+        HeadtimeCommand::Drives(arguments) => drives::print(&arguments),
+        HeadtimeCommand::Emulate(arguments) => emulate::run(&arguments),
+        HeadtimeCommand::Experiment(arguments) => experiment::run(&arguments),
+        HeadtimeCommand::Fit(arguments) => fit::run(&arguments),
+        HeadtimeCommand::Paper(arguments) => paper::run(&arguments),
+        HeadtimeCommand::Play(arguments) => streams::play::run(&arguments),
+        HeadtimeCommand::Profile(arguments) => profile::run(&arguments),
+        HeadtimeCommand::Record(arguments) => streams::record::run(&arguments),
+        HeadtimeCommand::Replay(arguments) => replay::run(&arguments),
+        HeadtimeCommand::Scan(arguments) => scan::run(&arguments),
+        HeadtimeCommand::Serve(arguments) => serve::run(&arguments),
+        HeadtimeCommand::Simulate(arguments) => simulate::run(&arguments),
+        HeadtimeCommand::Streams(arguments) => streams::run(&arguments),
+        HeadtimeCommand::Trace(arguments) => trace::run(&arguments).map_err(Exit::from),
+        HeadtimeCommand::Validate(arguments) => validate::run(&arguments),
+        HeadtimeCommand::Why(arguments) => why::run(&arguments),
     };
     match ended {
         Ok(()) => ExitCode::SUCCESS,
@@ -112,14 +114,13 @@ fn main() -> ExitCode {
     }
 }
 
-/// Help is printed as it is, and so is that of a command which cannot do without more; what is wrong
-/// is said in one line, as everything that is wrong is.
+/// Prints help as it is, also that of an incomplete command. Any other error becomes one line.
 fn misunderstood(error: &clap::Error) -> ExitCode {
     use clap::error::ErrorKind::{
         DisplayHelp, DisplayHelpOnMissingArgumentOrSubcommand, DisplayVersion,
     };
     if let DisplayHelp | DisplayVersion | DisplayHelpOnMissingArgumentOrSubcommand = error.kind() {
-        // A reader that has gone is no failure.
+        // A closed output is no failure.
         let _ = error.print();
         return ExitCode::from(u8::from(error.use_stderr()) * 2);
     }

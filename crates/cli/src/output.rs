@@ -1,5 +1,4 @@
-//! How a command ends and what it prints: one error line and an exit code, and text that a reader
-//! may stop reading at any time.
+//! Output and exit codes: one line for an error, text on standard output, files that appear whole.
 
 use std::error::Error;
 use std::fmt;
@@ -12,27 +11,27 @@ use lab::Failure;
 use serde::Serialize;
 use tempfile::NamedTempFile;
 
-/// How a command ends that does not succeed.
+/// The unsuccessful end of a command.
 #[derive(Debug)]
 pub enum Exit {
-    /// It has failed: exit code 2 for wrong input, otherwise 1.
+    /// The command failed: exit code 2 for wrong input, otherwise 1.
     Failure(Failure),
-    /// The reader of its output has gone: exit code 0.
+    /// The reader closed the output: exit code 0.
     Unread,
 }
 
 impl Exit {
-    /// What was given is wrong.
+    /// An error of the input.
     pub fn input(problem: impl fmt::Display) -> Self {
         Exit::Failure(Failure::input(problem))
     }
 
-    /// Something else went wrong.
+    /// Any other error.
     pub fn failed(problem: impl fmt::Display) -> Self {
         Exit::Failure(Failure::failed(problem))
     }
 
-    /// Says so on standard error, and answers the exit code.
+    /// Prints the error on standard error, and returns the exit code.
     pub fn report(&self) -> ExitCode {
         let (problem, code) = match self {
             Exit::Failure(Failure::Input(problem)) => (problem, 2),
@@ -40,7 +39,7 @@ impl Exit {
             Exit::Unread => return ExitCode::SUCCESS,
         };
         let line = problem.split_whitespace().collect::<Vec<_>>().join(" ");
-        // Where standard error is closed there is nobody to tell.
+        // A closed standard error has no reader.
         let _ = writeln!(io::stderr(), "error: {line}");
         ExitCode::from(code)
     }
@@ -53,7 +52,7 @@ impl From<Failure> for Exit {
 }
 
 impl From<Box<dyn Error>> for Exit {
-    /// Of a command that only reads what it was given and writes what was asked for.
+    /// Converts an error of a command that only reads its input and writes its output.
     fn from(error: Box<dyn Error>) -> Self {
         let kind = error.downcast_ref::<io::Error>().map(io::Error::kind);
         match kind {
@@ -66,7 +65,7 @@ impl From<Box<dyn Error>> for Exit {
 /// Prints `text`.
 ///
 /// # Errors
-/// [`Exit::Unread`] if the reader has gone (`headtime drives | head -1`).
+/// [`Exit::Unread`] if the reader closed the output (`headtime drives | head -1`).
 pub fn print(text: &str) -> Result<(), Exit> {
     let mut out = io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
@@ -76,16 +75,16 @@ pub fn print(text: &str) -> Result<(), Exit> {
     }
 }
 
-/// A result as JSON, with a newline.
+/// Returns a result as JSON, with a newline.
 ///
 /// # Errors
-/// If it has no JSON.
+/// If the result cannot be serialised.
 pub fn json(result: &impl Serialize) -> Result<String, Exit> {
     let text = serde_json::to_string_pretty(result).map_err(Exit::failed)?;
     Ok(text + "\n")
 }
 
-/// Writes a file, and the folder in which it lies.
+/// Writes a file, and creates its folder.
 ///
 /// # Errors
 /// If the file system refuses.
@@ -99,29 +98,29 @@ pub fn write_file(path: &Path, contents: &str) -> Result<(), Exit> {
         .map_err(|error| Exit::failed(format!("{}: {error}", path.display())))
 }
 
-/// A file for results, begun before they are there, so that a name that cannot be written to is
-/// found first. It has its name only when it is whole; dropped before, it leaves nothing.
+/// A file for results, opened before the measurement, so that a bad name is an error at once. The
+/// file appears under its name only when it is whole. A dropped one leaves nothing.
 #[derive(Debug)]
 pub struct NewFile {
     path: PathBuf,
-    to: Target,
+    to: OutputTarget,
 }
 
 #[derive(Debug)]
-enum Target {
-    /// Beside a file that is there or is to be.
+enum OutputTarget {
+    /// A temporary file beside the target.
     Beside(NamedTempFile),
-    /// What has a name and is no file, such as a pipe: there is nothing to keep whole.
+    /// The target itself, if it is no regular file, such as a pipe.
     Itself(File),
 }
 
 impl NewFile {
-    /// Begins a file, and makes the folder in which it will lie.
+    /// Opens a file, and creates its folder.
     ///
     /// # Errors
-    /// If there cannot be one of that name.
+    /// If the name cannot be written to.
     pub fn begin(path: &Path) -> Result<Self, Exit> {
-        let to = Target::of(path)
+        let to = OutputTarget::of(path)
             .map_err(|error| Exit::input(format!("{}: {error}", path.display())))?;
         Ok(NewFile {
             path: path.to_owned(),
@@ -129,7 +128,7 @@ impl NewFile {
         })
     }
 
-    /// Writes all of the file.
+    /// Writes the whole file.
     ///
     /// # Errors
     /// If the file system refuses.
@@ -140,34 +139,34 @@ impl NewFile {
         }
     }
 
-    /// Gives the file its name.
+    /// Moves the file to its name.
     ///
     /// # Errors
     /// If the file system refuses.
     pub fn finish(self) -> Result<(), Exit> {
         let NewFile { path, to } = self;
         match to {
-            Target::Itself(_) => Ok(()),
-            Target::Beside(file) => file
+            OutputTarget::Itself(_) => Ok(()),
+            OutputTarget::Beside(file) => file
                 .persist(&path)
                 .map(drop)
                 .map_err(|error| Exit::failed(format!("{}: {}", path.display(), error.error))),
         }
     }
 
-    /// That it could not be written.
+    /// The error of a file that could not be written.
     pub fn failed(&self, error: &io::Error) -> Exit {
         Exit::failed(format!("{}: {error}", self.path.display()))
     }
 }
 
-impl Target {
+impl OutputTarget {
     fn of(path: &Path) -> io::Result<Self> {
         if path.metadata().is_ok_and(|found| !found.is_file()) {
             return OpenOptions::new()
                 .write(true)
                 .open(path)
-                .map(Target::Itself);
+                .map(OutputTarget::Itself);
         }
         let folder = match path.parent() {
             Some(parent) if parent != Path::new("") => parent,
@@ -179,33 +178,33 @@ impl Target {
         #[cfg(unix)]
         {
             use std::os::unix::fs::PermissionsExt as _;
-            // As for any new file; the user's mask takes away what it takes away.
+            // The permissions of any new file, before the user's mask.
             builder.permissions(fs::Permissions::from_mode(0o666));
         }
-        builder.tempfile_in(folder).map(Target::Beside)
+        builder.tempfile_in(folder).map(OutputTarget::Beside)
     }
 }
 
 impl Write for NewFile {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match &mut self.to {
-            Target::Beside(file) => file.write(bytes),
-            Target::Itself(file) => file.write(bytes),
+            OutputTarget::Beside(file) => file.write(bytes),
+            OutputTarget::Itself(file) => file.write(bytes),
         }
     }
 
     fn flush(&mut self) -> io::Result<()> {
         match &mut self.to {
-            Target::Beside(file) => file.flush(),
-            Target::Itself(file) => file.flush(),
+            OutputTarget::Beside(file) => file.flush(),
+            OutputTarget::Itself(file) => file.flush(),
         }
     }
 }
 
-/// What is to be known of a trace whose last line is good and has no newline.
+/// The warning about a trace whose last line is complete and has no newline.
 pub const UNENDED: &str = "the last line of the trace has no newline: was it cut?";
 
-/// A count with its thousands apart: 1,234,567.
+/// A count with commas between thousands: 1,234,567.
 pub fn grouped(count: u64) -> String {
     let digits = count.to_string();
     let mut grouped = String::new();

@@ -1,4 +1,4 @@
-//! `headtime paper`: what papers claim, measured again, theirs beside ours.
+//! `headtime paper`: measures papers' claims again, and prints their figures beside ours.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -15,23 +15,23 @@ use lab::plot;
 use crate::bar::Bar;
 use crate::output::{Exit, NewFile, json, print};
 
-/// How to call it.
+/// The arguments of `headtime paper`.
 #[derive(Debug, Args)]
 #[command(after_help = examples())]
-pub struct Arguments {
+pub struct PaperArgs {
     /// The paper
     #[arg(value_name = "PAPER")]
     paper: String,
-    /// Only these claims, or those that begin so: fb.latency-share
+    /// Only these claims, or those with this prefix: fb.latency-share
     #[arg(value_name = "ID")]
     ids: Vec<String>,
-    /// With a tenth of the requests, and only the start of scans: for a look, not for a result
+    /// Use a tenth of the requests, and only the start of scans: for a first look
     #[arg(long, conflicts_with = "requests")]
     quick: bool,
-    /// With so many requests in each run
+    /// Number of requests in each run
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(LEAST_REQUESTS..))]
     requests: Option<u64>,
-    /// PFC's ambiguities, read in another way: a1=rm,a4=veto
+    /// Other readings of PFC's ambiguities: a1=rm,a4=veto
     #[arg(
         long,
         value_name = "KEY=WORD,..",
@@ -42,7 +42,7 @@ pub struct Arguments {
     /// Print the findings as JSON
     #[arg(long)]
     json: bool,
-    /// Draw the paper's figures, a file for each
+    /// Draw the paper's figures, one file for each
     #[arg(long, value_name = "FOLDER")]
     svg_dir: Option<PathBuf>,
 }
@@ -51,10 +51,10 @@ pub struct Arguments {
 ///
 /// # Errors
 /// If there is no such paper or claim, or the output cannot be written.
-pub fn run(arguments: &Arguments) -> Result<(), Exit> {
+pub fn run(arguments: &PaperArgs) -> Result<(), Exit> {
     let selection = Selection::new(&arguments.settings())?;
     if let Some(folder) = &arguments.svg_dir {
-        // A folder that cannot be made is an error before the measurement.
+        // A folder that cannot be created is an error before the measurement.
         let made = fs::create_dir_all(folder);
         made.map_err(|error| Exit::input(format!("{}: {error}", folder.display())))?;
     }
@@ -73,7 +73,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Exit> {
     }
 }
 
-impl Arguments {
+impl PaperArgs {
     fn settings(&self) -> Settings {
         Settings {
             paper: self.paper.clone(),
@@ -88,7 +88,7 @@ impl Arguments {
     }
 }
 
-/// What stands under the help.
+/// The text below the help, made from the tables.
 fn examples() -> String {
     let mut text = String::from(
         "Examples:
@@ -129,8 +129,7 @@ Papers:\n",
     text
 }
 
-/// The findings as a table: a line for every figure, and under them how they came about; then what was
-/// tabulated besides.
+/// The findings as text: a line for each figure, then the circumstances; further tables at the end.
 fn text(results: &Results) -> String {
     let Paper {
         title,
@@ -160,7 +159,7 @@ fn text(results: &Results) -> String {
             let theirs = claimed.map_or("-".to_owned(), |claimed| written(claimed.theirs));
             let ours = rounded(figure.value);
             let is_off = claimed.is_some_and(|claimed| !claimed.theirs.agrees(ours));
-            // What a check is about is judged by it, and one figure by the verdict above.
+            // A shape is judged by its check, and a single figure by the verdict above.
             let is_told = is_off && claim.shape.is_none() && claim.figures.len() > 1;
             let off = if is_told { "  off" } else { "" };
             let _ = writeln!(text, "  {name:40}{theirs:>12}{ours:>12} {unit}{off}");
@@ -204,7 +203,7 @@ fn markdown(table: &Table) -> String {
     text
 }
 
-/// Text in lines that fit a terminal, two blanks in front of each.
+/// Wraps a text for a terminal, indented by two blanks.
 fn wrapped(text: &str) -> String {
     let mut lines = String::new();
     let mut line = String::from(" ");
@@ -220,5 +219,5 @@ fn wrapped(text: &str) -> String {
     lines + &line + "\n"
 }
 
-/// The width of a line. A choice: that of our texts.
+/// The width of a line. A choice.
 const LINE: usize = 110;

@@ -1,4 +1,4 @@
-//! `headtime profile`: a drive's profile from block numbers and completion times alone.
+//! `headtime profile`: finds a drive's profile from block numbers and completion times alone.
 
 mod budget;
 mod progress;
@@ -21,12 +21,12 @@ use crate::output::{Exit, NewFile, print, write_file};
 
 use progress::ProfileBar;
 
-/// How to call it.
+/// The arguments of `headtime profile`.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES, allow_negative_numbers = true)]
-pub struct Arguments {
-    /// A drive that is simulated: a name from `headtime drives`, a profile file, or all; may be
-    /// repeated
+pub struct ProfileArgs {
+    /// A simulated drive: a name from `headtime drives`, a profile file, or all. Repeat it for
+    /// several
     #[arg(
         long,
         value_name = "NAME|FILE|all",
@@ -34,28 +34,27 @@ pub struct Arguments {
         conflicts_with = "device"
     )]
     drive: Vec<String>,
-    /// A drive that is there: its device, or a file on it; it is only read
+    /// A real drive: its device, or a file on it. Headtime only reads it
     #[arg(long, value_name = "PATH")]
     device: Option<PathBuf>,
-    /// At most so much of the drive's time, such as 90s, 10m or 3h
+    /// Limit of the drive's time, such as 90s, 10m or 3h
     #[arg(long, value_name = "TIME", default_value = "10m", value_parser = budget::parse)]
     budget: Duration,
-    /// Write the profile, when it is whole
+    /// Write the finished profile to this file
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Go on from the tracks that are in this file, and keep in it what is known of them; it is made
-    /// if it is not there
+    /// Continue from the tracks in this file, and store further findings in it. A missing file is
+    /// created
     #[arg(long, value_name = "FILE")]
     resume: Option<PathBuf>,
-    /// Find the tracks of a simulated drive while it serves this load: a built-in name, or a TOML file
+    /// Profile a simulated drive while it serves this load: a built-in name, or a TOML file
     #[arg(
         long,
         value_name = "NAME|FILE",
         conflicts_with_all = ["device", "check", "svg_dir"]
     )]
     behind: Option<String>,
-    /// The share of the time that probes may take between the load's requests, besides the time in
-    /// which there are none
+    /// Share of time for probes between the load's requests, in addition to idle time
     #[arg(
         long,
         value_name = "PERCENT",
@@ -63,10 +62,10 @@ pub struct Arguments {
         requires = "behind"
     )]
     behind_percent: f64,
-    /// Compare what was found with what is true of a simulated drive
+    /// Compare the findings with the truth of a simulated drive
     #[arg(long, conflicts_with = "device")]
     check: bool,
-    /// Allow that everything on the device is destroyed: its path again
+    /// Permit writes that destroy all data on the device: its path again
     #[arg(
         long,
         value_name = "PATH",
@@ -90,10 +89,10 @@ pub struct Arguments {
         conflicts_with = "device"
     )]
     electronics_noise_us: f64,
-    /// What decides when what happens by chance
+    /// The seed of noise and other random events
     #[arg(long, value_name = "N", default_value_t = 1, conflicts_with = "device")]
     seed: u64,
-    /// Draw what was found into this folder: the arm, the zones, the tracks, the chunk sizes
+    /// Draw the findings into this folder: arm, zones, tracks, chunk sizes
     #[arg(long, value_name = "FOLDER")]
     svg_dir: Option<PathBuf>,
     /// Print the figures as JSON, one line for each drive
@@ -104,25 +103,25 @@ pub struct Arguments {
 const EXAMPLES: &str = "\
 Examples:
   headtime profile --drive quantum-atlas-10k --check
-      what is found of a simulated drive, and what is true
+      compare the findings on a simulated drive with the truth
   headtime profile --drive all --check --json
-      a line of figures for each drive
+      print one line of figures for each drive
   headtime profile --device /dev/sdb --budget 10m -o sdb.toml
-      a real drive, which is only read; then: headtime simulate --drive sdb.toml ...
+      profile a real drive by reads only; then: headtime simulate --drive sdb.toml ...
   headtime profile --drive modern-20tb --budget 1h --resume 20tb.json -o 20tb.toml
-      goes on each time from the tracks that it knows
+      continue from the known tracks each time
   headtime profile --drive seagate-cheetah-18lp --behind oltp --budget 10m --resume 18lp.json
-      finds the tracks while requests are served, and says what that costs them
+      find the tracks while the drive serves requests, and measure the cost
 
---check asks for blocks of the whole drive, of drives above 100 GB for blocks whose tracks are
-known. Angles are compared up to one constant for the drive. zones_exact and tracks_exact are
-shares, 0 to 1; confidence is that of the least certain part; null is what cannot be said.";
+--check samples blocks of the whole drive; above 100 GB, blocks whose tracks are known. Angles are
+compared up to one constant for the drive. zones_exact and tracks_exact are shares, 0 to 1.
+confidence is that of the least certain part. null means unknown.";
 
 /// Runs the command.
 ///
 /// # Errors
-/// If the input is wrong, the drive cannot be read, or a file cannot be written.
-pub fn run(arguments: &Arguments) -> Result<(), Exit> {
+/// If the input is invalid, the drive cannot be read, or a file cannot be written.
+pub fn run(arguments: &ProfileArgs) -> Result<(), Exit> {
     let noise = arguments.noise()?;
     let names = arguments.drives();
     if names.len() > 1 && (arguments.output.is_some() || arguments.resume.is_some()) {
@@ -168,7 +167,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Exit> {
     Ok(())
 }
 
-impl Arguments {
+impl ProfileArgs {
     /// Profiles a drive behind a load.
     fn run_behind(&self, load: &str, names: &[String], noise: RehearsalNoise) -> Result<(), Exit> {
         let ([name], None) = (names, &self.output) else {
@@ -202,7 +201,7 @@ impl Arguments {
         })
     }
 
-    /// The simulated drives that are meant.
+    /// The selected simulated drives.
     fn drives(&self) -> Vec<String> {
         let all = || catalog::ALL.iter().map(|entry| entry.name.to_owned());
         match self.drive.iter().any(|name| name == "all") {
@@ -211,7 +210,7 @@ impl Arguments {
         }
     }
 
-    /// What is printed of a drive.
+    /// The output for a drive.
     fn said(&self, found: &FoundDrive) -> Result<String, Exit> {
         let checked = match (&found.truth, self.check) {
             (Some(truth), true) => Some(check::check(found, truth)?),
@@ -231,7 +230,7 @@ fn json(figures: &impl serde::Serialize) -> Result<String, Exit> {
     Ok(line + "\n")
 }
 
-/// Begins the profile file in a folder that is there.
+/// Opens the profile file in an existing folder.
 fn begin(path: &Path) -> Result<NewFile, Exit> {
     let folder = path.parent().filter(|folder| *folder != Path::new(""));
     match folder {
@@ -244,13 +243,13 @@ fn begin(path: &Path) -> Result<NewFile, Exit> {
     }
 }
 
-/// The largest noise, 10 ms: as long as the longest seeks of the drives of which we know.
+/// Limit of the noise, 10 ms: the longest seeks of known drives.
 const MOST_NOISE_US: f64 = 10_000.0;
 
-/// The findings of a file that [`keep`] wrote; none if it is not there.
+/// Reads the findings of a file from [`keep`]; empty findings if it does not exist.
 fn resume(path: &Path) -> Result<Findings, Exit> {
     if !path.exists() {
-        // A name that cannot be written to is an error before hours are spent.
+        // A name that cannot be written to is an error before the measurement.
         drop(NewFile::begin(path)?);
         return Ok(Findings::default());
     }

@@ -1,4 +1,4 @@
-//! `headtime replay`: a captured live run once more, in virtual time, with every decision compared.
+//! `headtime replay`: replays a captured live run in virtual time, and compares every decision.
 
 use std::fs::File;
 use std::io::BufReader;
@@ -11,13 +11,13 @@ use server::capture::{Problem, Reader, Setting, replay};
 
 use crate::output::{Exit, print};
 
-/// How to call it.
+/// The arguments of `headtime replay`.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
-pub struct Arguments {
-    /// The capture
+pub struct ReplayArgs {
+    /// The capture file
     file: PathBuf,
-    /// Another policy than the captured one: says where it decides differently for the first time
+    /// Use this policy instead of the captured one, and report its first different decision
     #[arg(long, value_name = "POLICY")]
     policy: Option<String>,
 }
@@ -26,7 +26,7 @@ pub struct Arguments {
 ///
 /// # Errors
 /// If the file is no whole capture (exit code 2), or the engine decides differently (exit code 1).
-pub fn run(arguments: &Arguments) -> Result<(), Exit> {
+pub fn run(arguments: &ReplayArgs) -> Result<(), Exit> {
     let name = arguments.file.display();
     let file = File::open(&arguments.file);
     let file = file.map_err(|error| Exit::input(format!("{name}: {error}")))?;

@@ -1,5 +1,5 @@
-//! `headtime scan`: reads every block of a live volume in the gaps of its drive, and hands them to a
-//! program or a checksum.
+//! `headtime scan`: reads every block of a live volume in the gaps of its drive, for a program or a
+//! checksum.
 
 use std::path::{Path, PathBuf};
 use std::thread;
@@ -14,39 +14,39 @@ use server::status::{Foreground, Task, TaskState};
 
 use crate::output::{Exit, grouped, print};
 
-/// How to call it.
+/// The arguments of `headtime scan`.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
-pub struct Arguments {
-    /// The volume, as the service's configuration calls it
+pub struct ScanArgs {
+    /// The volume's name in the service's configuration
     #[arg(value_name = "VOLUME")]
     volume: String,
-    /// Among scans, 0 is looked for first
+    /// The priority among scans. Scans of priority 0 are served first
     #[arg(long, value_name = "N", default_value_t = 0)]
     priority: u8,
-    /// In how many seconds it should be done
+    /// Seconds until the scan should be done
     #[arg(long, value_name = "S")]
     deadline: Option<u64>,
-    /// Where it is written, by the service, how far it is: after a stop or a crash the same command
-    /// goes on from there. The file goes when all was read
+    /// The service stores the progress in this file. After a stop or a crash the same command
+    /// continues. The service deletes the file at the end
     #[arg(long, value_name = "FILE")]
     state: Option<PathBuf>,
-    /// After how many seconds it is written again, at the earliest: what was read since is read once
-    /// more after a crash
+    /// Shortest time between two writes of that file, in seconds. Blocks read since are read again
+    /// after a crash
     #[arg(long, value_name = "S", default_value_t = 10, requires = "state")]
     save_every: u64,
-    /// Begin it and do not wait for its end; `headtime ctl tasks` shows it
+    /// Start the scan and return; `headtime ctl tasks` shows it
     #[arg(long)]
     detach: bool,
-    /// Print the task as JSON when it has ended
+    /// Print the finished task as JSON
     #[arg(long)]
     json: bool,
     /// The service's control socket
     #[arg(long, value_name = "PATH")]
     socket: Option<PathBuf>,
-    /// A program that gets the blocks, in the order in which they are read: a line with offset and
-    /// length in bytes, then the bytes, again and again; without it a checksum is made. With --state
-    /// it says what it has dealt with by printing that line
+    /// A program that receives the blocks in the order of their reads, instead of a checksum. Each
+    /// block has a header line with offset and length in bytes, then the bytes. With --state the
+    /// program confirms a processed block by printing its header line
     #[arg(long, value_name = "PROGRAM", num_args = 1.., allow_hyphen_values = true)]
     command: Vec<String>,
 }
@@ -54,8 +54,8 @@ pub struct Arguments {
 /// Runs the command.
 ///
 /// # Errors
-/// If nobody answers, the service refuses, or the scan is given up.
-pub fn run(arguments: &Arguments) -> Result<(), Exit> {
+/// If no service listens on the socket, the service refuses, or the scan is aborted.
+pub fn run(arguments: &ScanArgs) -> Result<(), Exit> {
     let usual = || Places::of_this_user(Path::new("")).control_socket();
     let socket = arguments.socket.clone().unwrap_or_else(usual);
     let begun = ask(&socket, &Ask::Scan(order(arguments)?))?;
@@ -78,7 +78,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Exit> {
     }
 }
 
-fn order(arguments: &Arguments) -> Result<Scan, Exit> {
+fn order(arguments: &ScanArgs) -> Result<Scan, Exit> {
     let whole = |file: &PathBuf| {
         let name = file.display();
         std::path::absolute(file).map_err(|error| Exit::input(format!("{name}: {error}")))
@@ -106,7 +106,7 @@ fn ask(socket: &Path, ask: &Ask) -> Result<serde_json::Value, Exit> {
     })
 }
 
-/// Waits for a task's end, showing how far it is.
+/// Waits for a task's end, and shows its progress.
 fn followed(socket: &Path, number: u64) -> Result<Task, Exit> {
     let target = ProgressDrawTarget::stderr_with_hz(4);
     let bar = ProgressBar::with_draw_target(Some(1), target);
@@ -165,7 +165,7 @@ fn report(task: &Task) -> String {
     text
 }
 
-/// What the scan was to the foreground.
+/// The effect of the scan on the foreground.
 fn foreground(task: &Task) -> String {
     let Some(beside) = &task.impact.beside else {
         return "no foreground request came meanwhile\n".to_owned();
@@ -189,7 +189,7 @@ fn foreground(task: &Task) -> String {
     text
 }
 
-/// How often the service is asked. A choice.
+/// Interval of status queries. A choice.
 const LOOK_AGAIN: Duration = Duration::from_millis(250);
 
 const EXAMPLES: &str = "Examples:
@@ -198,8 +198,7 @@ const EXAMPLES: &str = "Examples:
   headtime scan disk --state disk.scan
   headtime scan disk --command ./copy-blocks /backup/disk.img
 
-A scan that was stopped goes on by the same command with the same --state. Each block is handed over
-once, but for those since the file was last written: these once more after a crash. A program has
-dealt with what it said, and with everything if it ends with 0. A block is read once, whatever is
-written to it later: a scan is no snapshot. What could not be read stays in the file, to be tried
-again.";
+The same command with the same --state continues a scan that was stopped. The program receives each
+block once, except after a crash: blocks since the last write of the file come again. A program that
+exits with 0 has processed all of its blocks. A scan is no snapshot: it reads each block once, and
+later writes do not change that. Unreadable blocks stay in the file for the next attempt.";

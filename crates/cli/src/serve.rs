@@ -1,4 +1,4 @@
-//! `headtime serve`: drives, volumes and exports as a configuration says, until it is told to end.
+//! `headtime serve`: serves drives, volumes and exports of a configuration until a signal ends it.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -15,23 +15,24 @@ use tracing::{error, info};
 
 use crate::output::{Exit, print};
 
-/// How to call it.
+/// The arguments of `headtime serve`.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
-pub struct Arguments {
-    /// What to serve; without it an emulated drive with NBD on a unix socket and a status page
+pub struct ServeArgs {
+    /// The configuration file. The default is an emulated drive with NBD on a unix socket and a
+    /// status page
     #[arg(value_name = "CONFIG.toml")]
     config: Option<PathBuf>,
-    /// Print the configuration that is used without a file, to begin with, and end
+    /// Print the default configuration, as a starting point, and exit
     #[arg(long)]
     print_default: bool,
 }
 
-/// Runs the command until it is interrupted, or told to end by `headtime ctl`.
+/// Runs the command until a signal or `headtime ctl` ends it.
 ///
 /// # Errors
-/// If the configuration is wrong, or something that it names cannot be had.
-pub fn run(arguments: &Arguments) -> Result<(), Exit> {
+/// If the configuration is invalid, or a resource that it names cannot be opened.
+pub fn run(arguments: &ServeArgs) -> Result<(), Exit> {
     if arguments.print_default {
         return print(config::DEFAULT);
     }
@@ -40,7 +41,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Exit> {
     let names = std::env::var_os("LISTEN_FDNAMES");
     let activated = Activated::take(names.as_ref()).map_err(Exit::failed)?;
     let (control, bounds) = (config.control.clone(), bounds(&config));
-    // Before anybody can come: who tells it to end while it begins is heard when it has begun.
+    // Before the first client: signals during the start are handled after it.
     let signals = Signals::new([SIGINT, SIGTERM, SIGHUP]).map_err(Exit::failed)?;
     let running =
         Running::begin(config, arguments.config.clone(), activated).map_err(Exit::input)?;
@@ -63,7 +64,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Exit> {
     running.wait();
     say(&notifier, &Message::Stopping);
     drop(plane);
-    // A socket's file without anybody behind it is of no use.
+    // A socket's file is useless after its service.
     let _ = std::fs::remove_file(&control.socket);
     Ok(())
 }
@@ -115,8 +116,8 @@ fn say(notifier: &Notifier, message: &Message) {
     }
 }
 
-/// SIGINT and SIGTERM end the service, SIGHUP has its configuration read again; the watchdog is fed
-/// for as long as the service answers.
+/// Handles signals: SIGINT and SIGTERM end the service, SIGHUP reloads its configuration. Feeds the
+/// watchdog while the service answers.
 fn listen_to_signals(running: &Arc<Running>, mut signals: Signals) -> Result<(), Exit> {
     let service = Arc::clone(running);
     let listening = thread::Builder::new().name("signals".into());
@@ -152,12 +153,12 @@ fn listen_to_signals(running: &Arc<Running>, mut signals: Signals) -> Result<(),
     Ok(())
 }
 
-/// From now on what happens is written to standard error.
+/// Sends the log to standard error from now on.
 pub(crate) fn log_as(log: &config::Log) {
     let to = tracing_subscriber::fmt()
         .with_max_level(log.level)
         .with_writer(std::io::stderr);
-    // A log that is there already, in tests, stays.
+    // In tests the first log stays.
     let _ = match log.format {
         LogFormat::Text => to.try_init(),
         LogFormat::Json => to.json().try_init(),
@@ -165,5 +166,7 @@ pub(crate) fn log_as(log: &config::Log) {
 }
 
 const EXAMPLES: &str = "Examples:
-  headtime serve                       an emulated drive, to look around
-  headtime serve --print-default > my.toml; headtime serve my.toml";
+  headtime serve
+      serve an emulated drive
+  headtime serve --print-default > my.toml; headtime serve my.toml
+      serve a configuration of your own";

@@ -1,4 +1,4 @@
-//! Flags that several commands have, and the settings of the lab that they mean.
+//! The flags that several commands share, and their settings of the lab.
 
 pub mod load;
 pub mod preempt;

@@ -1,4 +1,4 @@
-//! `headtime simulate`: a load on a drive under one policy or several, in virtual time.
+//! `headtime simulate`: runs a load on a drive under one policy or several, in virtual time.
 
 mod help;
 mod left;
@@ -26,14 +26,14 @@ use progress::RunBar;
 
 pub use terminal::{report, short};
 
-/// How to call it.
+/// The arguments of `headtime simulate`.
 #[derive(Clone, Debug, Default, Args)]
 #[command(after_help = help::examples(), allow_negative_numbers = true)]
-pub struct Arguments {
+pub struct SimulateArgs {
     /// The drive: a name from `headtime drives`, or a profile file
     #[arg(long, value_name = "NAME|FILE")]
     pub drive: String,
-    /// What the scheduler believes of it instead: a file of `headtime profile`
+    /// Use this profile as the scheduler's belief: a file from `headtime profile`
     #[arg(long, value_name = "FILE")]
     pub belief: Option<PathBuf>,
     #[command(flatten)]
@@ -44,7 +44,7 @@ pub struct Arguments {
     pub scan: ScanArguments,
     #[command(flatten)]
     pub preempt: PreemptArguments,
-    /// The policies to compare, from the list below
+    /// The policies, separated by commas, from the list below
     #[arg(
         long,
         value_name = "NAME,...",
@@ -52,7 +52,7 @@ pub struct Arguments {
         default_value = "sptf"
     )]
     pub policy: Vec<String>,
-    /// Reads and writes in the same queues, or in turns: reads for 2 s, writes for 30 ms
+    /// Queue reads and writes together, or alternate: reads for 2 s, writes for 30 ms
     #[arg(
         long,
         value_enum,
@@ -60,22 +60,22 @@ pub struct Arguments {
         value_name = "mixed|alternate"
     )]
     pub phases: Option<PhasesWord>,
-    /// Commands at the drive at once; otherwise 2, or what the drive holds for its own queue
+    /// Commands at the drive [default: 2; for the drive's own queue as many as it holds]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub depth: Option<u32>,
-    /// Stop after so many requests; without a bound, a synthetic load stops after 10,000
+    /// Stop after this many requests [default for a synthetic load: 10,000]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub requests: Option<u64>,
-    /// Stop taking requests after so many virtual seconds
+    /// Stop taking requests after this many virtual seconds
     #[arg(long, value_name = "S")]
     pub seconds: Option<f64>,
-    /// Write every request's account: CSV, or JSON lines if the name ends in .jsonl; see below
+    /// Write the account of each request: CSV, or JSON lines if the name ends in .jsonl; see below
     #[arg(long, value_name = "FILE")]
     pub requests_out: Option<PathBuf>,
-    /// Say of so many requests, the slowest, where their time went
+    /// Explain where the time of the N slowest requests went
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..))]
     pub why: Option<u8>,
-    /// Draw response times and head time
+    /// Draw response times and head time to this file
     #[arg(long, value_name = "FILE")]
     pub svg: Option<PathBuf>,
     /// Print the figures as JSON
@@ -83,12 +83,12 @@ pub struct Arguments {
     pub json: bool,
 }
 
-/// Names for [`Phases`].
+/// The names of [`Phases`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum PhasesWord {
-    /// The policy chooses among both
+    /// The policy chooses among reads and writes
     Mixed,
-    /// They take turns
+    /// Phases of reads and phases of writes alternate
     Alternate,
 }
 
@@ -104,8 +104,8 @@ impl From<PhasesWord> for Phases {
 /// Runs the command.
 ///
 /// # Errors
-/// If the input is wrong or the output cannot be written.
-pub fn run(arguments: &Arguments) -> Result<(), Exit> {
+/// If the input is invalid, or the output cannot be written.
+pub fn run(arguments: &SimulateArgs) -> Result<(), Exit> {
     let setup = arguments.settings().setup()?;
     arguments.check_files(&setup)?;
     let svg = arguments.svg.as_deref().map(NewFile::begin).transpose()?;
@@ -133,8 +133,8 @@ pub fn run(arguments: &Arguments) -> Result<(), Exit> {
     }
 }
 
-impl Arguments {
-    /// The settings that the flags mean.
+impl SimulateArgs {
+    /// The settings of the flags.
     pub fn settings(&self) -> Settings {
         Settings {
             drive: self.drive.clone(),
@@ -152,7 +152,7 @@ impl Arguments {
         }
     }
 
-    /// Whether what is written leaves alone what is read, and what is read again can be.
+    /// Checks that no output overwrites an input, and that a file that is read twice can be.
     fn check_files(&self, setup: &Setup) -> Result<(), Exit> {
         let single = [
             ("--requests-out", self.requests_out.is_some()),
@@ -211,7 +211,7 @@ impl Arguments {
     }
 }
 
-/// A path by which one file is known, whatever it is called.
+/// The canonical path of a file.
 fn same(path: &Path) -> PathBuf {
     let parent = match path.parent() {
         Some(parent) if parent != Path::new("") => parent,

@@ -14,11 +14,11 @@ use headtime_client::{Client, Error, Listed, usual_socket};
 
 use crate::output::{Exit, grouped, print};
 
-/// List the streams of a running service: what was granted, how they stand, what came late.
+/// List the streams of a running service: terms, status, late batches
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLE)]
-pub struct Arguments {
-    /// Print them as JSON
+pub struct StreamsArgs {
+    /// Print the list as JSON
     #[arg(long)]
     json: bool,
     /// The service's control socket [default: control.sock in $XDG_RUNTIME_DIR/headtime or
@@ -34,8 +34,8 @@ const EXAMPLE: &str = "Example:
 /// Runs the command.
 ///
 /// # Errors
-/// If nobody answers.
-pub fn run(arguments: &Arguments) -> Result<(), Exit> {
+/// If no service listens on the socket.
+pub fn run(arguments: &StreamsArgs) -> Result<(), Exit> {
     let client = connect(arguments.socket.as_deref())?;
     let streams = client.streams().map_err(|error| failure(&error))?;
     if arguments.json {
@@ -45,7 +45,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Exit> {
     print(&table(&streams))
 }
 
-/// The streams, for people.
+/// The streams as a table.
 pub fn table(streams: &[Listed]) -> String {
     if streams.is_empty() {
         return String::from("no streams\n");
@@ -85,13 +85,13 @@ pub fn table(streams: &[Listed]) -> String {
     text
 }
 
-/// The service at a socket, or at the usual one.
+/// Connects to the service at a socket; without one, to the default socket.
 fn connect(socket: Option<&Path>) -> Result<Client, Exit> {
     let socket = socket.map_or_else(usual_socket, Path::to_owned);
     Client::connect(&socket).map_err(|error| failure(&error))
 }
 
-/// What was asked for was wrong, or something else was.
+/// Refusals are errors of the input; all others are failures.
 fn failure(error: &Error) -> Exit {
     match error {
         Error::Refused(_) | Error::NotLocated(_) => Exit::input(error),

@@ -1,4 +1,4 @@
-//! `headtime trace`: what is in a trace, and into another format.
+//! `headtime trace`: statistics and conversion of traces.
 
 use crate::output::UNENDED;
 use clap::builder::PossibleValuesParser;
@@ -14,19 +14,19 @@ use std::fmt::Write as _;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
-/// Look into a trace of block requests, or convert it.
+/// Show the statistics of a trace of block requests, or convert it.
 #[derive(Debug, Args)]
 #[command(after_help = formats_help())]
-pub struct Trace {
+pub struct TraceArgs {
     #[command(subcommand)]
-    action: Action,
+    action: TraceAction,
 }
 
 #[derive(Debug, Subcommand)]
-enum Action {
-    /// What a trace is like: requests, sizes, gaps, footprint, randomness.
+enum TraceAction {
+    /// Print the statistics of a trace: requests, sizes, gaps, footprint, randomness.
     Stat(Stat),
-    /// Write a trace in another format; measured times are left out.
+    /// Write a trace in another format, without measured times.
     Convert(Convert),
 }
 
@@ -35,10 +35,10 @@ enum Action {
 struct Stat {
     /// The trace, plain or zstd.
     file: PathBuf,
-    /// One JSON object instead of a table.
+    /// Print the statistics as JSON.
     #[arg(long)]
     json: bool,
-    /// Its format; otherwise its first lines tell, or its name.
+    /// The format [default: detected from the first lines or the name].
     #[arg(long, value_name = "NAME", value_parser = all_names())]
     format: Option<String>,
     #[command(flatten)]
@@ -50,27 +50,27 @@ struct Stat {
 struct Convert {
     /// The trace, plain or zstd.
     input: PathBuf,
-    /// Where it goes; a name that ends in .zst is compressed.
+    /// The output file. A name ending in .zst is compressed.
     output: PathBuf,
-    /// The format of the input; otherwise its first lines tell, or its name.
+    /// The input's format [default: detected from the first lines or the name].
     #[arg(long, value_name = "NAME", value_parser = all_names())]
     from: Option<String>,
-    /// The format of the output; otherwise its name tells.
+    /// The output's format [default: detected from the name].
     #[arg(long, value_name = "NAME", value_parser = written_names())]
     to: Option<String>,
-    /// Only the requests of this device.
+    /// Convert the requests of this device only.
     #[arg(long, value_name = "DEVICE")]
     device: Option<String>,
     #[command(flatten)]
     bad_lines: BadLines,
-    /// Replace the output if it exists.
+    /// Replace an existing output file.
     #[arg(long)]
     force: bool,
 }
 
 #[derive(Debug, Args)]
 struct BadLines {
-    /// Go on after bad lines, and say at the end how many there were.
+    /// Skip bad lines, and report their number at the end.
     #[arg(long)]
     skip_bad: bool,
 }
@@ -84,21 +84,21 @@ impl BadLines {
     }
 }
 
-/// Runs `headtime trace`.
+/// Runs the command.
 ///
 /// # Errors
-/// With one line that says what is wrong, and where.
-pub fn run(trace: &Trace) -> Result<(), Box<dyn Error>> {
+/// One line with the problem and its place.
+pub fn run(trace: &TraceArgs) -> Result<(), Box<dyn Error>> {
     match &trace.action {
-        Action::Stat(stat) => run_stat(stat),
-        Action::Convert(convert) => run_convert(convert),
+        TraceAction::Stat(stat) => run_stat(stat),
+        TraceAction::Convert(convert) => run_convert(convert),
     }
 }
 
 fn run_stat(stat: &Stat) -> Result<(), Box<dyn Error>> {
     let mut reader = Reader::open(&stat.file, format(&stat.format), stat.bad_lines.policy())?;
     let mut statistics = Statistics::default();
-    let progress = Progress::of(&reader);
+    let progress = TraceProgress::of(&reader);
     while let Some(record) = reader.next() {
         statistics.add(&record?);
         progress.show(&reader);
@@ -108,7 +108,8 @@ fn run_stat(stat: &Stat) -> Result<(), Box<dyn Error>> {
         .summary(reader.devices())
         .ok_or("the trace has no request")?;
     let report = if stat.json {
-        let mut text = serde_json::to_string_pretty(&Report::new(&stat.file, &reader, &summary))?;
+        let mut text =
+            serde_json::to_string_pretty(&TraceReport::new(&stat.file, &reader, &summary))?;
         text.push('\n');
         text
     } else {
@@ -138,7 +139,7 @@ fn run_convert(convert: &Convert) -> Result<(), Box<dyn Error>> {
     let bad = convert.bad_lines.policy();
     let mut reader = Reader::open(&convert.input, format(&convert.from), bad)?;
     let mut writer = Writer::create(&convert.output, to, if_exists)?;
-    let progress = Progress::of(&reader);
+    let progress = TraceProgress::of(&reader);
     let mut written = 0_u64;
     while let Some(record) = reader.next() {
         let record = record?;
@@ -173,7 +174,7 @@ fn run_convert(convert: &Convert) -> Result<(), Box<dyn Error>> {
 }
 
 fn no_such_device(file: &Path, wanted: &str, reader: &Reader) -> String {
-    /// Names of devices in a message: more do not fit on a line.
+    /// Limit of device names in a message: more do not fit on a line.
     const NAMED: usize = 8;
     let names: Vec<&str> = reader.devices().names().take(NAMED).collect();
     let dots = match reader.devices().names().len() > NAMED {
@@ -187,9 +188,9 @@ fn no_such_device(file: &Path, wanted: &str, reader: &Reader) -> String {
     )
 }
 
-/// What `--json` prints.
+/// The JSON output.
 #[derive(Serialize)]
-struct Report<'a> {
+struct TraceReport<'a> {
     file: String,
     format: &'static str,
     #[serde(flatten)]
@@ -197,13 +198,13 @@ struct Report<'a> {
     passed_over: u64,
     skipped: u64,
     skipped_by_reason: BTreeMap<&'static str, u64>,
-    /// The last line has no newline: if the file was cut there, its last number was longer once.
+    /// The last line has no newline. If the file was cut there, the last number is wrong.
     unended: bool,
 }
 
-impl<'a> Report<'a> {
+impl<'a> TraceReport<'a> {
     fn new(file: &Path, reader: &Reader, summary: &'a Summary) -> Self {
-        Report {
+        TraceReport {
             file: file.display().to_string(),
             format: reader.format().name,
             summary,
@@ -219,7 +220,7 @@ impl<'a> Report<'a> {
     }
 }
 
-/// Devices that the table shows; the JSON has all.
+/// Limit of devices in the table. The JSON has all.
 const SHOWN_DEVICES: usize = 16;
 
 fn table(file: &Path, reader: &Reader, summary: &Summary) -> Result<String, std::fmt::Error> {
@@ -377,16 +378,16 @@ const CONVERT_EXAMPLES: &str = "Examples:
   headtime trace convert Financial1.spc financial.csv.zst
   headtime trace convert --device 0 --to fio-v3 websearch.csv.zst device0.iolog
 
-The output gets its name when it is whole. If the command is interrupted, a hidden file
-.headtime-*.partial is left beside it; it is of no use and can be deleted.";
+The output appears under its name when it is whole. An interrupted command leaves a hidden file
+.headtime-*.partial beside it, which can be deleted.";
 
-/// A bar over the bytes of the file, on a terminal.
-struct Progress {
+/// A progress bar over the bytes of the file.
+struct TraceProgress {
     bar: ProgressBar,
 }
 
-impl Progress {
-    /// Nothing is shown where standard error is no terminal.
+impl TraceProgress {
+    /// Creates the bar, which is hidden if standard error is no terminal.
     fn of(reader: &Reader) -> Self {
         let bar = match reader.size() {
             Some(bytes) => ProgressBar::new(bytes),
@@ -396,7 +397,7 @@ impl Progress {
         if let Ok(style) = style {
             bar.set_style(style);
         }
-        Progress { bar }
+        TraceProgress { bar }
     }
 
     fn show(&self, reader: &Reader) {

@@ -1,4 +1,4 @@
-//! `headtime validate`: the models against times measured on real drives.
+//! `headtime validate`: compares the models with service times of real drives.
 
 use std::fmt::Write as _;
 use std::io::{self, Write as _};
@@ -12,31 +12,31 @@ use simulator::trace::OnBad;
 
 use crate::output::{Exit, json, print, write_file};
 
-/// How to call it.
+/// The arguments of `headtime validate`.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
-pub struct Arguments {
-    /// Only this drive: a name from `headtime drives`, or a profile file
+pub struct ValidateArgs {
+    /// Validate only this drive: a name from `headtime drives`, or a profile file
     #[arg(long, value_name = "NAME|FILE")]
     drive: Option<String>,
-    /// This trace in the `validate` format instead of the drive's own
+    /// Use this trace in the `validate` format instead of the drive's own
     #[arg(long, value_name = "FILE", requires = "drive")]
     trace: Option<PathBuf>,
-    /// Leave out bad lines of that trace and requests past the end of the drive, and count them
+    /// Skip and count bad lines of that trace and requests past the end of the drive
     #[arg(long, requires = "trace")]
     skip_bad: bool,
-    /// Without the constants that were fitted: the profile as it was published
+    /// Use the profile as it was published, without fitted constants
     #[arg(long)]
     published: bool,
     /// Print the figures as JSON
     #[arg(long)]
     json: bool,
-    /// Draw measured, DiskSim's and our distributions, a file for each drive
+    /// Draw the distributions (measured, DiskSim, ours), one file for each drive
     #[arg(long, value_name = "FOLDER")]
     svg: Option<PathBuf>,
 }
 
-impl Arguments {
+impl ValidateArgs {
     fn settings(&self) -> Settings {
         Settings {
             drive: self.drive.clone(),
@@ -56,18 +56,18 @@ impl Arguments {
 const EXAMPLES: &str = "\
 Examples:
   headtime validate
-      every drive of ../shared/drives that has a measured trace
+      validate every drive in ../shared/drives with a measured trace
   headtime validate --drive hp-c2247a --svg out/validate
   headtime validate --drive seagate-barracuda-4lp --trace barracuda.trace --json
-      a trace of your own: direction, cache action, block, blocks, measured and think microseconds
+      use another trace: direction, cache action, block, blocks, measured and think microseconds
 
 The demerit is the root mean square distance of the two distributions of service times, in ms.";
 
 /// Runs the command.
 ///
 /// # Errors
-/// If a drive or trace is not what it should be, or the output cannot be written.
-pub fn run(arguments: &Arguments) -> Result<(), Exit> {
+/// If a drive or trace is invalid, or the output cannot be written.
+pub fn run(arguments: &ValidateArgs) -> Result<(), Exit> {
     let validation = validate(&arguments.settings())?;
     if let Some(folder) = &arguments.svg {
         for (drive, panel) in validation.drawings {

@@ -1,6 +1,6 @@
-//! `headtime why`: where the time of a service's slow requests went, in words and figures.
+//! `headtime why`: the time of a service's slow requests, by cause.
 //!
-//! `headtime simulate --why` says the same in the same words.
+//! `headtime simulate --why` prints the same report.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -13,23 +13,23 @@ use server::why::{Command, How, InDrive, Query, Slow};
 
 use crate::output::{Exit, grouped, print};
 
-/// How to call it.
+/// The arguments of `headtime why`.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
-pub struct Arguments {
-    /// The request of this number; without it the slowest of the last minutes
+pub struct WhyArgs {
+    /// The number of a request [default: the slowest of the last minutes]
     #[arg(value_name = "REQUEST")]
     request: Option<u64>,
-    /// Of this export alone
+    /// Only requests of this export
     #[arg(long, value_name = "NAME")]
     export: Option<String>,
-    /// How many, the slowest first
+    /// Number of requests, the slowest first
     #[arg(long, value_name = "N", default_value_t = 3, conflicts_with = "request", value_parser = clap::value_parser!(u32).range(1..))]
     slowest: u32,
     /// The service's control socket
     #[arg(long, value_name = "PATH")]
     socket: Option<PathBuf>,
-    /// Print JSON
+    /// Print the report as JSON
     #[arg(long)]
     json: bool,
 }
@@ -39,16 +39,16 @@ const EXAMPLES: &str = "Examples:
   headtime why --export db --slowest 10
   headtime why 1841 --json
 
-The 16 slowest requests of each export are kept for 5 to 10 minutes. Times are the drive's: with a
-time scale of 4 a second is four real ones. They begin when the request is accepted: the way from the
-client is not in them. What the drive did with a command is believed; that and when it was given and
-ended is all that is used, on emulated drives, too.";
+The service keeps the 16 slowest requests of each export for 5 to 10 minutes. Times are the drive's:
+with a time scale of 4, one second of the drive takes four. They begin when the service accepts the
+request, and exclude the connection. The phases inside the drive follow the belief. Only dispatch
+and completion times are measured, on emulated drives too.";
 
-/// Asks, and prints the answer.
+/// Queries the service, and prints the answer.
 ///
 /// # Errors
-/// If nobody answers there, or nothing of what was asked for is kept.
-pub fn run(arguments: &Arguments) -> Result<(), Exit> {
+/// If no service listens on the socket, or it holds none of these requests.
+pub fn run(arguments: &WhyArgs) -> Result<(), Exit> {
     let usual = || Places::of_this_user(Path::new("")).control_socket();
     let socket = arguments.socket.clone().unwrap_or_else(usual);
     let query = Query {
@@ -73,7 +73,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Exit> {
     print(&texts.join("\n"))
 }
 
-/// What is told of one request.
+/// The report of one request.
 pub fn text(slow: &Slow) -> String {
     let mut text = heading(slow);
     let parts = parts(slow);
@@ -128,7 +128,7 @@ fn heading(slow: &Slow) -> String {
     text
 }
 
-/// All waits, in words.
+/// All waits with their time in us.
 fn parts(slow: &Slow) -> Vec<(f64, String)> {
     let of = |how: How| slow.others.iter().find(|others| others.how == how);
     let mut parts = vec![
@@ -219,7 +219,7 @@ fn in_drive(text: &mut String, drive: &InDrive) {
     }
 }
 
-/// A command that went before it.
+/// A command that preceded the request.
 fn before(command: &Command) -> String {
     let time = ms(command.us);
     let mut text = format!("{time:>10} ms  ");

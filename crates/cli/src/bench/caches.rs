@@ -1,5 +1,5 @@
-//! `headtime bench caches`: caches in two levels, live, with and without the coordinator between them, beside
-//! the simulator's figures of the same load.
+//! `headtime bench caches`: two cache levels with and without a coordinator, live and simulated
+//! under the same load.
 
 use std::fmt::Write as _;
 
@@ -13,11 +13,11 @@ use server::config::caching::Readmore;
 use crate::bar::Bar;
 use crate::output::{Exit, json, print};
 
-/// How to call it.
+/// The arguments of `headtime bench caches`.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
-pub struct Arguments {
-    /// The coordinators in front of the lower level; each is compared with none
+pub struct CachesBenchArgs {
+    /// The coordinators of the lower level, separated by `;`. Each is compared with no coordination
     #[arg(
         long,
         value_name = "NAME;...",
@@ -31,45 +31,45 @@ pub struct Arguments {
     /// The replacement of both levels
     #[arg(long, value_name = "NAME", default_value = "lru")]
     replacement: String,
-    /// The cache of each reader, in blocks of 4 KiB. Without it, 5 % of what it reads of (Zhang et al.)
+    /// The size of each reader's cache, in blocks of 4 KiB. Default: 5 % of the reader's footprint
+    /// (Zhang et al.)
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1 << 20))]
     upper: Option<u64>,
-    /// The cache that they share. Without it, twice that of a reader
+    /// The size of the shared cache, in blocks of 4 KiB. Default: twice that of a reader
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1 << 20))]
     lower: Option<u64>,
-    /// Blocks that each reader reads of
+    /// The footprint of each reader, in blocks of 4 KiB
     #[arg(long, value_name = "N", default_value_t = 16_384, value_parser = clap::value_parser!(u64).range(64..=1 << 20))]
     footprint: u64,
-    /// Requests of the mixed reader; the sequential one has three times as many
+    /// Requests of the mixed reader. The sequential reader issues three times as many
     #[arg(long, value_name = "N", default_value_t = 1500, value_parser = clap::value_parser!(u32).range(10..=1_000_000))]
     requests: u32,
-    /// How many times as slow as the drive everything is
+    /// Slow-down of the emulated drive: 4 is four times slower than real time
     #[arg(long, value_name = "S", default_value_t = 1.0, value_parser = scale)]
     time_scale: f64,
-    /// How often each is run live, one after the other in turns
+    /// Live runs of each configuration, in turns
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100))]
     rounds: u32,
-    /// The dice of the mixed reader
+    /// The seed of the mixed reader
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// The emulated drive
     #[arg(long, value_name = "NAME", default_value = "seagate-cheetah-9lp")]
     drive: String,
-    /// What becomes of what a coordinator reads more: fetched with the request, or read on free blocks
+    /// How readmore is fetched: with the request (`ordinary`), or from free blocks (`free`)
     #[arg(long, value_name = "ordinary|free", default_value = "ordinary", value_parser = readmore)]
     readmore: Readmore,
-    /// What stands before the simulated disk: our engine, as in the service; or the elevator of the paper's
-    /// model, and then the live drive takes one command at a time, too
+    /// What dispatches to the simulated disk: our engine, as in the service, or the elevator of the
+    /// paper's model. With the elevator the live drive takes one command at a time, too
     #[arg(long, value_name = "WHICH", value_enum, default_value_t = DiskWord::Engine)]
     simulated_disk: DiskWord,
-    /// The policy of the engine. Without it, sptf-sw as in a service; beside the elevator c-look, whose order
-    /// that is
+    /// The engine's policy. Default: sptf-sw, as in a service; with the elevator c-look
     #[arg(long, value_name = "NAME")]
     policy: Option<String>,
-    /// Only what the simulator says
+    /// Print the simulated figures only
     #[arg(long)]
     only_simulated: bool,
-    /// Print JSON
+    /// Print the figures as JSON
     #[arg(long)]
     json: bool,
 }
@@ -80,16 +80,16 @@ const EXAMPLES: &str = "Examples:
   headtime bench caches --readmore free --rounds 5
   headtime bench caches --only-simulated --simulated-disk elevator --lower 82
 
-The gain is by how much shorter the mean response is than without a coordinator, round by round; beside it
-stands by how much the mean of so many rounds may be off (Student's t, 95 %). The goal: live it has the
-simulator's sign, and at least half of its size.";
+A gain is the reduction of the mean response time by the coordinator, round by round, with its 95 %
+confidence interval (Student's t). Goal: the live gain has the sign of the simulated one, and at
+least half of its size.";
 
-/// Names for [`SimulatedDisk`].
+/// The names of [`SimulatedDisk`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum DiskWord {
     /// The one-way elevator of Zhang et al., one command at a time
     Elevator,
-    /// Our engine, which believes of the drive what is true
+    /// Our engine, whose belief equals the truth
     Engine,
 }
 
@@ -119,10 +119,10 @@ fn readmore(text: &str) -> Result<Readmore, String> {
 /// Runs the command.
 ///
 /// # Errors
-/// If a setting cannot be, or a service does not run.
-pub fn run(arguments: &Arguments) -> Result<(), Exit> {
+/// If a setting is invalid, or a service does not run.
+pub fn run(arguments: &CachesBenchArgs) -> Result<(), Exit> {
     let bench = arguments.settings();
-    // A thread of its own draws the bar: the measured readers do not wait.
+    // A separate thread draws the bar, so that the measured readers do not wait.
     let bar = Bar::new("{msg:9} {bar:40} {percent:>3} %  {eta} left").ticking();
     let report = bench.run(&bar)?;
     bar.finish();
@@ -132,7 +132,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Exit> {
     })
 }
 
-impl Arguments {
+impl CachesBenchArgs {
     fn settings(&self) -> CachesBench {
         CachesBench {
             coordinator: self.coordinator.clone(),
@@ -154,7 +154,7 @@ impl Arguments {
     }
 }
 
-/// All of it, for people.
+/// The report as text.
 fn table(settings: &CachesBench, report: &CachesReport) -> String {
     let (upper, lower) = settings.sizes();
     let policy = settings.policy();
@@ -232,7 +232,7 @@ fn line(
     );
 }
 
-/// The fastest and the slowest round.
+/// The range from the slowest to the fastest round.
 fn spread(live: &LiveFigures) -> String {
     let fastest = live.rounds_ms.iter().copied().fold(f64::MAX, f64::min);
     let slowest = live.rounds_ms.iter().copied().fold(f64::MIN, f64::max);
@@ -246,7 +246,7 @@ fn shown(gain: &LiveGain) -> String {
     }
 }
 
-/// What is to be held of a live gain.
+/// The verdict on a live gain.
 fn verdict(told: &CoordinatorFigures) -> Option<String> {
     let simulated = told.simulated_gain_percent?;
     let live = told.live.as_ref()?;

@@ -1,36 +1,37 @@
-//! `headtime bench players`: streams beside a greedy reader, live.
+//! `headtime bench players`: streams beside a greedy reader on a live service.
 
 use clap::Args;
 use lab::bench::players::{PlayersBench, PlayersTurn};
 
 use crate::output::{Exit, json, print};
 
-/// How to call it.
+/// The arguments of `headtime bench players`.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
-pub struct Arguments {
+pub struct PlayersBenchArgs {
     /// The emulated drive: a name from `headtime drives`
     #[arg(long, value_name = "NAME", default_value = "modern-20tb")]
     drive: String,
-    /// How many times as slow as the drive everything is. The kernel's own times are not stretched
+    /// Slow-down of the emulated drive: 4 is four times slower than real time. The kernel's own
+    /// times are not scaled
     #[arg(long, value_name = "S", default_value_t = 4.0)]
     time_scale: f64,
-    /// How many streams of 1 MB/s play
+    /// Number of streams of 1 MB/s
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=16))]
     streams: u32,
     /// Memory of each stream, in kB
     #[arg(long, value_name = "KB", default_value_t = 1064)]
     memory_kb: u64,
-    /// The elevator of our service
+    /// The policy of our service
     #[arg(long, default_value = "c-look")]
     policy: String,
-    /// How long each turn is, in seconds of the drive's time
+    /// Length of each turn, in seconds of the drive's time
     #[arg(long, value_name = "S", default_value_t = 30, value_parser = clap::value_parser!(u32).range(1..=90))]
     seconds: u32,
-    /// Without the kernel's schedulers
+    /// Skip the kernel's schedulers
     #[arg(long)]
     only_ours: bool,
-    /// Print JSON
+    /// Print the figures as JSON
     #[arg(long)]
     json: bool,
 }
@@ -39,14 +40,14 @@ const EXAMPLES: &str = "Examples:
   headtime bench players
   headtime bench players --time-scale 2 --seconds 10 --only-ours
 
-It needs root: FUSE, loop devices and their schedulers, mounts. 7 turns. The image is sparse, in /dev/shm if
-there is one.";
+Needs root for FUSE, loop devices, their schedulers, and mounts. Runs 7 turns. The image is sparse,
+in /dev/shm if there is one.";
 
 /// Runs the command.
 ///
 /// # Errors
 /// If a program is missing or does not run, or the output cannot be written.
-pub fn run(arguments: &Arguments) -> Result<(), Exit> {
+pub fn run(arguments: &PlayersBenchArgs) -> Result<(), Exit> {
     let report = arguments.settings().run()?;
     print(&match arguments.json {
         true => json(&report)?,
@@ -54,7 +55,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Exit> {
     })
 }
 
-impl Arguments {
+impl PlayersBenchArgs {
     fn settings(&self) -> PlayersBench {
         PlayersBench {
             drive: self.drive.clone(),
@@ -68,7 +69,7 @@ impl Arguments {
     }
 }
 
-fn table(arguments: &Arguments, turns: &[PlayersTurn]) -> String {
+fn table(arguments: &PlayersBenchArgs, turns: &[PlayersTurn]) -> String {
     let mut text = format!(
         "{}, time scale {}, in-firmware; {} players of 1 MB/s beside a greedy reader, {} s each\n\
          times are the drive's; stalls are this machine's own, in its own time\n\n",

@@ -8,11 +8,11 @@ use lab::bench::preemption::{PreemptionBench, PreemptionFigures, PreemptionScene
 
 use crate::output::{Exit, json, print};
 
-/// How to call it.
+/// The arguments of `headtime bench preemption`.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
-pub struct Arguments {
-    /// The emulated drives: names from `headtime drives`
+pub struct PreemptionBenchArgs {
+    /// The emulated drives, separated by commas: names from `headtime drives`
     #[arg(
         long,
         value_name = "NAME,...",
@@ -20,37 +20,39 @@ pub struct Arguments {
         default_value = "modern-20tb"
     )]
     drive: Vec<String>,
-    /// How many times as slow as the drive everything is. The kernel's own times are not stretched
+    /// Slow-downs of the emulated drive, separated by commas: 4 is four times slower than real
+    /// time. The kernel's own times are not scaled
     #[arg(long, value_name = "S,...", value_delimiter = ',', default_value = "1", value_parser = scale)]
     time_scale: Vec<f64>,
     /// Our policy
     #[arg(long, default_value = "sptf")]
     policy: String,
-    /// What is believed of the drive instead of the truth: a file of `headtime profile`
+    /// Use this profile as the scheduler's belief instead of the truth: a file from `headtime
+    /// profile`
     #[arg(long, value_name = "FILE")]
     belief: Option<PathBuf>,
-    /// The standard deviation of a seek's duration, which nobody believes
+    /// Standard deviation of seek times, which the belief does not contain
     #[arg(long, value_name = "US", default_value_t = 0.0)]
     seek_noise_us: f64,
-    /// The speed of the drive's bus, if not that of the system on which the drive was measured
+    /// Bandwidth of the drive's bus. Default: that of the system on which the drive was measured
     #[arg(long, value_name = "MB_S")]
     bus_mb_s: Option<f64>,
-    /// Urgent reads of 4 KiB a second, at a constant rate
+    /// Urgent reads of 4 KiB per second, at a constant rate
     #[arg(long, value_name = "HZ", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=1000))]
     rate: u32,
-    /// Reads of 1 MiB that wait for an answer at a time
+    /// Outstanding reads of 1 MiB
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=128))]
     depth: u32,
-    /// How long each turn is, in seconds of the drive's time
+    /// Length of each turn, in seconds of the drive's time
     #[arg(long, value_name = "S", default_value_t = 30, value_parser = clap::value_parser!(u32).range(1..=86_400))]
     seconds: u32,
-    /// A line of `[drive.preemption]` for the turn with it; may be given several times
+    /// A line of `[drive.preemption]` for the turn with preemption. Repeat it for several lines
     #[arg(long, value_name = "KEY=VALUE")]
     preemption: Vec<String>,
-    /// Without the kernel's schedulers: it then needs neither root nor loop devices
+    /// Skip the kernel's schedulers. Root and loop devices are then not needed
     #[arg(long)]
     only_ours: bool,
-    /// Print JSON
+    /// Print the figures as JSON
     #[arg(long)]
     json: bool,
 }
@@ -60,9 +62,9 @@ const EXAMPLES: &str = "Examples:
   headtime bench preemption --drive modern-20tb,quantum-atlas-10k --time-scale 1,4 --seconds 120
   headtime bench preemption --only-ours --preemption 'chunk = \"64 KiB\"'
 
-It needs root: FUSE, loop devices and their schedulers. 10 turns for each drive and time scale. Images are
-sparse, in /dev/shm if there is one. fio holds its next urgent read back while one is under way for
-longer than the time between two: of such a contestant fewer reads are counted than were due.";
+Needs root for FUSE, loop devices, and their schedulers. Runs 10 turns for each drive and time
+scale. Images are sparse, in /dev/shm if there is one. fio delays an urgent read until the previous
+one has ended. A slow contestant therefore serves fewer reads than were due.";
 
 fn scale(text: &str) -> Result<f64, String> {
     let scale: f64 = text.parse().map_err(|error| format!("{error}"))?;
@@ -76,7 +78,7 @@ fn scale(text: &str) -> Result<f64, String> {
 ///
 /// # Errors
 /// If a program is missing or does not run, or the output cannot be written.
-pub fn run(arguments: &Arguments) -> Result<(), Exit> {
+pub fn run(arguments: &PreemptionBenchArgs) -> Result<(), Exit> {
     let report = arguments.settings().run()?;
     print(&match arguments.json {
         true => json(&report)?,
@@ -84,7 +86,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Exit> {
     })
 }
 
-impl Arguments {
+impl PreemptionBenchArgs {
     fn settings(&self) -> PreemptionBench {
         PreemptionBench {
             drive: self.drive.clone(),

@@ -1,4 +1,4 @@
-//! `headtime bench schedulers`: our order beside the kernel's, on the same emulated drive.
+//! `headtime bench schedulers`: our policy and the kernel's schedulers on one emulated drive.
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -10,41 +10,43 @@ use server::status::Lateness;
 
 use crate::output::{Exit, json, print};
 
-/// How to call it.
+/// The arguments of `headtime bench schedulers`.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
-pub struct Arguments {
+pub struct SchedulersBenchArgs {
     /// The emulated drive: a name from `headtime drives`
     #[arg(long, value_name = "NAME", default_value = "quantum-atlas-10k")]
     drive: String,
     /// Our policy
     #[arg(long, default_value = "sptf")]
     policy: String,
-    /// What is believed of the drive instead of the truth: a file of `headtime profile`
+    /// Use this profile as the scheduler's belief instead of the truth: a file from `headtime
+    /// profile`
     #[arg(long, value_name = "FILE")]
     belief: Option<PathBuf>,
-    /// How many times as slow as the drive everything is. The kernel's own times are not stretched
+    /// Slow-down of the emulated drive: 4 is four times slower than real time. The kernel's own
+    /// times are not scaled
     #[arg(long, value_name = "S", default_value_t = 1.0)]
     time_scale: f64,
-    /// The speed of the drive's bus, so that it carries what the medium reads
+    /// Bandwidth of the drive's bus. The default carries what the medium reads
     #[arg(long, value_name = "MB_S", default_value_t = 80.0)]
     bus_mb_s: f64,
-    /// The standard deviation of a seek's duration
+    /// Standard deviation of seek times, which the belief does not contain
     #[arg(long, value_name = "US", default_value_t = 0.0)]
     seek_noise_us: f64,
-    /// By how much a scan may lengthen the requests of the foreground
+    /// Impact budget of the scan: the permitted increase of foreground response times
     #[arg(long, value_name = "PERCENT", default_value_t = 1.0)]
     impact_percent: f64,
-    /// Requests that wait for an answer at a time
+    /// Outstanding requests
     #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..=128))]
     depth: u32,
-    /// How long each turn is
+    /// Length of each turn, in seconds
     #[arg(long, value_name = "S", default_value_t = 30, value_parser = clap::value_parser!(u32).range(1..=3600))]
     seconds: u32,
-    /// How often each has its turn
+    /// Turns of each scheduler
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=100))]
     rounds: u32,
-    /// Print JSON
+    /// Print the figures as JSON
     #[arg(long)]
     json: bool,
 }
@@ -53,13 +55,13 @@ const EXAMPLES: &str = "Examples:
   headtime bench schedulers
   headtime bench schedulers --drive modern-20tb --rounds 1 --json
 
-It needs root: FUSE, loop devices and their schedulers. 14 turns a round.";
+Needs root for FUSE, loop devices, and their schedulers. Runs 14 turns in a round.";
 
 /// Runs the command.
 ///
 /// # Errors
 /// If a program is missing or does not run, or the output cannot be written.
-pub fn run(arguments: &Arguments) -> Result<(), Exit> {
+pub fn run(arguments: &SchedulersBenchArgs) -> Result<(), Exit> {
     let report = arguments.settings().run()?;
     print(&match arguments.json {
         true => json(&report)?,
@@ -67,7 +69,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Exit> {
     })
 }
 
-impl Arguments {
+impl SchedulersBenchArgs {
     fn settings(&self) -> SchedulersBench {
         SchedulersBench {
             drive: self.drive.clone(),

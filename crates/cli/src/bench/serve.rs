@@ -1,4 +1,5 @@
-//! `headtime bench serve`: the cost of the service itself, beside nbdkit and qemu-storage-daemon.
+//! `headtime bench serve`: the overhead of the service, compared with nbdkit and
+//! qemu-storage-daemon.
 
 use std::fmt::Write as _;
 
@@ -7,20 +8,20 @@ use lab::bench::serve::{ServeBench, ServeReport};
 
 use crate::output::{Exit, json, print};
 
-/// How to call it.
+/// The arguments of `headtime bench serve`.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
-pub struct Arguments {
-    /// How often each server takes its turn
+pub struct ServeBenchArgs {
+    /// Turns of each server
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=100))]
     rounds: u32,
-    /// How long each turn is
+    /// Length of each turn, in seconds
     #[arg(long, value_name = "S", default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=3600))]
     seconds: u32,
-    /// Requests that wait for an answer at a time
+    /// Outstanding requests
     #[arg(long, value_name = "N", default_value_t = 32, value_parser = clap::value_parser!(u32).range(1..=1024))]
     depth: u32,
-    /// Print JSON
+    /// Print the figures as JSON
     #[arg(long)]
     json: bool,
 }
@@ -29,14 +30,14 @@ const EXAMPLES: &str = "Examples:
   headtime bench serve
   headtime bench serve --depth 1 --rounds 9 --json
 
-A busy machine disturbs it: quote the ratios, and look at the rounds. Client and server have a core
-each if there are two.";
+Quote the ratios, and compare the rounds: other load on the machine disturbs the figures. Client and
+server have separate cores if there are two.";
 
 /// Runs the command.
 ///
 /// # Errors
 /// If a program is missing or does not run, or the output cannot be written.
-pub fn run(arguments: &Arguments) -> Result<(), Exit> {
+pub fn run(arguments: &ServeBenchArgs) -> Result<(), Exit> {
     let report = arguments.settings().run()?;
     print(&match arguments.json {
         true => json(&report)?,
@@ -44,7 +45,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Exit> {
     })
 }
 
-impl Arguments {
+impl ServeBenchArgs {
     fn settings(&self) -> ServeBench {
         ServeBench {
             rounds: self.rounds,

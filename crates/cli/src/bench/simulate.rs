@@ -1,4 +1,4 @@
-//! `headtime bench simulate`: how fast the simulator is, and how much memory it takes.
+//! `headtime bench simulate`: the speed and the memory of the simulator.
 
 use std::fmt::Write as _;
 
@@ -7,20 +7,20 @@ use lab::bench::simulate::{SimulationBench, SimulationSpeed};
 
 use crate::output::{Exit, grouped, json, print};
 
-/// How to call it.
+/// The arguments of `headtime bench simulate`.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
-pub struct Arguments {
-    /// Print JSON
+pub struct SimulateBenchArgs {
+    /// Print the figures as JSON
     #[arg(long)]
     json: bool,
     /// Requests in each round
     #[arg(long, default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(1..))]
     requests: u64,
-    /// Also a run of ten million requests, for its peak memory
+    /// Add a run of ten million requests, for its peak memory
     #[arg(long)]
     long: bool,
-    /// Also an hour of OLTP on an Atlas 10K that is read in its gaps
+    /// Add an hour of OLTP on an Atlas 10K with a scan in free blocks
     #[arg(long)]
     free_blocks: bool,
 }
@@ -29,7 +29,7 @@ pub struct Arguments {
 ///
 /// # Errors
 /// If the output cannot be written.
-pub fn run(arguments: &Arguments) -> Result<(), Exit> {
+pub fn run(arguments: &SimulateBenchArgs) -> Result<(), Exit> {
     let measured = arguments.settings().run()?;
     print(&match arguments.json {
         true => json(&measured)?,
@@ -37,7 +37,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Exit> {
     })
 }
 
-impl Arguments {
+impl SimulateBenchArgs {
     fn settings(&self) -> SimulationBench {
         SimulationBench {
             requests: self.requests,

@@ -1,4 +1,5 @@
-//! `headtime bench streams`: as many streams as are granted, beside a greedy load and a scan, in virtual time.
+//! `headtime bench streams`: the largest number of granted streams, beside a greedy load and a
+//! scan, in virtual time.
 
 use std::fmt::Write as _;
 
@@ -8,20 +9,20 @@ use lab::bench::streams::{StreamsBench, StreamsFigures};
 
 use crate::output::{Exit, print};
 
-/// How to call it.
+/// The arguments of `headtime bench streams`.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
-pub struct Arguments {
+pub struct StreamsBenchArgs {
     /// The drive: a name from `headtime drives`, or a profile file
     #[arg(long, value_name = "NAME|FILE", default_value = "modern-20tb")]
     drive: String,
     /// Virtual hours of each run
     #[arg(long, value_name = "H", default_value_t = 24.0)]
     hours: f64,
-    /// Virtual hours of the same load without streams, of which the responses stand beside
+    /// Virtual hours of the baseline: the same load without streams
     #[arg(long, value_name = "H", default_value_t = 0.2)]
     alone_hours: f64,
-    /// The policies, or `all`
+    /// The policies, separated by commas, or `all`
     #[arg(
         long,
         value_name = "NAME,...",
@@ -29,7 +30,7 @@ pub struct Arguments {
         default_value = "all"
     )]
     policy: Vec<String>,
-    /// Memory of each stream beyond its application's own part, in megabytes
+    /// Memory of each stream beyond the application's own buffer, in megabytes
     #[arg(
         long,
         value_name = "MB,...",
@@ -37,7 +38,7 @@ pub struct Arguments {
         default_value = "2,4,8"
     )]
     memory: Vec<f64>,
-    /// Shares of head time that are promised to the load
+    /// Shares of head time that admission reserves for the load
     #[arg(
         long,
         value_name = "SHARE,...",
@@ -45,37 +46,37 @@ pub struct Arguments {
         default_value = "0,0.3,0.5"
     )]
     promised: Vec<f64>,
-    /// Megabytes a second of each stream
+    /// Rate of each stream, in megabytes per second
     #[arg(long, value_name = "MB", default_value_t = 1.0)]
     rate: f64,
-    /// Recorders; the others are readers
+    /// Number of recorders. All other streams are readers
     #[arg(long, value_name = "N", default_value_t = 0)]
     recorders: usize,
-    /// Readers, if not as many as are granted
+    /// Number of readers. Default: as many as admission grants
     #[arg(long, value_name = "N")]
     readers: Option<usize>,
-    /// Tasks of the load: each always has a request waiting
+    /// Tasks of the load. Each always has one request outstanding
     #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..))]
     tasks: u32,
-    /// Kilobytes of each of their requests
+    /// Size of each of the load's requests, in KiB
     #[arg(long, value_name = "KIB", default_value_t = 128, value_parser = clap::value_parser!(u64).range(4..))]
     kib: u64,
-    /// The share of them that read
+    /// Share of reads among the load's requests
     #[arg(long, value_name = "SHARE", default_value_t = 1.0)]
     read_fraction: f64,
-    /// The share of its memory that an application does not have: to see what is late then
+    /// Withhold this share of each application's buffer, to see what is late then
     #[arg(long, value_name = "SHARE", default_value_t = 0.0)]
     missing: f64,
-    /// No noise but that of seeks within their skew, no recalibration, no retries
+    /// No imperfections but seek noise within the skew: no recalibration, no retries
     #[arg(long)]
     quiet: bool,
-    /// Files lie over the whole zone where sweeps take the longest, and all are played at once
+    /// The worst case: files over the zone with the longest sweeps, all played at once
     #[arg(long)]
     hostile: bool,
-    /// The seed of the load, of the noise, and of where files begin
+    /// The seed of the load, of the noise and of the files' positions
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
-    /// Print a line of JSON for each run
+    /// Print one line of JSON for each run
     #[arg(long)]
     json: bool,
 }
@@ -83,9 +84,9 @@ pub struct Arguments {
 /// Runs the command.
 ///
 /// # Errors
-/// If the arguments make no sense, the streams that were asked for are refused, or the output cannot
-/// be written.
-pub fn run(arguments: &Arguments) -> Result<(), Exit> {
+/// If the arguments contradict each other, admission refuses the requested streams, or the output
+/// cannot be written.
+pub fn run(arguments: &StreamsBenchArgs) -> Result<(), Exit> {
     let bench = arguments.settings();
     let drive = bench.drive()?;
     bench.policies()?;
@@ -96,7 +97,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Exit> {
     bench.run(|figures| print(&arguments.text(figures)?))
 }
 
-impl Arguments {
+impl StreamsBenchArgs {
     fn settings(&self) -> StreamsBench {
         StreamsBench {
             drive: self.drive.clone(),
@@ -118,7 +119,7 @@ impl Arguments {
         }
     }
 
-    /// What the table is of.
+    /// The conditions of the table.
     fn about(&self, drive: &Profile) -> String {
         let noise = match self.quiet {
             true => "seek noise of 6 us",
@@ -209,4 +210,4 @@ const EXAMPLES: &str = "Examples:
   headtime bench streams --memory 2 --promised 0.3 --rate 0.5 --recorders 64 --readers 8 --quiet
   headtime bench streams --hours 1 --policy fcfs --memory 2 --promised 0 --missing 0.2 --quiet
 
-It ends with what streams cost: responses of the load with streams beside those of the load alone.";
+The last table compares the load's response times with and without streams.";

@@ -1,8 +1,8 @@
 //! `headtime demo --simulated`: the demonstration in virtual time, in a few seconds.
 //!
-//! The drive is one whose model is checked against its measured service times. The built-in load
-//! keeps 32 requests waiting, so that there is something to choose from: three policies serve the
-//! same requests, and the difference is theirs.
+//! The drive's model is validated against measured service times. The built-in load keeps 32
+//! requests outstanding. Three policies serve the same requests, so that differences are the
+//! policies'.
 
 use std::path::Path;
 
@@ -49,7 +49,7 @@ pub fn run(svg: &Path) -> Result<(), Exit> {
     print(&format!("\nPlots: {}\n", svg.display()))
 }
 
-/// Runs and prints a comparison; answers its plots.
+/// Runs a comparison, prints it, and returns its plots.
 fn shown(setup: &Setup) -> Result<Vec<plot::Panel>, Exit> {
     let mut runs = Vec::new();
     for &policy in &setup.policies {

@@ -1,6 +1,6 @@
-//! A line chart of dots, eight to a character, for terminals.
+//! A line chart of Braille dots, eight to a character, for terminals.
 
-/// A chart of so many characters.
+/// A chart, with its size in characters.
 pub struct Chart {
     width: usize,
     height: usize,
@@ -23,7 +23,7 @@ impl Chart {
         }
     }
 
-    /// How many dots fit next to each other.
+    /// The number of dots in a row.
     pub fn columns(&self) -> usize {
         2 * self.width
     }

@@ -1,4 +1,4 @@
-//! `headtime drives map`: where blocks are.
+//! `headtime drives map`: locates blocks.
 
 use std::fs;
 use std::io::Write;
@@ -9,15 +9,15 @@ use drive::Profile;
 
 use super::DrivesError;
 
-/// A block that was asked for, and where.
-pub struct Asked {
+/// A block number, and its place in the input.
+pub struct LocatedBlock {
     lba: u64,
     place: String,
 }
 
 /// Blocks from the command line.
-pub fn blocks(lbns: &[u64]) -> Vec<Asked> {
-    let asked = |&lba: &u64| Asked {
+pub fn blocks(lbns: &[u64]) -> Vec<LocatedBlock> {
+    let asked = |&lba: &u64| LocatedBlock {
         lba,
         place: format!("--lbn {lba}"),
     };
@@ -25,7 +25,7 @@ pub fn blocks(lbns: &[u64]) -> Vec<Asked> {
 }
 
 /// Blocks from the first column of a CSV file, whose first line may be a heading.
-pub fn blocks_of(path: &Path) -> Result<Vec<Asked>, DrivesError> {
+pub fn blocks_of(path: &Path) -> Result<Vec<LocatedBlock>, DrivesError> {
     let file = path.display().to_string();
     let text = fs::read_to_string(path).map_err(|error| DrivesError::File {
         path: file.clone(),
@@ -39,7 +39,7 @@ pub fn blocks_of(path: &Path) -> Result<Vec<Asked>, DrivesError> {
         let column = line.split(',').next().unwrap_or("").trim();
         let place = format!("{file}:{number}");
         match column.parse() {
-            Ok(lba) => asked.push(Asked { lba, place }),
+            Ok(lba) => asked.push(LocatedBlock { lba, place }),
             Err(_) if number == 1 => {}
             Err(_) => {
                 return Err(DrivesError::Block {
@@ -53,9 +53,13 @@ pub fn blocks_of(path: &Path) -> Result<Vec<Asked>, DrivesError> {
 }
 
 /// Prints a CSV line for each block.
-pub fn print(profile: &Profile, blocks: &[Asked], out: &mut impl Write) -> Result<(), DrivesError> {
+pub fn print(
+    profile: &Profile,
+    blocks: &[LocatedBlock],
+    out: &mut impl Write,
+) -> Result<(), DrivesError> {
     writeln!(out, "lbn,cylinder,head,sector,angle")?;
-    for Asked { lba, place } in blocks {
+    for LocatedBlock { lba, place } in blocks {
         let found = profile.geometry.locate(Lba(*lba));
         let at = found.ok_or_else(|| DrivesError::Block {
             place: place.clone(),

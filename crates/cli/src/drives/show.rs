@@ -7,16 +7,16 @@ use drive::{Angle, Profile};
 use lab::drive_drawing::{MAP_TRACKS, first_tracks, share_at};
 
 use super::chart::Chart;
-use super::summary::{self, Summary};
+use super::summary::{self, DriveSummary};
 
 /// The size of the seek curve and the width of the track map, in characters.
 const WIDTH: usize = 72;
 const HEIGHT: usize = 10;
 
-/// At most how many zones are printed.
+/// Limit of printed zones.
 const ZONES: usize = 16;
 
-/// Prints everything.
+/// Prints figures, seek curve, zones and track map.
 pub fn show(profile: &Profile, out: &mut impl Write) -> io::Result<()> {
     head(profile, out)?;
     seek(profile, out)?;
@@ -24,7 +24,7 @@ pub fn show(profile: &Profile, out: &mut impl Write) -> io::Result<()> {
     map(profile, out)
 }
 
-/// The figures, and where they come from.
+/// The figures, and their origin.
 fn head(profile: &Profile, out: &mut impl Write) -> io::Result<()> {
     match profile.year {
         Some(year) => writeln!(out, "{}  ({}, {year})", profile.name, profile.model)?,
@@ -39,7 +39,7 @@ fn head(profile: &Profile, out: &mut impl Write) -> io::Result<()> {
         profile.actuators,
         if profile.actuators == 1 { "" } else { "s" },
     )?;
-    writeln!(out, "{}", Summary::of(profile).row())?;
+    writeln!(out, "{}", DriveSummary::of(profile).row())?;
     writeln!(
         out,
         "\norigin of the numbers ({})",
@@ -60,7 +60,7 @@ fn head(profile: &Profile, out: &mut impl Write) -> io::Result<()> {
     Ok(())
 }
 
-/// A text in lines of at most so many characters, broken at spaces.
+/// Wraps a text at spaces, into lines of at most `width` characters.
 fn wrap(text: &str, width: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     for word in text.split_whitespace() {

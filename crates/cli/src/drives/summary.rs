@@ -1,14 +1,14 @@
-//! The figures of a drive that its data sheet would have.
+//! The figures of a drive that a data sheet would have.
 
 use drive::Profile;
 use serde::Serialize;
 
-/// What the list shows of a drive.
+/// A drive's row in the list.
 #[derive(Debug, Serialize)]
-pub struct Summary {
+pub struct DriveSummary {
     name: String,
     model: String,
-    /// `null` if it is not known.
+    /// `null` if unknown.
     year: Option<u16>,
     provenance: &'static str,
     /// Whether some constants were fitted to a measured trace.
@@ -34,17 +34,17 @@ pub struct Seek {
     full_ms: f64,
 }
 
-/// How fast sectors pass under the head, in 10^6 bytes a second, without any switches.
+/// Rate of sectors under the head, in 10^6 bytes per second, without switches.
 #[derive(Debug, Serialize)]
 pub struct MediaRate {
     outer: f64,
     inner: f64,
 }
 
-/// How many blocks, evenly spread over the drive, the mean seek is taken between.
+/// Number of blocks, evenly spread over the drive, between which the mean seek is computed.
 const MEAN_SAMPLES: u64 = 256;
 
-impl Summary {
+impl DriveSummary {
     /// The two lines above the table, in the columns of [`Self::row`].
     pub const HEADINGS: [&'static str; 2] = [
         "                                            sur-                          seek 1/mean/full  outer/inner",
@@ -62,7 +62,7 @@ impl Summary {
             let bytes = f64::from(sectors.unwrap_or(0)) * f64::from(profile.block_bytes);
             round(bytes / period / 1e6, 10.0)
         };
-        Summary {
+        DriveSummary {
             name: profile.name.clone(),
             model: profile.model.clone(),
             year: profile.year,
@@ -116,7 +116,7 @@ impl Summary {
     }
 }
 
-/// The mean seek between two blocks, each anywhere on the drive.
+/// The mean seek between two random blocks.
 fn mean_seek(profile: &Profile) -> f64 {
     let blocks = u128::from(profile.geometry.sectors().0);
     let cylinders: Vec<u32> = (0..MEAN_SAMPLES)
@@ -136,7 +136,7 @@ fn mean_seek(profile: &Profile) -> f64 {
     sum / (cylinders.len() * cylinders.len()) as f64
 }
 
-/// Rounded to a fraction, so that the same figure is printed on every machine.
+/// Rounds to a multiple of a fraction, so that every machine prints the same figure.
 fn round(value: f64, fraction: f64) -> f64 {
     (value * fraction).round() / fraction
 }

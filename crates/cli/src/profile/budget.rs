@@ -2,10 +2,10 @@
 
 use block::Duration;
 
-/// The longest budget: the 20 TB drive's map takes hours, and nobody waits longer than a week.
+/// Longest budget: a week. A choice; the 20 TB drive's map takes hours.
 const LONGEST_SECONDS: f64 = 7.0 * 86_400.0;
 
-/// From `10m`; without a letter, seconds.
+/// Parses `10m`; a number without a letter is in seconds.
 pub fn parse(text: &str) -> Result<Duration, String> {
     let units = [("h", 3600.0), ("m", 60.0), ("s", 1.0), ("", 1.0)];
     let fits = |(unit, _): &&(&str, f64)| text.ends_with(unit);

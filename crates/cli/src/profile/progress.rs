@@ -1,17 +1,17 @@
-//! What is known so far, on the terminal.
+//! Progress of profiling on the terminal.
 
 use block::{Duration, Instant};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use lab::profiling::ProfilingObserver;
 use profiler::{DriveIdentity, Findings};
 
-/// A bar of the budget, with what is known.
+/// A bar of the budget, with the findings so far.
 pub struct ProfileBar {
     bar: ProgressBar,
 }
 
 impl ProfileBar {
-    /// A bar of the budget; where standard error is no terminal it is not drawn.
+    /// Creates the bar, which is hidden if standard error is no terminal.
     pub fn new(budget: Duration) -> Self {
         let target = ProgressDrawTarget::stderr_with_hz(10);
         let bar = ProgressBar::with_draw_target(Some(millis(budget)), target);
@@ -22,7 +22,7 @@ impl ProfileBar {
         ProfileBar { bar }
     }
 
-    /// Takes the bar away.
+    /// Removes the bar.
     pub fn finish(&self) {
         self.bar.finish_and_clear();
     }
@@ -48,7 +48,7 @@ fn millis(time: Duration) -> u64 {
     time.as_nanos() / 1_000_000
 }
 
-/// What is known, in a few words.
+/// The findings so far, in a few words.
 pub fn known(device: &DriveIdentity, findings: &Findings) -> String {
     let mut known = Vec::new();
     if let Some(clock) = &findings.clock {

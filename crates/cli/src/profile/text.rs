@@ -1,4 +1,4 @@
-//! Profiles as text for people.
+//! Profiles as text.
 
 use std::fmt::Write as _;
 
@@ -14,7 +14,7 @@ use crate::output::{Exit, grouped};
 /// The report.
 ///
 /// # Errors
-/// If what was found contradicts itself.
+/// If the findings contradict each other.
 pub fn report(found: &FoundDrive) -> Result<String, Exit> {
     let figures = figures(found)?;
     let mut text = String::new();
@@ -57,7 +57,7 @@ pub fn report(found: &FoundDrive) -> Result<String, Exit> {
     Ok(text)
 }
 
-/// At most how many rows of a table are printed: more are in the profile.
+/// Limit of printed rows of a table. The profile has all.
 const ROWS: usize = 40;
 
 fn zone_table(text: &mut String, zones: &[FoundZone]) {
@@ -140,7 +140,7 @@ fn electronics(text: &mut String, firmware: &profiler::findings::Firmware) {
     }
 }
 
-/// The comparison with the truth, under the report.
+/// The comparison with the truth, below the report.
 pub fn checked(figures: &Checked, found: &FoundDrive) -> String {
     let mut text = String::from("\nagainst what is true of the drive\n");
     let mut line = |what: &str, figure: Option<f64>, digits: usize, unit: &str| {

@@ -1,4 +1,4 @@
-//! The flags that say what is asked of a drive: a synthetic load or a trace.
+//! The flags of a load: synthetic, or a trace.
 
 use std::path::PathBuf;
 
@@ -6,7 +6,7 @@ use clap::{Args, ValueEnum};
 use lab::comparison::load::LoadSettings;
 use simulator::replay::Fit;
 
-/// What is asked of the drive.
+/// The load of a drive.
 #[derive(Clone, Debug, Default, Args)]
 pub struct LoadArguments {
     /// A synthetic load: a built-in name, or a TOML file
@@ -15,31 +15,31 @@ pub struct LoadArguments {
     /// A trace, in any of the formats that `headtime trace` reads
     #[arg(long, value_name = "FILE", conflicts_with = "workload")]
     pub trace: Option<PathBuf>,
-    /// The seed of a synthetic load, and of what happens to the drive by chance
+    /// The seed of a synthetic load, and of the drive's random events
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
-    /// The share of requests that read, 0 to 1
+    /// Share of reads, 0 to 1
     #[arg(long, value_name = "SHARE", conflicts_with = "trace")]
     pub read_fraction: Option<f64>,
-    /// Requests always asked for or thought about; makes the load closed
+    /// Number of clients of a closed load. Each thinks, then waits for one request
     #[arg(long, value_name = "N", conflicts_with = "trace")]
     pub tasks: Option<u32>,
-    /// The mean time from an answer to the next request
+    /// Mean think time between an answer and the next request
     #[arg(long, value_name = "MS", conflicts_with = "trace")]
     pub think_ms: Option<f64>,
-    /// One size for all requests
+    /// Size of all requests
     #[arg(long, value_name = "KIB", conflicts_with = "trace")]
     pub size_kib: Option<f64>,
-    /// Requests per second, whether or not they are answered; makes the load open
+    /// Requests per second of an open load, whether or not they are answered
     #[arg(long, value_name = "PER_SECOND", conflicts_with = "trace")]
     pub rate: Option<f64>,
-    /// Replay the requests of this device of the trace, or of "all" as if they were one
+    /// Replay the requests of one device of the trace, or of "all" as if they were one
     #[arg(long, value_name = "NAME", conflicts_with = "workload")]
     pub device: Option<String>,
-    /// The trace's format, if its first lines do not tell
+    /// The trace's format [default: detected from the first lines]
     #[arg(long, value_name = "FORMAT", conflicts_with = "workload")]
     pub format: Option<String>,
-    /// Replay the trace not at its own times but with N requests always asked for
+    /// Replay the trace with N requests outstanding instead of at its own times
     #[arg(
         long,
         value_name = "N",
@@ -53,20 +53,20 @@ pub struct LoadArguments {
     /// Multiply the trace's times: 0.5 is twice as fast
     #[arg(long, value_name = "F", conflicts_with_all = ["workload", "closed"])]
     pub scale_time: Option<f64>,
-    /// How addresses past the end of the drive are brought onto it
+    /// How addresses past the end of the drive are mapped onto it
     #[arg(long, value_enum, conflicts_with = "workload")]
     pub fit: Option<FitWord>,
-    /// Leave out bad lines and requests past the end of the drive, and count them
+    /// Skip and count bad lines and requests past the end of the drive
     #[arg(long, conflicts_with = "workload")]
     pub skip_bad: bool,
 }
 
-/// Names for [`Fit`].
+/// The names of [`Fit`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum FitWord {
     /// Modulo the drive's capacity
     Wrap,
-    /// Shrunk in proportion, if the trace needs more than the drive has
+    /// Scaled down in proportion, if the trace is larger than the drive
     Scale,
 }
 
@@ -80,7 +80,7 @@ impl From<FitWord> for Fit {
 }
 
 impl LoadArguments {
-    /// The settings that the flags mean.
+    /// The settings of the flags.
     pub fn settings(&self) -> LoadSettings {
         LoadSettings {
             workload: self.workload.clone(),

@@ -5,41 +5,42 @@ use lab::comparison::preempt::{PreemptSettings, RulesName};
 
 use super::truth::SwitchWord;
 
-/// Large requests that step aside.
+/// Preemption of large requests.
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Large requests that step aside for more urgent ones")]
 pub struct PreemptArguments {
-    /// Serve large requests in parts, under the rules that suit the drive, or those of Virtual IO (2002); the
-    /// flags below change single ones
+    /// Serve large requests in parts, under the rules for this drive (`suited`) or those of Virtual
+    /// IO (`paper`). The flags below change single rules
     #[arg(long, value_enum, value_name = "suited|paper", num_args = 0..=1, default_missing_value = "suited")]
     pub preempt: Option<RulesWord>,
-    /// The size of a part
+    /// Size of a part
     #[arg(long, value_name = "KIB|off", requires = "preempt")]
     pub chunk_kib: Option<String>,
-    /// Begin a seek so that it lands just before its sector: as long before as seeks are found to need, or so long
+    /// Delay a seek so that it lands just before its sector: by the learned margin, or by this many
+    /// milliseconds
     #[arg(long, value_name = "learned|MS|off", requires = "preempt")]
     pub just_in_time: Option<String>,
-    /// The most cylinders that one seek crosses
+    /// Longest seek of one command, in cylinders
     #[arg(long, value_name = "CYLINDERS|off", requires = "preempt")]
     pub split: Option<String>,
-    /// Read on behind a request while the next one has time
+    /// Read on behind a request until the next one is due
     #[arg(long, value_enum, value_name = "on|off", requires = "preempt")]
     pub free_prefetch: Option<SwitchWord>,
-    /// Which parts of a write go to the medium at once: none, the last, or every so many
+    /// Parts of a write that bypass the write cache: none, the last, or every Nth
     #[arg(long, value_name = "off|last|N", requires = "preempt")]
     pub last_chunk: Option<String>,
-    /// The most head time that stepping aside may cost
+    /// Largest share of head time for preemption
     #[arg(long, value_name = "PERCENT|off", requires = "preempt")]
     pub step_aside: Option<String>,
-    /// Do what is switched on always, not where it is worth it
+    /// Apply the rules always, not only where they pay
     #[arg(long, requires = "preempt")]
     pub always: bool,
 }
 
-/// Where rules come from.
+/// The origin of the rules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum RulesWord {
-    /// What suits the drive
+    /// The rules for this drive
     Suited,
     /// Dimitrijevic, Rangaswami, Chang: Virtual IO (2002)
     Paper,
@@ -55,7 +56,7 @@ impl From<RulesWord> for RulesName {
 }
 
 impl PreemptArguments {
-    /// The settings that the flags mean.
+    /// The settings of the flags.
     pub fn settings(&self) -> PreemptSettings {
         PreemptSettings {
             preempt: self.preempt.map(Into::into),

@@ -12,56 +12,56 @@ use simulator::run::AfterLoad;
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "A scan in the background")]
 pub struct ScanArguments {
-    /// Read all blocks in the background, or those given, such as 0..1000,5000..6000
+    /// Read all blocks in the background, or these: 0..1000,5000..6000
     #[arg(long, value_name = "BLOCKS", num_args = 0..=1, default_missing_value = ALL)]
     pub scan: Option<String>,
-    /// Go on with the blocks that a file says are left
+    /// Continue with the remaining blocks in this file
     #[arg(long, value_name = "FILE", conflicts_with = "scan")]
     pub scan_from: Option<PathBuf>,
-    /// Write which blocks are left into a file, to go on with later
+    /// Write the remaining blocks to this file
     #[arg(long, value_name = "FILE")]
     pub scan_left: Option<PathBuf>,
-    /// The load ends when so much of the scan is done
+    /// End the load at this progress of the scan
     #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u32).range(1..=100))]
     pub scan_until: Option<u32>,
-    /// What happens when the load ends first
+    /// What the scan does if the load ends first
     #[arg(long, value_enum, value_name = "stop|finish")]
     pub after_load: Option<AfterLoadWord>,
-    /// Added to predicted seeks, in ms; or `learned`, from errors and the impact budget
+    /// Time added to predicted seeks, in ms; or `learned` from errors and the impact budget
     #[arg(long, value_name = "MS|learned")]
     pub guard: Option<String>,
-    /// Gaps so near to a whole revolution are left alone (fixed guard only)
+    /// Leave gaps alone that are this close to a whole revolution (fixed guard only)
     #[arg(long, value_name = "US")]
     pub near_miss_us: Option<f64>,
-    /// How much longer requests may take on average for the scan's sake; otherwise 1
+    /// Permitted increase of the mean response time [default: 1]
     #[arg(long, value_name = "PERCENT")]
     pub impact_percent: Option<f64>,
-    /// Free reads on the tracks of the foreground's commands, and two a track
+    /// Permit free reads on the tracks of foreground commands, and two on a track
     #[arg(long)]
     pub same_track: bool,
-    /// What makes one plan better than another; otherwise blocks
+    /// How plans are ranked [default: blocks]
     #[arg(long, value_enum, value_name = "blocks|even")]
     pub goal: Option<GoalWord>,
-    /// Free reads on one way; otherwise 1
+    /// Largest number of stops in one gap [default: 1]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=MOST_STOPS as i64))]
     pub stops: Option<u8>,
-    /// The share of head time that may be spent on the scan; otherwise 0
+    /// Share of head time that the scan may spend [default: 0]
     #[arg(long, value_name = "PERCENT")]
     pub paid_percent: Option<f64>,
-    /// Read by itself when no request has been there for so long, or `never`; otherwise 10
+    /// Idle time before the scan reads by itself, or `never` [default: 10]
     #[arg(long, value_name = "MS|never")]
     pub idle_ms: Option<String>,
-    /// When the scan should be done: head time is paid only if it would otherwise be late
+    /// Seconds until the scan should be done. Head time is spent only if the scan would be late
     #[arg(long, value_name = "S")]
     pub deadline: Option<f64>,
 }
 
-/// What makes one plan better than another.
+/// How plans are ranked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum GoalWord {
-    /// The most blocks now
+    /// The most blocks of this gap
     Blocks,
-    /// The greatest part of a revolution, what clears its track first: the end comes sooner
+    /// The largest part of a revolution, for tracks that it completes first: the scan ends sooner
     Even,
 }
 
@@ -74,12 +74,12 @@ impl From<GoalWord> for Goal {
     }
 }
 
-/// What happens when the load ends and the scan has not.
+/// The scan's behaviour when the load ends first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum AfterLoadWord {
-    /// The run is over
+    /// The run ends
     Stop,
-    /// It goes on in idle time
+    /// The scan continues in idle time
     Finish,
 }
 
@@ -93,7 +93,7 @@ impl From<AfterLoadWord> for AfterLoad {
 }
 
 impl ScanArguments {
-    /// The settings that the flags mean.
+    /// The settings of the flags.
     pub fn settings(&self) -> ScanSettings {
         ScanSettings {
             scan: self.scan.clone(),

@@ -1,24 +1,24 @@
-//! The flags by which a drive differs from what is believed of it, and its switches and bus.
+//! The flags of the truth: noise, switches and bus of a drive.
 
 use clap::{Args, ValueEnum};
 use lab::comparison::truth::{LateSeeks, OnOff, TruthSettings, late_seeks};
 
-/// How the drive is.
+/// The truth of a drive.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Args)]
 pub struct TruthArguments {
-    /// Standard deviation of a seek's duration, which the belief does not know
+    /// Standard deviation of seek times, which the belief does not contain
     #[arg(long, help_heading = HEADING, value_name = "US")]
     pub seek_noise_us: Option<f64>,
-    /// Of 1,000 seeks so many settle late by so many milliseconds, such as 10:1.5
+    /// Seeks in 1,000 that settle late, and their delay in milliseconds, such as 10:1.5
     #[arg(long, help_heading = HEADING, value_name = "PERMILLE:MS", value_parser = late_seeks)]
     pub late_seeks: Option<LateSeeks>,
-    /// The drive's look-ahead, if it has one
+    /// The drive's look-ahead [default: on, if the drive has it]
     #[arg(long, help_heading = HEADING, value_enum, hide_possible_values = true, value_name = "on|off")]
     pub look_ahead: Option<SwitchWord>,
-    /// The drive's write cache, if it has one; with --scan it is off unless this says on
+    /// The drive's write cache [default: on, if the drive has it; off with --scan]
     #[arg(long, help_heading = HEADING, value_enum, hide_possible_values = true, value_name = "on|off")]
     pub write_cache: Option<SwitchWord>,
-    /// The speed of the host's bus, if not that of the system on which the drive was measured
+    /// Bandwidth of the host's bus [default: that of the system on which the drive was measured]
     #[arg(long, help_heading = HEADING, value_name = "N")]
     pub bus_mb_s: Option<f64>,
 }
@@ -42,7 +42,7 @@ impl From<SwitchWord> for OnOff {
 }
 
 impl TruthArguments {
-    /// The settings that the flags mean.
+    /// The settings of the flags.
     pub fn settings(&self) -> TruthSettings {
         TruthSettings {
             seek_noise_us: self.seek_noise_us,
@@ -54,5 +54,5 @@ impl TruthArguments {
     }
 }
 
-/// Over these flags in the help.
+/// The heading of these flags in the help.
 const HEADING: &str = "The drive as it is";

@@ -1,10 +1,10 @@
-//! What stands under the help.
+//! The text below the help of `headtime simulate`.
 
 use std::fmt::Write;
 
 use simulator::workload::{self, Described, Mixture};
 
-/// What stands under the help, made from the tables.
+/// The text, made from the tables.
 pub fn examples() -> String {
     let mut text = String::from(
         "Examples:
@@ -47,23 +47,26 @@ Built-in loads:\n",
 
 /// The columns of `--requests-out`.
 const COLUMNS: &str = "
-Columns of --requests-out, a line for every request in the order of their ends:
-  request      its number by arrival, from 0
+Columns of --requests-out, a line for every request in the order of completion:
+  request      number by arrival, from 0
   direction    read or write
-  lbn, blocks  where, in blocks of the drive
+  lbn, blocks  first block and length, in blocks of the drive
   arrived_ns, ended_ns, response_ns
-               virtual time, and the one after the other
+               virtual times, and their difference
   status       good, medium-error, timed-out or write-pointer
-  waited_ns    before its command was given to the drive
+  waited_ns    wait before the command's dispatch
   queue_ns, overhead_ns, seek_ns, rotation_ns, transfer_ns, bus_ns
-               in the drive; with waited_ns they add up to response_ns
-  hit          what the drive's buffer held of it: miss, partial or full
+               phases in the drive; with waited_ns they add up to response_ns
+  hit          hit in the drive's buffer: miss, partial or full
 ";
 
-/// What the label of a report means.
+/// The labels of a report.
 const MODES: &str = "
-The scheduler knows the drive exactly, belief = truth (in-firmware), or all of it but the noise of
---seek-noise-us and --late-seeks (noisy), or what --belief says: `headtime profile -o` has found it
-(external), or nobody has (assumed). The platter's phase is then found by nine reads before the run.
-Unless it knows all, the scheduler follows the platter by the ends of its commands; where too many
-of them are not as believed, it goes by block order and reads nothing for free (mode safe).";
+Labels of results, by the scheduler's belief:
+  in-firmware  belief = truth
+  noisy        the truth without the noise of --seek-noise-us and --late-seeks
+  external     a --belief that `headtime profile -o` found
+  assumed      any other --belief
+With --belief, nine reads before the run find the platter's phase. Unless belief = truth, the
+scheduler tracks the platter by completion times. If too many disagree with the belief, it dispatches
+in block order and reads no free blocks (safe mode).";

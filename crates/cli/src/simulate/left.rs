@@ -1,4 +1,4 @@
-//! The file that says which blocks a scan has left.
+//! The file of the blocks that a scan has left.
 
 use std::io::{self, BufWriter, Write as _};
 use std::path::Path;
@@ -7,17 +7,17 @@ use scheduler::freeblock::Wanted;
 
 use crate::output::{Exit, NewFile};
 
-/// A file that will say which blocks are left.
+/// A file for the remaining blocks.
 pub struct LeftFile {
     name: String,
     file: BufWriter<NewFile>,
 }
 
 impl LeftFile {
-    /// Begins the file.
+    /// Opens the file.
     ///
     /// # Errors
-    /// If there cannot be one of that name.
+    /// If the name cannot be written to.
     pub fn begin(path: &Path) -> Result<LeftFile, Exit> {
         Ok(LeftFile {
             name: path.display().to_string(),
@@ -25,7 +25,7 @@ impl LeftFile {
         })
     }
 
-    /// Writes the blocks that a scan has left.
+    /// Writes the remaining blocks.
     ///
     /// # Errors
     /// If the file cannot be written.

@@ -1,4 +1,4 @@
-//! What happens while a simulation runs: a bar on the terminal, and every request in a file.
+//! Observers of a simulation: a bar on the terminal, and a file with every request.
 
 use std::io::{self, BufWriter};
 use std::path::Path;
@@ -11,38 +11,38 @@ use simulator::run::{self, Point, Watch};
 
 use crate::output::{Exit, NewFile};
 
-/// What the bar is a share of.
+/// The whole of the bar.
 #[derive(Clone, Copy, Debug)]
-enum Share {
-    /// So many requests.
+enum BarLength {
+    /// A number of requests.
     Requests(u64),
-    /// So many hundredths of a scan.
+    /// Hundredths of a scan.
     Scan(u32),
     /// An unknown number of requests.
     Unknown,
 }
 
-/// Watches a run.
+/// A progress bar that watches a run.
 pub struct RunBar {
     bar: ProgressBar,
-    share: Share,
+    share: BarLength,
     requests: Option<(String, RequestsFile<BufWriter<NewFile>>)>,
 }
 
 impl RunBar {
-    /// A bar for the run of a policy: of the requests, if there is a bound, or of the scan; where
-    /// standard error is no terminal it is not drawn.
+    /// Creates the bar of a policy's run. Its length is the bound of the requests or of the scan.
+    /// The bar is hidden if standard error is no terminal.
     pub fn new(name: &str, setup: &Setup) -> Self {
         let target = ProgressDrawTarget::stderr_with_hz(10);
         let share = match (setup.requests, &setup.scan) {
-            (Some(requests), _) => Share::Requests(requests),
-            (None, Some(scan)) => Share::Scan(scan.background().hundredths),
-            (None, None) => Share::Unknown,
+            (Some(requests), _) => BarLength::Requests(requests),
+            (None, Some(scan)) => BarLength::Scan(scan.background().hundredths),
+            (None, None) => BarLength::Unknown,
         };
         let (length, template) = match share {
-            Share::Requests(requests) => (Some(requests), "{bar:40} {percent:>3} %  {msg}"),
-            Share::Scan(_) => (Some(FINENESS), "{bar:40} {percent:>3} % of the scan  {msg}"),
-            Share::Unknown => (None, "{spinner} {human_pos} requests, {msg}"),
+            BarLength::Requests(requests) => (Some(requests), "{bar:40} {percent:>3} %  {msg}"),
+            BarLength::Scan(_) => (Some(FINENESS), "{bar:40} {percent:>3} % of the scan  {msg}"),
+            BarLength::Unknown => (None, "{spinner} {human_pos} requests, {msg}"),
         };
         let template = &format!("{{prefix:>12}} {template}");
         let bar = ProgressBar::with_draw_target(length, target);
@@ -57,10 +57,10 @@ impl RunBar {
         }
     }
 
-    /// The same, which also writes every request's account into a file.
+    /// Returns the watcher with a file for the account of each request.
     ///
     /// # Errors
-    /// If the file cannot be made.
+    /// If the file cannot be created.
     pub fn writing(mut self, path: &Path) -> Result<Self, Exit> {
         let format = match path.extension().and_then(|ending| ending.to_str()) {
             Some("jsonl") => Format::JsonLines,
@@ -73,7 +73,7 @@ impl RunBar {
         Ok(self)
     }
 
-    /// This share of the scan was read; it ends at so many hundredths.
+    /// Moves the bar of a scan that ends at `hundredths`.
     fn read(&self, share: f64, hundredths: u32) {
         let done = share * 100.0 / f64::from(hundredths);
         self.bar
@@ -83,7 +83,7 @@ impl RunBar {
     /// Ends the bar and the file.
     ///
     /// # Errors
-    /// If what is still to be written cannot be.
+    /// If the rest of the file cannot be written.
     pub fn finish(self) -> Result<(), Exit> {
         self.bar.finish_and_clear();
         let Some((name, file)) = self.requests else {
@@ -108,7 +108,7 @@ impl Watch for RunBar {
 
     fn progress(&mut self, progress: run::Progress) {
         match (self.share, progress.scanned) {
-            (Share::Scan(hundredths), Some(scanned)) => self.read(scanned, hundredths),
+            (BarLength::Scan(hundredths), Some(scanned)) => self.read(scanned, hundredths),
             _ => self.bar.set_position(progress.finished),
         }
         self.bar
@@ -116,11 +116,11 @@ impl Watch for RunBar {
     }
 
     fn scanned(&mut self, point: &Point) {
-        if let Share::Scan(hundredths) = self.share {
+        if let BarLength::Scan(hundredths) = self.share {
             self.read(f64::from(point.hundredths) / 100.0, hundredths);
         }
     }
 }
 
-/// Steps of the bar of a scan: finer than its cells.
+/// Steps of a scan's bar: finer than its cells.
 const FINENESS: u64 = 1000;

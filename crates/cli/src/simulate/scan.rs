@@ -1,4 +1,4 @@
-//! The figures of a background scan as text for people.
+//! The figures of a background scan as text.
 
 use std::fmt::Write;
 
@@ -7,7 +7,7 @@ use lab::comparison::scan::figures::{GapFigures, GuardFigures, Moment, Parts, SE
 
 use crate::output::grouped;
 
-/// The figures of a scan as lines.
+/// The lines of a scan's figures.
 pub fn text(figures: &ScanFigures) -> String {
     let read = figures.free_blocks + figures.idle_blocks + figures.paid_blocks;
     let share = read as f64 / figures.wanted_blocks.max(1) as f64 * 100.0;
@@ -97,5 +97,5 @@ fn at(moment: &Moment) -> String {
     format!("{percent} % after {seconds:.0} s ({days:.3} days)")
 }
 
-/// The hundredths that are printed.
+/// The printed hundredths.
 const SHOWN: [u32; 6] = [50, 80, 90, 95, 99, 100];

@@ -1,4 +1,4 @@
-//! A comparison as text for people.
+//! A comparison as text.
 //!
 //! ```text
 //!   oltp on seagate-cheetah-9lp
@@ -24,10 +24,10 @@ use super::scan;
 use crate::output::{UNENDED, grouped};
 use crate::why;
 
-/// Picks the requests that a part of the table is about.
+/// Selects the requests of a part of the table.
 type SideOf = fn(&PolicyRun) -> &Side;
 
-/// Picks a phase of the mean account.
+/// Selects a phase of the mean account.
 type PhaseOf = fn(&AccountMeans) -> f64;
 
 /// The report of a comparison.
@@ -175,7 +175,7 @@ fn figures(side: &Side, span_ms: f64) -> String {
     text
 }
 
-/// How far the drive did what was believed of it, where that was not known.
+/// Agreement of the drive with the belief, where the two differ.
 fn tracking(runs: &[PolicyRun]) -> String {
     let width = name_width(runs);
     let mut text = String::new();
@@ -209,7 +209,7 @@ fn tracking(runs: &[PolicyRun]) -> String {
     }
 }
 
-/// A bar for each run: what the head did.
+/// A bar for each run: the head's time by activity.
 fn head_time(runs: &[PolicyRun]) -> String {
     let width = name_width(runs);
     let mut text = String::from("  head time\n");
@@ -232,7 +232,7 @@ fn head_time(runs: &[PolicyRun]) -> String {
     text
 }
 
-/// For how long commands held the head, and what somebody waits for who comes at any moment.
+/// The head time of commands, and the residual wait of a request that arrives at a random moment.
 fn commands(runs: &[PolicyRun]) -> String {
     let width = name_width(runs);
     let mut text = String::from("  commands\n");
@@ -256,7 +256,7 @@ fn commands(runs: &[PolicyRun]) -> String {
     text
 }
 
-/// So many cells for each share, all cells used: the cumulative shares are rounded.
+/// A bar with the cells of each share. Cumulative shares are rounded, so that the bar is full.
 fn bar(parts: &[(f64, char)]) -> String {
     let total: f64 = parts.iter().map(|part| part.0).sum();
     let (mut so_far, mut cells, mut text) = (0.0, 0, String::new());
@@ -272,7 +272,7 @@ fn bar(parts: &[(f64, char)]) -> String {
     text
 }
 
-/// Where the time of a request went, on the average.
+/// The mean account of a request.
 fn accounts(runs: &[PolicyRun]) -> String {
     let phases: [(&str, PhaseOf); 8] = [
         ("waited", |a| a.waited_ms),
@@ -304,7 +304,7 @@ fn accounts(runs: &[PolicyRun]) -> String {
     text
 }
 
-/// Response times as hills, all runs over one axis.
+/// Histograms of response times, all runs over one axis.
 fn histograms(runs: &[PolicyRun]) -> String {
     let end = runs
         .iter()
@@ -343,7 +343,7 @@ fn histograms(runs: &[PolicyRun]) -> String {
     text
 }
 
-/// Requests in each cell of the axis, and those past its end.
+/// Requests in each cell of the axis, and requests beyond its end.
 fn cells(run: &PolicyRun, end: f64) -> (Vec<u64>, u64) {
     let mut cells = vec![0; HISTOGRAM_CELLS];
     let mut beyond = 0;
@@ -359,13 +359,13 @@ fn cells(run: &PolicyRun, end: f64) -> (Vec<u64>, u64) {
 
 /// The part of a column that lies in one row of `rows`, counted from below.
 fn glyph(count: u64, highest: u64, row: u64, rows: u64) -> char {
-    // Anything at all is at least an eighth of a row.
+    // Any request is at least an eighth of a row.
     let eighths = (count * rows * 8).div_ceil(highest);
     let here = eighths.saturating_sub(row * 8).min(8);
     [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'][here as usize]
 }
 
-/// What a reader should know of how the figures came about: once, if it is true of all runs.
+/// Remarks on the circumstances: once, if they are the same for all runs.
 fn remarks(runs: &[PolicyRun]) -> String {
     let width = name_width(runs);
     let mut text = String::new();
@@ -418,7 +418,7 @@ fn remarks_on(run: &PolicyRun) -> String {
     remarks.join("; ")
 }
 
-/// A number in at most eight characters, with the digits that mean something.
+/// A number in at most eight characters, without meaningless digits.
 pub fn short(value: f64) -> String {
     match value {
         v if v >= 10_000.0 => grouped(v.round() as u64),
@@ -428,7 +428,7 @@ pub fn short(value: f64) -> String {
     }
 }
 
-/// The next of 1, 2, 4, 8 and 10 times a power of ten: its quarters are round, too.
+/// The next of 1, 2, 4, 8 and 10 times a power of ten, whose quarters are round.
 fn rounded_up(value: f64) -> f64 {
     if value <= 0.0 {
         return 1.0;
@@ -447,11 +447,10 @@ const BAR_CELLS: usize = 40;
 /// A histogram's width. Four of its quarters are whole cells.
 const HISTOGRAM_CELLS: usize = 64;
 
-/// The histogram's axis ends where so many requests are answered, so that a few stragglers do not
-/// squeeze the rest.
+/// Share of requests within the histogram's axis, so that a few stragglers do not squeeze the rest.
 const SHOWN_SHARE: f64 = 0.995;
 
-/// The counts of preemption under each policy, where requests may be preempted.
+/// The counts of preemption under each policy.
 fn preempted(runs: &[PolicyRun]) -> String {
     let mut text = String::new();
     for run in runs {

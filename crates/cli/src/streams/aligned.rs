@@ -1,14 +1,14 @@
-//! Memory for input and output past the page cache, and what goes wrong with files.
+//! Memory for direct I/O, and errors of files.
 
 use std::io;
 use std::path::Path;
 
 use crate::output::Exit;
 
-/// What is read and written past the page cache begins and ends at multiples of it.
+/// The alignment of direct I/O, in bytes.
 pub(super) const PAGE: u64 = 4096;
 
-/// Memory for input and output past the page cache.
+/// Aligned memory for direct I/O.
 pub(super) struct Aligned {
     memory: Vec<u8>,
     start: usize,
@@ -31,7 +31,7 @@ impl Aligned {
     }
 }
 
-/// What went wrong with a file.
+/// An error of the file at `path`.
 pub(super) fn at(path: &Path, error: &io::Error) -> Exit {
     Exit::input(format!("{}: {error}", path.display()))
 }

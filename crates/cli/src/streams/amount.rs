@@ -1,6 +1,6 @@
 //! Amounts of bytes on the command line: `1M`, `564k`, `64KiB`.
 
-/// Decimal as rates are given, binary with an i.
+/// The units: decimal, and binary with an i.
 const UNITS: [(&str, u64); 13] = [
     ("", 1),
     ("B", 1),
@@ -17,10 +17,10 @@ const UNITS: [(&str, u64); 13] = [
     ("GiB", 1 << 30),
 ];
 
-/// Reads one.
+/// Parses an amount.
 ///
 /// # Errors
-/// What was expected.
+/// The expected form.
 pub fn amount(text: &str) -> Result<u64, String> {
     let end = text.find(|letter: char| !letter.is_ascii_digit() && letter != '.');
     let (number, unit) = text.split_at(end.unwrap_or(text.len()));
@@ -29,7 +29,7 @@ pub fn amount(text: &str) -> Result<u64, String> {
     let product = number
         .zip(unit)
         .map(|(number, unit)| number * unit.1 as f64);
-    // Beyond 2^53 not every whole number is one.
+    // Above 2^53 a float does not hold every integer.
     let product = product.filter(|product| product.is_finite() && *product < (1u64 << 53) as f64);
     match product {
         Some(product) => Ok(product.round() as u64),

@@ -1,5 +1,4 @@
-//! What `play` and `record` ask of the service for their file, what they are told, and what they
-//! print at the end.
+//! The stream of `play` and `record`: terms, events and the report.
 
 use std::fs::File;
 use std::path::PathBuf;
@@ -10,32 +9,32 @@ use headtime_client::{Client, Event, Stream, Terms};
 use serde_json::Value;
 
 use super::amount::amount;
-use super::pace::Pace;
+use super::pace::PacedRun;
 use super::{connect, failure};
 use crate::output::{Exit, print, write_file};
 
-/// What is asked for besides the rate, and what is told of it.
+/// The arguments that `play` and `record` share.
 #[derive(Debug, Args)]
 pub(super) struct Lease {
-    /// Memory that the stream may take in the service [default: as much as it takes]
+    /// Memory of the stream in the service [default: as much as the terms need]
     #[arg(long, value_name = "BYTES", value_parser = amount)]
     memory: Option<u64>,
-    /// Reads or writes that take longer than so many milliseconds are late
+    /// Accesses that take longer than this many milliseconds count as late
     #[arg(long, value_name = "MS", default_value_t = 8.0)]
     late_ms: f64,
-    /// Write the delay of each of them to a CSV file
+    /// Write the delay of each access to a CSV file
     #[arg(long, value_name = "FILE")]
     log: Option<PathBuf>,
-    /// Ask for no rate: do as any other program does, to compare
+    /// Request no guarantee, to compare with an ordinary program
     #[arg(long)]
     best_effort: bool,
-    /// What the stream is called in lists, and by the service's rules [default: the command's name]
+    /// The stream's name in lists and in the service's rules [default: the command's name]
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
-    /// The export whose volume the file system is on, where the kernel does not know it
+    /// The export below the file system. Needed only if the kernel does not know it
     #[arg(long, value_name = "EXPORT")]
     export: Option<String>,
-    /// Print what came of it as JSON
+    /// Print the report as JSON
     #[arg(long)]
     json: bool,
     /// The service's control socket
@@ -44,8 +43,8 @@ pub(super) struct Lease {
 }
 
 impl Lease {
-    /// A stream on a file under these terms, of which the lease knows the memory, the export and the
-    /// name, if that is not theirs; `None` if nothing is to be asked for.
+    /// Attaches a stream to a file under `terms`, with the lease's memory, export and name. Returns
+    /// `None` if the arguments request no terms.
     pub(super) fn attach(
         &self,
         file: &File,
@@ -72,21 +71,21 @@ impl Lease {
         Ok(Some((client, stream)))
     }
 
-    /// Whether no rate is asked for.
+    /// Whether the arguments request no guarantee.
     pub(super) fn is_best_effort(&self) -> bool {
         self.best_effort
     }
 
-    /// Whether the limit is one.
+    /// Whether the lateness limit is valid.
     pub(super) fn has_limit(&self) -> bool {
         (0.0..=1e9).contains(&self.late_ms)
     }
 
-    /// Writes and prints how the `accesses` went, and what the stream was told; `more` stands in the
-    /// JSON besides.
+    /// Writes the log, and prints the report of the `accesses` and events. `more` has further
+    /// fields of the JSON.
     pub(super) fn report(
         &self,
-        pace: &Pace,
+        pace: &PacedRun,
         accesses: &str,
         events: &Events,
         more: Vec<(&str, Value)>,
@@ -111,17 +110,17 @@ impl Lease {
     }
 }
 
-/// How long a buffer may take to fill. A choice: 256 MB at the rate of a slow disk.
+/// Limit of the time to fill a buffer. A choice: 256 MB at the rate of a slow disk.
 const FILLING: Duration = Duration::from_secs(60);
 
-/// What the stream was told.
+/// The events of a stream, as text.
 #[derive(Default)]
 pub(super) struct Events {
     pub(super) lapsed: u64,
     pub(super) said: Vec<String>,
 }
 
-/// Lines about what happened at most; a choice.
+/// Limit of stored lines. A choice.
 const SAID: usize = 100;
 
 impl Events {
@@ -141,7 +140,7 @@ impl Events {
         )))
     }
 
-    /// Takes what there is.
+    /// Processes the pending events.
     pub(super) fn hear(&mut self, stream: &Stream) -> Result<(), Exit> {
         while let Some(event) = stream.next_event() {
             self.note(event)?;
@@ -149,7 +148,7 @@ impl Events {
         Ok(())
     }
 
-    /// Tells the stream where the file is now.
+    /// Reports the file's present extents to the service.
     pub(super) fn refresh(&mut self, stream: &Stream, file: &File) {
         match stream.refresh(file) {
             Ok(headtime_client::Change::Same) => (),

@@ -14,55 +14,55 @@ use serde::Serialize;
 
 /// One read or write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Access {
+struct PacedAccess {
     offset: u64,
     due: Duration,
     stall: Duration,
     delay: Duration,
 }
 
-/// All of them.
+/// Reads or writes at a constant rate.
 #[derive(Debug)]
-pub struct Pace {
+pub struct PacedRun {
     began: Instant,
     rate: u64,
-    accesses: Vec<Access>,
+    accesses: Vec<PacedAccess>,
     bytes: u64,
 }
 
-/// What came of them.
+/// The statistics of a run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct Summary {
-    /// Reads or writes.
+pub struct PaceSummary {
+    /// The number of accesses.
     pub count: usize,
-    /// Their bytes.
+    /// The bytes of all accesses.
     pub bytes: u64,
-    /// From the first to the end of the last.
+    /// The time from the first access to the end of the last, in seconds.
     pub seconds: f64,
-    /// Those that took longer than they may.
+    /// The number of accesses that took longer than `late_after_us`.
     pub late: usize,
-    /// How long they may take.
+    /// The limit of an access, in microseconds.
     pub late_after_us: u64,
-    /// Half of them took no longer.
+    /// The median delay.
     pub p50_us: u64,
-    /// 99 %.
+    /// The 99th percentile of the delay.
     pub p99_us: u64,
-    /// The longest.
+    /// The longest delay.
     pub longest_us: u64,
-    /// Those that this machine began more than a millisecond after they were due: no fault of the
-    /// disk's.
+    /// The number of accesses that this machine began more than a millisecond late. The disk has no
+    /// part in them.
     pub stalls: usize,
-    /// The longest of these.
+    /// The longest stall.
     pub longest_stall_us: u64,
 }
 
-/// A choice: more than a timer is late on a machine that is not busy.
+/// Smallest stall that counts. A choice: timers of an idle machine are more exact.
 const STALL: Duration = Duration::from_millis(1);
 
-impl Pace {
-    /// So many bytes in a second, from now on.
+impl PacedRun {
+    /// Begins a run of `rate` bytes per second.
     pub fn begin(rate: u64) -> Self {
-        Pace {
+        PacedRun {
             began: Instant::now(),
             rate,
             accesses: Vec::new(),
@@ -70,11 +70,11 @@ impl Pace {
         }
     }
 
-    /// Waits until the next access is due, does it, and notes how long it took; how many bytes it
-    /// was.
+    /// Waits until the next access is due, runs it, and records its delay. Returns the number of
+    /// bytes.
     ///
     /// # Errors
-    /// The access's.
+    /// The error of the access.
     pub fn access<E>(
         &mut self,
         offset: u64,
@@ -89,7 +89,7 @@ impl Pace {
         let count = act()?;
         let done = self.began.elapsed();
         if count > 0 {
-            self.accesses.push(Access {
+            self.accesses.push(PacedAccess {
                 offset,
                 due,
                 stall: begun.saturating_sub(due),
@@ -100,14 +100,14 @@ impl Pace {
         Ok(count)
     }
 
-    /// When the next one is due.
+    /// The due time of the next access.
     fn due(&self) -> Duration {
         let nanos = u128::from(self.bytes) * 1_000_000_000 / u128::from(self.rate.max(1));
         Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
     }
 
-    /// What came of them, where none may take longer than `late`.
-    pub fn summary(&self, late: Duration) -> Summary {
+    /// The statistics, where accesses longer than `late` are late.
+    pub fn summary(&self, late: Duration) -> PaceSummary {
         let mut delays: Vec<Duration> = self.accesses.iter().map(|it| it.delay).collect();
         delays.sort_unstable();
         let at = |share: f64| {
@@ -119,7 +119,7 @@ impl Pace {
         let longest_stall = self.accesses.iter().map(|it| it.stall).max();
         let last = self.accesses.last();
         let end = last.map(|it| it.due + it.stall + it.delay);
-        Summary {
+        PaceSummary {
             count: delays.len(),
             bytes: self.bytes,
             seconds: end.unwrap_or_default().as_secs_f64(),
@@ -133,7 +133,7 @@ impl Pace {
         }
     }
 
-    /// All of them as CSV.
+    /// The accesses as CSV.
     pub fn log(&self) -> String {
         let mut text = String::from("offset,due_us,stall_us,delay_us\n");
         for it in &self.accesses {
@@ -145,8 +145,8 @@ impl Pace {
     }
 }
 
-impl Summary {
-    /// For people; `what` was done.
+impl PaceSummary {
+    /// The statistics as text; `what` names the accesses.
     pub fn describe(&self, what: &str) -> String {
         let ms = |us: u64| us as f64 / 1e3;
         format!(
@@ -173,14 +173,14 @@ mod tests {
     use super::*;
 
     /// A pace of which everything is known.
-    fn known(delays_us: &[u64]) -> Pace {
-        let access = |(index, &delay): (usize, &u64)| Access {
+    fn known(delays_us: &[u64]) -> PacedRun {
+        let access = |(index, &delay): (usize, &u64)| PacedAccess {
             offset: index as u64 * 10,
             due: Duration::from_millis(index as u64),
             stall: Duration::from_micros(if index == 1 { 1500 } else { 20 }),
             delay: Duration::from_micros(delay),
         };
-        Pace {
+        PacedRun {
             began: Instant::now(),
             rate: 10_000,
             accesses: delays_us.iter().enumerate().map(access).collect(),
@@ -201,9 +201,9 @@ mod tests {
         );
         assert_eq!(
             known(&[]).summary(STALL),
-            Summary {
+            PaceSummary {
                 late_after_us: 1000,
-                ..Summary::default()
+                ..PaceSummary::default()
             }
         );
     }

@@ -1,5 +1,5 @@
-//! `headtime play`: reads a file at a rate, as a player does, and tells how long each read took. It is
-//! the job of ABISS' `rdrt`.
+//! `headtime play`: reads a file at a rate, as a media player does, and logs the delay of each
+//! read. It does the job of ABISS' `rdrt`.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -15,55 +15,55 @@ use super::aligned::{Aligned, PAGE, at};
 use super::amount::amount;
 use super::failure;
 use super::lease::{Events, Lease};
-use super::pace::Pace;
+use super::pace::PacedRun;
 use crate::output::Exit;
 
 /// Read a file at a guaranteed rate, and log the delay of every read.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLE)]
-pub struct Arguments {
+pub struct PlayArgs {
     /// A file on a file system over a volume of the service
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// Bytes in a second, such as 1M
+    /// The rate in bytes per second, such as 1M
     #[arg(long, value_name = "BYTES", value_parser = amount)]
     rate: u64,
-    /// How far beyond its playout point the player may read; at least one read
+    /// Distance that the player may read ahead of its playout point; at least one read
     #[arg(long, value_name = "BYTES", value_parser = amount, default_value = "128Ki")]
     buffer: u64,
-    /// Bytes of one read, whole pages of 4096
+    /// Size of a read: whole pages of 4096 bytes
     #[arg(long, value_name = "BYTES", value_parser = amount, default_value = "64Ki")]
     read: u64,
-    /// The priority of the file, from 0, the highest, to 6: its buffer fills at it, and so is what
-    /// others read of it served; with --best-effort that is all that is asked for
+    /// The priority of the file, from 0 (highest) to 6, for its buffer and for reads by other
+    /// programs. With --best-effort it is the only request to the service
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(0..=6))]
     priority: Option<u8>,
     /// The first byte
     #[arg(long, value_name = "BYTES", value_parser = amount, default_value = "0")]
     start: u64,
-    /// Stop after so many seconds; else at the end of the file
+    /// Stop after this many seconds [default: at the end of the file]
     #[arg(long, value_name = "S")]
     seconds: Option<f64>,
     #[command(flatten)]
     lease: Lease,
 }
 
-const EXAMPLE: &str = "Example: a film at 1 MB/s, as the paper's player read it
+const EXAMPLE: &str = "Examples: a film at 1 MB/s, with the buffer of the ABISS paper
   headtime play /mnt/film.ts --rate 1M --buffer 564k --log delays.csv
   headtime play /mnt/film.ts --rate 1M --best-effort --json
   headtime play /mnt/film.ts --rate 1M --best-effort --priority 1";
 
-/// How often it is looked where the file is. A choice: no disk is asked, and what has moved is not
-/// guaranteed for as long at most.
+/// Interval of looking up the file's extents. A choice: the lookup needs no disk access, and moved
+/// blocks lose their guarantee for at most this time.
 const LOOK: Duration = Duration::from_secs(1);
 
 /// Runs the command.
 ///
 /// # Errors
 /// If the file cannot be read, or the service refuses.
-pub fn run(arguments: &Arguments) -> Result<(), Exit> {
+pub fn run(arguments: &PlayArgs) -> Result<(), Exit> {
     check(arguments)?;
-    let file = Source::open(&arguments.file)?;
+    let file = PlaySource::open(&arguments.file)?;
     let length = file
         .file
         .metadata()
@@ -102,8 +102,8 @@ pub fn run(arguments: &Arguments) -> Result<(), Exit> {
     arguments.lease.report(&pace, "reads", &events, more)
 }
 
-fn check(arguments: &Arguments) -> Result<(), Exit> {
-    let Arguments {
+fn check(arguments: &PlayArgs) -> Result<(), Exit> {
+    let PlayArgs {
         read,
         buffer,
         start,
@@ -137,18 +137,18 @@ fn check(arguments: &Arguments) -> Result<(), Exit> {
     Ok(())
 }
 
-/// A choice: what a program has in memory for one read.
+/// Limit of one read's memory. A choice.
 const MOST_READ: u64 = 1 << 30;
 
 fn play(
-    arguments: &Arguments,
-    file: &Source,
+    arguments: &PlayArgs,
+    file: &PlaySource,
     stream: Option<&Stream>,
     events: &mut Events,
-) -> Result<Pace, Exit> {
+) -> Result<PacedRun, Exit> {
     let mut memory = Aligned::new(arguments.read as usize);
     let mut offset = arguments.start;
-    let mut pace = Pace::begin(arguments.rate);
+    let mut pace = PacedRun::begin(arguments.rate);
     let began = Instant::now();
     let lasts = arguments.seconds.map(Duration::from_secs_f64);
     let mut looked = began;
@@ -167,7 +167,7 @@ fn play(
             events.refresh(stream, &file.file);
         }
         events.hear(stream)?;
-        // The end of a file in the middle of a page is no multiple any more.
+        // A partial page is the end of the file, and no aligned position follows it.
         if !(count as u64).is_multiple_of(PAGE) {
             break;
         }
@@ -176,37 +176,37 @@ fn play(
 }
 
 /// A file that is read past the page cache.
-struct Source {
+struct PlaySource {
     file: File,
-    way: Way,
+    read_mode: ReadMode,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Way {
+enum ReadMode {
     Direct,
-    /// The file system has no such reads: what was cached is dropped before each.
+    /// Cached pages are dropped before each read: the file system has no direct reads.
     Dropped,
 }
 
-impl Source {
+impl PlaySource {
     fn open(path: &Path) -> Result<Self, Exit> {
         let direct = OpenOptions::new()
             .read(true)
             .custom_flags(OFlags::DIRECT.bits() as i32)
             .open(path);
-        let (file, way) = match direct {
-            Ok(file) => (file, Way::Direct),
+        let (file, read_mode) = match direct {
+            Ok(file) => (file, ReadMode::Direct),
             Err(error) if error.kind() == io::ErrorKind::InvalidInput => {
                 let file = File::open(path).map_err(|error| at(path, &error))?;
-                (file, Way::Dropped)
+                (file, ReadMode::Dropped)
             }
             Err(error) => return Err(at(path, &error)),
         };
-        Ok(Source { file, way })
+        Ok(PlaySource { file, read_mode })
     }
 
     fn read(&self, bytes: &mut [u8], offset: u64) -> io::Result<usize> {
-        if self.way == Way::Dropped {
+        if self.read_mode == ReadMode::Dropped {
             let length = std::num::NonZeroU64::new(bytes.len() as u64);
             fadvise(&self.file, offset, length, Advice::DontNeed)?;
         }

@@ -12,29 +12,29 @@ use super::aligned::{Aligned, PAGE, at};
 use super::amount::amount;
 use super::failure;
 use super::lease::{Events, Lease};
-use super::pace::Pace;
+use super::pace::PacedRun;
 use crate::output::Exit;
 
 /// Write a new file at a guaranteed rate, and log the delay of every write.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLE)]
-pub struct Arguments {
-    /// The file, which is not there yet, on a file system over a volume of the service
+pub struct RecordArgs {
+    /// The new file, on a file system over a volume of the service
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// Bytes in a second, such as 500k
+    /// The rate in bytes per second, such as 500k
     #[arg(long, value_name = "BYTES", value_parser = amount)]
     rate: u64,
-    /// For how long
+    /// The length of the recording, in seconds
     #[arg(long, value_name = "S")]
     seconds: f64,
-    /// How much is written at once at most
+    /// Largest amount that is written at once
     #[arg(long, value_name = "BYTES", value_parser = amount, default_value = "128Ki")]
     buffer: u64,
-    /// Bytes of one write, whole pages of 4096
+    /// Size of a write: whole pages of 4096 bytes
     #[arg(long, value_name = "BYTES", value_parser = amount, default_value = "64Ki")]
     write: u64,
-    /// A write ends when it is on the media, not when the service has it
+    /// Wait for each write until the media has it, not only the service
     #[arg(long)]
     sync: bool,
     #[command(flatten)]
@@ -48,7 +48,7 @@ const EXAMPLE: &str = "Example: a camera of 4 Mbit/s for a minute
 ///
 /// # Errors
 /// If the file cannot be written, or the service refuses.
-pub fn run(arguments: &Arguments) -> Result<(), Exit> {
+pub fn run(arguments: &RecordArgs) -> Result<(), Exit> {
     let total = check(arguments)?;
     let path = &arguments.file;
     let file = preallocated(arguments, total)?;
@@ -67,12 +67,12 @@ pub fn run(arguments: &Arguments) -> Result<(), Exit> {
         export: None,
     };
     let attached = arguments.lease.attach(&file, terms).inspect_err(|_| {
-        // Nothing is in it yet, and nobody asked for an empty file.
+        // The refused recording leaves no empty file.
         let _ = std::fs::remove_file(path);
     })?;
     let stream = attached.as_ref().map(|(_, stream)| stream);
     let mut memory = Aligned::new(arguments.write as usize);
-    let mut pace = Pace::begin(arguments.rate);
+    let mut pace = PacedRun::begin(arguments.rate);
     let mut offset = 0;
     while offset < total {
         fill(memory.bytes(), offset);
@@ -92,9 +92,9 @@ pub fn run(arguments: &Arguments) -> Result<(), Exit> {
     arguments.lease.report(&pace, "writes", &events, more)
 }
 
-/// How many bytes there will be: whole writes.
-fn check(arguments: &Arguments) -> Result<u64, Exit> {
-    let Arguments {
+/// The bytes of the recording: whole writes.
+fn check(arguments: &RecordArgs) -> Result<u64, Exit> {
+    let RecordArgs {
         write,
         buffer,
         rate,
@@ -123,7 +123,7 @@ fn check(arguments: &Arguments) -> Result<u64, Exit> {
     Ok((total as u64).next_multiple_of(write))
 }
 
-fn preallocated(arguments: &Arguments, total: u64) -> Result<File, Exit> {
+fn preallocated(arguments: &RecordArgs, total: u64) -> Result<File, Exit> {
     let path = &arguments.file;
     let file = OpenOptions::new()
         .write(true)
@@ -145,7 +145,7 @@ fn preallocated(arguments: &Arguments, total: u64) -> Result<File, Exit> {
     Ok(file)
 }
 
-/// Bytes that tell where they belong: the offset of each eight.
+/// Fills the buffer: every eight bytes contain their own offset.
 fn fill(bytes: &mut [u8], offset: u64) {
     for (word, at) in bytes.chunks_exact_mut(8).zip((offset..).step_by(8)) {
         word.copy_from_slice(&at.to_le_bytes());
