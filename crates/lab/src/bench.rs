@@ -1,6 +1,6 @@
-//! How fast it is, and beside what.
+//! Benchmarks of the simulator and of the service.
 //!
-//! Everything here is measured on this machine, in this run: the figures to quote are ratios.
+//! Each benchmark runs all of its candidates on this machine in one run. Quote the ratios.
 
 pub mod caches;
 pub mod players;

@@ -1,8 +1,7 @@
-//! What papers measured, as data, so that ours can stand beside theirs.
+//! The claims of papers as data, for comparison with our figures.
 //!
-//! A claim has figures, each with a unit and what is expected of ours; or a shape, which is an
-//! ordering or a trend together with the check by which we say that it holds. A claim that has
-//! both is judged by its check, and its figures are there to look at.
+//! A claim has figures, each with a unit and a rule for ours. Or it has a shape: an ordering or a
+//! trend, with a check. A claim with both is judged by its check, and shows its figures.
 //!
 //! ```toml
 //! [[claim]]
@@ -19,74 +18,74 @@ mod parse;
 
 use document::DocumentError;
 
-/// A paper and what it claims.
+/// A paper and its claims.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Paper {
-    /// How users name it.
+    /// The name for users.
     pub name: String,
     /// Its title.
     pub title: String,
-    /// Whose it is.
+    /// The authors.
     pub authors: String,
-    /// Where and when it appeared.
+    /// The venue and the year.
     pub venue: String,
-    /// How its figures came into the file.
+    /// The origin of the file's figures.
     pub origin: String,
-    /// What it claims, in the order of its file; at least one.
+    /// The claims in the order of the file; at least one.
     pub claims: Vec<Claim>,
 }
 
-/// One thing that a paper claims.
+/// One claim of a paper.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Claim {
-    /// Names it, and never changes.
+    /// The identifier, which never changes.
     pub id: String,
-    /// Where in the paper.
+    /// The section, table or figure of the paper.
     pub place: String,
-    /// What was measured.
+    /// The measured quantity.
     pub text: String,
-    /// Its figures. If there are several, each has a name.
+    /// The figures. Each of several has a name.
     pub figures: Vec<Figure>,
-    /// The check of its shape; without figures there is one.
+    /// The check of the shape. A claim without figures has one.
     pub shape: Option<String>,
 }
 
 /// One number or range of a claim.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Figure {
-    /// Tells it from the claim's other figures.
+    /// The name among the claim's figures.
     pub name: Option<String>,
     /// Its unit.
     pub unit: String,
-    /// What they found.
+    /// The published value, and the rule for ours.
     pub theirs: Theirs,
 }
 
-/// What they found, and by that what is expected of ours.
+/// A published value, and the rule by which ours agrees with it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Theirs {
-    /// A number that was read off.
+    /// A number from the paper.
     Exact(f64),
-    /// From the first to the second.
+    /// A range, with both ends.
     Range(f64, f64),
     /// A lower bound: more is better.
     AtLeast(f64),
     /// An upper bound: less is better.
     AtMost(f64),
-    /// A number, and how far ours may be from it either way: what its goal says.
+    /// A number, and the permitted difference of ours.
     Within(f64, f64),
-    /// A cell of a table, of which less is better.
+    /// A cell of a table. Lower is better.
     Lower(f64),
-    /// A cell of a table, of which more is better.
+    /// A cell of a table. Higher is better.
     Higher(f64),
 }
 
-/// A paper whose claims are built in.
+/// The built-in claims of a paper.
 #[derive(Clone, Copy, Debug)]
 pub struct BuiltIn {
-    /// How users name it.
+    /// The name for users.
     pub name: &'static str,
-    /// Its file's text.
+    /// The text of the file.
     pub text: &'static str,
 }
 
@@ -126,16 +125,16 @@ pub const ALL: &[BuiltIn] = &[
     },
 ];
 
-/// How far ours may be from a number that was read off, or from the nearer end of a range, in
-/// proportion to it: the tolerance that was agreed on for all papers before anything was measured.
+/// Permitted relative difference from a number or from the nearer end of a range. It was fixed for
+/// all papers before any measurement.
 pub const TOLERANCE: f64 = 0.15;
 
-/// How much worse ours may be than a cell of a table: issue 6, before anything was measured. Tables
-/// have cells by the dozen, and theirs are single runs.
+/// Permitted relative loss against a cell of a table: fixed in issue 6 before any measurement.
+/// Tables have dozens of cells, and theirs are single runs.
 pub const LEEWAY: f64 = 0.2;
 
 impl BuiltIn {
-    /// The paper.
+    /// Parses the paper's claims.
     ///
     /// # Errors
     /// Never for a paper of [`ALL`]: a test reads them all.
@@ -145,14 +144,14 @@ impl BuiltIn {
 }
 
 impl Paper {
-    /// The claim of this id.
+    /// The claim with this identifier.
     pub fn claim(&self, id: &str) -> Option<&Claim> {
         self.claims.iter().find(|claim| claim.id == id)
     }
 }
 
 impl Claim {
-    /// The units of its figures, each once.
+    /// The units of its figures, without repetition.
     pub fn unit(&self) -> String {
         let mut units: Vec<&str> = Vec::new();
         for figure in &self.figures {
@@ -163,7 +162,7 @@ impl Claim {
         units.join(", ")
     }
 
-    /// The figure of this name; the only one has none.
+    /// The figure with this name; the only figure has none.
     pub fn figure(&self, name: Option<&str>) -> Option<&Figure> {
         self.figures
             .iter()
@@ -172,7 +171,7 @@ impl Claim {
 }
 
 impl Theirs {
-    /// Whether what we measured agrees with it.
+    /// Whether our value agrees with it.
     pub fn agrees(self, ours: f64) -> bool {
         match self {
             Theirs::Exact(value) => (ours - value).abs() <= value.abs() * TOLERANCE,

@@ -1,4 +1,5 @@
-//! A load on a drive under one policy or several, in virtual time: what `headtime simulate` compares.
+//! A load on a drive under one policy or several, in virtual time: the comparison of `headtime
+//! simulate`.
 //!
 //! ```text
 //!   Settings --setup--> Setup --run, for each policy--> PolicyRun --> Comparison (JSON), panels (plots)
@@ -32,71 +33,71 @@ use preempt::{PreemptSettings, Stepped};
 use scan::{ScanFigures, ScanPlan, ScanSettings};
 use truth::{OnOff, Truth, TruthSettings};
 
-/// What is compared, in the words of users.
+/// The settings of a comparison, in users' words.
 #[derive(Clone, Debug, Default)]
 pub struct Settings {
     /// The drive: a name from `headtime drives`, or a profile file.
     pub drive: String,
-    /// What the scheduler believes of it instead: a file of `headtime profile`.
+    /// The scheduler's belief: a file from `headtime profile`.
     pub belief: Option<PathBuf>,
-    /// What is asked of the drive.
+    /// The load.
     pub load: LoadSettings,
-    /// How the drive differs from its profile.
+    /// The drive's differences from its profile.
     pub truth: TruthSettings,
-    /// What is read in the background.
+    /// The background scan.
     pub scan: ScanSettings,
-    /// How large requests are preempted.
+    /// The preemption of large requests.
     pub preempt: PreemptSettings,
     /// The policies.
     pub policies: Vec<String>,
-    /// Whether reads and writes take turns; mixed if nothing is said.
+    /// Whether reads and writes alternate. Default: mixed.
     pub phases: Option<Phases>,
-    /// Commands at the drive at once; otherwise 2, or what the drive holds for its own queue.
+    /// Commands at the drive. Default: 2, or as many as the drive's own queue holds.
     pub depth: Option<u32>,
-    /// Stop after so many requests; without a bound, a synthetic load stops after 10,000.
+    /// Limit of requests. Default for a synthetic load: 10,000.
     pub requests: Option<u64>,
-    /// Stop taking requests after so many virtual seconds.
+    /// Virtual seconds after which no request is accepted.
     pub seconds: Option<f64>,
     /// The number of slowest requests that are explained.
     pub slowest: usize,
 }
 
-/// Everything that a comparison needs.
+/// The parts of a comparison.
 #[derive(Clone, Debug)]
 pub struct Setup {
-    /// The drive, as it is believed to be if nothing else is.
+    /// The drive's profile, which is the belief by default.
     pub drive: Arc<Profile>,
-    /// What is believed of it instead.
+    /// The belief, if it is another profile.
     pub belief: Option<Arc<Profile>>,
-    /// How it differs from that.
+    /// The drive's differences from its profile.
     pub truth: Truth,
-    /// What is asked of it.
+    /// The load.
     pub source: Source,
-    /// Under which policies, one after the other.
+    /// The policies, in order.
     pub policies: Vec<NamedPolicy>,
     /// How reads and writes share the drive.
     pub phases: Phases,
-    /// Commands at the drive, if not as many as suit the policy.
+    /// Commands at the drive. Default: as many as suit the policy.
     pub depth: Option<u32>,
-    /// At most so many requests.
+    /// Limit of requests.
     pub requests: Option<u64>,
-    /// No requests after this moment.
+    /// The moment after which no request is accepted.
     pub until: Option<Instant>,
-    /// What becomes of requests past the end of the drive.
+    /// The treatment of requests past the end of the drive.
     pub past_end: PastEnd,
-    /// What is read in the background.
+    /// The background scan.
     pub scan: Option<ScanPlan>,
-    /// How large requests step aside.
+    /// The rules of preemption.
     pub preemption: Option<Preemption>,
-    /// Of how many requests, the slowest, it is told why.
+    /// The number of slowest requests that are explained.
     pub slowest: usize,
 }
 
 impl Settings {
-    /// What the settings mean; nothing is run yet.
+    /// Resolves the settings. Nothing runs yet.
     ///
     /// # Errors
-    /// If a setting makes no sense, or a name is in no table.
+    /// If a setting is invalid, or a name is unknown.
     pub fn setup(&self) -> Result<Setup, Failure> {
         self.check_seed()?;
         let source = self.load.source()?;
@@ -157,8 +158,8 @@ impl Settings {
         Ok(setup)
     }
 
-    /// The drive as it is; a scan's host switches the write cache off, if nothing else is said: it
-    /// hides where the head is after a write.
+    /// The drive's truth. The host of a scan disables the write cache by default: it hides the
+    /// head's position after a write.
     fn as_scanned(&self) -> TruthSettings {
         let off = self.scan.is_given().then_some(OnOff::Off);
         TruthSettings {
@@ -167,7 +168,7 @@ impl Settings {
         }
     }
 
-    /// Whether there is something that a seed decides.
+    /// Checks that a given seed affects something.
     fn check_seed(&self) -> Result<(), Failure> {
         match self.load.is_seeded_trace() && !self.truth.is_chance() {
             true => Err(Failure::input(
@@ -180,10 +181,10 @@ impl Settings {
 }
 
 impl Setup {
-    /// Runs the load under one policy, from the beginning.
+    /// Runs the load under one policy from the beginning.
     ///
     /// # Errors
-    /// If the load is bad or does not fit the drive, or what happens cannot be written down.
+    /// If the load is invalid or does not fit the drive, or `watch` cannot write.
     pub fn run(&self, policy: NamedPolicy, watch: &mut dyn Watch) -> Result<PolicyRun, Failure> {
         let mut watch = Explained {
             watch,
@@ -222,10 +223,10 @@ impl Setup {
         Ok(run)
     }
 
-    /// The run of one policy.
+    /// The scenario of one policy.
     ///
     /// # Errors
-    /// If the drive does not hold as many commands as it should be given.
+    /// If the drive's queue is shorter than the requested depth.
     pub fn scenario(&self, policy: NamedPolicy) -> Result<Scenario, Failure> {
         Ok(Scenario {
             belief: Arc::clone(self.belief.as_ref().unwrap_or(&self.drive)),
@@ -239,7 +240,7 @@ impl Setup {
         })
     }
 
-    /// Plays the load, from its beginning.
+    /// Plays the load from its beginning.
     fn play(
         &self,
         scenario: &Scenario,
@@ -259,10 +260,10 @@ impl Setup {
         }
     }
 
-    /// The engine's bounds under a policy.
+    /// The engine's limits under a policy.
     ///
     /// # Errors
-    /// If the drive does not hold as many commands as it should be given, or a scan needs more.
+    /// If the drive's queue is shorter than the requested depth, or a scan needs a longer one.
     pub fn limits(&self, policy: NamedPolicy) -> Result<Limits, Failure> {
         let name = &self.drive.name;
         let mut limits = Limits {
@@ -305,7 +306,7 @@ impl Setup {
     }
 }
 
-/// Keeps the explanations of the slowest requests, and passes all on.
+/// Keeps the explanations of the slowest requests, and forwards all events.
 struct Explained<'a> {
     watch: &'a mut dyn Watch,
     slow: Vec<Slow>,
@@ -329,8 +330,8 @@ impl Watch for Explained<'_> {
     }
 }
 
-/// Requests of a synthetic load without a bound: the mean is then good to about a percent.
+/// Requests of a synthetic load without a limit: the mean is then exact to about a percent.
 const DEFAULT_REQUESTS: u64 = 10_000;
 
-/// The longest run, a century: far below where nanoseconds overflow.
+/// Longest run: a century, far below the overflow of nanoseconds.
 const LONGEST_SECONDS: f64 = 3.2e9;

@@ -1,4 +1,4 @@
-//! The demonstration: a service live, in a minute.
+//! The live demonstration of the service.
 //!
 //! ```text
 //!   emulated drive <-- service <--unix socket-- OLTP, ten requests pending   (a thread, an NBD client)
@@ -6,7 +6,7 @@
 //!   first half: the load alone;  second half: the same load beside a free scan
 //! ```
 //!
-//! All of it is in one process and in a temporary folder, but the load goes through a real socket.
+//! Everything runs in one process and a temporary folder. The load uses a real socket.
 
 pub mod comparisons;
 mod load;
@@ -30,10 +30,10 @@ pub use load::{Stretch, Until};
 pub use report::{DemoFigures, DemoForeground, DemoScan, ScanImpact, panels};
 pub use service::{DRIVE, Demonstration};
 
-/// The paper's OLTP, never idle.
+/// The OLTP load of the paper, never idle.
 ///
 /// # Errors
-/// If it is not built in.
+/// If the load is not built in.
 pub fn workload() -> Result<Workload, Failure> {
     let oltp = BuiltIn::find("oltp").ok_or_else(|| Failure::failed("no built-in load"))?;
     let never_idle = Overrides {
@@ -46,10 +46,10 @@ pub fn workload() -> Result<Workload, Failure> {
 }
 
 impl Demonstration {
-    /// Begins a scan of the whole disk.
+    /// Starts a scan of the whole disk.
     ///
     /// # Errors
-    /// If the service refuses it.
+    /// If the service refuses the scan.
     pub fn scan(&self) -> Result<u64, Failure> {
         let scan = Scan {
             volume: service::VOLUME.to_owned(),
@@ -61,7 +61,7 @@ impl Demonstration {
         self.service.scan(scan).map_err(Failure::failed)
     }
 
-    /// Suspends a scan. A scan that has read the whole disk is no task any more, and nothing happens.
+    /// Suspends a scan. A finished scan is no task any more, and nothing happens.
     pub fn suspend(&self, task: u64) {
         let _ = self.service.steer(task, Steer::Suspend);
     }
@@ -71,8 +71,8 @@ impl Demonstration {
         let _ = self.service.steer(task, Steer::Resume);
     }
 
-    /// One stretch of the load, each from the load's first request on. A unit of the progress is a request, or a
-    /// second.
+    /// Runs one stretch of the load, from its first request on. The progress counts requests or
+    /// seconds.
     ///
     /// # Errors
     /// If the load fails, or `stop` is set before its end.
@@ -136,11 +136,13 @@ impl Demonstration {
     }
 }
 
-/// As many as the figures of the paper on free blocks fit (../shared/specs/scheduling.md, 7).
+/// Outstanding requests, which fit the figures of the paper on free blocks
+/// (../shared/specs/scheduling.md, 7).
 pub const PENDING: u32 = 10;
 
-/// A choice: a second or so of the drive, in which its rotation is known.
+/// Requests of the warm-up. A choice: about a second of the drive, in which the platter's phase is
+/// found.
 pub const WARM_UP: u64 = 100;
 
-/// How often the progress is told. A choice.
+/// Interval of progress reports. A choice.
 const LOOK_AGAIN: Duration = Duration::from_millis(200);

@@ -10,17 +10,17 @@ use plotters::prelude::*;
 /// The size of the drawing, and of each of its three panels.
 const SIZE: (u32, u32) = (960, 1080);
 
-/// How many points a curve has, and how many cells a track.
+/// Points of a curve, and cells of a track.
 const POINTS: u32 = 480;
 const CELLS: u32 = 120;
 
-/// Writes the drawing; the error is for people.
+/// Writes the drawing to a file. The error is a message for users.
 pub fn write(profile: &Profile, path: &Path) -> Result<(), String> {
     let area = SVGBackend::new(path, SIZE).into_drawing_area();
     draw(profile, &area).map_err(|error| error.to_string())
 }
 
-/// The drawing of the first tracks alone, as SVG text; the error is for people.
+/// Draws the first tracks as SVG. The error is a message for users.
 pub fn track_map(profile: &Profile) -> Result<String, String> {
     let mut text = String::new();
     {
@@ -47,7 +47,7 @@ fn draw(profile: &Profile, area: &Area) -> Drawn {
     Ok(())
 }
 
-/// Seek times for reads and for writes.
+/// The seek times of reads and of writes.
 fn seek(profile: &Profile, area: &Area) -> Drawn {
     let longest = profile.geometry.cylinders() - 1;
     let distances =
@@ -97,7 +97,7 @@ fn seek(profile: &Profile, area: &Area) -> Drawn {
     Ok(())
 }
 
-/// How fast sectors pass under the head, over the blocks.
+/// The rate of sectors under the head, over the blocks.
 fn rate(profile: &Profile, area: &Area) -> Drawn {
     let blocks = profile.geometry.sectors().0;
     let period = profile.spindle.period_ps() as f64 * 1e-12;
@@ -178,7 +178,8 @@ pub fn first_tracks(profile: &Profile, count: usize) -> Vec<Track> {
     tracks
 }
 
-/// How far into its track's blocks the block at an angle is, from 0 to 1; none if there is none.
+/// The block at an angle, as a share of the track's blocks from 0 to 1; `None` if there is no
+/// block.
 pub fn share_at(profile: &Profile, track: &Track, angle: Angle) -> Option<f64> {
     let way = (angle - track.start).revolutions();
     let sector = (way * f64::from(track.sectors)) as u32;
@@ -189,5 +190,5 @@ pub fn share_at(profile: &Profile, track: &Track, angle: Angle) -> Option<f64> {
     Some(lba.0.saturating_sub(track.first.0) as f64 / blocks as f64)
 }
 
-/// How many tracks the map shows.
+/// Tracks of the map.
 pub const MAP_TRACKS: usize = 24;

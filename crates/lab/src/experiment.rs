@@ -1,7 +1,7 @@
-//! Experiment files: one load on one drive, again and again, with some settings varied.
+//! Experiment files: one load on one drive in many runs, with some settings varied.
 //!
-//! A setting has one value, in its place, or several, under its name in `[sweep]`; all combinations
-//! are run. What there is to set is in [`SETTINGS`], where the command line has the same by flags.
+//! A setting has one value in its table, or several under its name in `[sweep]`. All combinations
+//! run. [`SETTINGS`] lists the settings, which correspond to flags of the command line.
 //!
 //! ```toml
 //! # What this shows: throughput grows with the queue, and faster under SPTF.
@@ -42,20 +42,20 @@ pub use plan::Plan;
 pub use results::{Grid, Results};
 pub use settings::{Kind, SETTINGS, Setting};
 
-/// What an experiment file says.
+/// An experiment from a file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Experiment {
-    /// What it is called.
+    /// The name.
     pub name: String,
-    /// What it shows, in a sentence.
+    /// The subject, in a sentence.
     pub summary: String,
-    /// How many seeds each combination is run with.
+    /// The number of seeds of each combination.
     pub repeat: u32,
-    /// The settings that have one value.
+    /// The settings with one value.
     pub fixed: Vec<(&'static Setting, Value)>,
-    /// The settings that have several.
+    /// The settings with several values.
     pub axes: Vec<Axis>,
-    /// What is printed and drawn.
+    /// The printed and drawn measures.
     pub figure: Figure,
     lines: Lines,
 }
@@ -63,16 +63,16 @@ pub struct Experiment {
 /// A setting with several values.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Axis {
-    /// Which.
+    /// The setting.
     pub setting: &'static Setting,
-    /// Its values, all different.
+    /// The values, all different.
     pub values: Vec<Value>,
 }
 
-/// What is printed and drawn.
+/// The printed and drawn measures.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Figure {
-    /// The place of the axis along which there is a row for each value.
+    /// The index of the axis whose values are the rows.
     pub x: usize,
     /// The names of the measures, at least one, in the order of their tables.
     pub y: Vec<String>,
@@ -91,7 +91,7 @@ pub enum Value {
 }
 
 impl Value {
-    /// As a number, if it is one.
+    /// The value as a number, if it is one.
     pub fn number(&self) -> Option<f64> {
         match self {
             Value::Whole(whole) => Some(*whole as f64),
@@ -112,7 +112,7 @@ impl fmt::Display for Value {
 }
 
 impl Experiment {
-    /// Every combination of the values of the axes, the last axis varying fastest.
+    /// All combinations of the axes' values. The last axis varies fastest.
     pub fn points(&self) -> Vec<Vec<Value>> {
         let mut points = vec![Vec::new()];
         for axis in &self.axes {
@@ -128,7 +128,7 @@ impl Experiment {
         points
     }
 
-    /// All settings of one combination that the file has.
+    /// All settings of one combination.
     pub fn values<'a>(
         &'a self,
         point: &'a [Value],
@@ -138,14 +138,14 @@ impl Experiment {
         fixed.chain(varied)
     }
 
-    /// Whether the file sets this.
+    /// Whether the file has this setting.
     pub fn sets(&self, name: &str) -> bool {
         let fixed = self.fixed.iter().map(|(setting, _)| *setting);
         let mut all = fixed.chain(self.axes.iter().map(|axis| axis.setting));
         all.any(|setting| setting.name == name)
     }
 
-    /// A complaint about a setting, or another key, which names its line.
+    /// An error at the line of a setting or another key.
     pub fn complain(&self, name: &str, problem: impl AsRef<str>) -> DocumentError {
         let swept = self.axes.iter().any(|axis| axis.setting.name == name);
         let path = match SETTINGS.iter().find(|setting| setting.name == name) {
@@ -157,7 +157,7 @@ impl Experiment {
     }
 }
 
-/// The largest number of runs of one experiment: at a second each, three hours. A choice.
+/// Limit of runs in one experiment: three hours at a second each. A choice.
 pub const MOST_RUNS: u64 = 10_000;
 
 #[cfg(test)]

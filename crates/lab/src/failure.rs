@@ -1,30 +1,30 @@
-//! Why a measurement has no result: one message, and whose fault it is.
+//! The errors of measurements: a message, and its category.
 
 use std::fmt;
 
-/// Why a measurement has no result.
+/// The error of a measurement.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Failure {
-    /// The settings or a file are wrong.
+    /// The settings or a file are invalid.
     #[error("{0}")]
     Input(String),
-    /// The settings are good, and something else failed.
+    /// The settings are valid, and something else failed.
     #[error("{0}")]
     Failed(String),
 }
 
 impl Failure {
-    /// The settings or a file are wrong.
+    /// An error of the settings or a file.
     pub fn input(problem: impl fmt::Display) -> Self {
         Failure::Input(problem.to_string())
     }
 
-    /// Something else failed.
+    /// Any other error.
     pub fn failed(problem: impl fmt::Display) -> Self {
         Failure::Failed(problem.to_string())
     }
 
-    /// A name that is in no table, with the most similar one of the table, or all of it.
+    /// The error of an unknown name, with the most similar known name or the whole list.
     pub fn unknown(what: &str, name: &str, known: &[&str]) -> Self {
         let near = known
             .iter()
@@ -47,7 +47,7 @@ impl Failure {
     }
 }
 
-/// How alike two names are that may be the same one mistyped. A choice: one wrong letter in two.
+/// Smallest similarity of a mistyped name. A choice: half of the letters.
 const SIMILAR: f64 = 0.5;
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
-//! Constants that nobody published, fitted to measured times.
+//! Fits unpublished constants to measured times.
 //!
-//! Published layouts mostly have zero for the angle at which a zone starts, and overheads were
-//! extracted with other requests than those of the trace. Both are constants of one drive. They
-//! are fitted on the first half of its trace and judged on the second:
+//! Published layouts mostly have zero for the angle at which a zone starts, and overheads come from
+//! other requests than the trace's. Both are constants of one drive. They are fitted on the first
+//! half of its trace and validated on the second:
 //!
 //! 1. *angles*: where the trace's clock is in phase with the platter, the phase of each zone (or
 //!    of each track pattern) is read off the requests that the medium served;
@@ -21,25 +21,25 @@ use drive::Profile;
 use crate::validate::clock::{self, Phase};
 use crate::validate::{Clock, Sample, replay};
 
-/// A profile whose constants were fitted, and what was learnt about the clock.
+/// A profile with fitted constants, and the clock's phase.
 #[derive(Clone, Debug)]
 pub struct Fit {
     /// The profile with its `fitted` part.
     pub profile: Profile,
     /// The phase of the first half, after the fit.
     pub phase: Phase,
-    /// How many zones and patterns were turned.
+    /// The number of turned zones and patterns.
     pub angles: usize,
-    /// Replays of the first half that the search took.
+    /// The number of replays of the first half in the search.
     pub replays: usize,
 }
 
-/// The half that constants are fitted on, and the half that judges them.
+/// The half for the fit, and the held-out half.
 pub fn halves(samples: &[Sample]) -> (&[Sample], &[Sample]) {
     samples.split_at(samples.len() / 2)
 }
 
-/// Fits `published` to the first half of `samples`; `tick` is called after each replay.
+/// Fits `published` to the first half of `samples`. `tick` is called after each replay.
 pub fn fit(published: &Profile, samples: &[Sample], mut tick: impl FnMut()) -> Fit {
     let (train, _) = halves(samples);
     let mut profile = published.clone();
@@ -48,8 +48,8 @@ pub fn fit(published: &Profile, samples: &[Sample], mut tick: impl FnMut()) -> F
         replays += 1;
         tick();
     };
-    // Angles depend on overheads a little (where a miss is told from a hit, and how the bus
-    // delays the end), and overheads on angles: two rounds settle both.
+    // Angles depend on overheads a little (classification of hits, delays by the bus), and
+    // overheads on angles. Two rounds settle both.
     for _ in 0..2 {
         electronics::fit_rules(&mut profile, train, &mut count);
         angles::fit(&mut profile, train, &mut count);

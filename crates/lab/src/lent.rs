@@ -1,4 +1,4 @@
-//! Where the lent measurements and traces are, which no clone has.
+//! The folder of lent measurements and traces, which no clone contains.
 
 use std::env;
 use std::fs;
@@ -13,10 +13,10 @@ pub fn folder() -> PathBuf {
     env::var_os("HEADTIME_SHARED").map_or_else(|| PathBuf::from("../shared"), PathBuf::from)
 }
 
-/// What to do about a file that is not there: say so, or fail where `CI=true` promises it.
+/// The message about a missing file.
 ///
 /// # Errors
-/// With `CI=true`.
+/// With `CI=true`, where the file must exist.
 pub fn missing(what: &str) -> Result<String, Failure> {
     let folder = folder();
     let message = format!(
@@ -29,7 +29,7 @@ pub fn missing(what: &str) -> Result<String, Failure> {
     }
 }
 
-/// The trace that was measured on a drive, if there is one.
+/// The measured trace of a drive, if there is one.
 pub fn trace_of(profile: &Profile) -> Option<PathBuf> {
     let entries = fs::read_dir(directory_of(profile)?).ok()?;
     let mut traces: Vec<PathBuf> = entries

@@ -1,7 +1,7 @@
-//! Publishes figures: papers' claims measured again, experiments, benches, validation of drive models, fits.
+//! Publishes figures: papers' claims, experiments, benchmarks, validation of drive models, fits.
 //!
-//! A caller passes settings, a measurement tells a [`Progress`] how far it is, and every result is a typed table
-//! that serialises. The command line prints and draws it.
+//! A caller passes settings. A measurement reports its [`Progress`], and returns a typed table that
+//! serialises. The command line prints and draws the table.
 
 pub mod bench;
 pub mod claims;

@@ -1,4 +1,4 @@
-//! Drives and policies by the names under which users know them.
+//! Drives and policies by their names.
 
 use drive::{Profile, catalog};
 use scheduler::NamedPolicy;
@@ -6,16 +6,16 @@ use scheduler::policy::UnknownPolicy;
 
 use crate::{Failure, text_file};
 
-/// The shipped drive of this name, or that of a profile file.
+/// The shipped drive with this name, or the drive of a profile file.
 ///
 /// # Errors
-/// If there is no such drive, or the file is no profile.
+/// If there is no such drive, or the file is not a profile.
 pub fn drive(name: &str) -> Result<Profile, Failure> {
     let text = drive_text(name)?;
     Profile::parse(&text, name).map_err(Failure::input)
 }
 
-/// The text of its profile.
+/// The text of a drive's profile.
 ///
 /// # Errors
 /// If there is no such drive, or the file cannot be read.
@@ -27,15 +27,15 @@ pub fn drive_text(name: &str) -> Result<String, Failure> {
     Ok(entry.text.to_owned())
 }
 
-/// Whether a drive's name is that of a file.
+/// Whether a drive's name is the path of a file.
 pub fn is_drive_file(name: &str) -> bool {
     name.contains('/') || name.ends_with(".toml")
 }
 
-/// The policy of this name.
+/// The policy with this name.
 ///
 /// # Errors
-/// If there is no such policy, or its parameter makes no sense.
+/// If there is no such policy, or its parameter is invalid.
 pub fn policy(name: &str) -> Result<NamedPolicy, Failure> {
     scheduler::policy::find(name).map_err(|error| match error {
         UnknownPolicy::Name { name } => {
@@ -47,10 +47,10 @@ pub fn policy(name: &str) -> Result<NamedPolicy, Failure> {
     })
 }
 
-/// The drive of this name, or every shipped drive.
+/// The drive with this name; without a name all shipped drives.
 ///
 /// # Errors
-/// If there is no such drive, or the file is no profile.
+/// If there is no such drive, or the file is not a profile.
 pub fn drive_or_all(name: Option<&str>) -> Result<Vec<Profile>, Failure> {
     match name {
         Some(name) => Ok(vec![drive(name)?]),

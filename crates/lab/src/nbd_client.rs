@@ -1,4 +1,4 @@
-//! An NBD client over a socket, as a load for a service.
+//! An NBD client over a unix socket, as a load of a service.
 
 use std::io::{self, Read as _, Write as _};
 use std::os::unix::net::UnixStream;
@@ -10,23 +10,22 @@ use nbd::client::{ClientNegotiation, ClientOptions, ClientPhase, ClientSecurity,
 use nbd::offer::Text;
 use nbd::request::Asked;
 
-/// One connection.
+/// A connection to the default export.
 pub struct Client {
     stream: UnixStream,
     requests: Requests,
-    /// What was received and not understood yet.
+    /// Received bytes that are not processed yet.
     received: Vec<u8>,
-    /// Bytes of contents that are still to come, and go nowhere.
+    /// Bytes of contents that are still to be received and dropped.
     passed_over: u64,
     out: Vec<u8>,
 }
 
-/// A server that says nothing for so long hangs. A choice, far beyond the slowest time scale's
-/// requests.
+/// Time-out of a reply. A choice, far beyond the requests of the slowest time scale.
 const HANGS: Duration = Duration::from_secs(600);
 
 impl Client {
-    /// Agrees on the default export, and on having so many requests under way.
+    /// Connects and negotiates, for up to `pending` outstanding requests.
     pub fn connect(socket: &Path, pending: usize) -> io::Result<Self> {
         let stream = UnixStream::connect(socket)?;
         stream.set_read_timeout(Some(HANGS))?;
@@ -63,7 +62,7 @@ impl Client {
         }
     }
 
-    /// Sends a request; answers its cookie.
+    /// Sends a request; returns its cookie.
     pub fn submit(
         &mut self,
         ask: Asked,
@@ -81,7 +80,7 @@ impl Client {
         Ok(cookie)
     }
 
-    /// Waits for the next end of a request.
+    /// Waits for the next completion; returns its cookie.
     pub fn end(&mut self) -> io::Result<u64> {
         loop {
             if self.passed_over > 0 {
@@ -114,7 +113,7 @@ impl Client {
     }
 }
 
-/// Receives what there is.
+/// Receives the available bytes.
 fn more(mut stream: &UnixStream, to: &mut Vec<u8>) -> io::Result<()> {
     let mut chunk = [0; 64 << 10];
     match stream.read(&mut chunk)? {

@@ -1,4 +1,4 @@
-//! What papers claim, measured again: theirs beside ours.
+//! Measures the claims of papers again, and compares.
 //!
 //! ```text
 //!   claims/freeblock.toml --- claim ---.
@@ -7,7 +7,7 @@
 //!            '------------- drawings ----------------> --svg-dir
 //! ```
 //!
-//! A measurement is a file here and a line in `ALL`: which claims it answers, and how.
+//! A measurement is a file here and a line in `ALL`. It names its claims.
 
 mod abiss;
 mod abiss_beyond;
@@ -38,20 +38,20 @@ pub use finding::{Finding, Judged, Measured, Shape, rounded, written};
 pub use report::{Row, note};
 pub use table::Table;
 
-/// Which claims are measured, and how.
+/// The selection of claims, and the settings of their measurement.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// The paper's name.
     pub paper: String,
-    /// Only these claims, or those that begin so; all if there are none.
+    /// Only these claims, or those with these prefixes; all if empty.
     pub ids: Vec<String>,
-    /// How much is measured.
+    /// The effort.
     pub effort: Effort,
-    /// PFC's ambiguities, read in another way: a1=rm,a4=veto.
+    /// Other readings of PFC's ambiguities: a1=rm,a4=veto.
     pub readings: String,
 }
 
-/// The claims of a paper that are to be measured, found to be there.
+/// The selected claims of a paper.
 #[derive(Clone, Debug)]
 pub struct Selection {
     paper: Paper,
@@ -60,28 +60,28 @@ pub struct Selection {
     readings: String,
 }
 
-/// A paper's claims beside our findings.
+/// The claims of a paper and our findings.
 #[derive(Debug)]
 pub struct Results {
     /// The paper.
     pub paper: Paper,
-    /// Each finding beside its claim.
+    /// The findings with their verdicts.
     pub judged: Vec<Judged>,
     /// The paper's figures with our values.
     pub drawings: Vec<Drawing>,
     /// Further tables.
     pub tables: Vec<Table>,
-    /// How much was measured.
+    /// The effort.
     pub effort: Effort,
 }
 
-/// Some of a paper's claims, and how they are measured.
+/// A measurement of some of a paper's claims.
 pub struct Measurement {
-    /// What it is called while it runs.
+    /// The name in the progress.
     what: &'static str,
-    /// The claims that it answers.
+    /// The identifiers of its claims.
     claims: &'static [&'static str],
-    /// Measures.
+    /// Runs the measurement.
     run: fn(&Bench<'_>) -> Result<Found, Failure>,
 }
 
@@ -107,7 +107,7 @@ const ALL: &[Measurement] = &[
     abiss_beyond::greedy::MEASUREMENT,
 ];
 
-/// What a measurement comes back with.
+/// The outcome of a measurement.
 #[derive(Debug, Default)]
 pub struct Found {
     findings: Vec<Finding>,
@@ -118,36 +118,36 @@ pub struct Found {
 /// A figure of the paper, drawn with our values.
 #[derive(Debug)]
 pub struct Drawing {
-    /// The file's name, without its ending.
+    /// The file's name, without extension.
     pub name: &'static str,
     /// What is drawn.
     pub panels: Vec<Panel>,
 }
 
-/// The conditions of a measurement: how much is measured, and its progress.
+/// The conditions of a measurement: effort, readings, progress.
 pub struct Bench<'a> {
     effort: Effort,
-    /// How PFC's ambiguities are read, where not as usual.
+    /// Other readings of PFC's ambiguities.
     readings: &'a str,
     progress: &'a dyn Progress,
 }
 
-/// How much is measured.
+/// The effort of a measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effort {
-    /// As much as the figures need.
+    /// The requests that the figures need.
     Full,
-    /// A tenth of it.
+    /// A tenth of the requests.
     Quick,
-    /// So many requests in each run.
+    /// A fixed number of requests in each run.
     Requests(u64),
 }
 
 impl Selection {
-    /// Finds the claims that are meant.
+    /// Selects claims.
     ///
     /// # Errors
-    /// If there is no such paper or claim, or the paper has no ambiguities to be read in another way.
+    /// If there is no such paper or claim, or the paper has no ambiguities for `readings`.
     pub fn new(settings: &Settings) -> Result<Selection, Failure> {
         let paper = paper(&settings.paper)?;
         let wanted = wanted(&paper, &settings.ids)?;
@@ -164,10 +164,10 @@ impl Selection {
         })
     }
 
-    /// Measures the claims.
+    /// Measures the selected claims.
     ///
     /// # Errors
-    /// If a measurement cannot be made.
+    /// If a measurement fails.
     pub fn measure(self, progress: &dyn Progress) -> Result<Results, Failure> {
         let bench = Bench {
             effort: self.effort,
@@ -210,7 +210,7 @@ impl Results {
     }
 }
 
-/// The ids of all claims that are measured.
+/// The identifiers of all measured claims.
 pub fn measured_claims() -> impl Iterator<Item = &'static str> {
     ALL.iter()
         .flat_map(|measurement| measurement.claims)

@@ -9,8 +9,8 @@
 //!         0      response time, ms     100
 //! ```
 //!
-//! Colours are told apart by people who see few of them (Okabe, Ito 2008), and every curve is named
-//! in the plot. The same input gives the same bytes.
+//! The palette suits colour-blind readers (Okabe, Ito 2008), and every curve is named in the plot.
+//! The same input gives the same bytes.
 
 mod axis;
 mod bars;
@@ -23,7 +23,7 @@ use canvas::Canvas;
 /// Named values of one kind, such as the response times under one policy.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Series {
-    /// What they belong to.
+    /// The name.
     pub name: String,
     /// The values, in any order.
     pub values: Vec<f64>,
@@ -32,38 +32,38 @@ pub struct Series {
 /// A named line through points.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Curve {
-    /// What it shows.
+    /// The name.
     pub name: String,
-    /// Its points, by ascending x.
+    /// The points by ascending x.
     pub points: Vec<(f64, f64)>,
 }
 
 /// A named bar of parts set end to end.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Bar {
-    /// What it belongs to.
+    /// The name.
     pub name: String,
-    /// The parts, the same ones in the same order for all bars of a plot.
+    /// The parts: the same ones in the same order for all bars of a plot.
     pub parts: Vec<Part>,
 }
 
 /// One part of a bar.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Part {
-    /// What it is.
+    /// The name.
     pub name: &'static str,
-    /// How long it is, at least zero.
+    /// The length, at least zero.
     pub value: f64,
-    /// Whether it stands out.
+    /// The colour.
     pub ink: Ink,
 }
 
-/// Which colour a part has.
+/// The colour of a part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ink {
-    /// The palette's colour of this number.
+    /// A colour of the palette, by its index.
     Colour(usize),
-    /// A grey that steps back: what is no work.
+    /// A pale grey, for idle time.
     Pale,
 }
 
@@ -72,29 +72,29 @@ pub enum Ink {
 pub enum Panel {
     /// Cumulative distributions: points are (value, share from 0 to 1).
     Cdf {
-        /// Above the plot.
+        /// The title above the plot.
         title: String,
-        /// Under the horizontal axis.
+        /// The label below the horizontal axis.
         x_label: String,
         /// The distributions.
         curves: Vec<Curve>,
     },
     /// Lines.
     Lines {
-        /// Above the plot.
+        /// The title above the plot.
         title: String,
-        /// Under the horizontal axis.
+        /// The label below the horizontal axis.
         x_label: String,
-        /// Over the vertical axis.
+        /// The label above the vertical axis.
         y_label: String,
         /// The lines.
         curves: Vec<Curve>,
     },
     /// Stacked bars.
     Bars {
-        /// Above the plot.
+        /// The title above the plot.
         title: String,
-        /// Under the horizontal axis.
+        /// The label below the horizontal axis.
         x_label: String,
         /// The bars.
         bars: Vec<Bar>,
@@ -147,7 +147,7 @@ pub fn page(panels: &[Panel]) -> String {
 }
 
 impl Series {
-    /// The cumulative distribution, thinned to as many points as an eye can tell apart.
+    /// The cumulative distribution, thinned to visible points.
     pub fn distribution(&self) -> Curve {
         let mut sorted: Vec<f64> = self
             .values
@@ -213,7 +213,7 @@ impl Panel {
 /// The width of all plots, in CSS pixels: the text column of a README.
 const WIDTH: f64 = 860.0;
 
-/// Around everything.
+/// The margin around the page.
 const MARGIN: f64 = 24.0;
 
 /// Points of a distribution: more than a plot has pixels across.

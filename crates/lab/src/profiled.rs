@@ -1,4 +1,4 @@
-//! Beliefs that were profiled from timings: what makes a result *external*.
+//! Profiled beliefs, for *external* results.
 
 use std::sync::Arc;
 
@@ -9,14 +9,14 @@ use profiler::{DriveIdentity, Findings, Offers, Profiler, WritePermission, belie
 
 use crate::Failure;
 
-/// For how long a drive may be asked, in its own time: "usable in at most ten minutes".
+/// Limit of the drive's time for profiling: "usable in at most ten minutes".
 const BUDGET: Duration = Duration::from_secs(600);
 
-/// What the profiler comes to believe of a virtual drive, its platter followed to the beginning of
-/// time: the drive's dice fall as `seed` says, and what is run afterwards should have another one.
+/// Profiles a virtual drive, and returns the belief with the platter's phase at the beginning of
+/// time. `seed` determines the drive's random events; later runs should use another.
 ///
 /// # Errors
-/// If the drive could not be profiled, or what was found is no profile.
+/// If profiling fails, or the findings are no profile.
 pub fn belief(
     truth: &Arc<Profile>,
     imperfections: &Imperfections,

@@ -1,5 +1,5 @@
-//! Profiles of drives from block numbers and completion times alone: of simulated drives in virtual time, of
-//! devices in real time, and behind a load.
+//! Profiles drives from block numbers and completion times alone: simulated drives in virtual time,
+//! devices in real time, and drives behind a load.
 
 pub mod behind;
 pub mod check;
@@ -11,18 +11,18 @@ pub mod report;
 use block::Instant;
 use profiler::{DriveIdentity, Findings};
 
-/// Follows the profiler.
+/// An observer of profiling.
 pub trait ProfilingObserver {
-    /// A drive of this name is profiled.
+    /// Profiling of this drive starts.
     fn begin(&self, drive: &str) {
         let _ = drive;
     }
 
-    /// At this moment of the drive's time so much is known.
+    /// The findings at this moment of the drive's time.
     fn show(&self, at: Instant, device: &DriveIdentity, findings: &Findings) {
         let _ = (at, device, findings);
     }
 }
 
-/// Ignores all.
+/// Ignores everything.
 impl ProfilingObserver for () {}

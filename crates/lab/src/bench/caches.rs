@@ -1,5 +1,4 @@
-//! Caches in two levels, live, with and without the coordinator between them,
-//! beside what the simulator says of the same load.
+//! Two cache levels with and without a coordinator, live and simulated under the same load.
 //!
 //! ```text
 //!   sequential reader -> L1 (headtime serve, a cache) -.
@@ -7,11 +6,11 @@
 //!   mixed reader      -> L1 (headtime serve, a cache) -'         `-> emulated drive
 //! ```
 //!
-//! Each reader waits for its answer and asks at once for what is next. Both live and in the simulator
-//! they ask for the same blocks in the same order. The messages between the levels cost the simulator
-//! nothing, and the service what they do on this machine. In the simulator our engine stands before the
-//! disk, too, or the elevator of the paper's model: then both drives take one command at a time. All
-//! times are the drive's.
+//! Each reader waits for its answer and requests the next blocks at once. Live and simulated
+//! readers request the same blocks in the same order. Messages between the levels are free in the
+//! simulator; live they cost what this machine needs. In the simulator either our engine dispatches
+//! to the disk, or the elevator of the paper's model. With the elevator both drives take one
+//! command at a time. All times are the drive's.
 
 use serde::Serialize;
 use server::config::caching::Readmore;
@@ -28,58 +27,58 @@ mod readers;
 mod simulated;
 pub mod told;
 
-/// How caches in two levels are measured, live and simulated.
+/// The settings of the benchmark.
 #[derive(Clone, Debug)]
 pub struct CachesBench {
-    /// The coordinators in front of the lower level; each is compared with none.
+    /// The coordinators of the lower level. Each is compared with no coordination.
     pub coordinator: Vec<String>,
     /// The prefetcher of both levels.
     pub prefetch: String,
     /// The replacement of both levels.
     pub replacement: String,
-    /// The cache of each reader, in blocks of 4 KiB. Without it, 5 % of what it reads of (Zhang et al.).
+    /// The size of each reader's cache, in blocks of 4 KiB. Default: 5 % of the reader's footprint
+    /// (Zhang et al.).
     pub upper: Option<u64>,
-    /// The cache that they share. Without it, twice that of a reader.
+    /// The size of the shared cache, in blocks of 4 KiB. Default: twice that of a reader.
     pub lower: Option<u64>,
-    /// Blocks that each reader reads of.
+    /// The footprint of each reader, in blocks of 4 KiB.
     pub footprint: u64,
-    /// Requests of the mixed reader; the sequential one has three times as many.
+    /// Requests of the mixed reader. The sequential reader issues three times as many.
     pub requests: u32,
-    /// How many times as slow as the drive everything is.
+    /// The slow-down of the emulated drive.
     pub time_scale: f64,
-    /// How often each is run live, one after the other in turns.
+    /// Live runs of each configuration, in turns.
     pub rounds: u32,
-    /// The dice of the mixed reader.
+    /// The seed of the mixed reader.
     pub seed: u64,
     /// The emulated drive.
     pub drive: String,
-    /// What becomes of what a coordinator reads more: fetched with the request, or read on free blocks.
+    /// How readmore is fetched: with the request, or from free blocks.
     pub readmore: Readmore,
-    /// What stands before the simulated disk: our engine, as in the service; or the elevator of the paper's
-    /// model, and then the live drive takes one command at a time, too.
+    /// The dispatcher to the simulated disk. With the elevator the live drive takes one command at
+    /// a time, too.
     pub simulated_disk: SimulatedDisk,
-    /// The policy of the engine. Without it, sptf-sw as in a service; beside the elevator c-look, whose order
-    /// that is.
+    /// The engine's policy. Default: sptf-sw, as in a service; with the elevator c-look.
     pub policy: Option<String>,
-    /// Only what the simulator says.
+    /// Whether only the simulator runs.
     pub only_simulated: bool,
 }
 
-/// What stands before the simulated disk.
+/// The dispatcher to the simulated disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum SimulatedDisk {
     /// The one-way elevator of Zhang et al., one command at a time.
     Elevator,
-    /// Our engine, whose belief is the truth.
+    /// Our engine, whose belief equals the truth.
     Engine,
 }
 
-/// The coordinator with which the others are compared.
+/// The name of the baseline: no coordinator.
 const NONE: &str = "none";
 
 impl CachesBench {
-    /// Simulates and measures all coordinators. A request is a unit of the progress.
+    /// Simulates and measures all coordinators. The progress counts requests.
     ///
     /// # Errors
     /// If the settings exclude each other, or a service does not run.
@@ -107,14 +106,14 @@ impl CachesBench {
         Ok(CachesReport::new(self, told::compare(cases)))
     }
 
-    /// Blocks of each reader's cache, and of the one that they share (Zhang et al., 4.2: 5 %; twice that
-    /// is the largest of theirs).
+    /// The sizes of a reader's cache and of the shared one, in blocks (Zhang et al., 4.2: 5 %;
+    /// twice that is their largest).
     pub fn sizes(&self) -> (u64, u64) {
         let upper = self.upper.unwrap_or(self.footprint / 20);
         (upper, self.lower.unwrap_or(2 * upper))
     }
 
-    /// The policy of the engine.
+    /// The name of the engine's policy.
     pub fn policy(&self) -> &str {
         match (&self.policy, self.simulated_disk) {
             (Some(policy), _) => policy,
@@ -123,7 +122,7 @@ impl CachesBench {
         }
     }
 
-    /// What coordinators are run: none, and those that were named.
+    /// The baseline, then the named coordinators.
     fn coordinators(&self) -> Vec<&str> {
         let named = self.coordinator.iter().map(String::as_str);
         std::iter::once(NONE).chain(named).collect()
@@ -137,8 +136,8 @@ impl CachesBench {
     }
 }
 
-/// Whose turn it is, time after time: all of a round before the next one, so that what the machine does
-/// meanwhile meets all of them.
+/// The order of the turns: whole rounds, so that disturbances of the machine affect all
+/// coordinators.
 fn turns(rounds: u32, coordinators: usize) -> impl Iterator<Item = usize> {
     (0..rounds).flat_map(move |_| 0..coordinators)
 }

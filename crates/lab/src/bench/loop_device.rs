@@ -1,4 +1,4 @@
-//! A volume over FUSE as a block device of the kernel's, whose schedulers can be chosen.
+//! A block device of the kernel over a FUSE volume, with a choice of the kernel's schedulers.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,30 +11,30 @@ use rustix::ioctl::{IntegerSetter, Opcode, ioctl};
 use super::rig::Needed;
 use crate::Failure;
 
-/// How many requests the device takes before the scheduler may choose.
+/// The queue depth of the device behind the kernel's scheduler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Depth {
-    /// As many as a loop device takes.
+    /// The default of loop devices.
     Loop,
     /// `BLKDEV_MIN_RQ` of Linux.
     Least,
 }
 
-/// That depth, in words of the kernel.
+/// The smallest depth, in the kernel's words.
 pub const LEAST: &str = "4";
 const LOOP: &str = "128";
 
-/// A loop device. When it is dropped it is detached and removed: a queue that was made shorter stays
-/// so for whoever has the device next, whatever its length is set to (seen on Linux 6.18).
+/// A loop device. Dropping it detaches and removes the device: a shortened queue otherwise remains
+/// for the next user (seen on Linux 6.18).
 pub struct LoopDevice {
     pub path: PathBuf,
 }
 
 impl LoopDevice {
-    /// Attaches one over the file. It turns, for the kernel.
+    /// Attaches a rotational loop device to a file.
     ///
     /// # Errors
-    /// If that is not allowed.
+    /// If the kernel does not permit it.
     pub fn attach(file: &Path) -> Result<Self, Failure> {
         let mut command = Command::new(LOSETUP.program);
         command
@@ -59,10 +59,11 @@ impl LoopDevice {
         Ok(device)
     }
 
-    /// Puts a scheduler before it. The depth is the device's while it has none.
+    /// Selects a scheduler and a depth. The kernel changes the depth only while the device has no
+    /// scheduler.
     ///
     /// # Errors
-    /// If the kernel has none of that name.
+    /// If the kernel has no such scheduler.
     pub fn schedule(&self, name: &str, depth: Depth) -> Result<(), Failure> {
         self.set("scheduler", "none")?;
         let depth = match depth {
@@ -90,7 +91,7 @@ impl Drop for LoopDevice {
         let (Ok(number), Ok(control)) = (number, fs::File::open("/dev/loop-control")) else {
             return;
         };
-        // The last close of a device may come a moment after it was detached.
+        // The last close of a device may follow its detachment.
         for _ in 0..REMOVALS {
             if removed(&control, number) {
                 return;
@@ -100,7 +101,7 @@ impl Drop for LoopDevice {
     }
 }
 
-/// Takes a loop device away; whether that was done.
+/// Removes a loop device; returns whether that succeeded.
 #[allow(
     unsafe_code,
     reason = "a request of the loop driver that no library has"
@@ -112,11 +113,11 @@ fn removed(control: &fs::File, number: usize) -> bool {
 
 const LOOP_CTL_REMOVE: Opcode = 0x4C81;
 
-/// How often it is tried, and how long it is waited in between. Choices: a second in all.
+/// Attempts to remove a device, and the pause between two. Choices: a second in all.
 const REMOVALS: u32 = 20;
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// What attaches and detaches them.
+/// The program that attaches and detaches loop devices.
 pub const LOSETUP: Needed = Needed {
     program: "losetup",
     package: "mount",

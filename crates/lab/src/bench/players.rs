@@ -1,5 +1,5 @@
-//! Streams beside a greedy reader, live: with our guarantees, and at best effort
-//! under the kernel's schedulers, with and without real-time io priority.
+//! Streams beside a greedy reader on a live service: guaranteed, and at best effort under the
+//! kernel's schedulers with and without real-time io priority.
 //!
 //! ```text
 //!   headtime play, one for each stream --.
@@ -7,8 +7,9 @@
 //!                                              -> FUSE -> headtime serve [guarantees | the drive's own queue]
 //! ```
 //!
-//! All times are the drive's: with a time scale of 4 rates are a quarter, and delays are divided by
-//! four. A witness sleeps beside them; how often it woke too late says what the machine itself did.
+//! All times are the drive's: with a time scale of 4, rates are a quarter, and delays are divided
+//! by four. A witness thread sleeps beside the streams; its late wake-ups measure the stalls of the
+//! machine.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -28,22 +29,22 @@ use films::{Mounted, called, film};
 
 mod films;
 
-/// How streams are played beside a greedy reader.
+/// The settings of the benchmark.
 #[derive(Clone, Debug)]
 pub struct PlayersBench {
     /// The emulated drive: a name from `headtime drives`.
     pub drive: String,
-    /// How many times as slow as the drive everything is. The kernel's own times are not stretched.
+    /// The slow-down of the emulated drive. The kernel's own times are not scaled.
     pub time_scale: f64,
-    /// How many streams of 1 MB/s play.
+    /// The number of streams of 1 MB/s.
     pub streams: u32,
     /// Memory of each stream, in kB.
     pub memory_kb: u64,
-    /// The elevator of our service.
+    /// The policy of our service.
     pub policy: String,
-    /// How long each turn is, in seconds of the drive's time.
+    /// The length of each turn, in seconds of the drive's time.
     pub seconds: u32,
-    /// Without the kernel's schedulers.
+    /// Whether the kernel's schedulers are skipped.
     pub only_ours: bool,
 }
 
@@ -52,14 +53,14 @@ pub struct PlayersBench {
 enum StreamService {
     /// Our guarantees.
     Ours,
-    /// A scheduler of the kernel's, best effort.
+    /// A scheduler of the kernel, at best effort.
     Kernel(&'static str, Priority),
 }
 
 /// The io priority of the players.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Priority {
-    /// As everybody's.
+    /// The default priority.
     Usual,
     /// Real time, the most urgent (`ionice -c 1 -n 0`).
     RealTime,
@@ -74,26 +75,26 @@ const KERNEL: [StreamService; 6] = [
     StreamService::Kernel("bfq", Priority::RealTime),
 ];
 
-/// One of them, measured, in the drive's time.
+/// The figures of one turn, in the drive's time.
 #[derive(Debug, PartialEq, Serialize)]
 pub struct PlayersTurn {
     /// The contestant.
     pub name: String,
-    /// Reads of all players.
+    /// The reads of all players.
     pub reads: u64,
-    /// Those that took more than 8 ms.
+    /// The number of reads that took more than 8 ms.
     pub late: u64,
-    /// The 99th percentile of the delay of a read.
+    /// The 99th percentile of the reads' delays.
     pub p99_ms: f64,
     /// The longest delay.
     pub longest_ms: f64,
-    /// Reads that this machine began more than a millisecond of its own time too late.
+    /// The number of reads that began more than a millisecond late on this machine.
     pub begun_late: u64,
-    /// What was left to the reader.
+    /// The rate of the greedy reader.
     pub background_mb_s: f64,
-    /// How often the witness woke more than 2 ms too late, and how late at most, in this machine's time.
+    /// The number of wake-ups of the witness that were more than 2 ms late, in this machine's time.
     pub stalls: u64,
-    /// How late the witness woke at most.
+    /// The longest lateness of the witness.
     pub longest_stall_ms: f64,
 }
 
@@ -101,7 +102,7 @@ impl PlayersBench {
     /// Plays the streams under all contestants in turn.
     ///
     /// # Errors
-    /// If devices may not be made or mounted, or a program is missing or does not run.
+    /// If devices cannot be created or mounted, or a program is missing or does not run.
     pub fn run(&self) -> Result<Vec<PlayersTurn>, Failure> {
         rig::need(&[FIO, LOSETUP, MKFS, IONICE])?;
         if !(0.1..=100.0).contains(&self.time_scale) {
@@ -128,7 +129,7 @@ impl PlayersBench {
     }
 }
 
-/// What is the same for all turns.
+/// The parts that all turns share.
 struct PlayersRig<'a> {
     settings: &'a PlayersBench,
     folder: &'a Path,
@@ -139,7 +140,7 @@ impl PlayersRig<'_> {
         self.folder.join("drive.img")
     }
 
-    /// An image of the drive with a file system and the files on it, made without the drive's delays.
+    /// Creates an image of the drive with a file system and its files, without the drive's delays.
     fn films(&self) -> Result<(), Failure> {
         let entry = catalog::find(&self.settings.drive).map_err(Failure::failed)?;
         let profile = entry.profile().map_err(Failure::failed)?;
@@ -188,7 +189,7 @@ impl PlayersRig<'_> {
         self.told(contestant, &played, read, stalls)
     }
 
-    /// What was measured, in the drive's time.
+    /// Converts the output of all programs to figures in the drive's time.
     fn told(
         &self,
         contestant: StreamService,
@@ -221,7 +222,7 @@ impl PlayersRig<'_> {
         })
     }
 
-    /// All players, each a process of its own; what they say.
+    /// Runs all players, each a process, and returns their outputs.
     fn play(&self, contestant: StreamService, files: &Path) -> Result<Vec<Value>, Failure> {
         let players = (0..self.settings.streams).map(|stream| {
             let mut command = self.player(contestant, &files.join(format!("film-{stream}")));
@@ -231,7 +232,7 @@ impl PlayersRig<'_> {
                 .spawn();
             child.map_err(Failure::failed)
         });
-        // All of them begin before the first is waited for.
+        // All players start before the first is awaited.
         let players: Vec<_> = players.collect::<Result<_, _>>()?;
         let ended = players.into_iter().map(|player| {
             let output = player.wait_with_output().map_err(Failure::failed)?;
@@ -279,7 +280,7 @@ impl PlayersRig<'_> {
         command
     }
 
-    /// The greedy reader; bytes in a second of this machine's time.
+    /// Runs the greedy reader; returns its bytes per second of this machine's time.
     fn reader(&self, file: &Path) -> Result<f64, Failure> {
         let words = [
             "--name=other".to_owned(),
@@ -289,7 +290,7 @@ impl PlayersRig<'_> {
             "--bs=128k".to_owned(),
             "--ioengine=libaio".to_owned(),
             "--direct=1".to_owned(),
-            // One under way and one read ahead.
+            // One read in flight and one read ahead.
             "--iodepth=2".to_owned(),
             "--time_based".to_owned(),
             format!("--runtime={}", self.wall().ceil()),
@@ -299,7 +300,7 @@ impl PlayersRig<'_> {
         rate.ok_or_else(|| Failure::failed("fio did not tell of its job: expected fio 3"))
     }
 
-    /// How long a turn is on this machine, in seconds.
+    /// The length of a turn on this machine, in seconds.
     fn wall(&self) -> f64 {
         f64::from(self.settings.seconds) * self.settings.time_scale
     }
@@ -343,10 +344,10 @@ socket = "{control}"
         )
     }
 
-    /// Where volumes are files; it has to be there.
+    /// The folder of the volumes' files.
     fn mount(&self) -> PathBuf {
         let mount = self.folder.join("turn");
-        // Of an earlier turn, or not to be made: then the service says so.
+        // If the folder can be neither found nor created, the service reports it.
         let _ = fs::create_dir(&mount);
         mount
     }
@@ -364,7 +365,7 @@ impl StreamService {
     }
 }
 
-/// Sleeps and wakes until it is over: how often it woke too late, and how late at most.
+/// Sleeps until the end; returns the number of late wake-ups and the longest lateness.
 fn witness(is_over: &AtomicBool) -> (u64, Duration) {
     let (mut stalls, mut longest) = (0, Duration::ZERO);
     while !is_over.load(Ordering::Relaxed) {
@@ -377,21 +378,21 @@ fn witness(is_over: &AtomicBool) -> (u64, Duration) {
     (stalls, longest)
 }
 
-/// ABISS, 4: the rate of a stream, in bytes a second of the drive's time.
+/// Rate of a stream, in bytes per second of the drive's time (ABISS, 4).
 const RATE: f64 = 1e6;
 
-/// ABISS, 4, Figure 18: what no read exceeds.
+/// Limit of a read's delay (ABISS, 4, Figure 18).
 const LATE_MS: f64 = 8.0;
 
-/// ABISS, 4: files of 105 MB, and the reader's of 175 MB, in whole pages.
+/// Sizes of the players' files, 105 MB, and of the reader's, 175 MB, in whole pages (ABISS, 4).
 const FILM: usize = 105_000_000 / 4096 * 4096;
 const OTHER: usize = 175_000_000 / 4096 * 4096;
 
-/// Where the volume is and how long, in bytes: more than the files of 16 players. Choices.
+/// Offset and size of the volume, in bytes: more than the files of 16 players. Choices.
 const OFFSET: u64 = 1 << 20;
 const VOLUME: u64 = 4 << 30;
 
-/// How long the witness sleeps, and what is no ordinary lateness of a timer any more. Choices.
+/// Sleep of the witness, and the smallest stall: above the usual lateness of a timer. Choices.
 const NAP: Duration = Duration::from_millis(1);
 const STALL: Duration = Duration::from_millis(2);
 

@@ -1,5 +1,4 @@
-//! What benchmarks of the service are made of: servers as processes of their own, and fio as their
-//! client.
+//! The parts of service benchmarks: servers as processes, and fio as their client.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -13,20 +12,20 @@ use server::status::Status;
 
 use crate::Failure;
 
-/// A program that has to be installed.
+/// A required program.
 pub struct Needed {
     pub program: &'static str,
-    /// Debian's package.
+    /// The Debian package.
     pub package: &'static str,
 }
 
-/// fio, the client of all of them.
+/// fio, the client of all service benchmarks.
 pub const FIO: Needed = Needed {
     program: "fio",
     package: "fio",
 };
 
-/// Refuses to begin without one of them.
+/// Checks that all programs are installed.
 pub fn need(all: &[Needed]) -> Result<(), Failure> {
     let path = env::var_os("PATH").unwrap_or_default();
     let is_there =
@@ -41,15 +40,15 @@ pub fn need(all: &[Needed]) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Which core a process is kept on, so that client and server do not take it from each other.
+/// The core of a process: client and server do not share one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Core {
     Client,
     Server,
 }
 
-/// A command that runs on one core: the first is the client's, the last the server's. With one core
-/// there is nothing to choose.
+/// A command that is pinned to one core: the first for the client, the last for the server. With
+/// one core there is no choice.
 pub fn on(core: Core, program: impl AsRef<std::ffi::OsStr>) -> Command {
     let cores = thread::available_parallelism().map_or(1, std::num::NonZero::get);
     if cores == 1 {
@@ -66,14 +65,14 @@ pub fn on(core: Core, program: impl AsRef<std::ffi::OsStr>) -> Command {
     command
 }
 
-/// A server that runs beside this process. It is ended when it is dropped.
+/// A server process. Dropping it ends the process.
 pub struct Server {
     child: Child,
     log: PathBuf,
 }
 
 impl Server {
-    /// Starts it; what it says goes to `NAME.log` in the folder.
+    /// Starts a server, whose output is written to `NAME.log` in the folder.
     pub fn start(name: &str, mut command: Command, folder: &Path) -> Result<Self, Failure> {
         let log = folder.join(format!("{name}.log"));
         let begun = File::create(&log).and_then(|file| {
@@ -88,7 +87,7 @@ impl Server {
         Ok(Server { child, log })
     }
 
-    /// Waits until something is there, or the server has ended.
+    /// Waits until a condition holds, or the server has ended.
     pub fn wait_until(&mut self, mut is_there: impl FnMut() -> bool) -> Result<(), Failure> {
         for _ in 0..LONGEST_START.as_millis() / LOOK_AGAIN.as_millis() {
             if is_there() {
@@ -107,7 +106,7 @@ impl Server {
         )))
     }
 
-    /// The CPU time of all its threads so far.
+    /// The CPU time of all of its threads so far.
     pub fn cpu_time(&self) -> Result<Duration, Failure> {
         let path = format!("/proc/{}/stat", self.child.id());
         let text = fs::read_to_string(&path).map_err(Failure::failed)?;
@@ -123,8 +122,8 @@ impl Drop for Server {
     }
 }
 
-/// The times of `/proc/PID/stat`, in its hundredths of a second (proc(5): fields 14 and 15, after a
-/// name in brackets that may have anything in it).
+/// The times of `/proc/PID/stat`, in hundredths of a second (proc(5): fields 14 and 15, after a
+/// name in brackets that may contain anything).
 fn cpu_time(text: &str) -> Option<Duration> {
     let (_, rest) = text.rsplit_once(')')?;
     let mut fields = rest.split_whitespace().skip(11);
@@ -132,15 +131,15 @@ fn cpu_time(text: &str) -> Option<Duration> {
     Some(Duration::from_millis((next()? + next()?) * 10))
 }
 
-/// `headtime serve` of a configuration.
+/// A running `headtime serve`.
 pub struct Service {
     pub server: Server,
     control: PathBuf,
 }
 
 impl Service {
-    /// Starts one on a core of its own and waits until it answers. Its control socket is
-    /// `NAME.control` in the folder, as its configuration has to say.
+    /// Starts a service on the server's core, and waits until it answers. Its configuration must
+    /// have the control socket `NAME.control` in the folder.
     pub fn start(name: &str, config: &str, folder: &Path) -> Result<Self, Failure> {
         let file = folder.join(format!("{name}.toml"));
         fs::write(&file, config).map_err(Failure::failed)?;
@@ -161,24 +160,24 @@ impl Service {
     }
 }
 
-/// What fio says of a job's requests.
+/// fio's figures of one job.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Load {
     pub iops: f64,
-    /// How many requests there were.
+    /// The number of requests.
     pub requests: u64,
     pub mean_ms: f64,
     pub p99_ms: f64,
     pub mb_per_s: f64,
 }
 
-/// Runs fio with these arguments, on the client's core; its jobs by their names.
+/// Runs fio on the client's core; returns its jobs by name.
 pub fn fio(arguments: &[String], folder: &Path) -> Result<Vec<(String, Load)>, Failure> {
     let told = fio_json(arguments, folder)?;
     loads(&told).ok_or_else(|| Failure::failed("fio did not tell of its jobs: expected fio 3"))
 }
 
-/// Runs fio with these arguments, on the client's core; what it says.
+/// Runs fio on the client's core; returns its JSON.
 pub fn fio_json(arguments: &[String], folder: &Path) -> Result<serde_json::Value, Failure> {
     let output = folder.join("fio.json");
     let mut command = on(Core::Client, FIO.program);
@@ -200,12 +199,12 @@ pub fn fio_json(arguments: &[String], folder: &Path) -> Result<serde_json::Value
     })
 }
 
-/// fio's JSON. There may be notes before it.
+/// fio's JSON, which may follow remarks.
 fn json(text: &str) -> Option<serde_json::Value> {
     serde_json::from_str(&text[text.find('{')?..]).ok()
 }
 
-/// Its jobs.
+/// The figures of fio's jobs.
 fn loads(told: &serde_json::Value) -> Option<Vec<(String, Load)>> {
     told["jobs"].as_array()?.iter().map(load).collect()
 }
@@ -217,7 +216,7 @@ fn load(job: &serde_json::Value) -> Option<(String, Load)> {
     let requests = sum("total_ios")?;
     let weighed =
         |of: &serde_json::Value| Some(of["clat_ns"]["mean"].as_f64()? * of["total_ios"].as_f64()?);
-    // Reads are what somebody waits for; a mixed load's 99th percentile is theirs.
+    // A mixed load is judged by its reads.
     let p99 = &read["clat_ns"]["percentile"]["99.000000"];
     let load = Load {
         iops: sum("iops")?,
@@ -229,7 +228,7 @@ fn load(job: &serde_json::Value) -> Option<(String, Load)> {
     Some((name, load))
 }
 
-/// The middle one.
+/// The median.
 pub fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
     match values.len() {
@@ -238,9 +237,9 @@ pub fn median(mut values: Vec<f64>) -> f64 {
     }
 }
 
-/// A choice: reading a profile and making an image take a moment on a busy machine.
+/// Limit of a server's start. A choice: profiles and images take a moment on a busy machine.
 const LONGEST_START: Duration = Duration::from_secs(20);
-/// A choice.
+/// Interval of checks. A choice.
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
 
 #[cfg(test)]

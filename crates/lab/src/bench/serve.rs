@@ -1,8 +1,8 @@
-//! The cost of the service itself.
+//! The overhead of the service.
 //!
-//! Memory behind it, random reads of 4 KiB at depth 32 through fio's NBD client, one core for the
-//! server: beside `nbdkit memory` and the null driver of `qemu-storage-daemon`, in turn, several
-//! rounds. A ratio is that of a round; what is printed is the median of all rounds.
+//! The load is random reads of 4 KiB at depth 32 through fio's NBD client. The server has one core
+//! and serves from memory. `nbdkit memory` and the null driver of `qemu-storage-daemon` take turns
+//! with it. A ratio belongs to one round; the report has the medians of all rounds.
 
 use std::path::Path;
 
@@ -12,64 +12,64 @@ use tempfile::TempDir;
 use super::rig::{self, Core, FIO, Load, Needed, Server, Service, median, on};
 use crate::Failure;
 
-/// How the cost of the service is measured.
+/// The settings of the benchmark.
 #[derive(Clone, Debug)]
 pub struct ServeBench {
-    /// How often each server takes its turn.
+    /// Turns of each server.
     pub rounds: u32,
-    /// How long each turn is.
+    /// The length of each turn, in seconds.
     pub seconds: u32,
-    /// Requests that wait for an answer at a time.
+    /// Outstanding requests.
     pub depth: u32,
 }
 
-/// A server, measured.
+/// The figures of one server.
 #[derive(Debug, Serialize)]
 pub struct ServerCost {
     /// The server.
     pub server: &'static str,
-    /// Medians of the rounds.
+    /// Reads per second: the median of the rounds.
     pub iops: f64,
     /// The 99th percentile of the latency.
     pub p99_us: f64,
-    /// CPU time of the server for a request.
+    /// The server's CPU time per request.
     pub cpu_us: f64,
     /// Each round.
     pub rounds: Vec<ServerRound>,
 }
 
-/// One round of a server.
+/// The figures of a server in one round.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct ServerRound {
-    /// Reads in a second.
+    /// Reads per second.
     pub iops: f64,
-    /// The 99th percentile of their latency.
+    /// The 99th percentile of the latency.
     pub p99_us: f64,
-    /// CPU time of the server for a read.
+    /// The server's CPU time per read.
     pub cpu_us: f64,
 }
 
-/// Ours beside another: medians of the ratios of each round.
+/// Our service over another server: medians of the rounds' ratios.
 #[derive(Debug, Serialize)]
 pub struct ServerRatio {
     /// The other server.
     pub beside: &'static str,
-    /// The goal is 1 or more.
+    /// The ratio of reads per second. Goal: 1 or more.
     pub iops: f64,
-    /// The goal is 1 or less.
+    /// The ratio of 99th percentiles. Goal: 1 or less.
     pub p99: f64,
-    /// The goal is less than 1.
+    /// The ratio of CPU times. Goal: less than 1.
     pub cpu: f64,
 }
 
-/// The service beside others.
+/// Our service beside the other servers.
 #[derive(Debug, Serialize)]
 pub struct ServeReport {
-    /// Requests in flight.
+    /// Outstanding requests.
     pub depth: u32,
     /// The servers; ours is the first.
     pub measured: Vec<ServerCost>,
-    /// Ours beside each other one.
+    /// Our service over each other server.
     pub ratios: Vec<ServerRatio>,
 }
 
@@ -77,7 +77,7 @@ impl ServeBench {
     /// Measures all servers in turn.
     ///
     /// # Errors
-    /// If one of the programs is missing or does not run.
+    /// If a program is missing or does not run.
     pub fn run(&self) -> Result<ServeReport, Failure> {
         rig::need(&[FIO, NBDKIT, QEMU])?;
         let folder = tempfile::tempdir().map_err(Failure::failed)?;
@@ -93,7 +93,7 @@ impl ServeBench {
     }
 }
 
-/// All of them, with their addresses; ours is the first.
+/// Starts all servers; returns them with their addresses, ours first.
 fn servers(folder: &TempDir) -> Result<Vec<(&'static str, Server, String)>, Failure> {
     let socket = |name: &str| folder.path().join(name).display().to_string();
     let config = format!(

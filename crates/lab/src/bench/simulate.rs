@@ -1,7 +1,7 @@
-//! How fast the simulator is, and how much memory it takes.
+//! The speed and the memory of the simulator.
 //!
-//! The load and the drive are those on which DiskSim 4.0 was measured: 112,000 requests per CPU
-//! second first come first served, 73,000 with the drive's own shortest positioning time first.
+//! Load and drive are those of DiskSim 4.0's figures: 112,000 requests per CPU second under FCFS,
+//! 73,000 with the drive's own SPTF queue.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,14 +20,14 @@ use simulator::workload::{BuiltIn, Overrides, Synthetic};
 
 use crate::{Failure, cpu_time};
 
-/// What is measured of the simulator.
+/// The settings of the benchmark.
 #[derive(Clone, Debug)]
 pub struct SimulationBench {
     /// Requests in each round.
     pub requests: u64,
-    /// Also a run of ten million requests, for its peak memory.
+    /// Whether to add a run of ten million requests, for its peak memory.
     pub long: bool,
-    /// Also an hour of OLTP on an Atlas 10K that is read in its gaps.
+    /// Whether to add an hour of OLTP on an Atlas 10K with a scan in free blocks.
     pub free_blocks: bool,
 }
 
@@ -36,9 +36,9 @@ pub struct SimulationBench {
 pub struct SimulationSpeed {
     /// The case.
     pub case: &'static str,
-    /// The median of the rounds, to whole requests.
+    /// The median of the rounds, rounded to whole requests.
     pub requests_per_cpu_second: u64,
-    /// Since the case began; null where the system does not tell.
+    /// The peak memory since the case began; null if the system does not report it.
     pub peak_rss_mb: Option<f64>,
 }
 
@@ -48,9 +48,9 @@ struct Case {
     policy: &'static str,
     /// The order of the drive's own queue.
     order: QueueOrder,
-    /// Commands at the drive at once.
+    /// Commands at the drive.
     commands: usize,
-    /// Requests in a round, if not what the user says.
+    /// The requests of a round, if fixed.
     requests: Option<u64>,
     rounds: u32,
 }
@@ -90,7 +90,7 @@ fn measure(case: &Case, requests: u64) -> Result<SimulationSpeed, Failure> {
     })
 }
 
-/// A load that is never idle, and free blocks read in its gaps, for so long.
+/// Runs a load that is never idle, with free blocks in its gaps, for this virtual time.
 fn free_blocks(limit: &Limit, virtual_time: block::Duration) -> Result<SimulationSpeed, Failure> {
     forget_peak();
     let mut rates = (0..ROUNDS)
@@ -197,8 +197,8 @@ fn cpu_time_of(case: &Case, requests: u64) -> Result<Duration, Failure> {
     }
 }
 
-/// Lets the peak of the resident memory begin anew (proc(5), `clear_refs`). Where the system
-/// refuses, the peak is that of the whole process: too high, never too low.
+/// Resets the peak of the resident memory (proc(5), `clear_refs`). If the system refuses, the
+/// reported peak is that of the whole process: too high, never too low.
 fn forget_peak() {
     let _ = std::fs::write("/proc/self/clear_refs", "5");
 }
@@ -217,10 +217,10 @@ const DRIVE: &str = "seagate-cheetah-9lp";
 /// The load of DiskSim's figures: random 7.5 KB, ten outstanding, two reads to one write.
 const LOAD: &str = "random";
 
-/// How many requests that load keeps outstanding.
+/// Outstanding requests of that load.
 const OUTSTANDING: usize = 10;
 
-/// Always measured.
+/// The cases of every run.
 const CASES: [Case; 2] = [
     Case {
         name: "cheetah-9lp-fcfs",
@@ -241,7 +241,7 @@ const CASES: [Case; 2] = [
     },
 ];
 
-/// SimulationSpeed if the user has the time.
+/// The case of `--long`.
 const LONG: Case = Case {
     name: "cheetah-9lp-fcfs-10m",
     policy: "fcfs",
@@ -262,14 +262,14 @@ const FREE_BLOCKS_BUS: Bus = Bus {
     write_block: block::Duration::from_nanos(6_400),
 };
 
-/// How hard free blocks are looked for.
+/// A limit of the search for free blocks.
 struct Limit {
     case: &'static str,
     tracks: u32,
 }
 
-/// The engine's own limit, and one that keeps simulations fast: it finds as much in the first half
-/// of the scan, and takes a fifth longer for the whole.
+/// The engine's own limit, and a smaller one for fast simulations. The smaller one yields as much
+/// in the first half of the scan, and takes a fifth longer for the whole.
 const LIMITS: [Limit; 2] = [
     Limit {
         case: "atlas-10k-oltp-hour-free",
@@ -281,10 +281,10 @@ const LIMITS: [Limit; 2] = [
     },
 ];
 
-/// How long that is simulated.
+/// Simulated time of the free-block cases.
 const HOUR: block::Duration = block::Duration::from_secs(3_600);
 
-/// Choice: enough for a median that one disturbance does not move.
+/// Rounds of a case. A choice: the median tolerates one disturbance.
 const ROUNDS: u32 = 5;
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
-//! As many streams as are granted, beside a greedy load and a scan of the
-//! whole disk, in virtual time: what was late, and what others got.
+//! The largest number of granted streams beside a greedy load and a scan of the whole disk, in
+//! virtual time: late batches, and the cost to the load.
 
 use std::sync::Arc;
 
@@ -11,40 +11,41 @@ use simulator::streaming::trial::{Asked, Laid, Scanning, Trial, Tried, Truth};
 
 use crate::{Failure, named};
 
-/// Which streams are played beside which load.
+/// The settings of the benchmark.
 #[derive(Clone, Debug)]
 pub struct StreamsBench {
     /// The drive: a name from `headtime drives`, or a profile file.
     pub drive: String,
     /// Virtual hours of each run.
     pub hours: f64,
-    /// Virtual hours of the same load without streams, of which the responses stand beside.
+    /// Virtual hours of the baseline: the same load without streams.
     pub alone_hours: f64,
     /// The policies, or `all`.
     pub policy: Vec<String>,
-    /// Memory of each stream beyond its application's own part, in megabytes.
+    /// Memory of each stream beyond the application's own buffer, in megabytes.
     pub memory: Vec<f64>,
-    /// Shares of head time that are promised to the load.
+    /// Shares of head time that admission reserves for the load.
     pub promised: Vec<f64>,
-    /// Megabytes a second of each stream.
+    /// The rate of each stream, in megabytes per second.
     pub rate: f64,
-    /// Recorders; the others are readers.
+    /// The number of recorders. All other streams are readers.
     pub recorders: usize,
-    /// Readers, if not as many as are granted.
+    /// The number of readers. Default: as many as admission grants.
     pub readers: Option<usize>,
-    /// Tasks of the load: each always has a request waiting.
+    /// The tasks of the load. Each always has one request outstanding.
     pub tasks: u32,
-    /// Kilobytes of each of their requests.
+    /// The size of each of the load's requests, in KiB.
     pub kib: u64,
-    /// The share of them that read.
+    /// The share of reads among the load's requests.
     pub read_fraction: f64,
-    /// The share of its memory that an application does not have: to see what is late then.
+    /// The share of each application's buffer that is withheld, to provoke late batches.
     pub missing: f64,
-    /// No noise but that of seeks within their skew, no recalibration, no retries.
+    /// Whether imperfections are limited to seek noise within the skew: no recalibration, no
+    /// retries.
     pub quiet: bool,
-    /// Files lie over the whole zone where sweeps take the longest, and all are played at once.
+    /// Whether the files lie over the zone with the longest sweeps, and are all played at once.
     pub hostile: bool,
-    /// The seed of the load, of the noise, and of where files begin.
+    /// The seed of the load, of the noise and of the files' positions.
     pub seed: u64,
 }
 
@@ -55,42 +56,42 @@ pub struct StreamsFigures {
     pub policy: String,
     /// Memory of each stream.
     pub memory_mb: f64,
-    /// The share of head time that was promised to the load.
+    /// The share of head time that admission reserved for the load.
     pub promised: f64,
     /// Virtual hours.
     pub hours: f64,
-    /// Streams that were granted.
+    /// The number of granted streams.
     pub streams: usize,
-    /// Accesses of applications.
+    /// The number of the applications' accesses.
     pub accesses: u64,
-    /// Those that did not find their memory.
+    /// The number of accesses whose data was not in memory.
     pub waited: u64,
     /// The longest wait of an access.
     pub longest_wait_ms: f64,
-    /// Batches.
+    /// The number of batches.
     pub batches: u64,
-    /// Those that came after their deadline.
+    /// The number of batches that missed their deadline.
     pub late: u64,
-    /// How late a batch was at most.
+    /// The largest lateness of a batch.
     pub latest_ms: f64,
-    /// Guarantees that lapsed.
+    /// The number of lapsed guarantees.
     pub lapsed: u64,
-    /// Of the head's time, what streams took.
+    /// The streams' share of head time.
     pub head_share: f64,
-    /// The load's requests in a second.
+    /// The load's requests per second.
     pub load_per_second: f64,
-    /// The 99th percentile of their responses.
+    /// The 99th percentile of the load's response times.
     pub load_p99_ms: f64,
-    /// The same without streams.
+    /// The load's requests per second without streams.
     pub alone_per_second: f64,
-    /// The 99th percentile of their responses without streams.
+    /// The 99th percentile of the load's response times without streams.
     pub alone_p99_ms: f64,
-    /// Of the scan, in gaps.
+    /// The rate of the scan in gaps.
     pub scan_mb_per_second: f64,
 }
 
 impl StreamsBench {
-    /// The drive.
+    /// Loads the drive.
     ///
     /// # Errors
     /// If there is no such drive.
@@ -98,10 +99,10 @@ impl StreamsBench {
         named::drive(&self.drive).map(Arc::new)
     }
 
-    /// Plays all runs, and passes each one's figures on as soon as it is over.
+    /// Plays all runs, and reports each one's figures as soon as it ends.
     ///
     /// # Errors
-    /// If the settings make no sense, the streams that were asked for are refused, or `report` fails.
+    /// If the settings are invalid, admission refuses the requested streams, or `report` fails.
     pub fn run<E: From<Failure>>(
         &self,
         mut report: impl FnMut(&StreamsFigures) -> Result<(), E>,
@@ -126,10 +127,10 @@ impl StreamsBench {
         Ok(())
     }
 
-    /// The policies.
+    /// Looks up the policies.
     ///
     /// # Errors
-    /// If a name is in no table.
+    /// If a name is unknown.
     pub fn policies(&self) -> Result<Vec<NamedPolicy>, Failure> {
         match self.policy.as_slice() {
             [all] if all == "all" => Ok(ALL.iter().map(NamedPolicy::from).collect()),
@@ -137,10 +138,10 @@ impl StreamsBench {
         }
     }
 
-    /// Whether all values make sense.
+    /// Checks all values.
     ///
     /// # Errors
-    /// The first that does not.
+    /// The first invalid value.
     pub fn check(&self) -> Result<(), Failure> {
         let shares = self
             .promised
@@ -169,7 +170,7 @@ impl StreamsBench {
         Ok(())
     }
 
-    /// The load alone.
+    /// Runs the load without streams.
     fn alone(&self, policy: NamedPolicy, drive: &Arc<Profile>) -> Trial {
         Trial {
             belief: Arc::clone(drive),
@@ -246,7 +247,7 @@ impl StreamsBench {
     }
 }
 
-/// Requests in a second, and the 99th percentile of their responses.
+/// Requests per second, and the 99th percentile of their response times.
 fn figures(tried: &Tried) -> [f64; 2] {
     let report = tried.played.ledger.report(&tried.played.ran);
     let p99 = report.all.response.map_or(0.0, |response| response.p99_ms);
@@ -261,9 +262,9 @@ fn after(hours: f64) -> Instant {
     Instant::ZERO + Duration::from_nanos((hours * 3.6e12) as u64)
 }
 
-/// So long nobody competes with the filling of buffers. A choice.
+/// Time in which buffers fill without other load. A choice.
 const FILLING: Duration = Duration::from_secs(60);
 
-/// Two minutes: buffers have to be full before something is seen. A choice.
+/// Shortest run: two minutes, so that buffers are full before the measurement. A choice.
 const LEAST_HOURS: f64 = 0.03;
 const MOST_HOURS: f64 = 8_766.0;

@@ -1,5 +1,5 @@
-//! What the scheduler believes, where a file says so: the profile in it, with the platter where a
-//! few reads of the drive have found it, as a host would begin.
+//! The scheduler's belief from a file: its profile, with the platter's phase from a few reads of
+//! the drive, as a host would begin.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -11,13 +11,13 @@ use profiler::{DriveIdentity, Findings, Offers, Profiler, WritePermission, belie
 
 use crate::{Failure, text_file};
 
-/// For how long the phase is looked for: nine reads, of which none takes longer than a second.
+/// Limit of the search for the phase: nine reads, each of which takes less than a second.
 const WITHIN: Duration = Duration::from_secs(10);
 
-/// The belief of a file about a drive.
+/// Reads the belief about a drive.
 ///
 /// # Errors
-/// If it is no profile, or one of a drive of another size, or the drive does not answer.
+/// If the file is not a profile, the profile has another size, or the drive does not answer.
 pub fn read(
     path: &Path,
     truth: &Arc<Profile>,
@@ -35,7 +35,7 @@ pub fn read(
             truth.name
         )));
     }
-    // The same drive before the load; its dice fall otherwise.
+    // The same drive before the load, with other random events.
     let mut drive = VirtualDrive::imperfect(Arc::clone(truth), imperfections.clone(), !seed);
     let device = DriveIdentity::of(&drive, Offers::CacheControl, WritePermission::Forbidden);
     let known = believed.clone();

@@ -21,58 +21,58 @@ use super::truth::Stated;
 use crate::Label;
 use crate::plot::{Bar, Curve, Ink, Panel, Part};
 
-/// What a load was like under one policy.
+/// The results of a load under one policy.
 #[derive(Clone, Debug)]
 pub struct PolicyRun {
     /// The policy.
     pub policy: NamedPolicy,
-    /// The engine's bounds.
+    /// The engine's limits.
     pub limits: Limits,
     /// The figures.
     pub report: Report,
-    /// How many requests were answered within each step, by ascending response time.
+    /// The number of requests within each step of response time, ascending.
     pub distribution: Vec<(Duration, u64)>,
-    /// What became of the trace, if there was one.
+    /// The counts of the trace, if the load is one.
     pub trace: Option<TraceCounts>,
-    /// What the scan in the background came to, if there was one.
+    /// The figures of the background scan, if there is one.
     pub scan: Option<ScanFigures>,
-    /// The blocks that the scan has left, if they were asked for.
+    /// The blocks that the scan has left, if requested.
     pub left: Option<Wanted>,
-    /// What the ends of commands said of the belief, unless it is the truth.
+    /// The agreement of completion times with the belief, unless the belief is the truth.
     pub tracking: Option<Tracking>,
-    /// What stepping aside came to, if requests may.
+    /// The counts of preemption, if enabled.
     pub preempted: Option<Stepped>,
-    /// Its slowest requests, if that was asked for: where their time went.
+    /// The explanations of the slowest requests, if requested.
     pub slow: Vec<Slow>,
 }
 
-/// How far the drive did what was believed of it.
+/// The agreement of the drive with the belief.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Tracking {
-    /// What the belief was used for at the end: `positioning` or, if it could not be trusted, `safe`.
+    /// The use of the belief at the end: `positioning`, or `safe` if it could not be trusted.
     pub mode: &'static str,
-    /// How often that changed.
+    /// The number of changes of that mode.
     pub changes: u64,
-    /// Commands whose blocks passed under the head when they were believed to.
+    /// Commands whose blocks passed under the head when the belief said.
     pub as_believed: u64,
-    /// Those whose blocks passed whole revolutions later.
+    /// Commands whose blocks passed whole revolutions later.
     pub late: u64,
-    /// Those whose blocks were elsewhere, or the platter.
+    /// Commands whose completion times fit no whole revolution.
     pub elsewhere: u64,
-    /// Those that the buffer answered.
+    /// Commands that the buffer answered.
     pub buffered: u64,
-    /// Those whose ends say nothing of the platter: the bus or the write cache decides them.
+    /// Commands whose completion times depend on the bus or the write cache, not on the platter.
     pub silent: u64,
-    /// How often the seek tables were refined.
+    /// The number of refinements of the seek tables.
     pub refinements: u64,
-    /// Blocks that were read in idle time only to see where the platter is.
+    /// Calibration reads in idle time.
     pub calibrations: u64,
-    /// For how long those held the head, in milliseconds.
+    /// Their head time, in milliseconds.
     pub calibration_ms: f64,
 }
 
 impl Tracking {
-    /// As an engine tells it.
+    /// Converts an engine's tallies.
     pub fn new(mode: TrackingMode, told: &Tallies) -> Self {
         Tracking {
             mode: mode.name(),
@@ -90,7 +90,7 @@ impl Tracking {
 }
 
 impl PolicyRun {
-    /// Takes the figures out of a run's ledger.
+    /// Takes the figures from a run's ledger.
     pub fn new(
         policy: NamedPolicy,
         limits: Limits,
@@ -117,7 +117,7 @@ impl PolicyRun {
         }
     }
 
-    /// The time within which this share of the requests was answered.
+    /// The response time at this quantile.
     pub fn quantile(&self, share: f64) -> Duration {
         let total: u64 = self.distribution.iter().map(|step| step.1).sum();
         let wanted = (share * total as f64).ceil() as u64;
@@ -131,7 +131,7 @@ impl PolicyRun {
         Duration::ZERO
     }
 
-    /// How the mean time from one answer to the next was spent, in milliseconds.
+    /// The mean time from one completion to the next, by activity, in milliseconds.
     pub fn head_ms(&self) -> [(&'static str, f64); 5] {
         let head = &self.report.head;
         let each = match self.report.all.requests {
@@ -147,7 +147,7 @@ impl PolicyRun {
         ]
     }
 
-    /// Who chose the order.
+    /// The place of the queue that chose the order.
     pub fn chosen_by(&self) -> &'static str {
         match self.policy.depth() {
             Depth::JustInTime => "policy",
@@ -156,14 +156,14 @@ impl PolicyRun {
     }
 }
 
-/// What is neither seek nor rotation nor transfer while a request is there: electronics and bus
-/// alone, and the drive's own writing back and reading ahead in between.
+/// Busy time that is neither seek nor rotation nor transfer: electronics, bus, and the drive's own
+/// write-back and look-ahead.
 pub const OTHER: &str = "other";
 
-/// No request is there.
+/// Time without requests.
 pub const IDLE: &str = "idle";
 
-/// The distributions of the response times over the bars of head time.
+/// Panels of response time distributions and of head time.
 pub fn panels(setup: &Setup, runs: &[PolicyRun]) -> Vec<Panel> {
     let subject = format!("{} on {}", setup.source.name(), setup.drive.name);
     let curves = runs.iter().map(|run| Curve {
@@ -200,7 +200,7 @@ pub fn panels(setup: &Setup, runs: &[PolicyRun]) -> Vec<Panel> {
     ]
 }
 
-/// (milliseconds, share answered within them), in as many points as an eye can tell apart.
+/// The points (milliseconds, cumulative share), thinned to visible ones.
 fn cumulative(distribution: &[(Duration, u64)]) -> Vec<(f64, f64)> {
     let total: u64 = distribution.iter().map(|step| step.1).sum();
     let mut points = Vec::new();
@@ -219,10 +219,10 @@ fn cumulative(distribution: &[(Duration, u64)]) -> Vec<(f64, f64)> {
     points
 }
 
-/// The step of a drawn distribution: a third of a pixel of its plot.
+/// The step of a drawn distribution: a third of a pixel.
 const FINEST_SHARE: f64 = 0.001;
 
-/// A comparison as a typed table: the same seed gives the same values.
+/// A comparison as a typed table. The same seed gives the same values.
 #[derive(Serialize)]
 pub struct Comparison<'a> {
     mode: Label,
@@ -232,7 +232,7 @@ pub struct Comparison<'a> {
     seed: Option<u64>,
     bounds: Bounds,
     phases: &'static str,
-    /// The scan of a single policy, at hand.
+    /// The scan of a single policy.
     #[serde(flatten)]
     scan: Option<&'a ScanFigures>,
     results: Vec<Figures<'a>>,
@@ -291,7 +291,7 @@ struct Figures<'a> {
 }
 
 impl<'a> Comparison<'a> {
-    /// The results of a setup.
+    /// Creates the table of a setup's runs.
     pub fn new(setup: &'a Setup, runs: &'a [PolicyRun]) -> Self {
         Comparison {
             mode: setup.truth.mode(),

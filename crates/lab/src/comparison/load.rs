@@ -1,4 +1,4 @@
-//! What is asked of a drive: a synthetic load or a trace.
+//! The load of a drive: synthetic, or a trace.
 
 use std::num::NonZeroU64;
 use std::path::{Path, PathBuf};
@@ -14,79 +14,79 @@ use simulator::workload::{
 
 use crate::{Failure, text_file};
 
-/// What is asked of the drive.
+/// The settings of a load.
 #[derive(Clone, Debug, Default)]
 pub struct LoadSettings {
     /// A synthetic load: a built-in name, or a TOML file.
     pub workload: Option<String>,
     /// A trace, in any of the formats that `headtime trace` reads.
     pub trace: Option<PathBuf>,
-    /// The seed of a synthetic load, and of what happens to the drive by chance.
+    /// The seed of a synthetic load, and of the drive's random events.
     pub seed: Option<u64>,
-    /// The share of requests that read, 0 to 1.
+    /// The share of reads, 0 to 1.
     pub read_fraction: Option<f64>,
-    /// Requests always asked for or thought about; makes the load closed.
+    /// The number of clients of a closed load.
     pub tasks: Option<u32>,
-    /// The mean time from an answer to the next request.
+    /// The mean think time.
     pub think_ms: Option<f64>,
-    /// One size for all requests.
+    /// The size of all requests.
     pub size_kib: Option<f64>,
-    /// Requests per second, whether or not they are answered; makes the load open.
+    /// The rate of an open load, in requests per second.
     pub rate: Option<f64>,
-    /// Replay the requests of this device of the trace, or of "all" as if they were one.
+    /// The device of the trace whose requests are replayed, or "all" as if they were one.
     pub device: Option<String>,
-    /// The trace's format, if its first lines do not tell.
+    /// The trace's format. Default: detected from its first lines.
     pub format: Option<String>,
-    /// Replay the trace not at its own times but with N requests always asked for.
+    /// The number of outstanding requests that replaces the trace's times.
     pub closed: Option<u32>,
-    /// Multiply the trace's times: 0.5 is twice as fast.
+    /// The factor of the trace's times: 0.5 is twice as fast.
     pub scale_time: Option<f64>,
-    /// How addresses past the end of the drive are brought onto it.
+    /// The mapping of addresses past the end of the drive.
     pub fit: Option<Fit>,
-    /// Leave out bad lines and requests past the end of the drive, and count them.
+    /// Whether bad lines and requests past the end of the drive are skipped and counted.
     pub skip_bad: bool,
 }
 
-/// A load or a trace, not yet on a drive.
+/// A load or a trace, before its start on a drive.
 #[derive(Clone, Debug)]
 pub enum Source {
     /// A synthetic load.
     Synthetic(Box<Workload>),
-    /// Several loads at once.
+    /// Several simultaneous loads.
     Mixture(Mixture),
     /// A trace.
     Trace(Plan),
 }
 
-/// A load under way on a drive.
+/// A load that runs on a drive.
 pub enum UnderWay {
-    /// A synthetic one.
+    /// A synthetic load.
     Synthetic(Box<Synthetic>),
-    /// Several at once.
+    /// Several simultaneous loads.
     Mixture(Mixed),
     /// A trace.
     Trace(Box<Replay>),
 }
 
-/// What became of a trace.
+/// The counts of a replayed trace.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct TraceCounts {
-    /// What was done to its requests.
+    /// The counts of its requests.
     #[serde(flatten)]
     pub replayed: Counts,
-    /// Blocks that it needs, if it was shrunk to the drive's.
+    /// The blocks that the trace needs, if it was scaled to the drive.
     pub scaled_from_blocks: Option<u64>,
-    /// Bad lines that were left out.
+    /// Skipped bad lines.
     pub bad_lines: u64,
-    /// The last line has no newline: if the file was cut there, its last number was longer once.
+    /// Whether the last line has no newline. If the file was cut there, its last number is wrong.
     pub unended: bool,
 }
 
 impl LoadSettings {
-    /// The load or trace that the flags mean.
+    /// Resolves the load or trace.
     ///
     /// # Errors
-    /// If there is none of that name, or its file is no load.
+    /// If the name is unknown, or the file is not a load.
     pub fn source(&self) -> Result<Source, Failure> {
         match (&self.trace, &self.workload) {
             (Some(path), _) => Ok(Source::Trace(self.plan(path.clone())?)),
@@ -104,7 +104,7 @@ impl LoadSettings {
         }
     }
 
-    /// The seed of what happens to the drive by chance.
+    /// The seed of the drive's random events.
     pub fn seed_of(&self, source: &Source) -> u64 {
         match (self.seed, source) {
             (Some(seed), _) => seed,
@@ -114,19 +114,19 @@ impl LoadSettings {
         }
     }
 
-    /// Whether a seed was given to a trace, which itself has no use for one.
+    /// Whether a seed was given for a trace, which has no use for it.
     pub fn is_seeded_trace(&self) -> bool {
         self.seed.is_some() && self.trace.is_some()
     }
 
-    /// The file that is read, if it is one.
+    /// The input file, if any.
     pub fn file(&self) -> Option<&Path> {
         let workload = self.workload.as_deref();
         let workload = workload.filter(|name| is_file_name(name)).map(Path::new);
         self.trace.as_deref().or(workload)
     }
 
-    /// What becomes of requests past the end of the drive.
+    /// The treatment of requests past the end of the drive.
     pub fn past_end(&self) -> PastEnd {
         match self.skip_bad {
             true => PastEnd::Skip,
@@ -200,7 +200,7 @@ fn described(name: &str) -> Result<Described, Failure> {
 }
 
 impl Source {
-    /// What it is called.
+    /// The name.
     pub fn name(&self) -> String {
         match self {
             Source::Synthetic(workload) => workload.name.clone(),
@@ -212,10 +212,10 @@ impl Source {
         }
     }
 
-    /// The load at its beginning, on a drive of `capacity` blocks.
+    /// Starts the load on a drive of `capacity` blocks.
     ///
     /// # Errors
-    /// If it does not fit on the drive, or cannot be read.
+    /// If the load does not fit on the drive, or cannot be read.
     pub fn begin(&self, block_bytes: u32, capacity: u64) -> Result<UnderWay, Failure> {
         match self {
             Source::Synthetic(workload) => Synthetic::new(workload, block_bytes, capacity)
@@ -236,7 +236,7 @@ impl Source {
 }
 
 impl UnderWay {
-    /// What became of the trace, if it is one.
+    /// The counts of the trace, if the load is one.
     pub fn counts(&self) -> Option<TraceCounts> {
         match self {
             UnderWay::Synthetic(_) | UnderWay::Mixture(_) => None,
@@ -297,7 +297,7 @@ impl Load for UnderWay {
     }
 }
 
-/// The bound of `--scale-time` on either side. A choice: a week in less than a second.
+/// The bound of `--scale-time`, and its inverse. A choice: a week in less than a second.
 const SLOWEST: f64 = 1e-6;
 
 /// The seed of a drive under a trace. A choice, the same as that of loads.

@@ -1,4 +1,4 @@
-//! The settings of preemption, and the rules that they mean.
+//! The settings of preemption, and their rules.
 
 use std::fmt;
 
@@ -12,60 +12,60 @@ use serde::Serialize;
 use super::truth::OnOff;
 use crate::Failure;
 
-/// Large requests that step aside.
+/// The settings of preemption.
 #[derive(Clone, Debug, Default)]
 pub struct PreemptSettings {
-    /// Serve large requests in parts, under the rules that suit the drive, or those of Virtual IO (2002); the
-    /// flags below change single ones.
+    /// The base of the rules: those for this drive, or those of Virtual IO (2002). Requests are
+    /// served whole without it. The other settings change single rules.
     pub preempt: Option<RulesName>,
     /// The size of a part.
     pub chunk_kib: Option<String>,
-    /// Begin a seek so that it lands just before its sector: as long before as seeks are found to need, or so long.
+    /// The margin of a just-in-time seek before its sector, in ms, or `learned`.
     pub just_in_time: Option<String>,
-    /// The most cylinders that one seek crosses.
+    /// The longest seek of one command, in cylinders.
     pub split: Option<String>,
-    /// Read on behind a request while the next one has time.
+    /// Whether a request reads on behind its end until the next one is due.
     pub free_prefetch: Option<OnOff>,
-    /// Which parts of a write go to the medium at once: none, the last, or every so many.
+    /// The parts of a write that bypass the write cache: none, the last, or every Nth.
     pub last_chunk: Option<String>,
-    /// The most head time that stepping aside may cost.
+    /// The largest share of head time for preemption.
     pub step_aside: Option<String>,
-    /// Do what is switched on always, not where it is worth it.
+    /// Whether the rules apply always, not only where they pay.
     pub always: bool,
 }
 
-/// Where rules come from.
+/// The origin of the rules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RulesName {
-    /// What suits the drive.
+    /// The rules for this drive.
     Suited,
     /// Dimitrijevic, Rangaswami, Chang: Virtual IO (2002).
     Paper,
 }
 
-/// What stepping aside came to.
+/// The counts of preemption.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Stepped {
     /// Commands that were parts of requests.
     pub parts: u64,
-    /// How often a request stepped aside.
+    /// The number of preempted requests.
     pub aside: u64,
-    /// What the ways back are believed to have taken, in milliseconds.
+    /// The believed head time of the seeks back, in milliseconds.
     pub ways_back_ms: f64,
-    /// Parts that went on while something urgent waited for its sector.
+    /// Parts that were dispatched while an urgent request waited for its sector.
     pub filled: u64,
-    /// Commands that were held back for a just-in-time seek.
+    /// Commands that were delayed for a just-in-time seek.
     pub held_back: u64,
-    /// Of those, the ones that missed their sector.
+    /// Delayed commands that missed their sector.
     pub missed: u64,
-    /// Seeks that were stops on the way of a longer one.
+    /// Stops of split seeks.
     pub stops: u64,
-    /// What was read ahead in slack, in megabytes (10^6 bytes).
+    /// Megabytes (10^6 bytes) that were read ahead in slack.
     pub read_ahead_mb: f64,
 }
 
 impl Stepped {
-    /// As the engine counted, on a drive.
+    /// Converts an engine's counts on a drive.
     pub fn new(told: &Preempted, drive: &Profile) -> Self {
         let bytes = told.read_ahead.0 as f64 * f64::from(drive.block_bytes);
         Stepped {
@@ -105,7 +105,7 @@ impl PreemptSettings {
     /// The rules for a drive; `None` if requests are served whole.
     ///
     /// # Errors
-    /// If a value makes no sense.
+    /// If a value is invalid.
     pub fn rules(&self, belief: &Profile) -> Result<Option<Preemption>, Failure> {
         let Some(name) = self.preempt else {
             return Ok(None);
@@ -173,7 +173,7 @@ impl PreemptSettings {
     }
 }
 
-/// A value, or none if the text is `off`.
+/// A value; `None` if the text is `off`.
 fn or_off<T>(
     text: &str,
     flag: &str,

@@ -1,4 +1,4 @@
-//! The settings of a background scan, and the task that they mean.
+//! The settings of a background scan, and their task.
 
 pub mod figures;
 
@@ -20,52 +20,52 @@ use crate::Failure;
 
 pub use figures::ScanFigures;
 
-/// A scan in the background.
+/// The settings of a background scan.
 #[derive(Clone, Debug, Default)]
 pub struct ScanSettings {
-    /// Read all blocks in the background, or those given, such as 0..1000,5000..6000.
+    /// The blocks of the scan: all, or ranges such as 0..1000,5000..6000.
     pub scan: Option<String>,
-    /// Go on with the blocks that a file says are left.
+    /// A file with the remaining blocks of an earlier scan.
     pub scan_from: Option<PathBuf>,
-    /// Write which blocks are left into a file, to go on with later.
+    /// The file for the remaining blocks.
     pub scan_left: Option<PathBuf>,
-    /// The load ends when so much of the scan is done.
+    /// The progress of the scan, in percent, at which the load ends.
     pub scan_until: Option<u32>,
-    /// What happens when the load ends first.
+    /// The scan's behaviour when the load ends first.
     pub after_load: Option<AfterLoad>,
-    /// Added to predicted seeks, in ms; or `learned`, from errors and the impact budget.
+    /// The time added to predicted seeks, in ms; or `learned` from errors and the impact budget.
     pub guard: Option<String>,
-    /// Gaps so near to a whole revolution are left alone (fixed guard only).
+    /// The distance from a whole revolution within which gaps are left alone (fixed guard only).
     pub near_miss_us: Option<f64>,
-    /// How much longer requests may take on average for the scan's sake; otherwise 1.
+    /// The permitted increase of the mean response time. Default: 1 %.
     pub impact_percent: Option<f64>,
-    /// Free reads on the tracks of the foreground's commands, and two a track.
+    /// Whether free reads may use the tracks of foreground commands, and two on a track.
     pub same_track: bool,
-    /// What makes one plan better than another; otherwise blocks.
+    /// The ranking of plans. Default: blocks.
     pub goal: Option<Goal>,
-    /// Free reads on one way; otherwise 1.
+    /// The largest number of stops in one gap. Default: 1.
     pub stops: Option<u8>,
-    /// The share of head time that may be spent on the scan; otherwise 0.
+    /// The share of head time that the scan may spend. Default: 0.
     pub paid_percent: Option<f64>,
-    /// Read by itself when no request has been there for so long, or `never`; otherwise 10.
+    /// The idle time before the scan reads by itself, or `never`. Default: 10 ms.
     pub idle_ms: Option<String>,
-    /// When the scan should be done: head time is paid only if it would otherwise be late.
+    /// The deadline in seconds. Head time is spent only if the scan would be late.
     pub deadline: Option<f64>,
 }
 
-/// All blocks, in settings.
+/// The setting for all blocks.
 pub const ALL: &str = "all";
 
-/// The longest guard: a revolution of the slowest spindle.
+/// Longest guard: a revolution of the slowest spindle.
 const LONGEST_GUARD_MS: f64 = 60.0;
 
-/// The longest wait for idleness, an hour. A choice.
+/// Longest idle time, an hour. A choice.
 const LONGEST_IDLE_MS: f64 = 3_600_000.0;
 
-/// The latest deadline, a century: as far as a run can last.
+/// Latest deadline: a century, the longest run.
 const LATEST_SECONDS: f64 = 3.2e9;
 
-/// A scan, every value found to make sense.
+/// A scan with valid settings.
 #[derive(Clone, Debug)]
 pub struct ScanPlan {
     background: Background,
@@ -78,10 +78,10 @@ impl ScanSettings {
         self.scan.is_some() || self.scan_from.is_some()
     }
 
-    /// The scan that is meant, if one is.
+    /// Resolves the scan; `None` without one.
     ///
     /// # Errors
-    /// The flag whose value makes no sense, and what was expected.
+    /// The flag with an invalid value, and the expected value.
     pub fn plan(&self, belief: &Arc<Profile>) -> Result<Option<ScanPlan>, Failure> {
         if !self.is_given() {
             return self.unused();
@@ -104,7 +104,7 @@ impl ScanSettings {
         }))
     }
 
-    /// Flags of a scan without one are a mistake.
+    /// Flags of a scan without `--scan` are an error.
     fn unused(&self) -> Result<Option<ScanPlan>, Failure> {
         let given = [
             ("scan-left", self.scan_left.is_some()),
@@ -226,7 +226,7 @@ fn extent(text: &str) -> Option<Extent> {
     Extent::new(Lba(first), Sectors(end.checked_sub(first)?)).ok()
 }
 
-/// A deadline: a moment after the beginning.
+/// A deadline as a moment after the beginning.
 fn instant(seconds: f64) -> Result<Instant, Failure> {
     let range = (0.0, LATEST_SECONDS);
     let at = number("deadline", seconds, range, "seconds to come")?;
@@ -261,15 +261,15 @@ fn millis(flag: &str, text: &str, range: (f64, f64), expected: &str) -> Result<D
 }
 
 impl ScanPlan {
-    /// The task of a run.
+    /// The background task of a run.
     pub fn background(&self) -> &Background {
         &self.background
     }
 
-    /// Whether it can be fitted in with so many commands at the drive.
+    /// Checks the scan against the number of commands at the drive.
     ///
     /// # Errors
-    /// If free reads cannot be given in time, or the drive would put them in another order.
+    /// If free reads cannot be dispatched in time, or the drive would reorder them.
     pub fn check(
         &self,
         policy: NamedPolicy,
@@ -295,7 +295,7 @@ impl ScanPlan {
         }
     }
 
-    /// Whether the blocks that are left are part of the result.
+    /// Whether the result contains the remaining blocks.
     pub fn keeps_left(&self) -> bool {
         self.keeps_left
     }

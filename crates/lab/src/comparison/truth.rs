@@ -1,4 +1,4 @@
-//! How a drive differs from what is believed of it, and its switches and bus.
+//! The differences of a drive from its belief, and its switches and bus.
 //!
 //! | flag | the drive | the belief |
 //! |---|---|---|
@@ -17,27 +17,28 @@ use serde::Serialize;
 use super::belief;
 use crate::{Failure, Label};
 
-/// How the drive is.
+/// The settings of the truth.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct TruthSettings {
-    /// Standard deviation of a seek's duration, which the belief does not know.
+    /// The standard deviation of seek times, which the belief does not contain.
     pub seek_noise_us: Option<f64>,
-    /// Of 1,000 seeks so many settle late by so many milliseconds, such as 10:1.5.
+    /// Seeks in 1,000 that settle late, and their delay in milliseconds, such as 10:1.5.
     pub late_seeks: Option<LateSeeks>,
-    /// The drive's look-ahead, if it has one.
+    /// The drive's look-ahead. Default: on, if the drive has it.
     pub look_ahead: Option<OnOff>,
-    /// The drive's write cache, if it has one; with --scan it is off unless this says on.
+    /// The drive's write cache. Default: on, if the drive has it; off with --scan.
     pub write_cache: Option<OnOff>,
-    /// The speed of the host's bus, if not that of the system on which the drive was measured.
+    /// The bandwidth of the host's bus. Default: that of the system on which the drive was
+    /// measured.
     pub bus_mb_s: Option<f64>,
 }
 
 /// Seeks that settle late.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct LateSeeks {
-    /// How many of a thousand.
+    /// The number of late seeks in a thousand.
     pub permille: f64,
-    /// By how much.
+    /// Their delay.
     pub ms: f64,
 }
 
@@ -52,17 +53,17 @@ pub enum OnOff {
     Off,
 }
 
-/// How the drive is, every value found to make sense.
+/// The truth of a drive, with valid values.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Truth {
     given: TruthSettings,
     imperfections: Imperfections,
     seed: u64,
-    /// The file that says what is believed, if the profile does not, and how it came about.
+    /// The file of the belief, if it is not the profile, and its provenance.
     believed: Option<(String, Provenance)>,
 }
 
-/// What `--json` says of the drive beside its profile.
+/// The JSON of the truth's settings.
 #[derive(Debug, Serialize)]
 pub struct Stated {
     seek_noise_us: f64,
@@ -77,10 +78,10 @@ pub struct Stated {
 }
 
 impl TruthSettings {
-    /// The drive that is meant; `seed` decides what happens to it by chance.
+    /// Resolves the truth. `seed` determines random events.
     ///
     /// # Errors
-    /// The flag whose value makes no sense, and what is wrong with it.
+    /// The flag with an invalid value, and the problem.
     pub fn truth(&self, seed: u64) -> Result<Truth, (&'static str, String)> {
         let noise_us = within("seek-noise-us", self.seek_noise_us, 0.0, MOST_NOISE_US)?;
         let late = self.late_seeks.unwrap_or_default();
@@ -109,14 +110,14 @@ impl TruthSettings {
         })
     }
 
-    /// Whether something happens by chance.
+    /// Whether random events occur.
     pub fn is_chance(&self) -> bool {
         self.seek_noise_us.is_some() || self.late_seeks.is_some()
     }
 }
 
 impl Truth {
-    /// The profile with what the host commanded and built: what is believed of the drive.
+    /// The profile with the host's switches and bus: the default belief.
     pub fn belief(&self, profile: &Profile) -> Profile {
         let given = &self.given;
         let mut belief = profile.switched(
@@ -129,11 +130,10 @@ impl Truth {
         belief
     }
 
-    /// From now on a file says what is believed of the drive; answers with that, as the host
-    /// commanded the drive to be.
+    /// Replaces the belief by that of a file. Returns it with the host's switches.
     ///
     /// # Errors
-    /// If the file says nothing of the drive.
+    /// If the file has no belief about the drive.
     pub fn believing(
         &mut self,
         path: &Path,
@@ -147,17 +147,17 @@ impl Truth {
         Ok(Arc::new(found.switched(look_ahead, write_cache)))
     }
 
-    /// What the belief does not know.
+    /// The imperfections, which the belief does not contain.
     pub fn imperfections(&self) -> &Imperfections {
         &self.imperfections
     }
 
-    /// What decides when it happens.
+    /// The seed of random events.
     pub fn seed(&self) -> u64 {
         self.seed
     }
 
-    /// Whether belief and truth are the same.
+    /// The label of results.
     pub fn mode(&self) -> Label {
         let is_perfect = self.imperfections == Imperfections::default();
         match (&self.believed, is_perfect) {
@@ -168,7 +168,7 @@ impl Truth {
         }
     }
 
-    /// The mode, and what makes it so.
+    /// The label with its reasons.
     pub fn label(&self) -> String {
         let mut differs = Vec::new();
         let noise = self.imperfections.seek_noise;
@@ -199,7 +199,7 @@ impl Truth {
         }
     }
 
-    /// What the host commanded and built, if it did.
+    /// The host's switches and bus, if set.
     pub fn switches(&self) -> Option<String> {
         let given = &self.given;
         let mut said = Vec::new();
@@ -215,7 +215,7 @@ impl Truth {
         (!said.is_empty()).then(|| said.join(", "))
     }
 
-    /// The same for `--json`.
+    /// The settings for `--json`.
     pub fn stated(&self) -> Stated {
         let given = &self.given;
         Stated {
@@ -231,7 +231,7 @@ impl Truth {
 }
 
 impl OnOff {
-    /// For the drive.
+    /// The drive's switch.
     pub fn switch(self) -> Switch {
         match self {
             OnOff::On => Switch::On,
@@ -240,7 +240,7 @@ impl OnOff {
     }
 }
 
-/// That a flag's value makes no sense.
+/// The error of an invalid flag.
 pub fn refused((flag, problem): (&'static str, String)) -> Failure {
     Failure::input(format!("--{flag} {problem}"))
 }
@@ -262,7 +262,7 @@ fn within(
     }
 }
 
-/// From `10:1.5`.
+/// Parses `10:1.5`.
 pub fn late_seeks(text: &str) -> Result<LateSeeks, String> {
     let parsed = text
         .split_once(':')
@@ -273,16 +273,16 @@ pub fn late_seeks(text: &str) -> Result<LateSeeks, String> {
     }
 }
 
-/// The largest seek noise, 10 ms: as long as the longest seeks of the drives of which we know.
+/// Largest seek noise, 10 ms: the longest seeks of known drives.
 const MOST_NOISE_US: f64 = 10_000.0;
 
-/// The latest seek, a second: what hosts wait for before they complain is longer, a seek is not.
+/// Longest delay of a late seek, a second: below the time-outs of hosts.
 const LATEST_MS: f64 = 1_000.0;
 
 /// The slowest bus, in MB/s: a tenth of the first SCSI bus's 1.5, rounded. A choice.
 const SLOWEST_BUS: f64 = 0.1;
 
-/// The fastest bus, in MB/s: above that of 32 lanes of today. A choice.
+/// Fastest bus, in MB/s: above 32 lanes of today. A choice.
 const FASTEST_BUS: f64 = 1e6;
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
-//! The demonstration in virtual time: setups whose comparison takes a few seconds.
+//! The demonstration in virtual time: setups that run in a few seconds.
 //!
-//! The drive is one whose model is checked against its measured service times. The built-in load
-//! keeps 32 requests waiting, so that there is something to choose from: three policies serve the
-//! same requests, and the difference is theirs.
+//! The drive's model is validated against measured service times. The built-in load keeps 32
+//! requests outstanding. Three policies serve the same requests, so that differences are the
+//! policies'.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ use crate::{Failure, lent, named};
 /// The paper's OLTP, with 32 tasks that do not think.
 ///
 /// # Errors
-/// If the built-in load or drive is not there.
+/// If the built-in load or drive does not exist.
 pub fn three_policies() -> Result<Setup, Failure> {
     let oltp = BuiltIn::find("oltp").ok_or_else(|| Failure::failed("no built-in load"))?;
     let flags = Overrides {
@@ -40,7 +40,7 @@ pub fn three_policies() -> Result<Setup, Failure> {
 /// OLTP that is never idle, with a scan in its gaps.
 ///
 /// # Errors
-/// If the built-in load or drive is not there.
+/// If the built-in load or drive does not exist.
 pub fn scanned() -> Result<Setup, Failure> {
     let settings = Settings {
         drive: SCANNED_DRIVE.to_owned(),
@@ -69,7 +69,7 @@ pub fn scanned() -> Result<Setup, Failure> {
 /// A lent trace on a drive, under three policies.
 ///
 /// # Errors
-/// If the drive is not there.
+/// If the drive does not exist.
 pub fn replayed(path: PathBuf) -> Result<Setup, Failure> {
     let plan = Plan {
         path,
@@ -101,10 +101,10 @@ fn setup(drive: &str, source: Source, requests: Option<u64>) -> Result<Setup, Fa
     })
 }
 
-/// The lent trace.
+/// The path of the lent trace.
 ///
 /// # Errors
-/// In words, if there is none.
+/// A message, if the trace does not exist.
 pub fn trace() -> Result<PathBuf, String> {
     let path = lent::folder().join("traces").join(TRACE);
     match path.is_file() {
@@ -122,30 +122,30 @@ const DRIVE: &str = "seagate-cheetah-9lp";
 /// The drive of the paper on free blocks (Lumb, Schindler, Ganger, FAST 2002).
 pub const SCANNED_DRIVE: &str = "quantum-atlas-10k";
 
-/// A few per cent of it, read in a second. A choice.
+/// Progress at which the scan ends: a second of computing. A choice.
 pub const SCANNED_PERCENT: u32 = 5;
 
-/// How much longer or shorter seeks are. A choice: the middle of what `experiments/` sweeps.
+/// Standard deviation of seek times. A choice: the middle of the sweeps in `experiments/`.
 const SEEK_NOISE_US: f64 = 60.0;
 
-/// Ultra2 SCSI, which the drive had; its profile has the slow bus on which it was measured.
+/// Bandwidth of Ultra2 SCSI, the drive's bus. The profile has the slow bus of its measurement.
 const BUS_MB_S: f64 = 80.0;
 
-/// Another one, large enough for the trace.
+/// The drive of the trace, which is large enough.
 pub const TRACE_DRIVE: &str = "seagate-cheetah-15k5";
 
-/// Enough for the 99th percentiles to stand still in the first digits. A choice.
+/// Requests of a run: the 99th percentiles then vary in the last digits only. A choice.
 const REQUESTS: u64 = 100_000;
 
 /// The trace in the folder of lent traces.
 const TRACE: &str = "websearch1_first24783.csv.zst";
 
-/// What it is, from the README of the lent traces.
+/// Description of the trace, from the README of the lent traces.
 pub const WHAT: &str = "a web search engine's (SPC WebSearch1)";
 
-/// One of its six devices.
+/// The trace's device, one of six.
 pub const DEVICE: &str = "0";
 
-/// At the trace's own 139 requests a second the drive is half idle, and there is nothing to choose
-/// from; at twice as many it is nearly as fast as first come, first served can be.
+/// Factor of the trace's times. At its own 139 requests per second the drive is half idle, and a
+/// policy has no choice. At twice the rate the drive is nearly as fast as FCFS permits.
 pub const FACTOR: f64 = 0.5;

@@ -1,4 +1,4 @@
-//! The load of the demonstration: so many requests always pending, each timed where it is sent.
+//! The load of the demonstration: a constant number of outstanding requests, timed at the client.
 
 use std::io;
 use std::path::PathBuf;
@@ -14,9 +14,9 @@ use simulator::workload::{Generator, Workload};
 use crate::Failure;
 use crate::nbd_client::Client;
 
-/// What is sent, for how long, and to whom.
+/// A load over NBD.
 pub struct NbdLoad {
-    /// Where the service listens.
+    /// The socket of the service.
     pub socket: PathBuf,
     /// The load.
     pub workload: Workload,
@@ -26,57 +26,58 @@ pub struct NbdLoad {
     pub blocks: u64,
     /// Requests at once.
     pub pending: usize,
-    /// When it is over.
+    /// The end of the load.
     pub until: Until,
-    /// How many times as slow as the drive everything is.
+    /// The slow-down of the drive.
     pub scale: f64,
-    /// Set when the user has had enough.
+    /// Set when the user interrupts.
     pub stop: Arc<AtomicBool>,
-    /// How far it is.
+    /// The progress.
     pub counts: Arc<Counts>,
 }
 
-/// When it is over.
+/// The end of a load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Until {
-    /// After so many.
+    /// A number of requests.
     Requests(u64),
-    /// After so long.
+    /// A length of time.
     Passed(Duration),
-    /// When the user has had enough.
+    /// An interruption by the user.
     Stopped,
 }
 
-/// How far it is.
+/// The progress of a load.
 #[derive(Debug, Default)]
 pub struct Counts {
-    /// Requests that have ended.
+    /// Completed requests.
     pub requests: AtomicU64,
 }
 
-/// What came of it. Times are the drive's.
+/// The measurements of a load. Times are the drive's.
 #[derive(Debug, Default)]
 pub struct Stretch {
-    /// When each ended and how long it took, in seconds and milliseconds, in the order of their ends.
+    /// The completion time in seconds and the response time in milliseconds of each request, in the
+    /// order of completion.
     pub ends: Vec<(f64, f64)>,
     /// Bytes of all requests.
     pub bytes: u64,
-    /// How long it took.
+    /// The length of the stretch.
     pub seconds: f64,
 }
 
-/// A request under way.
+/// A request in flight.
 struct Sent {
     cookie: u64,
     at: Instant,
     bytes: u64,
 }
 
-/// What is kept of a load without end.
+/// Limit of stored completions of an endless load.
 const MOST_KEPT: usize = 1_000_000;
 
 impl NbdLoad {
-    /// Sends requests until it is over, and waits for those under way.
+    /// Sends requests until the end, and waits for those in flight.
     ///
     /// # Errors
     /// If the load does not fit the drive, or a request fails.

@@ -1,4 +1,4 @@
-//! The service of a demonstration, in a folder that goes with it.
+//! The service of a demonstration, in a temporary folder.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -13,33 +13,33 @@ use tempfile::TempDir;
 
 use crate::{Failure, named};
 
-/// A service with one emulated drive. It ends with this.
+/// A service with one emulated drive. Dropping this ends the service.
 pub struct Demonstration {
     /// The service.
     pub service: Arc<Running>,
-    /// Where NBD clients connect.
+    /// The socket for NBD clients.
     pub socket: PathBuf,
-    /// Where `headtime ctl` connects.
+    /// The socket for `headtime ctl`.
     pub control: PathBuf,
-    /// Where the status page is.
+    /// The address of the status page.
     pub page: SocketAddr,
     /// The drive's block size.
     pub block_bytes: u32,
     /// The drive's size.
     pub blocks: u64,
-    /// How many times as slow as the drive.
+    /// The slow-down of the drive.
     pub scale: f64,
     /// The control plane.
     plane: Option<Plane>,
-    /// Goes last.
+    /// Dropped last.
     _folder: TempDir,
 }
 
 impl Demonstration {
-    /// Begins to serve.
+    /// Starts the service.
     ///
     /// # Errors
-    /// If there is no room for it.
+    /// If the service cannot start.
     pub fn begin(scale: TimeScale) -> Result<Self, Failure> {
         let folder = tempfile::Builder::new()
             .prefix("headtime-demo-")
@@ -54,7 +54,7 @@ impl Demonstration {
         let service =
             Running::begin(config, None, Activated::default()).map_err(Failure::failed)?;
         let at = |error: std::io::Error| Failure::failed(format!("{}: {error}", control.display()));
-        // Another service of this user may have the page's usual port.
+        // The usual port may belong to another service of this user.
         let http = [PORT, 0].map(|port| listen_http(SocketAddr::from(([127, 0, 0, 1], port))));
         let [usual, any] = http;
         let http = usual.or(any).map_err(Failure::failed)?;
@@ -120,19 +120,19 @@ socket = "control.sock"
 /// The drive of the paper on free blocks (Lumb, Schindler, Ganger, FAST 2002).
 pub const DRIVE: &str = "quantum-atlas-10k";
 
-/// Ultra2 SCSI, which the drive had; its profile has the bus on which it was measured, of 5 MB/s,
-/// which free reads would fill.
+/// Bandwidth of Ultra2 SCSI, the drive's bus. The profile has the bus of its measurement, 5 MB/s,
+/// which free reads would saturate.
 pub const BUS_MB_S: f64 = 80.0;
 
-/// What it is served by: positions, with a bound on waiting.
+/// The policy: positions, with a bound on waiting.
 pub const POLICY: &str = "sptf-sw60";
 
-/// How much longer or shorter seeks are than believed. A choice: the middle of what `experiments/`
-/// sweeps.
+/// Standard deviation of seek times, which the belief does not contain. A choice: the middle of the
+/// sweeps in `experiments/`.
 pub const SEEK_NOISE_US: u32 = 60;
 
-/// The whole drive.
+/// The volume of the whole drive.
 pub const VOLUME: &str = "disk";
 
-/// The service's own.
+/// The port of the status page: the service's default.
 const PORT: u16 = 8384;

@@ -1,4 +1,4 @@
-//! What is measured of a run, and what several seeds make of it.
+//! The measures of a run, and their means over several seeds.
 
 use serde::Serialize;
 use simulator::ledger::{Response, Side};
@@ -6,25 +6,25 @@ use simulator::ledger::{Response, Side};
 use crate::comparison::figures::PolicyRun;
 use crate::comparison::scan::ScanFigures;
 
-/// One figure of a run.
+/// A measure of runs.
 #[derive(Clone, Copy, Debug)]
 pub struct Measure {
-    /// How experiment files name it.
+    /// The name in experiment files.
     pub name: &'static str,
-    /// What it is, with its unit.
+    /// The title, with the unit.
     pub title: &'static str,
-    /// Takes it; none where the run has nothing of the kind.
+    /// Reads the measure; `None` if the run does not have it.
     of: fn(&PolicyRun) -> Option<f64>,
 }
 
-/// The measures of one run, as they stand in [`MEASURES`].
+/// The measures of one run, in the order of [`MEASURES`].
 #[derive(Clone, Debug)]
 pub struct Measured(Vec<Option<f64>>);
 
 /// The measures of one combination of settings.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Point {
-    /// As they stand in [`MEASURES`]; none where one of the runs has none.
+    /// The means in the order of [`MEASURES`]; `None` if a run lacks the measure.
     pub figures: Vec<Option<Mean>>,
 }
 
@@ -33,11 +33,11 @@ pub struct Point {
 pub struct Mean {
     /// The mean.
     pub mean: f64,
-    /// Their standard deviation (of a sample); none of a single one.
+    /// The standard deviation of the sample; `None` for a single seed.
     pub deviation: Option<f64>,
 }
 
-/// All measures: help, tables, JSON and plots are made from it.
+/// All measures. Help, tables, JSON and plots are made from this table.
 pub const MEASURES: &[Measure] = &[
     measure("requests_per_second", "requests/s", |run| {
         Some(run.report.requests_per_second)
@@ -141,7 +141,7 @@ impl Measured {
 }
 
 impl Point {
-    /// What the runs with different seeds have measured together.
+    /// The means over runs with different seeds.
     pub fn new(runs: &[Measured]) -> Self {
         let figure = |at: usize| {
             let values: Option<Vec<f64>> = runs.iter().map(|run| run.0[at]).collect();

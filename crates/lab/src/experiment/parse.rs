@@ -1,14 +1,14 @@
-//! From the text of an experiment file to an experiment.
+//! The parser of experiment files.
 
 use document::{Document, DocumentError, Field, Section};
 
 use super::{Axis, Experiment, Figure, Kind, MOST_RUNS, SETTINGS, Setting, Value};
 
 impl Experiment {
-    /// The experiment that `text` describes; `file` is its name in errors.
+    /// Parses an experiment; `file` is the name in errors.
     ///
     /// # Errors
-    /// If it is not TOML, a key is missing, unknown, or has a value that makes no sense.
+    /// If the text is not TOML, or a key is missing, unknown or invalid.
     pub fn parse(file: &str, text: &str) -> Result<Experiment, DocumentError> {
         let document = Document::parse(file, text)?;
         let root = document.root();
@@ -69,10 +69,10 @@ impl Experiment {
     }
 }
 
-/// The tables in which settings stand.
+/// The tables of the settings.
 fn tables() -> impl Iterator<Item = &'static str> {
     let mut last = "";
-    // Those of one table stand one after the other.
+    // Settings of one table are adjacent.
     SETTINGS.iter().filter_map(move |setting| {
         let is_next = setting.table != last;
         last = setting.table;
@@ -172,6 +172,6 @@ fn read(kind: Kind, field: &Field<'_>) -> Option<Value> {
     }
 }
 
-/// At most so many settings vary: a table has rows and columns, and a name of a column can say two
-/// things. A choice.
+/// Limit of varied settings: a table has rows and columns, and a column's name can hold two values.
+/// A choice.
 const MOST_AXES: usize = 3;

@@ -1,4 +1,4 @@
-//! From the settings of an experiment to setups, each checked before the first of them runs.
+//! The runs of an experiment, all checked before the first one starts.
 
 use std::sync::Arc;
 
@@ -13,35 +13,35 @@ use crate::comparison::truth::{OnOff, TruthSettings, late_seeks};
 use crate::comparison::{Settings, Setup};
 use crate::{Failure, Label, named};
 
-/// All that an experiment runs.
+/// All runs of an experiment.
 pub struct Plan {
-    /// What it was made from.
+    /// The experiment.
     pub experiment: Experiment,
-    /// Its combinations: for each axis the value.
+    /// The combinations: a value for each axis.
     pub points: Vec<Vec<Value>>,
-    /// By combination: whether belief and truth are the same.
+    /// The label of each combination.
     pub modes: Vec<Label>,
-    /// For each combination as many as there are seeds.
+    /// The runs: for each combination as many as there are seeds.
     pub runs: Vec<Run>,
-    /// The measures that are shown, by their places in [`MEASURES`].
+    /// The shown measures, as indices of [`MEASURES`].
     pub shown: Vec<usize>,
 }
 
 /// One run.
 pub struct Run {
-    /// The place of its combination.
+    /// The index of the combination.
     pub point: usize,
     /// The seed.
     pub seed: u64,
-    /// What is run.
+    /// The setup.
     pub setup: Setup,
 }
 
 impl Plan {
-    /// The runs of an experiment.
+    /// Plans the runs of an experiment.
     ///
     /// # Errors
-    /// If a setting names what there is not, or has a value that makes no sense; with its line.
+    /// If a setting has an unknown name or an invalid value, with its line.
     pub fn new(experiment: Experiment) -> Result<Plan, Failure> {
         let shown = shown(&experiment)?;
         let points = experiment.points();
@@ -79,7 +79,7 @@ impl Plan {
         })
     }
 
-    /// Whether the values along the axis of the plot are numbers.
+    /// Checks that the values along the plot's axis are numbers.
     pub fn check_drawable(&self) -> Result<(), Failure> {
         let axis = &self.experiment.axes[self.experiment.figure.x];
         match axis.values.iter().all(|value| value.number().is_some()) {
@@ -93,7 +93,7 @@ impl Plan {
         }
     }
 
-    /// The failure of a run, with the line that it is about or with the combination.
+    /// The failure of a run, with the line or the combination that it concerns.
     pub fn complain(&self, run: &Run, failure: Failure) -> Failure {
         let axes = self.experiment.axes.iter();
         let values = axes.zip(&self.points[run.point]);
@@ -115,7 +115,7 @@ impl Plan {
 struct Drives(Vec<(String, TruthSettings, Arc<Profile>)>);
 
 impl Drives {
-    /// Lets a setup have the same drive as one before that has the same.
+    /// Replaces a setup's drive by an equal one of an earlier setup.
     fn share(&mut self, settings: &Settings, setup: &mut Setup) {
         let (name, truth) = (&settings.drive, settings.truth);
         let known = self.0.iter().find(|(n, t, _)| n == name && *t == truth);
@@ -143,7 +143,7 @@ fn shown(experiment: &Experiment) -> Result<Vec<usize>, Failure> {
     Ok(shown)
 }
 
-/// The flags of `headtime simulate` that mean the same as a combination's settings.
+/// The flags of `headtime simulate` for a combination.
 fn settings(experiment: &Experiment, point: &[Value]) -> Result<Settings, Failure> {
     let mut settings = Settings::default();
     for (setting, value) in experiment.values(point) {
@@ -153,7 +153,7 @@ fn settings(experiment: &Experiment, point: &[Value]) -> Result<Settings, Failur
     Ok(settings)
 }
 
-/// Sets one setting. The parser has seen to it that the value is of its kind.
+/// Sets one setting. The parser has checked the kind of the value.
 fn set(to: &mut Settings, setting: &Setting, value: &Value) -> Result<(), String> {
     let text = || value.to_string();
     let number = || value.number();
@@ -243,7 +243,7 @@ fn setup(experiment: &Experiment, settings: &Settings) -> Result<Setup, Failure>
     Ok(setup)
 }
 
-/// Whether the settings of `[load]` are of the kind of load that there is.
+/// Checks that the settings of `[load]` fit the kind of load.
 fn check_load(experiment: &Experiment, load: &str) -> Result<(), Failure> {
     let (foreign, kind): (&[&str], _) = match load {
         "trace" => (
@@ -264,7 +264,7 @@ fn check_load(experiment: &Experiment, load: &str) -> Result<(), Failure> {
     }
 }
 
-/// Whether something is scanned, if it is said how.
+/// Checks that there is a scan if it has settings.
 fn check_scan(experiment: &Experiment) -> Result<(), Failure> {
     let mut settings = SETTINGS.iter().filter(|setting| setting.table == "scan");
     let given = settings.find(|setting| experiment.sets(setting.name));
@@ -277,8 +277,7 @@ fn check_scan(experiment: &Experiment) -> Result<(), Failure> {
     }
 }
 
-/// A failure of input with the line that it is about: that of the flag that it names, if it names
-/// one that is a setting, or that of the setting `otherwise`.
+/// An error of input with its line: that of the flag's setting, or of the setting `otherwise`.
 fn at(experiment: &Experiment, otherwise: &str, failure: Failure) -> Failure {
     let Failure::Input(problem) = failure else {
         return failure;
@@ -295,7 +294,7 @@ fn at(experiment: &Experiment, otherwise: &str, failure: Failure) -> Failure {
     });
     let complaint: DocumentError = match flag {
         Some((name, rest)) if SETTINGS.iter().any(|setting| setting.name == name) => {
-            // Further seeds are those of `repeat` where there is no first one.
+            // Without `seed`, the seeds are those of `repeat`.
             let name = match name.as_str() {
                 "seed" if !experiment.sets("seed") => "repeat",
                 name => name,

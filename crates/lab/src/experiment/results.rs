@@ -1,6 +1,6 @@
-//! The results of an experiment: a grid for each measure, with a row for each value along the axis and a
-//! column for each combination of the others. Results in firmware and noisy ones
-//! never share a column.
+//! The results of an experiment: a grid for each measure, with a row for each value along the axis,
+//! and a column for each combination of the other settings. Results of different labels never share
+//! a column.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use super::plan::Plan;
 use super::{Axis, Experiment, Setting};
 use crate::Label;
 
-/// An experiment that was run.
+/// A finished experiment.
 pub struct Results {
     plan: Plan,
     /// The measures of each combination.
@@ -23,13 +23,13 @@ pub struct Results {
 /// One measure of all combinations.
 #[derive(Clone, Debug, Serialize)]
 pub struct Grid {
-    /// The measure, with its unit.
+    /// The title of the measure, with the unit.
     pub title: &'static str,
     /// The setting along the axis.
     pub axis: &'static str,
     /// The combinations of the other settings.
     pub columns: Vec<String>,
-    /// For each value along the axis a figure in each column, where there is such a combination.
+    /// For each value along the axis the figure in each column, if that combination exists.
     pub rows: Vec<(Value, Vec<Option<Mean>>)>,
 }
 
@@ -39,7 +39,7 @@ impl Results {
         Results { plan, points }
     }
 
-    /// What was run.
+    /// The experiment.
     pub fn experiment(&self) -> &Experiment {
         &self.plan.experiment
     }
@@ -55,7 +55,7 @@ impl Results {
         }
     }
 
-    /// A grid for each measure that is to be shown.
+    /// A grid for each shown measure.
     pub fn grids(&self) -> Vec<Grid> {
         let axis = axis_of(&self.plan.experiment);
         let columns = columns(&self.plan);
@@ -118,7 +118,7 @@ fn axis_of(experiment: &Experiment) -> &Axis {
     &experiment.axes[experiment.figure.x]
 }
 
-/// The label, if it is the same everywhere.
+/// The label, if it is the same for all combinations.
 fn common_label(plan: &Plan) -> Option<Label> {
     let first = *plan.modes.first()?;
     plan.modes
@@ -127,7 +127,7 @@ fn common_label(plan: &Plan) -> Option<Label> {
         .then_some(first)
 }
 
-/// A line of the plot: its name, and for each value along the axis the place of the combination.
+/// A line of the plot: its name, and the index of the combination for each value along the axis.
 struct Column {
     name: String,
     points: Vec<Option<usize>>,
@@ -170,7 +170,7 @@ fn columns(plan: &Plan) -> Vec<Column> {
     columns
 }
 
-/// All measures of all combinations: the same seeds give the same bytes.
+/// The JSON: all measures of all combinations. The same seeds give the same bytes.
 #[derive(Serialize)]
 struct Document<'a> {
     experiment: &'a str,

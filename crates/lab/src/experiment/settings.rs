@@ -1,26 +1,26 @@
-//! What an experiment may set.
+//! The settings of experiments.
 
-/// One thing that an experiment may set.
+/// A setting of experiments.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Setting {
     /// The key.
     pub name: &'static str,
-    /// The table in which it stands if it has one value; empty for the top of the file.
+    /// The table of a single value; empty for the top of the file.
     pub table: &'static str,
-    /// What its values are.
+    /// The kind of its values.
     pub kind: Kind,
-    /// What it does.
+    /// The description.
     pub what: &'static str,
 }
 
-/// What the values of a setting are. What they may be besides is for those to say who use them.
+/// The kind of a setting's values. Their users check further limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Whole numbers from this one to that one.
+    /// Whole numbers in a range.
     Whole(u64, u64),
     /// Numbers.
     Number,
-    /// Numbers, or this word.
+    /// Numbers, or a word.
     NumberOr(&'static str),
     /// Words.
     Text,
@@ -37,7 +37,7 @@ impl Setting {
 }
 
 impl Kind {
-    /// What a value of it should have been.
+    /// A description of the expected value.
     pub fn expected(self) -> String {
         match self {
             Kind::Whole(low, u64::MAX) => format!("a whole number from {low}"),
@@ -49,7 +49,7 @@ impl Kind {
     }
 }
 
-/// Everything that an experiment may set, one line each. Parser, help and tests are made from it.
+/// All settings, one line each. Parser, help and tests are made from this table.
 pub const SETTINGS: &[Setting] = &[
     top("drive", Kind::Text, "the drive: a name, or a profile file"),
     top("policy", Kind::Text, "the policy"),
@@ -154,7 +154,7 @@ pub const SETTINGS: &[Setting] = &[
     ),
 ];
 
-/// As for the tasks of a load.
+/// The kind of a number of tasks.
 const COUNT: Kind = Kind::Whole(1, simulator::workload::LARGEST_COUNT as u64);
 
 const fn top(name: &'static str, kind: Kind, what: &'static str) -> Setting {

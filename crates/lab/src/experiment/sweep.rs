@@ -6,7 +6,7 @@
 //!                                                       Results <-----'  in the order of the file
 //! ```
 //!
-//! A run is what `headtime simulate` runs with the same settings.
+//! A run equals that of `headtime simulate` with the same settings.
 
 use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
 use simulator::run::{self, Watch};
@@ -17,10 +17,11 @@ use super::results::Results;
 use crate::{Failure, Progress};
 
 impl Plan {
-    /// Does all runs, so many at once: their number changes no figure. Each run is `UNITS` of the progress.
+    /// Runs everything, with this many threads, whose number does not change the figures. Each run
+    /// is `UNITS` of the progress.
     ///
     /// # Errors
-    /// If a run cannot be done: of several errors, the first in the order of the file.
+    /// If a run fails: the first error in the order of the file.
     pub fn measure(
         self,
         threads: Option<u16>,
@@ -31,7 +32,7 @@ impl Plan {
             .build()
             .map_err(Failure::failed)?;
         progress.expect(self.runs.len() as u64 * UNITS);
-        // All of them in their order first: which error is told does not depend on who was first.
+        // All results in order first, so that the reported error does not depend on timing.
         let done: Vec<Result<Measured, Failure>> = pool.install(|| {
             let runs = self.runs.par_iter();
             runs.map(|run| self.one(run, progress)).collect()
@@ -57,11 +58,11 @@ impl Plan {
     }
 }
 
-/// A run's share of the progress of all.
+/// The part of a run in the whole progress.
 struct Share<'a> {
     progress: &'a dyn Progress,
     requests: Option<u64>,
-    /// At which the load ends.
+    /// The hundredth of the scan at which the load ends.
     hundredths: Option<u32>,
     shown: u64,
 }
@@ -87,5 +88,5 @@ impl Watch for Share<'_> {
     }
 }
 
-/// The progress of one run: finer than a bar's cells.
+/// Units of a run's progress: finer than a bar's cells.
 const UNITS: u64 = 1000;

@@ -1,8 +1,8 @@
-//! Angles, read off the completions.
+//! Fits angles to completion times.
 //!
-//! What a zone's start angle is wrong by shows as the residual phase of every request in it that
-//! the medium served. A track pattern that repeats adds its error once per repetition, so that
-//! there the residual grows along a line:
+//! The error of a zone's start angle is the residual phase of every request that the medium served
+//! there. A repeating track pattern adds its error once per repetition, so that the residual grows
+//! along a line:
 //!
 //! ```text
 //!   residual
@@ -20,27 +20,28 @@ use drive::{Angle, Profile, Spindle};
 use crate::validate::clock::{Phase, is_medium, mean_angle, residual, with_phase};
 use crate::validate::{Clock, Replayed, Sample, replay};
 
-/// Fewer requests than this say nothing about an angle. A choice.
+/// Smallest number of requests for an angle. A choice.
 const ENOUGH: usize = 8;
 
-/// A line must leave at most this part of what a constant leaves unexplained (one less the mean
-/// vector's length): two numbers always explain a little more than one. A choice.
+/// Largest part that a line may leave of the residual of a constant (one less the mean vector's
+/// length). Two parameters always explain a little more than one. A choice.
 const BETTER: f64 = 0.5;
 
-/// How sure we are that an angle or a line is one. Through n random residuals a constant has
-/// n R^2 above x with chance e^-x (Rayleigh's test; R is the mean vector's length), and the best
-/// of m lines at most m times that: x has to be above ln m by this, a chance of one in a thousand.
+/// Required significance of an angle or a line. For n random residuals, a constant has n R^2 above
+/// x with probability e^-x (Rayleigh's test; R is the mean vector's length). The best of m lines
+/// has at most m times that probability. So x must exceed ln m by this value: a chance of one in a
+/// thousand.
 const SURE: f64 = 7.0;
 
-/// The least length of the mean vector of residuals that are taken for an angle: their standard
-/// deviation is then a sixth of a revolution (e^-(2 pi / 6)^2 / 2 is 0.58). A choice.
+/// Shortest mean vector of residuals that determines an angle. Their standard deviation is then a
+/// sixth of a revolution (e^-(2 pi / 6)^2 / 2 is 0.58). A choice.
 const CONCENTRATED: f64 = 0.5;
 
-/// How far off the nominal period a spindle may be, in steps of a part per million. Drives are
-/// specified to 0.5 % at worst (1990s data sheets); those of the collection are within 400 ppm.
+/// Largest deviation of a spindle's period, in steps of a part per million. Data sheets of the
+/// 1990s specify 0.5 % at worst. The drives of the collection are within 400 ppm.
 const PERIOD_PPM: i64 = 500;
 
-/// One request's residual and where its last block is in the layout.
+/// The residual of one request, and the place of its last block in the layout.
 struct Observed {
     residual: Angle,
     /// From the outermost pattern to the track; for zones the zone's number alone.
@@ -68,7 +69,7 @@ pub(super) fn fit(profile: &mut Profile, train: &[Sample], count: &mut impl FnMu
     }
 }
 
-/// What the medium requests of a replay say about the angle of their last blocks.
+/// Observes the angles of the last blocks of a replay's medium requests.
 fn observe(profile: &Profile, train: &[Sample], replayed: &[Replayed]) -> Vec<Observed> {
     let pairs = train
         .iter()
@@ -84,10 +85,10 @@ fn observe(profile: &Profile, train: &[Sample], replayed: &[Replayed]) -> Vec<Ob
         .collect()
 }
 
-/// Finds the period at which the residuals of each outermost pattern agree best; keeps the
-/// nominal one, and says no, if they agree at none.
+/// Finds the period at which the residuals of each outermost pattern agree best. Keeps the nominal
+/// period, and returns no, if they agree at none.
 ///
-/// The agreement is the sum of n R^2 over the patterns, less what it is without a phase: 1 each.
+/// The agreement is the sum of n R^2 over the patterns, less its value without a phase: 1 each.
 fn fit_period(profile: &mut Profile, train: &[Sample], replayed: &[Replayed]) -> bool {
     let nominal = profile.spindle.period_ps();
     let ends: Vec<(u64, Angle, u32)> = train
@@ -133,13 +134,13 @@ fn fit_period(profile: &mut Profile, train: &[Sample], replayed: &[Replayed]) ->
     true
 }
 
-/// The least mean square of the concentration, beyond that of chance, for which angles are worth
-/// fitting: less would not predict a single request. A choice. That it is no chance is asked for
-/// besides: the sum of k exponentials has a standard deviation of sqrt(k), and the best of a
-/// thousand periods is above k + 4 sqrt(k) + 14 less than once in a thousand traces.
+/// Smallest mean square of the concentration, beyond chance, for which angles are fitted. Less
+/// would not predict a single request. A choice. Chance is excluded separately: the sum of k
+/// exponentials has a standard deviation of sqrt(k), and the best of a thousand periods exceeds k +
+/// 4 sqrt(k) + 14 less than once in a thousand traces.
 const MEANINGFUL: f64 = 0.1;
 
-/// Turns what one level of the layout says.
+/// Turns one level of the layout.
 fn fit_level(profile: &mut Profile, observed: &[Observed], level: usize) {
     let mut groups: Vec<(PatternStep, Vec<(u64, Angle)>)> = Vec::new();
     for one in observed {
@@ -160,7 +161,7 @@ fn fit_level(profile: &mut Profile, observed: &[Observed], level: usize) {
         .iter()
         .filter_map(|(step, points)| Some((*step, line(points)?)))
         .collect();
-    // The first pattern keeps its angle, the platter's phase takes up what it is off by.
+    // The first pattern keeps its angle. The platter's phase absorbs its error.
     let mut reference = Angle::ZERO;
     if let (0, Some((_, first))) = (level, lines.first()) {
         reference = first.start;
@@ -179,28 +180,29 @@ fn fit_level(profile: &mut Profile, observed: &[Observed], level: usize) {
     profile.geometry = Arc::new(profile.geometry.turned(&turns));
 }
 
-/// Whether an angle is more than a thousandth of a revolution, which is what a few dozen
-/// completions can tell.
+/// Whether an angle exceeds a thousandth of a revolution, the resolution of a few dozen
+/// completions.
 fn is_noticeable(angle: Angle) -> bool {
     let raw = angle.raw();
     raw.min(raw.wrapping_neg()) > u64::MAX / 1000
 }
 
-/// A line through residuals on the circle; a constant where the step is zero.
+/// A line through residuals on the circle; a step of zero makes it a constant.
 struct Line {
     start: Angle,
     step: Angle,
 }
 
-/// The line that most residuals lie on, if they lie on one: every slope is tried, in steps that
-/// move the far end by an eighth of a revolution, then ever finer ones around the best.
+/// The line through most residuals, if it is significant. The search tries every slope, in steps
+/// that move the far end by an eighth of a revolution, then finer ones around the best.
 fn line(points: &[(u64, Angle)]) -> Option<Line> {
     let agreement =
         |step: Angle| mean_angle(points.iter().map(|&(x, residual)| residual - step.times(x)));
     let low = points.iter().map(|&(x, _)| x).min()?;
     let high = points.iter().map(|&(x, _)| x).max()?;
     let slopes = 8 * (high - low);
-    // Lines at most as steep were tried before one counts as the best: gentle ones need less proof.
+    // Before a line counts as the best, at most equally steep ones were tried: gentle lines need
+    // less proof.
     let is_sure = |phase: &Phase, step: Angle| {
         let steepness = step.raw().min(step.raw().wrapping_neg()) as f64 / u64::MAX as f64;
         let tried = 1.0 + 2.0 * steepness * slopes as f64;

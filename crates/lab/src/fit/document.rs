@@ -1,4 +1,4 @@
-//! A fit as the `[fitted]` table of a profile: only what differs from what was published.
+//! The `[fitted]` table of a profile: only differences from the published constants.
 
 use std::fmt::Write;
 
@@ -6,7 +6,7 @@ use drive::{Angle, Profile};
 
 use super::electronics::{RULES, TIMES};
 
-/// The table's text. `origin` says what it was fitted on.
+/// The table's text. `origin` names the data of the fit.
 pub fn table(published: &Profile, fitted: &Profile, origin: &str) -> String {
     let mut text = format!("[fitted]\norigin = {origin:?}\n");
     if fitted.spindle.period_ps() != published.spindle.period_ps() {
@@ -42,7 +42,7 @@ pub fn table(published: &Profile, fitted: &Profile, origin: &str) -> String {
         text.push_str("# [group, run, start, step], angles in revolutions\nturns = [\n");
         for turn in turns {
             let (start, step) = (digits(turn.start, 7), digits(turn.step, 9));
-            // What rounds to nothing is nothing.
+            // A value that rounds to zero is omitted.
             if start.contains(NOT_ZERO) || step.contains(NOT_ZERO) {
                 let _ = writeln!(text, "  [{}, {}, {start}, {step}],", turn.group, turn.run);
             }
@@ -52,8 +52,8 @@ pub fn table(published: &Profile, fitted: &Profile, origin: &str) -> String {
     text
 }
 
-/// An angle in revolutions from -1/2 to 1/2, with so many digits after the point. Seven are a
-/// nanosecond of the fastest spindle; a step, which adds up over thousands of tracks, has nine.
+/// An angle in revolutions from -1/2 to 1/2, with this many decimals. Seven are a nanosecond of the
+/// fastest spindle. A step, which adds up over thousands of tracks, has nine.
 fn digits(angle: Angle, precision: usize) -> String {
     let revolutions = angle.revolutions();
     let signed = if revolutions > 0.5 {
@@ -67,12 +67,12 @@ fn digits(angle: Angle, precision: usize) -> String {
 /// The digits of a number that is not zero.
 const NOT_ZERO: [char; 9] = ['1', '2', '3', '4', '5', '6', '7', '8', '9'];
 
-/// Whether the `[fitted]` tables of two fits to the same drive hold the same constants.
+/// Whether two fits of the same drive have the same constants.
 pub fn same_constants(one: &Profile, other: &Profile) -> bool {
     table(&one.published(), one, "") == table(&one.published(), other, "")
 }
 
-/// A profile's text with another `[fitted]` table, which is always its last.
+/// Replaces the `[fitted]` table, which is always the last of a profile.
 pub fn replaced(profile: &str, table: &str) -> String {
     let published = match profile.find("\n[fitted]") {
         Some(at) => &profile[..=at],

@@ -1,4 +1,4 @@
-//! Overheads and bus times, by coordinate descent.
+//! Fits overheads and bus times by coordinate descent.
 
 use std::sync::Arc;
 
@@ -10,11 +10,10 @@ use crate::validate::clock::{COHERENT, phase};
 use crate::validate::score::demerit;
 use crate::validate::{Clock, Sample, replay};
 
-/// One constant: how to reach it in a profile.
+/// Access to one constant of a profile.
 type Constant = fn(&mut Profile) -> &mut Duration;
 
-/// The times that are fitted, by their keys in a profile: the electronics and the bus. Nothing
-/// mechanical.
+/// The fitted times by their keys in a profile: electronics and bus, nothing mechanical.
 pub const TIMES: &[(&str, Constant)] = &[
     ("read_hit_after_read_ms", |p| &mut p.overheads.read_hit.read),
     ("read_hit_after_write_ms", |p| {
@@ -46,11 +45,10 @@ pub const TIMES: &[(&str, Constant)] = &[
     ("write_block_ms", |p| &mut p.bus.write_block),
 ];
 
-/// One setting of a rule of the buffer.
+/// One value of a buffer rule.
 type Setting = fn(&mut BufferRules);
 
-/// The rules of the buffer that are fitted, by their keys in a profile, with the settings that
-/// are tried and their values there.
+/// The fitted buffer rules by their keys in a profile, with the names and effects of their values.
 pub const RULES: &[(&str, &[(&str, Setting)])] = &[
     (
         "look_ahead",
@@ -128,25 +126,25 @@ pub const RULES: &[(&str, &[(&str, Setting)])] = &[
     ),
 ];
 
-/// A rule is changed only if that takes this share off the cost: a published rule stands until
-/// the measurements clearly say otherwise. A choice.
+/// Required reduction of the cost for a changed rule: a published rule stands until the
+/// measurements clearly contradict it. A choice.
 const CLEARLY: f64 = 0.03;
 
-/// A time is moved only if that takes this share off the cost: less is noise. A choice.
+/// Required reduction of the cost for a moved time: less is noise. A choice.
 const NOTICEABLY: f64 = 0.0005;
 
-/// How far a time may go from what was published. A choice, and not a blind one: without a bound
-/// the C3323A's rare hits after writes went to 4.1 ms, which is implausible, while the RZ26's
-/// writes asked for 1.18 ms, which the bound was made to allow.
+/// Largest distance of a time from its published value. A choice, informed by two fits: without a
+/// bound the C3323A's rare hits after writes moved to 4.1 ms, which is implausible; the RZ26's
+/// writes need 1.18 ms, which the bound permits.
 const FARTHEST: Duration = Duration::from_micros(1_300);
 
-/// The first step of the search: overheads of that time's electronics are of this order.
+/// First step of the search: the order of overheads of that time's electronics.
 const FIRST_STEP: Duration = Duration::from_micros(256);
 
-/// The last step: the traces' clocks tick in microseconds.
+/// Last step of the search: the traces' clocks tick in microseconds.
 const LAST_STEP: Duration = Duration::from_micros(2);
 
-/// Changes the rules that measurements clearly contradict.
+/// Changes the rules that the measurements clearly contradict.
 pub(super) fn fit_rules(profile: &mut Profile, train: &[Sample], count: &mut impl FnMut()) {
     let mut best = cost(profile, train);
     count();
@@ -180,7 +178,7 @@ pub(super) fn fit_times(
     while step >= LAST_STEP {
         let mut improved = false;
         for moved in moves() {
-            // A block's bus time acts on every block of a request, so that its steps are finer.
+            // Steps of a bus time are finer, as it applies to every block of a request.
             let by_block = moved
                 .iter()
                 .any(|&(index, _)| TIMES[index].0.ends_with("_block_ms"));
@@ -213,7 +211,7 @@ pub(super) fn fit_times(
     }
 }
 
-/// Whether no time is farther from what was published than another measurement would put it.
+/// Whether every time is within [`FARTHEST`] of its published value.
 fn is_plausible(tried: &mut Profile, published: &Profile) -> bool {
     let mut published = published.clone();
     TIMES.iter().all(|(_, time)| {
@@ -222,9 +220,9 @@ fn is_plausible(tried: &mut Profile, published: &Profile) -> bool {
     })
 }
 
-/// What is moved at once, as indices of [`TIMES`] and signs: each time alone; those before
-/// positioning against those after the medium, because completions fix the sum of the two; and
-/// the same time after reads and after writes.
+/// The moves of the search, as indices of [`TIMES`] and signs: each time alone; times before
+/// positioning against times after the medium, because completions fix their sum; and the same time
+/// after reads and after writes.
 fn moves() -> Vec<Vec<(usize, i64)>> {
     let index = |key: &str| {
         TIMES
@@ -260,9 +258,9 @@ fn finer(step: Duration) -> Duration {
     Duration::from_nanos((step.as_nanos() / 16).max(100))
 }
 
-/// What is minimised: the squares of the demerits of all, reads and writes (in ms^2), and where
-/// the clock is coherent the square of the mean per-request error, each at most half a
-/// revolution, so that a missed revolution does not count more than it tells.
+/// The minimised cost: the squared demerits of all requests, reads and writes (ms^2). Where the
+/// clock is coherent, also the squared mean error per request, each at most half a revolution, so
+/// that missed revolutions do not dominate.
 fn cost(profile: &Profile, train: &[Sample]) -> f64 {
     let mut distribution = 0.0;
     for third in 0..PHASES {
@@ -273,8 +271,8 @@ fn cost(profile: &Profile, train: &[Sample]) -> f64 {
     distribution + request_errors(profile, train)
 }
 
-/// Demerits depend on the phase in which the platter begins, by about the floor that DiskSim's
-/// own figures have: the mean of this many phases is less noisy.
+/// Phases of the platter over which demerits are averaged: a single phase is as noisy as the floor
+/// of DiskSim's own figures.
 const PHASES: u64 = 3;
 
 fn demerits(profile: &Profile, train: &[Sample]) -> f64 {

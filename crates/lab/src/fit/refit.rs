@@ -1,4 +1,4 @@
-//! Drives fitted to their measured traces again.
+//! Fits drives to their measured traces again.
 
 use std::path::{Path, PathBuf};
 
@@ -11,7 +11,7 @@ use crate::validate::judgement::{Figures, judge};
 use crate::validate::measurement;
 use crate::{Failure, Progress, lent, named};
 
-/// Which drives are fitted, and to what.
+/// The selection of drives and traces.
 #[derive(Clone, Debug, Default)]
 pub struct Settings {
     /// Only this drive: a name, or a profile file.
@@ -20,10 +20,10 @@ pub struct Settings {
     pub trace: Option<PathBuf>,
 }
 
-/// A drive with the requests that it is fitted to.
+/// A drive and the requests of its fit.
 #[derive(Debug)]
 pub struct Case {
-    /// The profile, with the fit that it has.
+    /// The profile with its present fit.
     profile: Profile,
     trace: PathBuf,
     samples: Vec<Sample>,
@@ -32,16 +32,16 @@ pub struct Case {
 /// The drives that can be fitted.
 #[derive(Debug)]
 pub enum Cases {
-    /// These.
+    /// The drives.
     Found(Vec<Case>),
-    /// None: there are no measured traces; why, in words.
+    /// There are no measured traces; the reason in words.
     Skipped(String),
 }
 
-/// One drive, fitted again.
+/// The result of a fit.
 #[derive(Debug)]
 pub struct Refitted {
-    /// The profile with the fit that it had.
+    /// The profile with its former fit.
     kept: Profile,
     /// The profile without a fit.
     pub published: Profile,
@@ -49,14 +49,14 @@ pub struct Refitted {
     pub found: Fit,
     /// The `[fitted]` table of the profile file.
     pub table: String,
-    /// The figures on requests that the fit has not seen: published, then fitted.
+    /// The figures on the held-out half: published, then fitted.
     pub held_out: [(&'static str, Figures); 2],
 }
 
-/// The drives that are meant and have a measured trace.
+/// The selected drives that have a measured trace.
 ///
 /// # Errors
-/// If a drive or a trace is not what it should be; with `CI=true`, if there are no traces.
+/// If a drive or a trace is invalid; with `CI=true` also if there are no traces.
 pub fn cases(settings: &Settings) -> Result<Cases, Failure> {
     let folder = lent::folder();
     if settings.trace.is_none() && !folder.join("drives").is_dir() {
@@ -86,7 +86,7 @@ pub fn cases(settings: &Settings) -> Result<Cases, Failure> {
 }
 
 impl Case {
-    /// Fits the drive; each replay is a unit of the progress.
+    /// Fits the drive. The progress counts replays.
     pub fn refit(self, progress: &dyn Progress) -> Refitted {
         let Case {
             profile,
@@ -120,7 +120,7 @@ impl Case {
 }
 
 impl Refitted {
-    /// Whether the fit is the one that the profile had.
+    /// Whether the fit equals that of the profile.
     pub fn is_kept(&self) -> bool {
         document::same_constants(&self.kept, &self.found.profile)
     }
@@ -128,7 +128,7 @@ impl Refitted {
     /// The text of the drive's profile in `file`, with this fit.
     ///
     /// # Errors
-    /// If it is no profile then.
+    /// If the result is not a valid profile.
     pub fn profile_text(&self, file: &Path, text: &str) -> Result<String, Failure> {
         let profile = document::replaced(text, &self.table);
         Profile::parse(&profile, &file.display().to_string()).map_err(Failure::failed)?;

@@ -1,6 +1,6 @@
-//! From values to places on the page, with ticks at round numbers.
+//! Axes: from values to positions on the page, with ticks at round numbers.
 
-/// A scale between two values, laid over a range of the page.
+/// A range of values over a range of the page.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Axis {
     low: f64,
@@ -10,7 +10,7 @@ pub(super) struct Axis {
     scale: Scale,
 }
 
-/// How values are spaced.
+/// The spacing of values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Scale {
     Linear,
@@ -18,7 +18,7 @@ pub(super) enum Scale {
 }
 
 impl Axis {
-    /// Values `low..=high` over `from..=to` of the page. A range that is none becomes one.
+    /// Maps the values `low..=high` to `from..=to` of the page. An empty range becomes one.
     pub(super) fn new(scale: Scale, low: f64, high: f64, from: f64, to: f64) -> Self {
         let high = if high > low { high } else { low + 1.0 };
         Axis {
@@ -30,7 +30,7 @@ impl Axis {
         }
     }
 
-    /// The same, widened to the next ticks.
+    /// An axis that is widened to the next ticks.
     pub(super) fn rounded(scale: Scale, low: f64, high: f64, from: f64, to: f64) -> Self {
         let axis = Axis::new(scale, low, high, from, to);
         if scale == Scale::Log {
@@ -42,7 +42,7 @@ impl Axis {
         Axis { low, high, ..axis }
     }
 
-    /// Where a value is; values outside are at the nearer end.
+    /// The position of a value; the nearer end for values outside.
     pub(super) fn place(&self, value: f64) -> f64 {
         let share = match self.scale {
             Scale::Linear => (value - self.low) / (self.high - self.low),
@@ -56,7 +56,7 @@ impl Axis {
         self.high
     }
 
-    /// Round values to mark, and how they are written.
+    /// The ticks, with their texts.
     pub(super) fn ticks(&self) -> Vec<(f64, String)> {
         let inside = |tick: &f64| *tick >= self.low * 0.999_999 && *tick <= self.high * 1.000_001;
         match self.scale {
@@ -79,7 +79,7 @@ impl Axis {
     }
 }
 
-/// A round step of which four to eight span the range.
+/// A round step that divides the range into four to eight parts.
 fn step(range: f64) -> f64 {
     let rough = range / 8.0;
     let power = 10f64.powf(rough.log10().floor());

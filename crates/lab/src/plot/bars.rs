@@ -8,7 +8,7 @@ use super::canvas::{
 };
 use super::{Bar, Ink, MARGIN, Part, WIDTH};
 
-/// How high a panel with so many bars is.
+/// The height of a panel with this many bars.
 pub(super) fn height(bars: usize) -> f64 {
     HEAD + ROW * bars as f64 + FOOT
 }
@@ -95,7 +95,7 @@ fn total(bar: &Bar) -> f64 {
     bar.parts.iter().map(|part| part.value).sum()
 }
 
-/// With as many digits as the scale deserves.
+/// A value with the digits that the scale shows.
 fn written(value: f64, scale: f64) -> String {
     let digits = match scale {
         s if s >= 200.0 => 0,
@@ -105,11 +105,11 @@ fn written(value: f64, scale: f64) -> String {
     format!("{value:.digits$}")
 }
 
-/// Title and legend.
+/// Height of title and legend.
 const HEAD: f64 = 58.0;
-/// From one bar to the next.
+/// Distance of two bars.
 const ROW: f64 = 34.0;
-/// A bar.
+/// Height of a bar.
 const BAR: f64 = 22.0;
-/// Ticks and the axis' name.
+/// Height of the ticks and the axis label.
 const FOOT: f64 = 56.0;

@@ -1,4 +1,4 @@
-//! Where plots are drawn: lines, boxes and text in CSS pixels, over the SVG backend of plotters.
+//! A page for plots: lines, boxes and text in CSS pixels, over the SVG backend of plotters.
 
 use plotters::coord::Shift;
 use plotters::prelude::{
@@ -7,12 +7,12 @@ use plotters::prelude::{
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 use plotters::style::{FontStyle, TextStyle};
 
-/// A page to draw on.
+/// A page of a plot.
 pub(super) struct Canvas<'a> {
     area: DrawingArea<SVGBackend<'a>, Shift>,
 }
 
-/// How a text looks and on which side of its point it stands.
+/// The style of a text, and its side of the point.
 #[derive(Clone, Copy)]
 pub(super) struct Look {
     pub size: f64,
@@ -21,7 +21,7 @@ pub(super) struct Look {
     pub weight: FontStyle,
 }
 
-/// Where a text lies, seen from its point; its middle is at the height of the point.
+/// The side of its point on which a text stands; its middle has the point's height.
 #[derive(Clone, Copy)]
 pub(super) enum Side {
     Left,
@@ -29,7 +29,7 @@ pub(super) enum Side {
     Right,
 }
 
-/// A page of this size, drawn by `draw`, as SVG.
+/// Draws a page of this size, and returns the SVG.
 pub(super) fn drawn(width: f64, height: f64, draw: impl FnOnce(&Canvas<'_>)) -> String {
     let mut svg = String::new();
     {
@@ -48,7 +48,7 @@ impl Canvas<'_> {
             Side::Centre => HPos::Center,
             Side::Right => HPos::Left,
         };
-        // The backend divides sizes by this to go from line heights to font sizes.
+        // The backend divides by this factor to convert line heights to font sizes.
         let size = look.size * FINE * 1.24;
         let style = TextStyle::from((FONTS, size).into_font().style(look.weight))
             .color(&look.colour)
@@ -110,19 +110,19 @@ impl Look {
     }
 }
 
-/// About how wide a text is, for laying out what stands beside it.
+/// The approximate width of a text, for the layout.
 pub(super) fn width_of(text: &str, size: f64) -> f64 {
     // Helvetica's mean advance is 0.52 em; DejaVu Sans, which stands in for it, is wider.
     text.chars().count() as f64 * size * 0.58
 }
 
-/// The colour of this number. Okabe, Ito 2008, without black and yellow, in an order in which
-/// neighbours differ in lightness too.
+/// A colour of the palette, by its index: Okabe, Ito 2008, without black and yellow, ordered so
+/// that neighbours differ in lightness too.
 pub(super) fn colour(number: usize) -> RGBColor {
     PALETTE[number % PALETTE.len()]
 }
 
-/// Whether text on this colour should be light.
+/// Whether text on this colour needs to be light.
 pub(super) fn is_dark(colour: RGBColor) -> bool {
     // The luma of ITU-R BT.601.
     let RGBColor(r, g, b) = colour;
@@ -137,20 +137,20 @@ fn fine(length: f64) -> f64 {
     (length * FINE).round()
 }
 
-/// The page at its real size: the backend wrote the fine one.
+/// Scales the backend's enlarged page to its real size.
 fn shrunk(svg: &str, width: f64, height: f64) -> String {
     let size = |w: f64, h: f64| format!("width=\"{w}\" height=\"{h}\"");
     svg.replacen(&size(fine(width), fine(height)), &size(width, height), 1)
 }
 
-/// The backend draws at whole pixels, which makes steps of curves: it draws an image this many
-/// times as large, shown at the size that was asked for.
+/// Enlargement of the drawn page. The backend draws at whole pixels, which would make steps of
+/// curves.
 const FINE: f64 = 8.0;
 
-/// The backend writes into a `String`, which takes everything.
+/// Writing to a `String` cannot fail.
 const STRING: &str = "a string takes everything";
 
-/// Families in the order of preference; no font is needed to make the plot.
+/// Font families in order of preference. Drawing needs no font.
 const FONTS: &str = "Inter, Helvetica Neue, Helvetica, Arial, DejaVu Sans, sans-serif";
 
 pub(super) const PAPER: RGBColor = RGBColor(255, 255, 255);

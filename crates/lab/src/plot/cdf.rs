@@ -1,4 +1,4 @@
-//! Cumulative distributions. The corner under the curves is empty: the legend stands there.
+//! Cumulative distributions, with the legend in the empty corner below the curves.
 
 use super::axis::{Axis, Scale};
 use super::canvas::{Canvas, GRID, INK, Look, Side, colour, width_of};
@@ -45,8 +45,8 @@ pub(super) fn draw(
     legend(canvas, right - 14.0, lower - 14.0, curves);
 }
 
-/// Up to the largest of the 99.8th percentiles, so that one straggler does not squeeze everything;
-/// logarithmic where the distributions lie decades apart.
+/// The horizontal axis, up to the largest of the 99.8th percentiles. It is logarithmic if the
+/// distributions are decades apart.
 fn across(curves: &[Curve], left: f64, right: f64) -> Axis {
     let largest = |share| {
         let at = curves.iter().filter_map(|curve| quantile(curve, share));
@@ -67,7 +67,7 @@ fn across(curves: &[Curve], left: f64, right: f64) -> Axis {
     Axis::rounded(Scale::Linear, 0.0, high, left, right)
 }
 
-/// The names with their colours, by ascending medians as the curves are from left to right.
+/// The names with their colours, by ascending medians.
 fn legend(canvas: &Canvas<'_>, right: f64, bottom: f64, curves: &[Curve]) {
     let look = Look::small(Side::Right);
     let mut rows: Vec<(usize, String, f64)> = curves
@@ -93,13 +93,13 @@ fn legend(canvas: &Canvas<'_>, right: f64, bottom: f64, curves: &[Curve]) {
     }
 }
 
-/// The value below which this share lies.
+/// The value at this share.
 fn quantile(curve: &Curve, share: f64) -> Option<f64> {
     let at = curve.points.partition_point(|&(_, upto)| upto < share);
     curve.points.get(at).or(curve.points.last()).map(|p| p.0)
 }
 
-/// Three digits.
+/// A figure of three digits.
 fn figure(value: f64) -> String {
     let digits = match value {
         v if v >= 100.0 => 0,
@@ -109,5 +109,6 @@ fn figure(value: f64) -> String {
     format!("{value:.digits$}")
 }
 
-/// Where a linear axis would leave the fastest curve a stroke at its edge.
+/// Ratio from which the axis is logarithmic: a linear one would squeeze the fastest curve to a
+/// stroke.
 const DECADES_APART: f64 = 30.0;

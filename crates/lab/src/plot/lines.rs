@@ -1,10 +1,10 @@
-//! Lines, each named where it ends.
+//! Lines, each with its name at its end.
 
 use super::axis::{Axis, Scale};
 use super::canvas::{Canvas, GRID, INK, Look, Side, colour, width_of};
 use super::{Curve, MARGIN, WIDTH};
 
-/// What is written around the plot.
+/// The texts around the plot.
 pub(super) struct Labels<'a> {
     pub title: &'a str,
     pub x: &'a str,
@@ -60,7 +60,7 @@ pub(super) fn draw(
     }
 }
 
-/// The heights of the names, moved so far that none covers another.
+/// Moves the names apart, so that none covers another.
 fn apart(mut ends: Vec<(f64, usize)>, upper: f64, lower: f64) -> Vec<(f64, usize)> {
     ends.sort_by(|a, b| a.0.total_cmp(&b.0));
     let mut above = upper - NAME_HEIGHT;
@@ -84,5 +84,5 @@ fn range(values: impl Iterator<Item = f64>) -> (f64, f64) {
     if low <= high { (low, high) } else { (0.0, 1.0) }
 }
 
-/// From one name to the next: the height of a line of small text.
+/// Distance of two names: the height of a line of small text.
 const NAME_HEIGHT: f64 = 16.0;

@@ -1,4 +1,4 @@
-//! The tracks of a drive, found while it serves a load.
+//! Finds the tracks of a drive while it serves a load.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use simulator::run::{self, Options, ProfiledDrive, ProfilingProgress, Turns};
 use super::rehearsal::{RehearsalNoise, fits};
 use crate::Failure;
 
-/// The load, and when probes may go.
+/// The load, and the times for probes.
 #[derive(Clone, Debug)]
 pub struct BehindPlan {
     source: Source,
@@ -25,12 +25,12 @@ pub struct BehindPlan {
     budget: Duration,
 }
 
-/// What came of it.
+/// The result.
 #[derive(Debug)]
 pub struct Behind {
-    /// What was found.
+    /// The findings.
     pub findings: Findings,
-    /// What is printed.
+    /// The printed figures.
     pub figures: BehindFigures,
 }
 
@@ -41,69 +41,69 @@ pub struct BehindFigures {
     pub drive: String,
     /// The load.
     pub behind: String,
-    /// The share of the time that probes were granted between requests.
+    /// The share of time that was granted to probes between requests.
     pub percent: f64,
     /// The drive's time, at most the budget.
     pub drive_seconds: f64,
-    /// Whether there was nothing more to ask.
+    /// Whether no question was left.
     pub finished: bool,
     /// Revolutions per minute; null if they were not found.
     pub rpm: Option<f64>,
-    /// The share of the blocks whose tracks are known.
+    /// The share of blocks whose tracks are known.
     pub known: f64,
-    /// Commands of the profiler that ended.
+    /// Completed commands of the profiler.
     pub probes: u64,
-    /// The share of the drive's time that they took.
+    /// Their share of the drive's time.
     pub probing: f64,
-    /// The load's requests beside the probes.
+    /// The load's requests beside probes.
     pub foreground: ForegroundFigures,
-    /// The same requests without.
+    /// The same requests without probes.
     pub alone: ForegroundFigures,
-    /// By how many per cent the mean response was longer; null without requests.
+    /// The increase of the mean response, in percent; null without requests.
     pub mean_percent: Option<f64>,
-    /// The same of the time within which 99 % were answered.
+    /// The increase of the 99th percentile, in percent.
     pub p99_percent: Option<f64>,
-    /// What was known when.
+    /// The progress of the findings.
     pub progress: Vec<KnownAt>,
 }
 
-/// What a load was like.
+/// The response times of a load.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct ForegroundFigures {
-    /// Requests that were answered.
+    /// Completed requests.
     pub requests: u64,
-    /// The mean of their response times.
+    /// Their mean response time.
     pub mean_ms: Option<f64>,
-    /// The 99th percentile.
+    /// Their 99th percentile.
     pub p99_ms: Option<f64>,
 }
 
-/// What was known at a moment.
+/// The findings at a moment.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct KnownAt {
-    /// When.
+    /// The time.
     pub seconds: f64,
-    /// The share of the blocks whose tracks were known.
+    /// The share of blocks whose tracks were known.
     pub known: f64,
-    /// Commands of the profiler that had ended.
+    /// Completed commands of the profiler.
     pub probes: u64,
 }
 
-/// For how long no request must have been at the drive before probes go. A choice: as for background
-/// reads, longer than the pauses between the requests of one busy client.
+/// Idle time before probes. A choice: as for background reads, longer than the pauses of one busy
+/// client.
 const CALM: Duration = Duration::from_millis(10);
 
-/// How many times in a budget it is noted what is known. A choice.
+/// Number of progress entries in a budget. A choice.
 const NOTES: u64 = 20;
 
-/// More than half of the time is nothing that goes on behind a load.
+/// Largest share of time for probes. Half of the time is no background any more.
 const MOST_PERCENT: f64 = 50.0;
 
 impl BehindPlan {
-    /// Probes behind a load, which may have so many per cent of its time besides its pauses.
+    /// Plans probes behind a load, with this share of time besides its pauses.
     ///
     /// # Errors
-    /// If there is no such load, or the share is none.
+    /// If there is no such load, or the share is invalid.
     pub fn new(load: &str, percent: f64, budget: Duration) -> Result<BehindPlan, Failure> {
         if !(0.0..=MOST_PERCENT).contains(&percent) {
             return Err(Failure::input(format!(
@@ -123,7 +123,7 @@ impl BehindPlan {
         })
     }
 
-    /// The moment at which it ends.
+    /// The end of the run.
     fn end(&self) -> Instant {
         Instant::ZERO + self.budget
     }

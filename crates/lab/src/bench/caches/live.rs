@@ -1,4 +1,4 @@
-//! The same live: two services before a third one, which are processes of their own.
+//! The live run: two upper services before a lower one, each a process.
 
 use std::path::Path;
 use std::thread;
@@ -16,7 +16,7 @@ use crate::bench::rig::Service;
 use crate::nbd_client::Client;
 use crate::{Failure, Progress};
 
-/// One run, with empty caches.
+/// Runs both readers once, with empty caches.
 ///
 /// # Errors
 /// If a service does not run.
@@ -58,7 +58,7 @@ pub(super) fn once(
     })
 }
 
-/// The lower service, then the upper ones.
+/// Starts the lower service, then the upper ones.
 fn services(
     settings: &CachesBench,
     coordinator: &str,
@@ -76,7 +76,7 @@ fn services(
     };
     let (upper, lower) = settings.sizes();
     let readmore = match coordinator {
-        // Nobody reads more.
+        // Without a coordinator there is no readmore.
         NONE => Readmore::Ordinary,
         _ => settings.readmore,
     };
@@ -109,7 +109,7 @@ fn services(
     ])
 }
 
-/// The profile of a drive that takes one command at a time, as the simulator's does.
+/// The text of a profile whose drive takes one command at a time, as the simulator's does.
 fn one_at_a_time(drive: &str) -> Result<String, Failure> {
     let entry = drive::catalog::find(drive).map_err(Failure::input)?;
     let lines = entry.text.lines().map(|line| match line.split(' ').next() {
@@ -126,7 +126,7 @@ fn one_at_a_time(drive: &str) -> Result<String, Failure> {
     }
 }
 
-/// The drive's profile.
+/// The text of the drive's profile.
 fn as_it_is(drive: &str) -> Result<String, Failure> {
     let entry = drive::catalog::find(drive).map_err(Failure::input)?;
     Ok(entry.text.to_owned())
@@ -136,16 +136,17 @@ fn as_it_is(drive: &str) -> Result<String, Failure> {
 struct ServiceOfLevel<'a> {
     back_end: String,
     policy: &'a str,
-    /// Of its cache.
+    /// The size of the cache, in blocks.
     blocks: u64,
     coordinator: &'a str,
     readmore: Readmore,
 }
 
-/// Nobody knows where the head is behind a server. Its order matters little: it gives nearly all on at once.
+/// Policy of the upper services. They do not know the head's position, and dispatch nearly
+/// everything at once, so that the policy matters little.
 const UPPER_POLICY: &str = "c-look";
 
-/// Its configuration, if it listens on `socket`.
+/// The configuration of a service that listens on `socket`.
 fn config(settings: &CachesBench, of: &ServiceOfLevel<'_>, socket: &Path) -> String {
     format!(
         r#"
@@ -184,7 +185,7 @@ socket = "{control}"
     )
 }
 
-/// Reads all, one after the other; how long each took, in seconds.
+/// Reads all blocks of a reader in order, and returns the response times in seconds.
 fn read(reader: Reader, socket: &Path, progress: &dyn Progress) -> std::io::Result<Vec<f64>> {
     let mut client = Client::connect(socket, 1)?;
     let mut times = Vec::with_capacity(reader.left as usize);

@@ -1,4 +1,4 @@
-//! Who reads: one reader straight on, the other one at random places and on from there.
+//! The two readers: a sequential one, and a mixed one with short runs at random places.
 
 use block::{Direction, Instant, Interval};
 use simulator::caching::{Arrival, BadSetup, Load};
@@ -6,21 +6,21 @@ use simulator::caching::{Arrival, BadSetup, Load};
 use super::CachesBench;
 use crate::Progress;
 
-/// What a reader asks for, one after the other.
+/// The requests of one reader, in order.
 #[derive(Clone, Debug)]
 pub(super) struct Reader {
     pub(super) client: u32,
-    /// Its blocks.
+    /// The reader's blocks.
     own: Interval,
     pub(super) left: u32,
-    /// Where the next request begins that goes on with the last.
+    /// The first block of a request that continues the run.
     next: u64,
-    /// Requests that go on.
+    /// Remaining requests of the run.
     run: u64,
     dice: Option<u64>,
 }
 
-/// A sequential reader asks for so many blocks at once. A choice: what a copying program reads.
+/// Blocks of a sequential request. A choice: that of a copying program.
 const SEQUENTIAL: u64 = 4;
 
 impl Reader {
@@ -55,8 +55,8 @@ impl Reader {
 impl Iterator for Reader {
     type Item = Interval;
 
-    /// The mixed one reads at a random place, half of the time on from there: up to sixteen requests of
-    /// one to eight blocks.
+    /// The next request. The mixed reader picks a random place, and half of the time continues
+    /// there: up to sixteen requests of one to eight blocks.
     fn next(&mut self) -> Option<Interval> {
         self.left = self.left.checked_sub(1)?;
         let mut count = SEQUENTIAL;
@@ -79,12 +79,12 @@ impl Iterator for Reader {
     }
 }
 
-/// BothReaders, for the simulator.
+/// Both readers as one load of the simulator.
 pub(super) struct BothReaders<'a> {
     pub(super) readers: [Reader; 2],
-    /// The disk's blocks.
+    /// The blocks of the disk.
     pub(super) within: Interval,
-    /// Grows by one with each request.
+    /// Advances with each request.
     pub(super) progress: &'a dyn Progress,
 }
 

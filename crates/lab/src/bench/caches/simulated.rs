@@ -1,4 +1,4 @@
-//! The same in virtual time.
+//! The simulated run.
 
 use std::sync::Arc;
 
@@ -16,10 +16,10 @@ use super::told::CacheFigures;
 use super::{CachesBench, SimulatedDisk};
 use crate::{Failure, Progress};
 
-/// What the system model says.
+/// The figures of the system model.
 ///
 /// # Errors
-/// If a setting cannot be.
+/// If a setting is invalid.
 pub(super) fn simulated(
     settings: &CachesBench,
     coordinator: &str,
@@ -63,8 +63,8 @@ pub(super) fn simulated(
     })
 }
 
-/// What stands before the disk: the paper's elevator, or our engine as the service makes it, but that nobody
-/// corrects where it believes the head to be: it is there.
+/// The dispatcher to the disk: the paper's elevator, or the service's engine without tracking of
+/// the head, whose position is exact here.
 fn scheduler(settings: &CachesBench, profile: &Profile) -> Result<Scheduler, Failure> {
     if settings.simulated_disk == SimulatedDisk::Elevator {
         return Ok(Scheduler::Elevator);

@@ -1,38 +1,38 @@
-//! What came out: figures, gains and how far they are to be trusted.
+//! The report: figures, gains and their confidence.
 
 use serde::Serialize;
 
 use super::{CachesBench, SimulatedDisk};
 use crate::bench::rig::median;
 
-/// One run.
+/// The figures of one run.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct CacheFigures {
-    /// The mean response time.
+    /// The mean response time, in ms.
     pub mean_ms: f64,
-    /// Of what the lower level was asked for, what it had.
+    /// The hit ratio of the lower level.
     pub lower_hits_percent: f64,
-    /// What the lower level fetched ahead, and let past its cache.
+    /// Megabytes that the lower level prefetched.
     pub lower_ahead_mb: f64,
-    /// What the lower level let past its cache.
+    /// Megabytes that bypassed the lower level's cache.
     pub lower_bypassed_mb: f64,
-    /// What its coordinator wished, and what of that free blocks have brought.
+    /// Megabytes that the lower level's coordinator requested as standing background reads.
     pub lower_wished_mb: f64,
-    /// What of that free blocks have brought.
+    /// Megabytes of these that free blocks delivered.
     pub lower_granted_mb: f64,
 }
 
-/// One coordinator, or none.
+/// The runs of one coordinator, or of the baseline.
 #[derive(Clone, Debug)]
 pub struct CoordinatorRuns {
     coordinator: String,
     simulated: CacheFigures,
-    /// LiveFigures, one after the other.
+    /// The live runs in order.
     pub rounds: Vec<CacheFigures>,
 }
 
 impl CoordinatorRuns {
-    /// A coordinator that was simulated and not yet run live.
+    /// Creates the runs of a coordinator that was simulated only.
     pub fn new(coordinator: &str, simulated: CacheFigures) -> Self {
         CoordinatorRuns {
             coordinator: coordinator.to_owned(),
@@ -42,14 +42,14 @@ impl CoordinatorRuns {
     }
 }
 
-/// What is said of one coordinator.
+/// The report of one coordinator.
 #[derive(Clone, Debug, Serialize)]
 pub struct CoordinatorFigures {
     /// The coordinator.
     pub coordinator: String,
     /// Its figures in the simulator.
     pub simulated: CacheFigures,
-    /// By how much shorter the mean response is than without.
+    /// The reduction of the simulated mean response by the coordinator.
     pub simulated_gain_percent: Option<f64>,
     /// Its figures live.
     pub live: Option<LiveFigures>,
@@ -58,57 +58,58 @@ pub struct CoordinatorFigures {
 /// The live figures of one coordinator.
 #[derive(Clone, Debug, Serialize)]
 pub struct LiveFigures {
-    /// The round in the middle.
+    /// The median round.
     #[serde(flatten)]
     pub middle: CacheFigures,
-    /// The mean response of each round, in their order.
+    /// The mean response of each round, in order.
     pub rounds_ms: Vec<f64>,
-    /// The gain over none.
+    /// The gain over the baseline.
     pub gain: Option<LiveGain>,
 }
 
-/// By how much shorter the mean response is than without, round by round.
+/// The reduction of the mean response by the coordinator, round by round.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct LiveGain {
     /// The mean gain of the rounds.
     pub percent: f64,
-    /// So far from that may it be, if there was more than one round (95 %).
+    /// Half the width of the 95 % confidence interval, from two rounds on.
     pub uncertainty_percent: Option<f64>,
-    /// Whether it agrees with the simulated gain.
+    /// The agreement with the simulated gain.
     pub verdict: Verdict,
 }
 
-/// Whether the live gain has the simulator's sign, and at least half of its size.
+/// The agreement of a live gain with the simulated one: the same sign, and at least half of the
+/// size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
-    /// It has.
+    /// The gains agree.
     Holds,
-    /// It has not.
+    /// The gains disagree.
     Misses,
-    /// Rounds spread over both.
+    /// The confidence interval contains both cases.
     TooWide,
-    /// How far rounds spread is not known.
+    /// One round has no confidence interval.
     OneRound,
-    /// The simulator says that it is the same with and without.
+    /// The simulated gain is zero.
     NothingSimulated,
 }
 
-/// Half of the simulated gain is what is wanted live.
+/// Required share of the simulated gain.
 pub const GOAL: f64 = 0.5;
 
-/// A simulated gain of less, in percent, is none: it is printed as 0.0.
+/// A smaller simulated gain, in percent, counts as zero: it is printed as 0.0.
 const NOTHING: f64 = 0.05;
 
 impl LiveGain {
-    /// Of rounds, against those without in whose turn they were.
+    /// The gain of rounds over the baseline's rounds of the same turns.
     fn of(without: &[CacheFigures], with: &[CacheFigures], simulated: f64) -> LiveGain {
         let pairs = without.iter().zip(with);
         let each: Vec<f64> = pairs
             .map(|(without, with)| percent(without.mean_ms, with.mean_ms))
             .collect();
         let (percent, uncertainty_percent) = mean_and_uncertainty(&each);
-        // In the simulator's direction.
+        // In the direction of the simulated gain.
         let (gain, least) = (percent * simulated.signum(), GOAL * simulated.abs());
         let verdict = match uncertainty_percent {
             _ if simulated.abs() < NOTHING => Verdict::NothingSimulated,
@@ -129,7 +130,7 @@ fn percent(without: f64, with: f64) -> f64 {
     (1.0 - with / without) * 100.0
 }
 
-/// The mean, and half the width of the interval in which it is with 95 %, if there are two values at least.
+/// The mean, and half the width of the 95 % confidence interval if there are two values at least.
 fn mean_and_uncertainty(values: &[f64]) -> (f64, Option<f64>) {
     let count = values.len() as f64;
     let mean = values.iter().sum::<f64>() / count;
@@ -143,14 +144,14 @@ fn mean_and_uncertainty(values: &[f64]) -> (f64, Option<f64>) {
     (mean, Some(t * (variance / count).sqrt()))
 }
 
-/// Student's t, 97.5 %, for 1 to 20 degrees of freedom (any table of it). For more of them it is smaller: they
-/// get the last one.
+/// Student's t, 97.5 %, for 1 to 20 degrees of freedom (any table). More degrees use the last
+/// value, which is slightly too large.
 const STUDENT: [f64; 20] = [
     12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160,
     2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086,
 ];
 
-/// All coordinators, and what they were run with.
+/// All coordinators, and their settings.
 #[derive(Clone, Debug, Serialize)]
 pub struct CachesReport {
     simulated_disk: SimulatedDisk,
@@ -158,7 +159,7 @@ pub struct CachesReport {
     readmore: &'static str,
     prefetch: String,
     drive: String,
-    /// The coordinators; the first is none.
+    /// The coordinators; the first is the baseline.
     pub cases: Vec<CoordinatorFigures>,
 }
 
@@ -175,7 +176,7 @@ impl CachesReport {
     }
 }
 
-/// What the coordinators gain, against the first case.
+/// Compares the coordinators with the first case.
 pub fn compare(cases: Vec<CoordinatorRuns>) -> Vec<CoordinatorFigures> {
     let first = cases.first().cloned();
     let cases = cases.into_iter().enumerate();

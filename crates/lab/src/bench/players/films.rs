@@ -1,4 +1,4 @@
-//! File systems with films on them.
+//! File systems with media files.
 
 use std::fs::{self, File};
 use std::io::Write as _;
@@ -7,7 +7,7 @@ use std::process::Command;
 
 use crate::Failure;
 
-/// A mounted file system; it is unmounted when it is dropped.
+/// A mounted file system. Dropping it unmounts the file system.
 pub(super) struct Mounted {
     pub(super) at: PathBuf,
 }
@@ -31,7 +31,7 @@ impl Drop for Mounted {
     }
 }
 
-/// Runs a program that has to succeed.
+/// Runs a program, whose failure is an error.
 pub(super) fn called(command: &mut Command) -> Result<(), Failure> {
     let ran = command.output().map_err(Failure::failed)?;
     if ran.status.success() {
@@ -45,7 +45,7 @@ pub(super) fn called(command: &mut Command) -> Result<(), Failure> {
     )))
 }
 
-/// A file of so many bytes, none of them in a hole.
+/// Writes a file of this size without holes.
 pub(super) fn film(path: &Path, bytes: usize) -> Result<(), Failure> {
     let piece = vec![0x5a; 1 << 20];
     let mut file = File::create(path).map_err(Failure::failed)?;

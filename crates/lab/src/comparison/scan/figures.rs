@@ -1,4 +1,4 @@
-//! What a scan comes to beside the same load without it.
+//! The figures of a scan beside the same load without it.
 
 use scheduler::background::State;
 use scheduler::freeblock::Caution;
@@ -8,49 +8,49 @@ use simulator::scenario::{Played, Scanned};
 
 use super::ScanPlan;
 
-/// What a scan came to.
+/// The figures of a scan.
 #[derive(Clone, Debug, Serialize)]
 pub struct ScanFigures {
-    /// MB/s by reads in gaps, until the scan or the run ended.
+    /// The rate of free reads until the scan or the run ended.
     pub free_mb_s: f64,
-    /// By reads in idle time.
+    /// The rate of reads in idle time.
     pub idle_mb_s: f64,
-    /// By reads in granted head time.
+    /// The rate of reads in granted head time.
     pub paid_mb_s: f64,
-    /// The mean response time of the load's requests.
+    /// The mean response time of the load.
     pub foreground_mean_ms: f64,
-    /// The 99th percentile of their response times.
+    /// The 99th percentile of the load's response times.
     pub foreground_p99_ms: f64,
     /// The same load without the scan.
     pub baseline: Baseline,
-    /// Of the mean response time, in percent; negative if the load was faster.
+    /// The increase of the mean response time, in percent; negative if the load was faster.
     pub foreground_loss_percent: f64,
-    /// Of the 99th percentile.
+    /// The increase of the 99th percentile, in percent.
     pub foreground_p99_loss_percent: f64,
-    /// How the scan stands.
+    /// The state of the scan.
     pub state: &'static str,
     /// All blocks of the scan.
     pub wanted_blocks: u64,
-    /// Those that were read in gaps.
+    /// Blocks read in gaps.
     pub free_blocks: u64,
-    /// Those that were read in idle time.
+    /// Blocks read in idle time.
     pub idle_blocks: u64,
-    /// Those that were read in granted head time.
+    /// Blocks read in granted head time.
     pub paid_blocks: u64,
-    /// Those that were not read.
+    /// Blocks that were not read.
     pub left_blocks: u64,
-    /// MB/s by free blocks until 1 %, 50 % and all of the scan were read, where it came so far.
+    /// The rate of free blocks until 1 %, 50 % and all of the scan were read.
     pub free_mb_s_by_part: Parts,
     /// The guard and its budget.
     pub guard: GuardFigures,
-    /// What became of the gaps.
+    /// The counts of gaps.
     pub gaps: GapFigures,
-    /// Of the head's time, that of the scan's own commands; without it, it would be among "other".
+    /// The share of head time of the scan's own commands.
     pub head_time_percent: f64,
-    /// Moments at which another hundredth was read.
+    /// The times of the scan's hundredths.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub progress: Vec<Moment>,
-    /// When as much was read as should be, in seconds; none if it was not.
+    /// The time at which the requested progress was reached, in seconds.
     #[serde(skip)]
     until: Option<f64>,
 }
@@ -58,13 +58,13 @@ pub struct ScanFigures {
 /// The same load without the scan.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Baseline {
-    /// The mean response time of its requests.
+    /// The mean response time.
     pub foreground_mean_ms: f64,
-    /// The 99th percentile of their response times.
+    /// The 99th percentile of the response times.
     pub foreground_p99_ms: f64,
 }
 
-/// MB/s by free blocks until so much of the scan was read.
+/// The rate of free blocks until three points of the scan, in MB/s.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Parts {
     /// One percent.
@@ -78,32 +78,32 @@ pub struct Parts {
 /// The guard of free reads and its budget.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct GuardFigures {
-    /// Fixed or learned.
+    /// The kind: fixed or learned.
     pub rule: &'static str,
-    /// The most that requests may be slowed down, if the guard is learned.
+    /// The impact budget of a learned guard.
     pub impact_budget_percent: Option<f64>,
-    /// Of reads after short and long seeks, then of writes.
+    /// The guards of reads after short and long seeks, then of writes.
     pub guards_us: [f64; 4],
-    /// By how much requests were slowed down.
+    /// The measured impact.
     pub measured_impact_percent: f64,
 }
 
-/// What became of the gaps before requests.
+/// The counts of the gaps before requests.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct GapFigures {
     /// All gaps.
     pub seen: u64,
     /// Their mean rotational latency.
     pub mean_latency_ms: f64,
-    /// Gaps so near to a whole revolution that they were left alone.
+    /// Gaps close to a whole revolution, which were left alone.
     pub near_miss: u64,
-    /// Gaps in which a plan was not worth its risk.
+    /// Gaps whose best plan was not worth its risk.
     pub not_worth_it: u64,
     /// Plans that merged free blocks with the request.
     pub merged: u64,
     /// Plans with a track between source and destination.
     pub detours: u64,
-    /// Plans on the track of the command before.
+    /// Plans on the track of the previous command.
     pub on_source_track: u64,
     /// Plans on the request's track.
     pub on_destination_track: u64,
@@ -111,17 +111,17 @@ pub struct GapFigures {
     pub mispredicted: u64,
 }
 
-/// The moment at which a hundredth of the scan was read.
+/// The time of a hundredth of the scan.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Moment {
-    /// How much of the scan.
+    /// The progress.
     pub percent: u32,
-    /// When.
+    /// The virtual time.
     pub seconds: f64,
 }
 
 impl ScanFigures {
-    /// The figures of a scan beside those of the same load without it.
+    /// Creates the figures from a run with the scan and one without.
     pub fn new(
         plan: &ScanPlan,
         block_bytes: u32,
@@ -131,7 +131,7 @@ impl ScanFigures {
     ) -> Self {
         let (mean, p99) = responses(with);
         let (mean_alone, p99_alone) = responses(&without.ledger.report(&without.ran));
-        // What comes after the scan is not its bandwidth.
+        // Bandwidth ends with the scan.
         let [free, idle, paid] = scanned.rates(100, block_bytes).map(thousandth);
         let progress = &scanned.progress;
         let reached = scanned.reached(plan.background.hundredths);
@@ -167,12 +167,12 @@ impl ScanFigures {
         }
     }
 
-    /// Days until as much was read as should be, if it was.
+    /// Days until the requested progress, if it was reached.
     pub fn days(&self) -> Option<f64> {
         Some(self.until? / SECONDS_PER_DAY)
     }
 
-    /// How many plans of a hundred made a command miss its revolution, if there were any.
+    /// Percentage of plans that made a command miss its revolution; `None` without plans.
     pub fn mispredicted_percent(&self) -> Option<f64> {
         let gaps = &self.gaps;
         let plans = gaps.merged + gaps.detours + gaps.on_source_track + gaps.on_destination_track;
@@ -200,7 +200,7 @@ fn responses(report: &Report) -> (f64, f64) {
     response.map_or((0.0, 0.0), |response| (response.mean_ms, response.p99_ms))
 }
 
-/// By how much a time is longer than it would be, in percent of that.
+/// The increase of a time over `alone`, in percent.
 fn loss_percent(time: f64, alone: f64) -> f64 {
     match alone > 0.0 {
         true => thousandth((time / alone - 1.0) * 100.0),
@@ -217,7 +217,7 @@ fn state(state: State) -> &'static str {
     }
 }
 
-/// In a day.
+/// Seconds in a day.
 pub const SECONDS_PER_DAY: f64 = 86_400.0;
 
 fn guard_figures(plan: &ScanPlan, scanned: &Scanned) -> GuardFigures {
@@ -257,7 +257,7 @@ fn moments(scanned: &Scanned) -> Vec<Moment> {
     scanned.points.iter().map(moment).collect()
 }
 
-/// To three decimals: what a run's own noise leaves.
+/// Rounds to three decimals: the noise of a run.
 fn thousandth(value: f64) -> f64 {
     (value * 1e3).round() / 1e3
 }
