@@ -94,7 +94,7 @@ impl Clients {
             self.counts.turned_away += 1;
             return;
         }
-        let export = &volumes.exports.all()[accepted.export];
+        let export = &volumes.operations.exports.all()[accepted.export];
         if accepted.offer.size > export.length {
             warn!("a connection is refused: its volume has become smaller since it was told of it");
             return;
@@ -135,7 +135,7 @@ impl Clients {
 
     /// How many connections use an export that is so.
     pub(crate) fn using(&self, volumes: &Volumes, is_so: impl Fn(&Export) -> bool) -> usize {
-        let exports = volumes.exports.all();
+        let exports = volumes.operations.exports.all();
         let connections = self.connections.iter();
         connections
             .filter(|(_, connection)| is_so(&exports[connection.export]))
@@ -151,7 +151,7 @@ impl Clients {
     pub(crate) fn listed(&self, volumes: &Volumes, disk: &Disk) -> Vec<status::Connection> {
         let each = self.connections.iter();
         each.map(|(_, connection)| {
-            let export = &volumes.exports.all()[connection.export];
+            let export = &volumes.operations.exports.all()[connection.export];
             let age = disk.now.since(connection.since);
             status::Connection {
                 export: export.name.clone(),

@@ -14,7 +14,7 @@
 //! A volume may have several exports: `db` for the foreground, `db-bulk` as best effort, `db-idle`
 //! in the background. [`DEFAULT`] is a whole file with comments, which is used if there is none.
 
-pub mod caching;
+mod caching;
 mod fields;
 mod foreseen;
 mod front;
@@ -28,6 +28,7 @@ pub mod streams;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use crate::cache_setting::CacheSetting;
 use block::Switch;
 use document::{Document, DocumentError};
 use scheduler::policy::NamedPolicy;
@@ -185,7 +186,7 @@ pub struct Volume {
     /// Whether it may be written to.
     pub access: Access,
     /// The cache before it, if it has one.
-    pub cache: Option<caching::Setting>,
+    pub cache: Option<CacheSetting>,
 }
 
 /// Whether something may be written to.

@@ -31,7 +31,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::status::Status;
 use crate::tasks::Steer;
-use crate::volume::streams::Teller;
+use crate::volume::streams::StreamEvents;
 use crate::why::{Query, Slow};
 
 /// What the control plane asks of the service. Calls may take a while, and come from threads on
@@ -65,7 +65,7 @@ pub trait Service: Send + Sync + 'static {
     /// If there is none of those that were asked for: what to do.
     fn why(&self, query: &Query) -> Result<Vec<Slow>, String>;
 
-    /// Grants a stream to a user, or says why not. What happens to it is told to the teller.
+    /// Grants a stream to a user, or says why not. What happens to it is told to the events.
     ///
     /// # Errors
     /// Why not, and what would be granted.
@@ -73,7 +73,7 @@ pub trait Service: Send + Sync + 'static {
         &self,
         user: u32,
         attach: wire::Attach,
-        teller: Teller,
+        events: StreamEvents,
     ) -> Result<wire::Granted, wire::Refused>;
 
     /// A stream's playout point has moved.

@@ -30,30 +30,30 @@ use block::Instant;
 use drive::Lost;
 use engine::Engine;
 use hdrhistogram::Histogram;
-use headtime_client::wire;
 
 use crate::accounts::slowest::Accounts;
 use crate::accounts::tally::Tally;
-use crate::arena::{Arena, Memory};
+use crate::arena::Arena;
+use crate::cache_setting::CacheSetting;
 use crate::capture::{LiveEngine, Recorder};
 use crate::clients::{Awaited, Bounds, Clients, Counts};
 use crate::clock::Clock;
-use crate::config::caching::Setting;
 use crate::disk::Disk;
 use crate::disk::back_end::{BackEnd, Run};
 use crate::ring::{Owner, Ring, Ticket};
 use crate::status;
-use crate::tasks::Steer;
-use crate::tasks::{Scan, Tasks};
+use crate::tasks::Tasks;
 use crate::volume::exports::Exports;
-use crate::volume::streams::{Settings, StreamRequest};
+use crate::volume::streams::Settings;
 use crate::volume::{Export, Resize, Volumes, ZEROES};
 use crate::why::{Query, Slow};
 
 mod commands;
+mod controls;
 pub mod mailbox;
 mod picture;
-use mailbox::{Letter, Mailbox};
+pub use controls::{StreamControl, TaskControl};
+use mailbox::{Bell, Letter, Mailbox};
 use picture::Picture;
 
 /// The loop. It is made and run on one thread, and reached from others by its [`Mailbox`].
@@ -63,8 +63,7 @@ pub struct EventLoop {
     tasks: Tasks,
     tally: Tally,
     accounts: Accounts,
-    mailbox: Mailbox,
-    bell: Box<[u8; 8]>,
+    bell: Bell,
     is_stopping: bool,
     /// Last: what is above may point into its memory.
     volumes: Volumes,
@@ -128,11 +127,10 @@ impl EventLoop {
             tasks: Tasks::default(),
             tally: Tally::default(),
             accounts: Accounts::default(),
-            mailbox,
-            bell: Box::new([0; 8]),
+            bell: Bell::new(mailbox),
             is_stopping: false,
         };
-        this.listen_to_bell();
+        this.bell.listen(&mut this.disk.ring);
         Ok(this)
     }
 
@@ -154,8 +152,9 @@ impl EventLoop {
     ///
     /// # Errors
     /// If one does not fit the drive, or there is no memory for it.
-    pub fn with_caches(mut self, all: &[(Setting, u64, u64)]) -> io::Result<Self> {
-        self.volumes.add_caches(&self.disk, all)?;
+    pub fn with_caches(mut self, all: &[(CacheSetting, u64, u64)]) -> io::Result<Self> {
+        let exports = &self.volumes.operations.exports;
+        self.volumes.caches.add(&self.disk, exports, all)?;
         Ok(self)
     }
 
@@ -179,14 +178,17 @@ impl EventLoop {
     pub fn stop(&mut self) {
         self.is_stopping = true;
         // A connection that comes now is closed.
-        let letters = self.mailbox.close().into_iter();
-        self.volumes.stop(letters.filter_map(|letter| match letter {
-            Letter::Operation(posted) => Some(posted),
-            Letter::Connection(_) | Letter::Call(_) => None,
-        }));
-        self.tasks.leave(&mut self.disk);
+        let letters = self.bell.mailbox.close().into_iter();
         self.volumes
-            .end_streams(&mut self.disk, "the service is stopping");
+            .posted
+            .stop(letters.filter_map(|letter| match letter {
+                Letter::Operation(posted) => Some(posted),
+                Letter::Connection(_) | Letter::Call(_) => None,
+            }));
+        self.tasks.leave(&mut self.disk);
+        let reason = "the service is stopping";
+        self.volumes.streams.stop(&mut self.disk, reason);
+        self.volumes.poll_streams(&mut self.disk);
         self.clients.close(&mut self.volumes, &mut self.disk);
     }
 
@@ -218,7 +220,7 @@ impl EventLoop {
             // Commands that have ended: their bytes go to caches, streams and tasks.
             let mut is_any = self.end_commands();
             // Requests of caches, and what they wish for.
-            is_any |= self.volumes.ask_for_caches(&mut self.disk);
+            is_any |= self.volumes.submit_for_caches(&mut self.disk);
             // The engine's next commands.
             is_any |= self.give_commands();
             // Requests that have ended: their operations go on, or are answered.
@@ -231,7 +233,7 @@ impl EventLoop {
             } = self;
             // Operations that wait in a volume, the oldest reasons first.
             is_any |= volumes.begin_copies(disk);
-            is_any |= volumes.begin_again(disk);
+            is_any |= volumes.begin_redirected(disk);
             is_any |= volumes.begin_waiting(disk);
             // Operations of other front ends, and those that wait in connections.
             is_any |= clients.take_turns(volumes, disk);
@@ -276,27 +278,11 @@ impl EventLoop {
             Owner::Send => clients.sent(volumes, disk, place, result),
             Owner::BackEnd => disk.ring_ended(ticket.key, result),
             Owner::Mailbox => {
-                for letter in self.mailbox.take() {
+                for letter in self.bell.mailbox.take() {
                     self.open(letter);
                 }
-                self.listen_to_bell();
+                self.bell.listen(&mut self.disk.ring);
             }
-        }
-    }
-
-    #[allow(unsafe_code, reason = "the kernel writes to the bell's box")]
-    fn listen_to_bell(&mut self) {
-        let memory = Memory {
-            at: self.bell.as_mut_ptr(),
-            length: self.bell.len(),
-        };
-        let ticket = Ticket {
-            owner: Owner::Mailbox,
-            key: 0,
-        };
-        // SAFETY: the box is the loop's, which outlives its ring's operations.
-        unsafe {
-            self.disk.ring.read(ticket, self.mailbox.bell(), memory, 0);
         }
     }
 
@@ -306,7 +292,7 @@ impl EventLoop {
                 self.clients
                     .accept(&mut self.volumes, &mut self.disk, *accepted);
             }
-            Letter::Operation(posted) => self.volumes.post(posted),
+            Letter::Operation(posted) => self.volumes.posted.push(posted),
             Letter::Call(call) => call(self),
         }
     }
@@ -358,19 +344,19 @@ impl EventLoop {
     pub fn holds(&self) -> Holds {
         Holds {
             connections: self.clients.count(),
-            operations: self.volumes.operations(),
-            bytes: self.volumes.bytes() + self.disk.scratch_bytes(),
+            operations: self.volumes.pending(),
+            bytes: self.volumes.operations.bytes() + self.disk.scratch_bytes(),
         }
     }
 
     /// The exports.
     pub fn exports(&self) -> &[Export] {
-        self.volumes.exports.all()
+        self.volumes.operations.exports.all()
     }
 
     /// Another export; the answer is its place. The others stay, for the clients that use them.
     pub fn add_export(&mut self, export: Export) -> usize {
-        self.volumes.exports.add(export)
+        self.volumes.operations.exports.add(export)
     }
 
     /// Gives volumes new lengths: all of them, or none. A client keeps the size that it was told. A
@@ -423,78 +409,27 @@ impl EventLoop {
 
     /// The slowest requests that were asked for, the slowest first, without the name of the drive.
     pub fn slowest(&mut self, query: &Query) -> Vec<Slow> {
-        let volumes = (self.volumes.exports.all(), self.disk.shape.block_bytes);
+        let volumes = (
+            self.volumes.operations.exports.all(),
+            self.disk.shape.block_bytes,
+        );
         self.accounts.slowest(self.disk.now, volumes, query)
     }
 
-    /// The background tasks, the oldest first.
-    pub fn tasks(&mut self) -> Vec<status::Task> {
-        self.tasks.listed(&self.disk)
+    /// The background tasks.
+    pub fn tasks(&mut self) -> TaskControl<'_> {
+        TaskControl {
+            tasks: &mut self.tasks,
+            disk: &mut self.disk,
+        }
     }
 
-    /// Whether there can be tasks.
-    ///
-    /// # Errors
-    /// Why not, and what was expected.
-    pub fn may_scan(&self) -> Result<(), String> {
-        self.disk.check_background()
-    }
-
-    /// Begins a task.
-    ///
-    /// # Errors
-    /// Why not, and what was expected.
-    pub fn begin_scan(&mut self, scan: Scan) -> Result<(), String> {
-        self.tasks.begin(&mut self.disk, scan)
-    }
-
-    /// Suspends, resumes, aborts or promotes a task.
-    ///
-    /// # Errors
-    /// If there is none of that number under way.
-    pub fn steer(&mut self, number: u64, steer: Steer) -> Result<(), String> {
-        self.tasks.steer(&mut self.disk, number, steer)
-    }
-
-    /// A sink takes nothing more: its task is aborted.
-    pub fn sink_gone(&mut self, number: u64) {
-        self.tasks.sink_gone(&mut self.disk, number);
-    }
-
-    /// A sink has caught up.
-    pub fn caught_up(&mut self, number: u64) {
-        self.tasks.caught_up(&mut self.disk, number);
-    }
-
-    /// The streams, without the name of the drive.
-    pub fn streams(&self) -> Vec<wire::Listed> {
-        self.volumes.streams.listed(&self.disk)
-    }
-
-    /// Grants a stream, or says why not.
-    ///
-    /// # Errors
-    /// The reason, and what would be granted instead.
-    pub fn attach(&mut self, request: StreamRequest) -> Result<wire::Granted, wire::Refused> {
-        self.volumes.attach(&mut self.disk, request)
-    }
-
-    /// A stream's playout point has moved. A client whose stream is gone was told so.
-    pub fn position(&mut self, position: wire::Position) {
-        self.volumes.position(&mut self.disk, position);
-    }
-
-    /// A stream's file has grown, or lies elsewhere.
-    ///
-    /// # Errors
-    /// If there is no such stream, or the places are not in its volume.
-    pub fn refresh(&mut self, refresh: &wire::Refresh) -> Result<wire::Change, wire::Refused> {
-        self.volumes.refresh(&mut self.disk, refresh)
-    }
-
-    /// A stream is over, or its client has gone. What a recording has in memory is still written.
-    pub fn close_stream(&mut self, number: u64) {
-        self.volumes.close_stream(&mut self.disk, number);
+    /// The guaranteed streams.
+    pub fn streams(&mut self) -> StreamControl<'_> {
+        StreamControl {
+            volumes: &mut self.volumes,
+            disk: &mut self.disk,
+        }
     }
 }
 

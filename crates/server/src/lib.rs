@@ -11,6 +11,7 @@
 
 pub mod accounts;
 pub mod arena;
+pub mod cache_setting;
 pub mod capture;
 pub mod clients;
 pub mod clock;

@@ -26,7 +26,7 @@ use crate::front_end::fuse;
 use crate::listener::{Directory, Listener, Shown};
 use crate::status::{self, Status};
 use crate::tasks::Steer;
-use crate::volume::streams::Teller;
+use crate::volume::streams::StreamEvents;
 use crate::why::{Query, Slow};
 
 mod devices;
@@ -262,7 +262,7 @@ impl control::Service for Running {
         for drive in &self.drives {
             let told = Self::asked(drive.mailbox(), |event_loop| {
                 let mut picture = event_loop.picture();
-                picture.tasks = event_loop.tasks();
+                picture.tasks = event_loop.tasks().list();
                 (picture, event_loop.clients(), event_loop.connections())
             });
             let (picture, clients, counts) = told.unwrap_or_default();
@@ -292,7 +292,7 @@ impl control::Service for Running {
         let mut last = Err(format!("no task {task} is under way"));
         for drive in &self.drives {
             let done = Self::asked(drive.mailbox(), move |event_loop| {
-                event_loop.steer(task, action)
+                event_loop.tasks().steer(task, action)
             });
             match done {
                 Some(Ok(())) => return Ok(()),
@@ -326,9 +326,9 @@ impl control::Service for Running {
         &self,
         user: u32,
         attach: wire::Attach,
-        teller: Teller,
+        events: StreamEvents,
     ) -> Result<wire::Granted, wire::Refused> {
-        self.attach_stream(user, attach, teller)
+        self.attach_stream(user, attach, events)
     }
 
     fn position(&self, position: wire::Position) -> Result<(), String> {

@@ -2,29 +2,29 @@
 //!
 //! ```text
 //!   clients --operation--> [ streams? ] -> [ cache? ] -> [ edges? ] --request--> disk
-//!           <--answer----   memory of      pages         partial    <-finished--
-//!                           a stream                     blocks
+//!           <--answer----   buffers of     pages         partial    <-finished--
+//!                           a stream                     writes
 //! ```
 //!
-//! An operation passes these in this order. Each serves it, makes it wait, or hands it on:
+//! [`Volumes`] asks its owners in this order. Each owner serves an operation, makes it wait, or passes it on,
+//! and returns its [`NextStep`]. No owner calls another one.
 //!
 //! | owner | state | file |
 //! |---|---|---|
-//! | `Exports` | which bytes of the drive | `exports` |
-//! | `Streams` | buffers of guaranteed streams | `streams` |
-//! | `Caches` | pages before volumes | `caching`, `cached` |
-//! | `Partial` | blocks that are changed in part | `edges` |
-//!
-//! Clients poll the answers of their operations with `poll_answer`. Front ends on other
-//! threads are called back.
+//! | [`Operations`] | pending operations, their memory, exports | `operations`, `exports` |
+//! | [`Streams`] | buffers of guaranteed streams | `streams` |
+//! | [`Caches`] | pages of volumes with a cache | `caching`, `cached` |
+//! | [`PartialWrites`] | blocks that are changed in part | `edges` |
+//! | [`PostedQueue`] | operations of front ends on other threads | `posted` |
 
-use std::collections::VecDeque;
 use std::io;
 
-use slab::Slab;
+use block::operation::{Ask, Failed};
+use block::{Class, CommandId, Direction, Durability, Extent, Lba, RequestId};
+use headtime_client::wire;
 
-use crate::arena::{Arena, Buffer};
-use block::operation::Failed;
+use crate::arena::{Arena, Bytes, Memory};
+use crate::disk::Disk;
 
 pub mod cached;
 mod caching;
@@ -34,105 +34,357 @@ mod layout;
 pub(crate) mod operation;
 mod operations;
 pub mod posted;
+mod requests;
 mod resize;
 mod space;
 pub mod streams;
 
 use caching::Caches;
-use edges::Partial;
+use edges::PartialWrites;
 pub use exports::Export;
 use exports::Exports;
-use operation::{Answer, Pending};
+use operation::{NextStep, Operation, Source, Stalled};
 pub use operations::LONGEST;
-use posted::Posted;
+use operations::Operations;
+pub(crate) use operations::ZEROES;
+use posted::PostedQueue;
 pub use resize::Resize;
-use streams::Streams;
+use streams::meeting::Meeting;
+use streams::{StreamRequest, Streams};
 
 /// All volumes of a drive.
 pub(crate) struct Volumes {
-    pub(crate) exports: Exports,
-    /// Operations that have begun and were not answered. The engine knows them by their keys.
-    pending: Slab<Pending>,
-    partial: Partial,
-    /// Posted operations that wait for room.
-    posted: VecDeque<Posted>,
     pub(crate) streams: Streams,
     pub(crate) caches: Caches,
-    /// Answers that clients have not polled.
-    answers: VecDeque<Answer>,
-    is_stopping: bool,
-    /// Bytes of the longest read or write.
-    longest: usize,
-    zeroes: Buffer,
-    /// Last: what is above may point into it.
-    arena: Arena,
+    partial: PartialWrites,
+    pub(crate) posted: PostedQueue,
+    /// Last: what is above may point into its memory.
+    pub(crate) operations: Operations,
 }
 
-/// Zeroes are written in pieces of so many bytes. A choice: a piece holds the head for a few
-/// milliseconds.
-pub(crate) const ZEROES: usize = 1 << 20;
-
+/// Operations from their begin to their answer.
 impl Volumes {
     /// Volumes without operations, whose bytes are in `arena`.
     ///
     /// # Errors
     /// If the arena has no room for [`ZEROES`].
-    pub(crate) fn new(exports: Exports, mut arena: Arena, longest: usize) -> io::Result<Self> {
-        let zeroes = arena.allocate(ZEROES).ok_or(io::ErrorKind::OutOfMemory)?;
+    pub(crate) fn new(exports: Exports, arena: Arena, longest: usize) -> io::Result<Self> {
         Ok(Volumes {
-            exports,
-            pending: Slab::new(),
-            partial: Partial::default(),
-            posted: VecDeque::new(),
             streams: Streams::default(),
             caches: Caches::default(),
-            answers: VecDeque::new(),
-            is_stopping: false,
-            longest,
-            zeroes,
-            arena,
+            partial: PartialWrites::default(),
+            posted: PostedQueue::default(),
+            operations: Operations::new(exports, arena, longest)?,
         })
     }
 
-    /// The next answer to an operation of a connection.
-    pub(crate) fn poll_answer(&mut self) -> Option<Answer> {
-        self.answers.pop_front()
+    /// Whether nothing is pending.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.pending() == 0 && self.streams.is_empty() && self.caches.are_at_rest()
     }
 
-    /// Takes an operation of a front end on another thread.
-    pub(crate) fn post(&mut self, posted: Posted) {
-        self.posted.push_back(posted);
+    /// The number of operations that were accepted and not answered.
+    pub(crate) fn pending(&self) -> usize {
+        self.operations.count() + self.posted.count()
     }
 
-    /// Takes no new operations.
-    pub(crate) fn stop(&mut self, refused: impl Iterator<Item = Posted>) {
-        self.is_stopping = true;
-        for posted in refused {
-            (posted.reply)(Err(Failed::ShuttingDown));
-        }
-    }
-
-    /// Forgets everything that the drive may have lost with its power.
+    /// Discards everything that the drive may have lost with its power.
     pub(crate) fn forget(&mut self) {
         self.streams.forget_played();
         self.caches.forget();
     }
 
-    /// Whether nothing is held.
-    pub(crate) fn is_idle(&self) -> bool {
-        self.pending.is_empty()
-            && self.posted.is_empty()
-            && self.streams.is_empty()
-            && self.caches.are_at_rest()
+    /// Whether a read needs no memory, because the back end has the device in memory.
+    pub(crate) fn is_mapped(&self, disk: &Disk, operation: &Operation) -> bool {
+        operation.ask == Ask::Read
+            && disk.mapped().is_some()
+            && self
+                .caches
+                .of(&self.operations.exports, operation)
+                .is_none()
     }
 
-    /// Operations that were taken and not answered.
-    pub(crate) fn operations(&self) -> usize {
-        self.pending.len() + self.posted.len()
+    /// Memory for an operation's bytes, or `None` if there is none now.
+    pub(crate) fn bytes_for(&mut self, disk: &Disk, operation: &Operation) -> Option<Bytes> {
+        let device = disk.mapped().filter(|_| self.is_mapped(disk, operation));
+        self.operations.bytes_for(operation, device)
     }
 
-    /// Bytes of operations in memory.
-    pub(crate) fn bytes(&self) -> usize {
-        self.arena.length() - self.arena.left() - self.zeroes.length()
+    /// Begins an operation whose offset and length were checked against the export.
+    ///
+    /// # Errors
+    /// If there is no room now. The caller tries again when another operation has ended.
+    pub(crate) fn begin(
+        &mut self,
+        disk: &mut Disk,
+        source: Source,
+        operation: Operation,
+        bytes: Bytes,
+    ) -> Result<(), Stalled> {
+        // Streams do not wait for room.
+        let meeting = self.meet_streams(disk, &operation);
+        if let Meeting::Served(serving) = meeting {
+            let key = self.operations.insert(source, operation, bytes);
+            match self.streams.serve(disk, &mut self.operations, key, serving) {
+                NextStep::Wait => drop(self.poll_streams(disk)),
+                step => self.advance(disk, key, step),
+            }
+            return Ok(());
+        }
+        let exports = &self.operations.exports;
+        let class = match operation.ask {
+            Ask::Cache => Class::Background,
+            _ => self.streams.class_of(exports, &operation),
+        };
+        let has_to_wait = self.partial.holds_of(exports, &operation)
+            || self.caches.holds_back(&self.operations, &operation);
+        if !disk.engine.has_room(class) || meeting == Meeting::Later || has_to_wait {
+            return Err(Stalled { source, bytes });
+        }
+        let is_empty = operation.length == 0 && operation.ask != Ask::Flush;
+        let key = self.operations.insert(source, operation, bytes);
+        self.caches.begin(&self.operations.exports, &operation);
+        if is_empty || self.caches.store(disk.now, &self.operations, key) {
+            self.answer(disk, key);
+            return Ok(());
+        }
+        let through = self.caches.read(disk, &mut self.operations, key, class);
+        if let Some((number, step)) = through {
+            self.advance(disk, key, step);
+            self.answer_cached(disk, number);
+            return Ok(());
+        }
+        self.partial.hold(&mut self.operations, key);
+        self.dispatch(disk, key);
+        Ok(())
+    }
+
+    /// How an operation meets the streams of its blocks, after copies and ends of streams that it needs.
+    fn meet_streams(&mut self, disk: &mut Disk, operation: &Operation) -> Meeting {
+        match self.streams.meet(disk, &self.operations, operation) {
+            Meeting::Recorded(extent) => match self.copy_before(disk, operation.export, extent) {
+                true => Meeting::Apart,
+                false => Meeting::Later,
+            },
+            Meeting::Partial(extent) => {
+                let reason = "parts of its blocks are written by somebody else";
+                self.streams.end_recordings(disk, extent, reason);
+                self.poll_streams(disk);
+                Meeting::Later
+            }
+            meeting => meeting,
+        }
+    }
+
+    fn fail(&mut self, disk: &mut Disk, key: usize, failed: Failed) {
+        self.operations[key].result = Err(failed);
+        self.answer(disk, key);
+    }
+
+    /// Ends an operation, and answers its source.
+    fn answer(&mut self, disk: &mut Disk, key: usize) {
+        let ended = self.operations.remove(key);
+        let exports = &self.operations.exports;
+        self.caches.end(exports, &ended.operation);
+        if ended.edges.is_some() {
+            self.partial.release(key);
+        }
+        if let Source::Copied(flush) = ended.source {
+            let next = self
+                .streams
+                .copy_ended(&mut self.operations, flush, ended.result);
+            if let Some((key, step)) = next {
+                self.advance(disk, key, step);
+            }
+            return;
+        }
+        self.streams.changed(disk, exports, &ended);
+        self.operations.reply(ended);
+    }
+}
+
+/// Operations that wait in an owner.
+impl Volumes {
+    /// A background read has ended, with these bytes or with none.
+    pub(crate) fn note_passed(
+        &mut self,
+        disk: &mut Disk,
+        id: CommandId,
+        start: Lba,
+        memory: Option<Memory>,
+    ) {
+        for number in 0..self.caches.count() {
+            self.caches.passed(disk, number, (id, start), memory);
+            self.answer_cached(disk, number);
+        }
+    }
+
+    /// Continues partial writes that waited for earlier operations. The answer is whether there was one.
+    pub(crate) fn begin_waiting(&mut self, disk: &mut Disk) -> bool {
+        let (mut is_any, mut next) = (false, 0);
+        while let Some((key, step)) =
+            self.partial
+                .next_waiting(disk, &mut self.operations, &mut next)
+        {
+            self.advance(disk, key, step);
+            is_any = true;
+        }
+        is_any
+    }
+
+    /// Submits what the caches want of the engine, and continues operations that waited for caches. The
+    /// answer is whether there was anything.
+    pub(crate) fn submit_for_caches(&mut self, disk: &mut Disk) -> bool {
+        let mut is_any = false;
+        for number in 0..self.caches.count() {
+            while let Some(request) = self.caches.next_request(disk, number) {
+                is_any = true;
+                if disk.engine.submit(disk.now, request).is_err() {
+                    self.cache_request_ended(disk, request.id, Err(Failed::Invalid));
+                }
+            }
+        }
+        // Reads that the caches could not serve go to the engine.
+        while let Some(key) = self.caches.next_unserved() {
+            let operation = self.operations[key].operation;
+            let class = self.streams.class_of(&self.operations.exports, &operation);
+            if !disk.engine.has_room(class) {
+                break;
+            }
+            self.caches.take_unserved();
+            is_any = true;
+            match operation.ask {
+                Ask::Read => {
+                    let read = (self.operations.around(key), Direction::Read);
+                    self.submit(disk, key, read, class, Durability::Volatile);
+                }
+                // A prefetch has no use for the bytes.
+                _ => self.answer(disk, key),
+            }
+        }
+        is_any |= self.caches.submit_wishes(disk);
+        let mut next = 0;
+        while let Some((key, step)) =
+            self.caches
+                .next_drained(disk, &mut self.operations, &mut next)
+        {
+            is_any = true;
+            self.advance(disk, key, step);
+        }
+        is_any
+    }
+
+    fn cache_request_ended(&mut self, disk: &mut Disk, id: RequestId, result: Result<(), Failed>) {
+        if let Some(number) = self.caches.request_ended(disk.now, id, result) {
+            self.answer_cached(disk, number);
+        }
+    }
+
+    /// Answers the operations that a cache has served.
+    fn answer_cached(&mut self, disk: &mut Disk, number: usize) {
+        while let Some(key) = self.caches.poll_served(number) {
+            self.answer(disk, key);
+        }
+    }
+
+    /// Flushes all volumes at the end of the service.
+    pub(crate) fn flush_at_the_end(&mut self, disk: &mut Disk) {
+        for export in 0..self.operations.exports.all().len() {
+            let operation = Operation {
+                export,
+                ask: Ask::Flush,
+                offset: 0,
+                length: 0,
+            };
+            let reply: operation::Reply = Box::new(|result| {
+                if let Err(failed) = result {
+                    tracing::error!(%failed, "the last flush has failed");
+                }
+            });
+            // Other flushes are the only operations: there is room.
+            let _ = self.begin(disk, Source::Posted(reply), operation, Bytes::None);
+        }
+    }
+}
+
+/// Operations and streams.
+impl Volumes {
+    /// Grants a stream, or refuses it.
+    ///
+    /// # Errors
+    /// The reason, and what would be granted instead.
+    pub(crate) fn attach(
+        &mut self,
+        disk: &mut Disk,
+        request: StreamRequest,
+    ) -> Result<wire::Granted, wire::Refused> {
+        let caches = &self.caches;
+        let is_cached = |offset| caches.at(offset).is_some();
+        let granted = self
+            .streams
+            .attach(disk, &self.operations, request, is_cached)?;
+        self.poll_streams(disk);
+        Ok(granted)
+    }
+
+    /// Handles the engine's events of streams. The answer is whether there was one.
+    pub(crate) fn poll_streams(&mut self, disk: &mut Disk) -> bool {
+        let mut is_any = false;
+        self.streams.keep_written(disk, &self.operations);
+        while let Some(event) = disk.engine.poll_stream() {
+            is_any = true;
+            let next = self.streams.handle(disk, &mut self.operations, event);
+            if let Some((key, step)) = next {
+                self.advance(disk, key, step);
+            }
+        }
+        is_any
+    }
+
+    /// Gives copies of recordings to the engine, as far as there is room. The answer is whether any was.
+    pub(crate) fn begin_copies(&mut self, disk: &mut Disk) -> bool {
+        let mut is_any = false;
+        while let Some(copy) = self.streams.next_copy(disk, &self.operations.exports) {
+            let (source, operation, bytes) = copy;
+            let class = self.operations.exports.class(operation.export);
+            let key = self.operations.insert(source, operation, bytes);
+            let write = (self.operations.around(key), Direction::Write);
+            self.submit(disk, key, write, class, Durability::Volatile);
+            is_any = true;
+        }
+        is_any
+    }
+
+    /// Queues copies of what recordings have only in memory of some blocks, before a later request. The
+    /// answer is whether the engine had room for all of them.
+    fn copy_before(&mut self, disk: &mut Disk, export: usize, extent: Extent) -> bool {
+        let of = (export, extent);
+        let copied = self.streams.copy_dirty(disk, &self.operations, of, None);
+        self.begin_copies(disk);
+        copied.is_ok() && !self.streams.is_queued(&self.operations.exports, extent)
+    }
+
+    /// Dispatches operations that streams refused, as far as there is room. The answer is whether there was
+    /// one.
+    pub(crate) fn begin_redirected(&mut self, disk: &mut Disk) -> bool {
+        let (mut is_any, mut next) = (false, 0);
+        while let Some(key) = self.streams.redirected(next) {
+            let operation = self.operations[key].operation;
+            let class = self.operations.exports.class(operation.export);
+            let extent = self.operations.around(key);
+            let is_copied = match operation.ask {
+                Ask::Read => self.copy_before(disk, operation.export, extent),
+                _ => !self.streams.is_queued(&self.operations.exports, extent),
+            };
+            if !is_copied || !disk.engine.has_room(class) {
+                next += 1;
+                continue;
+            }
+            self.streams.take_redirected(next);
+            self.operations[key].is_redirected = false;
+            self.dispatch(disk, key);
+            is_any = true;
+        }
+        is_any
     }
 }

@@ -8,7 +8,7 @@ use lab::bench::caches::{
     CacheFigures, CachesBench, CachesReport, CoordinatorFigures, GOAL, LiveFigures, LiveGain,
     SimulatedDisk, Verdict,
 };
-use server::config::caching::Readmore;
+use server::cache_setting::Readmore;
 
 use crate::bar::Bar;
 use crate::output::{Exit, json, print};

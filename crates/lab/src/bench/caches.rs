@@ -13,7 +13,7 @@
 //! command at a time. All times are the drive's.
 
 use serde::Serialize;
-use server::config::caching::Readmore;
+use server::cache_setting::Readmore;
 
 use crate::{Failure, Progress};
 use told::CoordinatorRuns;

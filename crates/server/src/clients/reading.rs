@@ -25,7 +25,7 @@ use crate::disk::Disk;
 use crate::ring::{Owner, Ticket};
 use crate::tls::Opened;
 use crate::volume::Volumes;
-use crate::volume::operation::{From, Stalled};
+use crate::volume::operation::{Source, Stalled};
 use block::operation::Ask;
 use nbd::request::{self, Asked};
 
@@ -191,8 +191,8 @@ impl Clients {
         // Counted before: an operation may be answered at once.
         self.connections[place].took(&operation);
         let client = self.connections[place].client(place);
-        let from = From::Connection { client, header };
-        match volumes.begin(disk, from, operation, bytes) {
+        let source = Source::Connection { client, header };
+        match volumes.begin(disk, source, operation, bytes) {
             Ok(()) => {
                 self.take_answers(volumes);
                 Progress::Continue

@@ -78,7 +78,7 @@ impl Clients {
 
     /// Takes the answers of the volumes, and puts replies into the outboxes.
     pub(crate) fn take_answers(&mut self, volumes: &mut Volumes) {
-        while let Some(answer) = volumes.poll_answer() {
+        while let Some(answer) = volumes.operations.poll_answer() {
             self.reply(volumes, answer);
         }
     }

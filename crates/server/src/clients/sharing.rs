@@ -37,7 +37,7 @@ impl Clients {
         operation: &Operation,
     ) -> Option<Bytes> {
         let is_mapped = volumes.is_mapped(disk, operation);
-        if !is_mapped && !self.may_take(&volumes.exports, place, operation) {
+        if !is_mapped && !self.may_take(&volumes.operations.exports, place, operation) {
             return None;
         }
         let bytes = volumes.bytes_for(disk, operation)?;
@@ -64,7 +64,7 @@ impl Clients {
     /// Takes memory back that a connection held.
     pub(super) fn take_back(&mut self, volumes: &mut Volumes, place: usize, bytes: Bytes) {
         self.charge(place, |memory| memory - bytes.capacity());
-        volumes.give_back(bytes);
+        volumes.operations.give_back(bytes);
     }
 
     fn charge(&mut self, place: usize, change: impl FnOnce(usize) -> usize) {

@@ -8,14 +8,14 @@ use tokio::sync::mpsc::Receiver;
 
 use super::Service;
 use super::protocol::{Answer, Ask};
-use crate::volume::streams::Teller;
+use crate::volume::streams::StreamEvents;
 
 /// The streams of one connection.
 pub struct Lease {
     service: Arc<dyn Service>,
     /// The peer's uid.
     user: u32,
-    teller: Teller,
+    events: StreamEvents,
     streams: Mutex<Vec<u64>>,
 }
 
@@ -25,11 +25,11 @@ const STREAMS: usize = 1024;
 impl Lease {
     /// One without streams.
     pub(super) fn new(service: Arc<dyn Service>, user: u32) -> (Lease, Receiver<Told>) {
-        let (teller, told) = Teller::new();
+        let (events, told) = StreamEvents::new();
         let lease = Lease {
             service,
             user,
-            teller,
+            events,
             streams: Mutex::default(),
         };
         (lease, told)
@@ -51,7 +51,7 @@ impl Lease {
                         "{STREAMS} streams of one connection: expected another connection"
                     ));
                 }
-                match service.attach(self.user, attach, self.teller.clone()) {
+                match service.attach(self.user, attach, self.events.clone()) {
                     Ok(granted) => {
                         held.push(granted.stream);
                         serde_json::to_value(granted)

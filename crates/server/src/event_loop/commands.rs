@@ -5,7 +5,7 @@
     reason = "hands the memory of operations to the back end while commands are in flight"
 )]
 
-use block::{Action, Class, Request, Status};
+use block::{Action, Class, Extent, Lba, Request, Status};
 
 use super::EventLoop;
 use crate::arena::Memory;
@@ -17,7 +17,7 @@ impl EventLoop {
     pub(super) fn give_commands(&mut self) -> bool {
         let EventLoop { volumes, disk, .. } = self;
         let mut is_any = false;
-        volumes.hear_streams(disk);
+        volumes.poll_streams(disk);
         while let Some(command) = disk.engine.poll(disk.now) {
             is_any = true;
             let mut memory = [NOTHING; 3];
@@ -31,7 +31,7 @@ impl EventLoop {
             unsafe { disk.start(&command, &memory[..count]) };
         }
         // A round that has just begun may have answered a stream's client.
-        is_any | volumes.hear_streams(disk)
+        is_any | volumes.poll_streams(disk)
     }
 
     /// Tells the engine which commands have ended. The answer is whether one has.
@@ -62,7 +62,9 @@ impl EventLoop {
                 if let Some(request) = &request {
                     volumes.note_failure(request, failed);
                 }
-                let at = volumes.first_block(ended.id, request.as_ref());
+                let of_request = request.map(|request| request.extent);
+                let extent = of_request.or_else(|| volumes.streams.extent_of(ended.id));
+                let at = extent.map_or(Lba(0), Extent::start);
                 Status::MediumError { at }
             }
         };
@@ -76,7 +78,7 @@ impl EventLoop {
             tasks,
             ..
         } = self;
-        volumes.hear_streams(disk);
+        volumes.poll_streams(disk);
         while let Some(scratch) = disk.take_scratch(ended.id) {
             let (start, memory) = (scratch.start, scratch.memory());
             volumes.note_passed(disk, ended.id, start, is_good.then_some(memory));

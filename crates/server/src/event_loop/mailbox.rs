@@ -13,7 +13,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use rustix::event::{EventfdFlags, eventfd};
 
 use super::EventLoop;
+use crate::arena::Memory;
 use crate::clients::Accepted;
+use crate::ring::{Owner, Ring, Ticket};
 use crate::volume::posted::Posted;
 use block::operation::Failed;
 
@@ -104,7 +106,7 @@ impl Mailbox {
     }
 
     /// All letters, in their order.
-    pub(crate) fn take(&self) -> VecDeque<Letter> {
+    pub(super) fn take(&self) -> VecDeque<Letter> {
         std::mem::take(&mut self.lock().waiting)
     }
 
@@ -115,12 +117,45 @@ impl Mailbox {
         std::mem::take(&mut letters.waiting)
     }
 
-    pub(crate) fn bell(&self) -> RawFd {
+    fn bell(&self) -> RawFd {
         self.shared.bell.as_fd().as_raw_fd()
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Letters> {
         let letters = self.shared.letters.lock();
         letters.unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The loop's end of its mailbox: a read of the bell that is always in flight.
+pub(super) struct Bell {
+    pub(super) mailbox: Mailbox,
+    /// The counter of the eventfd, written by the kernel.
+    count: Box<[u8; 8]>,
+}
+
+impl Bell {
+    pub(super) fn new(mailbox: Mailbox) -> Self {
+        Bell {
+            mailbox,
+            count: Box::new([0; 8]),
+        }
+    }
+
+    /// Starts the next read of the bell.
+    #[allow(unsafe_code, reason = "the kernel writes to the bell's box")]
+    pub(super) fn listen(&mut self, ring: &mut Ring) {
+        let memory = Memory {
+            at: self.count.as_mut_ptr(),
+            length: self.count.len(),
+        };
+        let ticket = Ticket {
+            owner: Owner::Mailbox,
+            key: 0,
+        };
+        // SAFETY: the box is the loop's, which outlives its ring's operations.
+        unsafe {
+            ring.read(ticket, self.mailbox.bell(), memory, 0);
+        }
     }
 }

@@ -38,7 +38,7 @@ impl Running {
             ));
         }
         let layout = Self::asked(drive.mailbox(), |event_loop| {
-            event_loop.may_scan()?;
+            event_loop.tasks().check()?;
             let belief = event_loop.engine().belief().profile();
             Ok::<_, String>((Arc::clone(&belief.geometry), belief.block_bytes))
         });
@@ -66,7 +66,7 @@ impl Running {
             sink: begun.sink,
         };
         let begun = Self::asked(drive.mailbox(), move |event_loop| {
-            event_loop.begin_scan(scan)
+            event_loop.tasks().begin(scan)
         });
         begun.ok_or_else(silent)??;
         Ok(number)

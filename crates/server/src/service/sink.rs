@@ -194,7 +194,7 @@ impl Taking {
         // It is set once: here.
         let _ = outcome.set(ended);
         // A task that waits for this thread need not wait any more; a loop that has ended does not.
-        let _ = mailbox.call(move |event_loop| event_loop.sink_gone(number));
+        let _ = mailbox.call(move |event_loop| event_loop.tasks().sink_gone(number));
         drop(alive);
     }
 
@@ -340,7 +340,7 @@ impl Taking {
             // A loop that has ended needs no telling.
             let _ = self
                 .mailbox
-                .call(move |event_loop| event_loop.caught_up(number));
+                .call(move |event_loop| event_loop.tasks().caught_up(number));
         }
     }
 }

@@ -7,8 +7,8 @@ use headtime_client::wire;
 
 use super::drives::Drive;
 use super::{PATIENCE, Running, locked};
+use crate::volume::streams::StreamEvents;
 use crate::volume::streams::StreamRequest;
-use crate::volume::streams::Teller;
 
 impl Running {
     /// Grants a stream, or says why not.
@@ -16,7 +16,7 @@ impl Running {
         &self,
         user: u32,
         attach: wire::Attach,
-        teller: Teller,
+        events: StreamEvents,
     ) -> Result<wire::Granted, wire::Refused> {
         let mut drives = self.drives.iter().enumerate();
         let found = drives.find(|(_, drive)| {
@@ -42,15 +42,15 @@ impl Running {
             stream,
             user,
             attach,
-            teller,
+            events,
         };
         let (tell, told) = mpsc::channel();
         let asked = drive.mailbox().call(move |event_loop| {
-            let granted = event_loop.attach(request);
+            let granted = event_loop.streams().attach(request);
             let is_granted = granted.is_ok();
             // Who asked may have given up: nobody would ever close it.
             if tell.send(granted).is_err() && is_granted {
-                event_loop.close_stream(stream);
+                event_loop.streams().close(stream);
             }
         });
         asked.map_err(|gone| refused(gone.to_string()))?;
@@ -72,7 +72,7 @@ impl Running {
         let drive = self.drive_of(position.stream)?;
         let told = drive
             .mailbox()
-            .call(move |event_loop| event_loop.position(position));
+            .call(move |event_loop| event_loop.streams().position(&position));
         told.map_err(|gone| gone.to_string())
     }
 
@@ -83,7 +83,7 @@ impl Running {
     ) -> Result<wire::Change, wire::Refused> {
         let drive = self.drive_of(refresh.stream).map_err(refused)?;
         let asked = Self::asked(drive.mailbox(), move |event_loop| {
-            event_loop.refresh(&refresh)
+            event_loop.streams().refresh(&refresh)
         });
         asked.unwrap_or_else(|| Err(refused("the drive does not answer")))
     }
@@ -94,7 +94,7 @@ impl Running {
         locked(&self.streams).remove(&stream);
         let told = drive
             .mailbox()
-            .call(move |event_loop| event_loop.close_stream(stream));
+            .call(move |event_loop| event_loop.streams().close(stream));
         told.map_err(|gone| gone.to_string())
     }
 
@@ -102,7 +102,7 @@ impl Running {
     pub(super) fn all_streams(&self) -> Vec<wire::Listed> {
         let mut all = Vec::new();
         for drive in &self.drives {
-            let told = Self::asked(drive.mailbox(), |event_loop| event_loop.streams());
+            let told = Self::asked(drive.mailbox(), |event_loop| event_loop.streams().list());
             all.extend(told.into_iter().flatten().map(|listed| wire::Listed {
                 drive: drive.name().to_owned(),
                 ..listed

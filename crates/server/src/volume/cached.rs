@@ -34,7 +34,7 @@ use cache::{Composition, Level};
 use slab::Slab;
 
 use crate::arena::{Arena, Memory};
-use crate::config::caching::{PAGE, Readmore, Setting, Shares, Writes};
+use crate::cache_setting::{CacheSetting, PAGE, Readmore, Shares, Writes};
 
 mod changing;
 mod fetching;
@@ -62,13 +62,13 @@ pub struct Site {
     pub block_bytes: u32,
     /// The place of the cache among those of the loop.
     pub number: usize,
-    /// An export of the volume, in whose name it is written to later.
+    /// An export of the volume, in read name it is written to later.
     pub export: usize,
 }
 
 /// One cache.
 pub struct Cached {
-    setting: Setting,
+    setting: CacheSetting,
     site: Site,
     level: Level,
     pages: Pages,
@@ -120,22 +120,22 @@ impl Change {
 /// A read has all its bytes, or has to be read anew without the cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Answer {
-    /// Whose.
+    /// CacheRead.
     pub key: usize,
     /// How.
     pub ending: Ending,
 }
 
-/// Who reads, and how urgently.
+/// The reader of a read through a cache.
 #[derive(Clone, Copy, Debug)]
-pub struct Whose {
-    /// The operation.
+pub struct CacheRead {
+    /// The key of the operation.
     pub key: usize,
-    /// The export.
+    /// The index of the export.
     pub export: usize,
-    /// The connection; those of other front ends are one.
+    /// The connection. All front ends other than NBD are one client.
     pub client: u32,
-    /// Of the export.
+    /// The class of the read.
     pub class: Class,
 }
 
@@ -161,7 +161,7 @@ impl Cached {
     ///
     /// # Errors
     /// If it cannot be composed so, or there is no memory for it.
-    pub fn new(setting: &Setting, site: Site) -> io::Result<Self> {
+    pub fn new(setting: &CacheSetting, site: Site) -> io::Result<Self> {
         let Shares { frames, unwritten } = Shares::of(setting);
         let level = Level::new(&Composition {
             capacity: frames,
@@ -224,7 +224,7 @@ impl Cached {
     pub fn read(
         &mut self,
         now: Instant,
-        whose: &Whose,
+        reader: &CacheRead,
         (start, length): (u64, u64),
         memory: Memory,
     ) -> Result<(), Refused> {
@@ -233,18 +233,18 @@ impl Cached {
         // Before the level is asked: what is here now may have to go for what is not.
         self.copy_pages(&bytes);
         let asked = Asked {
-            client: whose.client,
+            client: reader.client,
             file: self.site.number as u64,
             blocks,
             within: Interval::of(0, self.site.length / PAGE),
             purpose: Purpose::Demand,
             direction: Direction::Read,
         };
-        let id = RequestId(whose.key as u64);
+        let id = RequestId(reader.key as u64);
         self.level.submit(now, id, asked)?;
-        let key = whose.key;
+        let key = reader.key;
         self.readers.push(Reader { key, bytes });
-        self.take_fetches(whose);
+        self.take_fetches(reader);
         self.take_answers();
         Ok(())
     }

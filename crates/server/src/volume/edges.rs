@@ -1,4 +1,4 @@
-//! Operations that begin or end within a block: drives have no smaller pieces.
+//! Partial writes: operations that begin or end within a block, the drive's smallest unit.
 //!
 //! ```text
 //!   blocks     |  first  |         |         |  last   |
@@ -6,9 +6,9 @@
 //!   edges      |^^^^|                              ^^^^|   these bytes have to stay
 //! ```
 //!
-//! A read is one of all these blocks. Trims leave the edges alone. Writes and zeroes read the edges,
-//! change them, and write them: meanwhile nothing else that changes these blocks begins, and what
-//! had begun before is in front of the read, or has ended.
+//! A read transfers all these blocks. Trims leave the edges alone. Writes and zeroes read, change and write
+//! the edges. Meanwhile no other change of these blocks begins. Earlier changes have ended, or the engine
+//! orders them before the read.
 //!
 //! ```text
 //!   write   buffer  [ blocks of the write | first, as it was | last, as it was ]
@@ -21,24 +21,24 @@ use std::ops::Range;
 
 use block::{Direction, Durability, Extent};
 
-use super::Volumes;
 use super::exports::Exports;
-use super::operation::{Edges, Operation, Pending, Stage};
+use super::operation::{Edges, NextStep, Operation, Pending, Stage};
+use super::operations::Operations;
 use crate::arena::Bytes;
 use crate::arena::{Buffer, Memory};
 use crate::disk::Disk;
 use block::operation::Ask;
 
-/// The blocks of which pending operations change a part.
+/// The partial writes of a drive: the blocks that pending operations change in part.
 #[derive(Default)]
-pub(super) struct Partial {
+pub(super) struct PartialWrites {
     /// Each such block, and the key of its operation.
     held: Vec<(usize, Extent)>,
-    /// Operations that wait for others on their blocks.
+    /// Operations that wait for earlier operations on their blocks.
     waiting: Vec<usize>,
 }
 
-impl Partial {
+impl PartialWrites {
     /// Whether an operation changes blocks whose edges are being changed.
     pub(super) fn holds_of(&self, exports: &Exports, operation: &Operation) -> bool {
         if self.held.is_empty() || !operation.is_change() {
@@ -48,161 +48,107 @@ impl Partial {
         self.held.iter().any(|(_, edge)| edge.overlaps(around))
     }
 
-    /// Releases the edges of an operation.
-    pub(super) fn release(&mut self, key: usize) {
-        self.held.retain(|&(holder, _)| holder != key);
-    }
-}
-
-impl Volumes {
     /// Holds the edges of an operation that has just begun, if it has some.
-    pub(super) fn hold_edges(&mut self, key: usize) {
-        let blocks = self.exports.edges(&self.pending[key].operation);
+    pub(super) fn hold(&mut self, operations: &mut Operations, key: usize) {
+        let blocks = operations.exports.edges(&operations[key].operation);
         if blocks == [None; 2] {
             return;
         }
         for block in blocks.into_iter().flatten() {
-            self.partial.held.push((key, Extent::block(block)));
+            self.held.push((key, Extent::block(block)));
         }
         let stage = Stage::Waiting;
-        self.pending[key].edges = Some(Edges { blocks, stage });
+        operations[key].edges = Some(Edges { blocks, stage });
     }
 
-    /// Begins to change the edges that are held. If there is nothing to wait for, there is room for a
-    /// request, as was asked before.
-    pub(super) fn begin_edges(&mut self, disk: &mut Disk, key: usize) {
+    /// Releases the edges of an operation.
+    pub(super) fn release(&mut self, key: usize) {
+        self.held.retain(|&(holder, _)| holder != key);
+    }
+
+    /// Begins to change the held edges. The engine has room for a request.
+    pub(super) fn begin(&mut self, operations: &mut Operations, key: usize) -> NextStep {
+        let block = operations.exports.block();
         let Pending {
             operation, bytes, ..
-        } = &mut self.pending[key];
+        } = &mut operations[key];
         if let (Ask::Write { .. }, Bytes::Own(buffer)) = (operation.ask, bytes) {
             let (offset, length) = (operation.offset, operation.length as usize);
-            let lead = (offset % disk.block()) as usize;
+            let lead = (offset % block) as usize;
             buffer.show(buffer.capacity());
             buffer.bytes_mut().copy_within(..length, lead);
         }
-        if self.is_behind_others(key) {
-            self.partial.waiting.push(key);
-        } else {
-            self.read_edge(disk, key, 0);
+        if self.is_behind_others(operations, key) {
+            self.waiting.push(key);
+            return NextStep::Wait;
         }
+        read_edge(operations, key, 0)
     }
 
-    /// Whether something that began before, and is not all with the engine, is on the edges. What came
-    /// later waits for them.
-    fn is_behind_others(&self, key: usize) -> bool {
-        let own = self.partial.held.iter();
+    /// Whether an earlier operation on the edges is not entirely with the engine. Later operations wait for
+    /// the edges.
+    fn is_behind_others(&self, operations: &Operations, key: usize) -> bool {
+        let own = self.held.iter();
         let own = own.filter(|&&(holder, _)| holder == key);
         let own: Vec<Extent> = own.map(|&(_, edge)| edge).collect();
-        self.is_changed_apart(&own, Some(key))
+        operations.is_changed_apart(&own, Some(key))
     }
 
-    /// Whether some of these blocks are changed by operations, except one, that the engine does not order
-    /// with its requests: trims, zeroes, operations with edges, and those that a stream has refused and that
-    /// wait for room. A new request of the engine may overtake them.
-    pub(super) fn is_changed_apart(&self, blocks: &[Extent], except: Option<usize>) -> bool {
-        self.pending.iter().any(|(other, pending)| {
-            let operation = &pending.operation;
-            let is_unordered = operation.is_punch()
-                || pending.edges.is_some()
-                || self.streams.is_left_to_others(other);
-            except != Some(other) && is_unordered && operation.is_change() && {
-                let around = self.exports.around(operation);
-                blocks.iter().any(|block| block.overlaps(around))
+    /// The next waiting operation, from index `next` on, that can begin now.
+    pub(super) fn next_waiting(
+        &mut self,
+        disk: &Disk,
+        operations: &mut Operations,
+        next: &mut usize,
+    ) -> Option<(usize, NextStep)> {
+        while let Some(&key) = self.waiting.get(*next) {
+            let export = operations[key].operation.export;
+            let has_room = disk.engine.has_room(operations.exports.class(export));
+            if has_room && !self.is_behind_others(operations, key) {
+                self.waiting.remove(*next);
+                return Some((key, read_edge(operations, key, 0)));
             }
-        })
+            *next += 1;
+        }
+        None
     }
+}
 
-    /// Goes on with those that wait for others, if these have ended; whether any did.
-    pub(crate) fn begin_waiting(&mut self, disk: &mut Disk) -> bool {
-        let mut is_any = false;
-        let mut next = 0;
-        while let Some(&key) = self.partial.waiting.get(next) {
-            let class = self.exports.class(self.pending[key].operation.export);
-            if self.is_behind_others(key) || !disk.engine.has_room(class) {
-                next += 1;
-                continue;
+/// The next step of an operation with edges, one of whose requests has ended.
+pub(super) fn edges_ended(operations: &mut Operations, key: usize) -> NextStep {
+    let (pending, exports) = operations.pending_and_exports(key);
+    if pending.result.is_err() {
+        return NextStep::Answer;
+    }
+    match pending.stage() {
+        Stage::Reading(index) => {
+            pending.change_edge(exports, index);
+            match pending.operation.is_zeroes() {
+                true => pending.transfer_edge(index, Stage::Writing(index)),
+                false => read_edge(operations, key, index + 1),
             }
-            self.partial.waiting.remove(next);
-            self.read_edge(disk, key, 0);
-            is_any = true;
         }
-        is_any
+        Stage::Writing(index) => read_edge(operations, key, index + 1),
+        Stage::Waiting => unreachable!("nothing of it is under way"),
+        Stage::Rest => NextStep::WriteZeroes,
     }
+}
 
-    /// A request of an operation with edges has ended.
-    pub(super) fn edges_ended(&mut self, disk: &mut Disk, key: usize) {
-        let pending = &self.pending[key];
-        let (is_zeroes, stage) = (pending.operation.is_zeroes(), pending.stage());
-        if pending.result.is_err() {
-            return self.answer(disk, key);
-        }
-        match stage {
-            Stage::Reading(index) => {
-                self.pending[key].change_edge(&self.exports, index);
-                match is_zeroes {
-                    true => self.ask_for_edge(disk, key, index, Stage::Writing(index)),
-                    false => self.read_edge(disk, key, index + 1),
-                }
-            }
-            Stage::Writing(index) => self.read_edge(disk, key, index + 1),
-            Stage::Waiting => unreachable!("nothing of it is under way"),
-            Stage::Rest if self.write_zeroes(disk, key) => (),
-            Stage::Rest => self.answer(disk, key),
-        }
+/// Reads the edge from `index` on. After the last edge the operation changes all its blocks.
+fn read_edge(operations: &mut Operations, key: usize, index: usize) -> NextStep {
+    let (pending, exports) = operations.pending_and_exports(key);
+    let Some(edges) = &mut pending.edges else {
+        return NextStep::Answer;
+    };
+    if let Some(index) = (index..edges.blocks.len()).find(|&index| edges.blocks[index].is_some()) {
+        return pending.transfer_edge(index, Stage::Reading(index));
     }
-
-    /// Reads an edge, or what comes after the last of them.
-    fn read_edge(&mut self, disk: &mut Disk, key: usize, index: usize) {
-        let blocks = self.pending[key].edges.as_ref().map(|edges| edges.blocks);
-        let blocks = blocks.unwrap_or_default();
-        match (index..blocks.len()).find(|&index| blocks[index].is_some()) {
-            Some(index) => self.ask_for_edge(disk, key, index, Stage::Reading(index)),
-            None => self.finish_edges(disk, key),
-        }
-    }
-
-    fn ask_for_edge(&mut self, disk: &mut Disk, key: usize, index: usize, stage: Stage) {
-        let pending = &mut self.pending[key];
-        let class = self.exports.class(pending.operation.export);
-        let Some(edges) = &mut pending.edges else {
-            return;
-        };
-        edges.stage = stage;
-        let Some(block) = edges.blocks[index] else {
-            return;
-        };
-        let (direction, durability) = match (stage, pending.operation.ask) {
-            (Stage::Writing(_), Ask::Zero { durability, .. }) => (Direction::Write, durability),
-            _ => (Direction::Read, Durability::Volatile),
-        };
-        self.submit(
-            disk,
-            key,
-            Extent::block(block),
-            direction,
-            class,
-            durability,
-        );
-    }
-
-    /// The edges are as they shall be, in memory or on the drive: now the rest.
-    fn finish_edges(&mut self, disk: &mut Disk, key: usize) {
-        let pending = &mut self.pending[key];
-        let operation = pending.operation;
-        if let Some(edges) = &mut pending.edges {
-            edges.stage = Stage::Rest;
-        }
-        match (operation.ask, self.exports.within(&operation)) {
-            (Ask::Write { durability }, _) => {
-                let class = self.streams.class_of(&self.exports, &operation);
-                let around = self.exports.around(&operation);
-                self.submit(disk, key, around, Direction::Write, class, durability);
-            }
-            (Ask::Zero { space, pace, .. }, Some(within)) => {
-                self.zero(disk, key, within, space, pace)
-            }
-            _ => self.answer(disk, key),
-        }
+    edges.stage = Stage::Rest;
+    let operation = &pending.operation;
+    match (operation.ask, exports.within(operation)) {
+        (Ask::Write { .. }, _) => NextStep::Change(exports.around(operation)),
+        (Ask::Zero { .. }, Some(within)) => NextStep::Change(within),
+        _ => NextStep::Answer,
     }
 }
 
@@ -211,7 +157,27 @@ impl Pending {
         self.edges.as_ref().map_or(Stage::Rest, |edges| edges.stage)
     }
 
-    /// An edge was read. The bytes of it that stay go into the write, or zeroes into the others.
+    /// Reads or writes an edge.
+    fn transfer_edge(&mut self, index: usize, stage: Stage) -> NextStep {
+        let Some(edges) = &mut self.edges else {
+            return NextStep::Wait;
+        };
+        edges.stage = stage;
+        let Some(block) = edges.blocks[index] else {
+            return NextStep::Wait;
+        };
+        let (direction, durability) = match (stage, self.operation.ask) {
+            (Stage::Writing(_), Ask::Zero { durability, .. }) => (Direction::Write, durability),
+            _ => (Direction::Read, Durability::Volatile),
+        };
+        NextStep::Transfer {
+            extent: Extent::block(block),
+            direction,
+            durability,
+        }
+    }
+
+    /// Merges an edge that was read: its other bytes into the write, or zeroes into the edge.
     fn change_edge(&mut self, exports: &Exports, index: usize) {
         let block = exports.block() as usize;
         let around = exports.around(&self.operation);
@@ -233,7 +199,7 @@ impl Pending {
         }
     }
 
-    /// Where in an operation's buffer an edge is.
+    /// The offset of an edge in the operation's buffer.
     fn edge_in_buffer(&self, exports: &Exports, index: usize) -> usize {
         let block = exports.block() as usize;
         let before = match self.operation.is_zeroes() {
@@ -245,7 +211,7 @@ impl Pending {
         before + earlier * block
     }
 
-    /// The memory of the request that an operation has at the engine; none for zeroes.
+    /// The memory of the operation's request at the engine, or `None` for zeroes.
     pub(super) fn memory_of_request(&self, exports: &Exports) -> Option<Memory> {
         let memory = self.bytes.memory()?;
         match self.edges.as_ref().map(|edges| edges.stage) {
@@ -291,7 +257,7 @@ mod tests {
             length: 10,
         };
         let durability = Durability::Volatile;
-        let mut partial = Partial::default();
+        let mut partial = PartialWrites::default();
         partial.held.push((7, Extent::block(Lba(2))));
         let write = operation(Ask::Write { durability }, 8200);
         assert!(partial.holds_of(&exports, &write));

@@ -1,15 +1,15 @@
-//! An operation of a client on its way through a volume.
+//! One operation of a client, from its submission to a volume until its answer.
 
-use block::{Extent, Instant, Lba};
+use block::{Direction, Durability, Extent, Instant, Lba};
 
 use crate::arena::Bytes;
 use block::operation::{Ask, Failed};
 use nbd::request::Header;
 
-/// An operation that is known to make sense.
+/// An operation whose offset and length were checked against its export.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Operation {
-    /// The place of its export.
+    /// The index of its export.
     pub(crate) export: usize,
     pub(crate) ask: Ask,
     /// In bytes of the volume.
@@ -18,7 +18,7 @@ pub(crate) struct Operation {
 }
 
 impl Operation {
-    /// How many bytes go to or come from the client.
+    /// Bytes that the client sends or receives.
     pub(crate) fn bytes(&self) -> usize {
         match self.ask {
             Ask::Read | Ask::Write { .. } | Ask::Cache => self.length as usize,
@@ -26,7 +26,7 @@ impl Operation {
         }
     }
 
-    /// Whether it changes bytes.
+    /// Whether the operation changes bytes of its volume.
     pub(crate) fn is_change(&self) -> bool {
         match self.ask {
             Ask::Write { .. } | Ask::Zero { .. } | Ask::Trim { .. } => self.length > 0,
@@ -38,54 +38,55 @@ impl Operation {
         matches!(self.ask, Ask::Zero { .. })
     }
 
-    /// Whether it trims or zeroes: the back end does that without the engine.
+    /// Whether the operation trims or zeroes. The back end may do both without the engine.
     pub(crate) fn is_punch(&self) -> bool {
         matches!(self.ask, Ask::Trim { .. } | Ask::Zero { .. })
     }
 }
 
-/// A connection, as the operations of its client name it.
+/// The connection of an operation's client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Client {
-    /// Its place among the connections.
+    /// The index of the connection.
     pub(crate) place: usize,
-    /// No other has it, earlier or later.
+    /// The number of the connection, which is never used twice.
     pub(crate) number: u64,
-    /// When it was accepted.
+    /// The time at which the connection was accepted.
     pub(crate) since: Instant,
 }
 
-/// What is called when an operation has ended; of a read with the bytes, unless they were lent.
+/// The callback at the end of an operation. A read passes its bytes, unless its memory was lent.
 pub type Reply = Box<dyn FnOnce(Result<&[u8], Failed>) + Send>;
 
 /// The origin of an operation, which gets its answer.
-pub(crate) enum From {
-    Connection {
-        client: Client,
-        header: Header,
-    },
+pub(crate) enum Source {
+    /// A client over NBD.
+    Connection { client: Client, header: Header },
+    /// A front end on another thread.
     Posted(Reply),
-    /// The copy of a recording's bytes to the drive; a flush may wait for it.
+    /// The copy of a recording's bytes to the drive, and the flush that waits for it.
     Copied(Option<usize>),
 }
 
-/// An operation that has begun.
+/// An operation that has begun and was not answered.
 pub(crate) struct Pending {
-    pub(super) from: From,
+    pub(super) source: Source,
     pub(super) operation: Operation,
     pub(super) bytes: Bytes,
     pub(super) result: Result<(), Failed>,
-    /// Why a command of it failed last; it may be tried again.
+    /// The last failure of one of its commands, which may be repeated.
     pub(super) noted: Option<Failed>,
-    /// Zeroes that are still to be written, of those that are written as bytes.
+    /// Blocks of zeroes that are still to be written.
     pub(super) rest: Option<Extent>,
-    /// The blocks of which it changes a part, if there are such.
+    /// The blocks that the operation changes in part.
     pub(super) edges: Option<Edges>,
-    /// Of a flush, what is to be written before.
+    /// The copies that a flush waits for.
     pub(super) copied: Copied,
+    /// Whether a stream refused the operation, which waits for room at the engine.
+    pub(super) is_redirected: bool,
 }
 
-/// The edges of an operation that changes them.
+/// The partially changed blocks of an operation.
 pub(super) struct Edges {
     pub(super) blocks: [Option<Lba>; 2],
     pub(super) stage: Stage,
@@ -94,37 +95,39 @@ pub(super) struct Edges {
 /// The part of a read-modify-write that is in flight.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Stage {
-    /// None: operations that the engine does not order come first.
+    /// Nothing: operations that the engine does not order come first.
     Waiting,
-    /// A read of an edge.
+    /// The read of an edge.
     Reading(usize),
-    /// A write of an edge of zeroes.
+    /// The write of an edge of zeroes.
     Writing(usize),
-    /// All blocks of a write; the blocks between the edges of zeroes.
+    /// All blocks of a write, or the blocks between the edges of zeroes.
     Rest,
 }
 
-/// Before which byte a recording is on the drive, if it has gone on elsewhere so often.
+/// The position of a recording that a flush makes durable.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Before {
     pub(super) stream: u64,
+    /// The byte of the file after the last durable one.
     pub(super) to: u64,
+    /// The discontinuities of the recording so far.
     pub(super) leaps: u64,
 }
 
-/// Of a flush, what it waits for.
+/// The copies of recordings that a flush waits for.
 #[derive(Debug, Default)]
 pub(super) struct Copied {
     /// Copies that have not ended.
     pub(super) left: usize,
-    /// Before which bytes the streams are on the drive when all have ended.
+    /// The positions that are durable when all copies have ended.
     pub(super) streams: Vec<Before>,
 }
 
 impl Pending {
-    pub(super) fn new(from: From, operation: Operation, bytes: Bytes) -> Self {
+    pub(super) fn new(source: Source, operation: Operation, bytes: Bytes) -> Self {
         Pending {
-            from,
+            source,
             operation,
             bytes,
             result: Ok(()),
@@ -132,17 +135,45 @@ impl Pending {
             rest: None,
             edges: None,
             copied: Copied::default(),
+            is_redirected: false,
         }
     }
 }
 
-/// An operation that cannot begin yet; it comes back whole.
+/// The next step of a pending operation, decided by the owner that has dealt with it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum NextStep {
+    /// None now: the operation is in flight or waits.
+    Wait,
+    /// The engine transfers blocks at the urgency of the export.
+    Transfer {
+        extent: Extent,
+        direction: Direction,
+        durability: Durability,
+    },
+    /// The blocks are written or zeroed.
+    Change(Extent),
+    /// The next piece of zeroes is written. Without one the operation has ended.
+    WriteZeroes,
+    /// Recordings write their buffers, the cache its pages, and the drive is flushed.
+    Flush,
+    /// The cache of the volume writes its pages, and the drive is flushed.
+    FlushPages,
+    /// The drive is flushed.
+    FlushDrive,
+    /// Queued copies of recordings begin. The operation waits for them.
+    BeginCopies,
+    /// The operation has ended.
+    Answer,
+}
+
+/// An operation that cannot begin yet. It comes back whole.
 pub(crate) struct Stalled {
-    pub(crate) from: From,
+    pub(crate) source: Source,
     pub(crate) bytes: Bytes,
 }
 
-/// The end of an operation of a connection.
+/// The end of a connection's operation.
 pub(crate) struct Answer {
     pub(crate) client: Client,
     pub(crate) header: Header,

@@ -1,43 +1,47 @@
-//! Operations that were posted: those of front ends on threads of their own.
+//! Operations posted by front ends on other threads, such as FUSE and ublk.
+
+use std::collections::VecDeque;
 
 use block::Extent;
 
 use super::Volumes;
-use super::operation::{From, Operation, Reply, Stalled};
+use super::edges::PartialWrites;
+use super::operation::{Operation, Reply, Source, Stalled};
+use super::operations::Operations;
 use crate::arena::Bytes;
 use crate::arena::Memory;
 use crate::disk::Disk;
 use block::operation::{Ask, Failed};
 
-/// An operation with its bytes and whom to tell.
+/// An operation with its bytes and its callback.
 pub struct Posted {
-    /// The export's place among the loop's exports.
+    /// The index of the export in the loop's list of exports.
     pub export: usize,
-    /// What.
+    /// The kind of the operation.
     pub ask: Ask,
-    /// Where, in bytes of the volume.
+    /// The first byte, counted from the begin of the volume.
     pub offset: u64,
-    /// How many bytes.
+    /// The number of bytes.
     pub length: u64,
-    /// Where its bytes are.
+    /// The memory of the bytes.
     pub contents: Contents,
-    /// Called on the loop's thread, with what was read: it must not take long.
+    /// The callback, which gets the bytes of a read. It runs on the loop's thread and must not block.
     pub reply: Reply,
 }
 
-/// Where the bytes of a posted operation are.
+/// The memory of a posted operation's bytes.
 pub enum Contents {
-    /// Those of a write, which the loop copies into its own memory; of others there are none.
+    /// The bytes of a write, which the loop copies into its own memory. Empty for other operations.
     Owned(Vec<u8>),
-    /// The loop uses the memory of whoever has posted: nothing is copied.
+    /// Memory of the front end, which the loop uses without a copy.
     Lent(Lent),
 }
 
-/// Memory from which a write is carried out, or into which a read is.
+/// Memory of a front end, lent for one read or write.
 pub struct Lent(Memory);
 
 impl Lent {
-    /// Lends it.
+    /// Lends memory for one operation.
     ///
     /// # Safety
     /// Until the operation's reply has been called or dropped, the memory must be there, and nobody
@@ -53,7 +57,7 @@ impl Lent {
 }
 
 impl Contents {
-    /// How many bytes there are.
+    /// The number of bytes.
     pub(crate) fn length(&self) -> u64 {
         match self {
             Contents::Owned(bytes) => bytes.len() as u64,
@@ -73,90 +77,85 @@ impl Operation {
     }
 }
 
-impl Volumes {
-    /// Begins posted operations in their order, as far as there is room; whether any began.
+/// The queue of posted operations that wait for room.
+#[derive(Default)]
+pub(crate) struct PostedQueue {
+    waiting: VecDeque<Posted>,
+    is_stopping: bool,
+}
+
+/// One pass over the queue.
+#[derive(Default)]
+pub(super) struct Pass {
+    /// The index of the next operation.
+    next: usize,
+    /// The blocks of the operations before `next`, which wait.
+    held: Vec<Extent>,
+}
+
+impl PostedQueue {
+    /// Appends an operation of a front end on another thread.
+    pub(crate) fn push(&mut self, posted: Posted) {
+        self.waiting.push_back(posted);
+    }
+
+    /// Refuses these operations and all later ones.
+    pub(crate) fn stop(&mut self, refused: impl Iterator<Item = Posted>) {
+        self.is_stopping = true;
+        for posted in refused {
+            (posted.reply)(Err(Failed::ShuttingDown));
+        }
+    }
+
+    /// The number of operations that wait.
+    pub(super) fn count(&self) -> usize {
+        self.waiting.len()
+    }
+
+    /// The next operation of a pass that may begin. Invalid operations are refused.
     ///
-    /// An operation that changes blocks whose edges another one is changing waits for that one. Operations
-    /// behind it that change other blocks, or that change nothing, go first.
-    pub(crate) fn begin_posted(&mut self, disk: &mut Disk) -> bool {
-        let mut is_any = false;
-        // The blocks of the operations that wait, all of which are before `next`.
-        let mut held: Vec<Extent> = Vec::new();
-        let mut next = 0;
-        while let Some(posted) = self.posted.get(next) {
+    /// A change of blocks whose edges another operation is changing waits for that operation. Later operations
+    /// go first if they change other blocks or none.
+    pub(super) fn next(
+        &mut self,
+        pass: &mut Pass,
+        operations: &Operations,
+        partial: &PartialWrites,
+    ) -> Option<Posted> {
+        while let Some(posted) = self.waiting.get(pass.next) {
             let operation = Operation::of(posted);
-            let checked = self.check(&operation, &posted.contents);
+            let checked = self.check(operations, &operation, &posted.contents);
             if checked.is_ok() && operation.is_change() {
-                let around = self.exports.around(&operation);
-                let is_behind = held.iter().any(|extent| extent.overlaps(around));
-                if is_behind || self.partial.holds_of(&self.exports, &operation) {
-                    held.push(around);
-                    next += 1;
+                let around = operations.exports.around(&operation);
+                let is_behind = pass.held.iter().any(|extent| extent.overlaps(around));
+                if is_behind || partial.holds_of(&operations.exports, &operation) {
+                    pass.held.push(around);
+                    pass.next += 1;
                     continue;
                 }
             }
-            let Some(posted) = self.posted.remove(next) else {
-                break;
-            };
-            if let Err(failed) = checked {
-                (posted.reply)(Err(failed));
-                continue;
-            }
-            match self.begin_post(disk, posted) {
-                Ok(()) => is_any = true,
-                Err(posted) => {
-                    self.posted.insert(next, posted);
-                    break;
-                }
+            let posted = self.waiting.remove(pass.next)?;
+            match checked {
+                Ok(()) => return Some(posted),
+                Err(failed) => (posted.reply)(Err(failed)),
             }
         }
-        is_any
+        None
     }
 
-    fn begin_post(&mut self, disk: &mut Disk, posted: Posted) -> Result<(), Posted> {
-        let operation = Operation::of(&posted);
-        let Some(bytes) = self.bytes_of_post(disk, &operation, &posted.contents) else {
-            return Err(posted);
-        };
-        let from = From::Posted(posted.reply);
-        match self.begin(disk, from, operation, bytes) {
-            Ok(()) => Ok(()),
-            Err(Stalled { from, bytes }) => {
-                self.give_back(bytes);
-                let From::Posted(reply) = from else {
-                    unreachable!("it was posted");
-                };
-                Err(Posted { reply, ..posted })
-            }
-        }
+    /// Returns the last operation of a pass, for which there was no room.
+    pub(super) fn put_back(&mut self, pass: &Pass, posted: Posted) {
+        self.waiting.insert(pass.next, posted);
     }
 
-    /// Memory for a posted operation's bytes, with those of a write in it; nothing if there is none
-    /// now.
-    fn bytes_of_post(
-        &mut self,
-        disk: &mut Disk,
+    /// Checks a posted operation. The protocol has checked those of connections.
+    fn check(
+        &self,
+        operations: &Operations,
         operation: &Operation,
         contents: &Contents,
-    ) -> Option<Bytes> {
-        match (contents, operation.ask) {
-            (Contents::Lent(lent), Ask::Read | Ask::Write { .. }) => {
-                Some(Bytes::Lent(lent.memory()))
-            }
-            (Contents::Owned(given), Ask::Write { .. }) => {
-                let mut bytes = self.bytes_for(disk, operation)?;
-                if let Bytes::Own(buffer) = &mut bytes {
-                    buffer.bytes_mut().copy_from_slice(given);
-                }
-                Some(bytes)
-            }
-            _ => self.bytes_for(disk, operation),
-        }
-    }
-
-    /// Whether a posted operation makes sense. Those of connections were checked by the protocol.
-    fn check(&self, operation: &Operation, contents: &Contents) -> Result<(), Failed> {
-        let Some(export) = self.exports.get(operation.export) else {
+    ) -> Result<(), Failed> {
+        let Some(export) = operations.exports.get(operation.export) else {
             return Err(Failed::Invalid);
         };
         if self.is_stopping {
@@ -170,18 +169,64 @@ impl Volumes {
             }
             _ => true,
         };
-        // What is lent has no room for the rest of a block.
-        let block = self.exports.block();
+        // Lent memory has no room for the rest of a block.
+        let block = operations.exports.block();
         let is_whole = operation.offset.is_multiple_of(block)
             && operation.length.is_multiple_of(block)
             || matches!(contents, Contents::Owned(_));
         if !carries || !is_inside || !is_whole {
             return Err(Failed::Invalid);
         }
-        let is_long = operation.length > self.longest as u64;
+        let is_long = operation.length > operations.longest() as u64;
         match operation.ask {
             Ask::Read | Ask::Write { .. } | Ask::Cache if is_long => Err(Failed::TooLong),
             _ => Ok(()),
+        }
+    }
+}
+
+impl Volumes {
+    /// Begins posted operations in their order, as far as there is room. The answer is whether any began.
+    pub(crate) fn begin_posted(&mut self, disk: &mut Disk) -> bool {
+        let mut is_any = false;
+        let mut pass = Pass::default();
+        while let Some(posted) = self.posted.next(&mut pass, &self.operations, &self.partial) {
+            if let Err(posted) = self.begin_post(disk, posted) {
+                self.posted.put_back(&pass, posted);
+                break;
+            }
+            is_any = true;
+        }
+        is_any
+    }
+
+    fn begin_post(&mut self, disk: &mut Disk, posted: Posted) -> Result<(), Posted> {
+        let operation = Operation::of(&posted);
+        let bytes = match (&posted.contents, operation.ask) {
+            (Contents::Lent(lent), Ask::Read | Ask::Write { .. }) => {
+                Some(Bytes::Lent(lent.memory()))
+            }
+            (Contents::Owned(given), Ask::Write { .. }) => {
+                let mut bytes = self.bytes_for(disk, &operation);
+                if let Some(Bytes::Own(buffer)) = &mut bytes {
+                    buffer.bytes_mut().copy_from_slice(given);
+                }
+                bytes
+            }
+            _ => self.bytes_for(disk, &operation),
+        };
+        let Some(bytes) = bytes else {
+            return Err(posted);
+        };
+        match self.begin(disk, Source::Posted(posted.reply), operation, bytes) {
+            Ok(()) => Ok(()),
+            Err(Stalled { source, bytes }) => {
+                self.operations.give_back(bytes);
+                let Source::Posted(reply) = source else {
+                    unreachable!("the source does not change");
+                };
+                Err(Posted { reply, ..posted })
+            }
         }
     }
 }

@@ -1,8 +1,8 @@
-//! Volumes that become larger or smaller while they are in use.
+//! Volumes that grow or shrink while clients use them.
 //!
 //! ```text
-//!   told      |<--- a client's --->|
-//!   grown     |<--- the volume's ------------>|    that client keeps what it was told
+//!   before    |<--- a client's --->|
+//!   grown     |<--- the volume's ------------>|    the client keeps the size of its handshake
 //!   shrunk    |<---------->|                       refused while that client is there
 //! ```
 
@@ -12,30 +12,30 @@ use crate::disk::Disk;
 /// A volume and its new length.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Resize {
-    /// Its name.
+    /// The name of the volume.
     pub volume: String,
-    /// Where it begins, in bytes of the drive.
+    /// The first byte of the volume on the drive.
     pub offset: u64,
-    /// How many bytes it has.
+    /// The present length in bytes.
     pub from: u64,
-    /// How many it is to have.
+    /// The new length in bytes.
     pub to: u64,
 }
 
 impl Volumes {
-    /// Gives a volume another length, which was checked.
+    /// Changes the length of a volume, as checked by [`Volumes::may_resize`].
     pub(crate) fn resize(&mut self, resize: &Resize) {
         self.caches.resize(resize.offset, resize.to);
         let Resize {
             offset, from, to, ..
         } = *resize;
-        self.exports.resize(offset, from, to);
+        self.operations.exports.resize(offset, from, to);
     }
 
-    /// Whether a volume can have another length, while so many connections use it.
+    /// Checks a new length of a volume that `connections` connections use.
     ///
     /// # Errors
-    /// Why not, and what to do.
+    /// The reason, and what the user can do.
     pub(crate) fn may_resize(
         &self,
         disk: &Disk,
@@ -54,7 +54,7 @@ impl Volumes {
         if to >= from {
             return Ok(());
         }
-        let mut exports = self.exports.all().iter().enumerate();
+        let mut exports = self.operations.exports.all().iter().enumerate();
         let is_streamed =
             exports.any(|(place, export)| resize.is_of(export) && self.streams.uses(place));
         match connections {
@@ -72,7 +72,7 @@ impl Volumes {
 }
 
 impl Resize {
-    /// Whether an export is of the volume as it is now.
+    /// Whether an export is of the volume at its present length.
     pub(crate) fn is_of(&self, export: &Export) -> bool {
         export.offset == self.offset && export.length == self.from
     }

@@ -12,14 +12,14 @@ use crate::disk::Disk;
 use crate::disk::back_end::{Holds, Run, Span};
 
 impl Volumes {
-    /// Holes and data of an export from byte `offset` on, as far as they are found without long work:
-    /// none past the end only.
+    /// Holes and data of an export from byte `offset` on, as far as the back end finds them quickly. The
+    /// list is empty only past the end.
     pub(crate) fn runs(&mut self, disk: &mut Disk, export: usize, offset: u64) -> Vec<Run> {
         let Some(Export {
             offset: start,
             length,
             ..
-        }) = self.exports.get(export)
+        }) = self.operations.exports.get(export)
         else {
             return Vec::new();
         };
@@ -36,7 +36,8 @@ impl Volumes {
         }
     }
 
-    /// Holes and data of a span of an export: at once, or later by [`Disk::poll_runs`] under `key`.
+    /// Holes and data of `length` bytes of an export from `offset` on. Without an answer now,
+    /// [`Disk::poll_runs`] has one later under `key`.
     pub(crate) fn ask_runs(
         &mut self,
         disk: &mut Disk,
@@ -45,7 +46,7 @@ impl Volumes {
         (offset, length): (u64, u64),
     ) -> Option<Vec<Run>> {
         let span = Span {
-            offset: self.exports.offset(export) + offset,
+            offset: self.operations.exports.offset(export) + offset,
             length,
         };
         match self.only_data(disk, export, span) {
@@ -57,7 +58,9 @@ impl Volumes {
     /// The whole span as data, if the back end does not have all bytes that were acknowledged.
     fn only_data(&self, disk: &Disk, export: usize, span: Span) -> Option<Run> {
         let is_newer = self.streams.has_recorded(disk, span)
-            || !self.caches.are_written(self.exports.offset(export));
+            || !self
+                .caches
+                .are_written(self.operations.exports.offset(export));
         is_newer.then_some(Run {
             length: span.length,
             holds: Holds::Bytes,

@@ -1,69 +1,70 @@
-//! Guaranteed streams: who has them, and the bytes that are kept for them.
+//! Guaranteed streams: their clients, and their buffers.
 //!
 //! ```text
 //!   control socket --attach, position--> engine: what is to be read or written by when
-//!   front end ------ reads, writes ----> memory of the stream, or as always   (`serving`)
-//!   engine --------- transfers --------> back end, into and out of that memory (`moving`)
+//!   front end ------ reads, writes ----> buffer of the stream, or the engine    (`meeting`)
+//!   engine --------- transfers --------> back end, into and out of that buffer (`transfers`)
 //!   flushes -------- copies of what is not written yet                         (`copies`)
 //! ```
 //!
-//! **Nothing is ever stale.** What is in a stream's memory is changed by every write through any
-//! door before that is answered; what was on its way from the drive meanwhile is left out; and what
-//! a recording has in memory is written to the drive before anybody reads it there, or is told that
-//! a flush has ended.
+//! **No read is stale.**
+//!
+//! - A write of any client updates the buffers before it is answered (`table`).
+//! - Blocks that were in flight from the drive meanwhile are discarded.
+//! - A recording's buffer is written to the drive before a read of the drive, and before a flush ends.
 
 use std::time;
 
-use block::{Extent, Terms};
+use block::{Class, Command, CommandId, Extent, Lba};
 use engine::streams::StreamEvent;
-use headtime_client::wire::{self, Event, Mode};
-use stream::LocationMap;
+use headtime_client::wire::{self, Event};
 use stream::admission::Promises;
 use stream::location::Change;
 use stream::playout::Standing;
 use stream::streams::{Answer, Notice, StreamId};
 
-use super::Volumes;
 use super::exports::Exports;
+use super::operation::{Copied, NextStep, Operation, Pending, Source};
+use super::operations::Operations;
+use crate::arena::{Bytes, Memory};
 use crate::disk::Disk;
+use crate::disk::back_end::Span;
 use crate::status;
+use block::operation::Failed;
 
+mod buffer;
 mod copies;
+mod events;
 mod granting;
-mod kept;
-mod moving;
-mod preferring;
-mod serving;
-mod teller;
+pub(super) mod meeting;
+mod preferences;
+mod table;
+mod transfers;
 
-use copies::Copy;
-use kept::Kept;
-use moving::StreamCommand;
-use preferring::Preferred;
-pub(super) use serving::Meeting;
-use serving::Waiting;
-pub use teller::Teller;
+use copies::Copies;
+pub use events::StreamEvents;
+use preferences::Preferences;
+use table::{Entry, StreamTable};
+use transfers::StreamTransfers;
 
-/// What streams may take up.
+/// Limits of streams.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settings {
     /// Bytes of all buffers together.
     pub memory: u64,
-    /// How long a batch should last, if the client has not said how much memory it may take: in real
-    /// time.
+    /// The duration of a batch in real time, if the client does not limit its memory.
     pub batch: time::Duration,
-    /// The unit of buffers, as the engine knows it.
+    /// The engine's unit of buffers, in bytes.
     pub page: u64,
-    /// How late the host may notice anything, in real time.
+    /// The latency of the host, in real time.
     pub latency: time::Duration,
 }
 
 impl Default for Settings {
     fn default() -> Self {
         Settings {
-            // Choices: 64 streams of 4 MB; batches of a second leave the disk to others for long
-            // stretches, and are what ABISS' figures have; what Linux needs to wake somebody up on
-            // a busy machine.
+            // Choices: 64 streams of 4 MB; batches of a second, as in ABISS' figures, which leave the
+            // disk to other clients for long stretches; a wakeup of Linux on a busy machine.
             memory: 256 << 20,
             batch: time::Duration::from_secs(1),
             page: 4096,
@@ -72,39 +73,35 @@ impl Default for Settings {
     }
 }
 
-/// A stream that is asked for.
+/// A request for a stream.
 pub struct StreamRequest {
-    /// What it is called everywhere; never used twice.
+    /// The number of the stream, which is never used twice.
     pub stream: u64,
-    /// Whose it is.
+    /// The user who owns the stream.
     pub user: u32,
-    /// What is asked for.
+    /// The terms and the places of the file.
     pub attach: wire::Attach,
-    /// Where it is told what happens.
-    pub teller: Teller,
+    /// The receiver of its events.
+    pub events: StreamEvents,
 }
 
-/// All streams of a loop.
+/// All streams of a drive.
 #[derive(Default)]
 pub(crate) struct Streams {
     settings: Settings,
-    table: Vec<Entry>,
-    /// Files that have a priority and no guarantee.
-    preferred: Vec<Preferred>,
-    /// Their commands at the back end.
-    in_flight: Vec<StreamCommand>,
-    /// Copies that wait for room at the engine.
-    copies: Vec<Copy>,
-    /// Copies that the engine has.
-    copying: usize,
-    /// Operations that are to be served as all others, and wait for room.
-    again: Vec<usize>,
-    /// What was acknowledged and could not be written: the next flush says so.
+    table: StreamTable,
+    preferences: Preferences,
+    transfers: StreamTransfers,
+    copies: Copies,
+    /// Operations that their streams refused, and that wait for room at the engine.
+    redirected: Vec<usize>,
+    /// Acknowledged blocks that could not be written. The next flush fails.
     lost: Vec<Extent>,
+    is_stopping: bool,
     totals: Totals,
 }
 
-/// What was counted since the loop began.
+/// Counters since the loop began.
 #[derive(Default)]
 struct Totals {
     granted: u64,
@@ -115,88 +112,54 @@ struct Totals {
     lapsed: u64,
 }
 
-/// A stream.
-struct Entry {
-    number: u64,
-    id: StreamId,
-    export: usize,
-    teller: Teller,
-    terms: Terms,
-    user: u32,
-    kept: Kept,
-    standing: Standing,
-    /// Reads and writes that the engine has not answered.
-    waiting: Vec<Waiting>,
-    /// Of a recording: before this byte a flush has written what is in memory.
-    copied: u64,
-    /// Of a recording: the byte after what it has written last, and how often it went on elsewhere.
-    written: u64,
-    leaps: u64,
-    from_memory: u64,
-    waited: u64,
-    late: u64,
-    lapsed: u64,
-}
-
-impl Entry {
-    fn records(&self) -> bool {
-        self.terms.mode != Mode::Play
-    }
-
-    fn tell(&self, event: Event) {
-        self.teller.tell(self.number, event);
-    }
-}
-
+/// Requests of clients.
 impl Streams {
-    /// Limits the memory and the batches of streams that are asked for from now on.
+    /// Sets the limits of streams that are attached from now on.
     pub(crate) fn set(&mut self, settings: Settings) {
         self.settings = settings;
     }
 
-    fn place(&self, number: u64) -> Option<usize> {
-        self.table.iter().position(|entry| entry.number == number)
-    }
-
-    fn place_of(&self, id: StreamId) -> Option<usize> {
-        self.table.iter().position(|entry| entry.id == id)
-    }
-
-    /// Whether an operation was not served by a stream, and waits for room to be served as all others.
-    pub(super) fn is_left_to_others(&self, key: usize) -> bool {
-        self.again.contains(&key)
-    }
-
-    /// Whether there is nothing that has to end. Copies outlive the streams that they are of.
+    /// Whether nothing is left that has to end. Copies outlive their streams.
     pub(super) fn is_empty(&self) -> bool {
-        let copies = self.copies.len() + self.copying;
-        self.table.is_empty() && copies == 0 && self.again.is_empty()
+        self.table.0.is_empty() && self.copies.is_empty() && self.redirected.is_empty()
     }
 
-    /// Whether a stream is of an export.
+    /// Whether a stream is on an export.
     pub(super) fn uses(&self, export: usize) -> bool {
-        let mut files = self.preferred.iter();
-        let mut streams = self.table.iter();
-        files.any(|file| file.export == export) || streams.any(|entry| entry.export == export)
+        let mut streams = self.table.0.iter();
+        self.preferences.uses(export) || streams.any(|entry| entry.export == export)
     }
 
-    /// A stream's file has grown, or lies elsewhere.
-    fn refresh(
+    /// Moves a stream's playout point. A stream that is gone or closing ignores it.
+    pub(crate) fn position(&mut self, disk: &mut Disk, position: &wire::Position) {
+        if let Some(entry) = self.table.with_number(position.stream) {
+            let _ = disk.engine.position(disk.now, entry.id, position.offset);
+        }
+    }
+
+    /// Replaces the places of a stream's file.
+    ///
+    /// # Errors
+    /// If there is no such stream, or the places are not in its volume.
+    pub(crate) fn refresh(
         &mut self,
         disk: &mut Disk,
         exports: &Exports,
         refresh: &wire::Refresh,
     ) -> Result<wire::Change, wire::Refused> {
-        if let Some(done) = self.refresh_preferred(exports, refresh) {
+        if let Some(done) = self.preferences.refresh(exports, refresh) {
             return done;
         }
-        let place = self.place(refresh.stream);
-        let place = place.ok_or_else(|| refused(format!("no stream {}", refresh.stream)))?;
-        let (id, export) = (self.table[place].id, self.table[place].export);
-        let map = exports.map(export, &refresh.places).map_err(refused)?;
-        let changed = disk.engine.refresh(disk.now, id, map.clone());
+        let entry = self.table.with_number(refresh.stream);
+        let entry = entry.ok_or_else(|| refused(format!("no stream {}", refresh.stream)))?;
+        let map = exports
+            .map(entry.export, &refresh.places)
+            .map_err(refused)?;
+        let changed = disk.engine.refresh(disk.now, entry.id, map.clone());
         let change = changed.map_err(|error| refused(error.to_string()))?;
-        self.relocate(place, &map, change);
+        if let Some(kept) = entry.relocate(&map, change) {
+            self.transfers.supersede_from(entry.id, kept);
+        }
         Ok(match change {
             Change::Same => wire::Change::Same,
             Change::Grown => wire::Change::Grown,
@@ -206,206 +169,304 @@ impl Streams {
         })
     }
 
-    fn close(&mut self, disk: &mut Disk, number: u64) {
-        self.forget_preferred(disk, number);
-        if let Some(place) = self.place(number) {
-            // One that is being closed is no matter.
-            let _ = disk.engine.detach(disk.now, self.table[place].id);
+    /// Closes a stream. A recording's buffer is still written.
+    pub(crate) fn close(&mut self, disk: &mut Disk, number: u64) {
+        self.preferences.remove(disk, number);
+        if let Some(entry) = self.table.with_number(number) {
+            // It may be closing already.
+            let _ = disk.engine.detach(disk.now, entry.id);
         }
     }
 
-    fn relocate(&mut self, place: usize, map: &LocationMap, change: Change) {
-        let entry = &mut self.table[place];
-        let kept = match change {
-            Change::Same => return,
-            Change::Grown => u64::MAX,
-            Change::Shrunk => map.length(),
-            Change::Moved(at) | Change::Punched(at) => at,
-        };
-        match entry.records() {
-            // What is not written yet is written where the file is now.
-            true => {
-                entry.kept.moved(map, u64::MAX);
-                entry.copied = entry.copied.min(kept);
-            }
-            false => {
-                entry.kept.moved(map, kept);
-                let id = entry.id;
-                self.supersede_from(id, kept);
-            }
-        }
+    /// Ends all streams, notifies their clients of the reason, and refuses new ones.
+    pub(crate) fn stop(&mut self, disk: &mut Disk, reason: &str) {
+        self.is_stopping = true;
+        self.preferences.end(reason);
+        self.end(disk, reason, |_| true);
     }
 
-    /// All streams, for those who look. The drive's name is added by who asks.
-    pub(crate) fn listed(&self, disk: &Disk) -> Vec<wire::Listed> {
-        let files = self.preferred.iter().map(Preferred::listed);
-        let each = self.table.iter();
-        let each = each.map(|entry| {
-            let (from, to) = disk
-                .engine
-                .guarantees()
-                .window(entry.id)
-                .unwrap_or_default();
-            wire::Listed {
-                stream: entry.number,
-                drive: String::new(),
-                user: entry.user,
-                terms: Terms {
-                    memory: Some(entry.kept.bytes()),
-                    ..entry.terms.clone()
-                },
-                standing: match entry.standing {
-                    Standing::Filling => wire::Standing::Filling,
-                    Standing::Serving => wire::Standing::Serving,
-                    Standing::Behind => wire::Standing::Behind,
-                },
-                from,
-                to,
-                from_memory_total: entry.from_memory,
-                waited_total: entry.waited,
-                late_total: entry.late,
-                lapsed_total: entry.lapsed,
-            }
+    /// Ends the recordings that have some of these blocks, and notifies their clients of the reason.
+    pub(super) fn end_recordings(&mut self, disk: &mut Disk, extent: Extent, reason: &str) {
+        self.end(disk, reason, |entry| {
+            entry.records() && entry.buffer.parts(extent).next().is_some()
         });
-        each.chain(files).collect()
     }
 
-    /// All of them in a few numbers.
-    pub(crate) fn summary(&self, disk: &Disk) -> status::Streams {
-        let Streams { table, totals, .. } = self;
-        status::Streams {
-            now: table.len() as u64,
-            memory_bytes: table.iter().map(|entry| entry.kept.bytes()).sum(),
-            granted_total: totals.granted,
-            refused_total: totals.refused,
-            late_total: totals.late,
-            lapsed_total: totals.lapsed,
-            strained: disk.engine.guarantees().promises() == Some(Promises::Strained),
+    fn end(&mut self, disk: &mut Disk, reason: &str, such: impl Fn(&Entry) -> bool) {
+        for entry in self.table.0.iter().filter(|entry| such(entry)) {
+            entry.send(Event::Ended {
+                reason: reason.to_owned(),
+            });
+            // It may be closing already.
+            let _ = disk.engine.detach(disk.now, entry.id);
         }
     }
 
-    fn notice(&mut self, disk: &Disk, id: StreamId, notice: Notice) {
-        let Some(place) = self.place_of(id) else {
-            return;
-        };
-        let scale = disk.clock.scale();
-        let unguaranteed = match &notice {
-            Notice::Unguaranteed(refusal) => Some(granting::told(disk, refusal)),
-            _ => None,
-        };
-        let entry = &mut self.table[place];
-        match notice {
-            Notice::Stands(standing) => {
-                let before = std::mem::replace(&mut entry.standing, standing);
-                match standing {
-                    Standing::Serving => entry.tell(Event::Serving),
-                    Standing::Behind => entry.tell(Event::Behind),
-                    Standing::Filling if before == Standing::Filling => (),
-                    Standing::Filling => {
-                        entry.lapsed += 1;
-                        self.totals.lapsed += 1;
-                        entry.tell(Event::Lapsed);
-                    }
-                }
-            }
-            Notice::Late(late) => {
-                entry.late += 1;
-                self.totals.late += 1;
-                let us = scale.real(late).as_micros() as u64;
-                entry.tell(Event::Late { us });
-            }
-            Notice::WriteFailed { from, to } => {
-                entry.tell(Event::WriteFailed { from, to });
-                let block = disk.block();
-                let lost = entry.kept.places_of(from / block, to / block);
-                self.lost.extend(lost);
-            }
-            Notice::Unguaranteed(_) => {
-                if let Some(refused) = unguaranteed {
-                    entry.tell(Event::Unguaranteed(refused));
-                }
-            }
-            Notice::Closed => {
-                self.table.remove(place);
-            }
+    /// All streams in a listing, without the name of the drive.
+    pub(crate) fn listed(&self, disk: &Disk) -> Vec<wire::Listed> {
+        let streams = self.table.0.iter().map(|entry| entry.listed(disk));
+        streams.chain(self.preferences.listed()).collect()
+    }
+
+    /// The streams in the status.
+    pub(crate) fn summary(&self, disk: &Disk) -> status::Streams {
+        status::Streams {
+            now: self.table.0.len() as u64,
+            memory_bytes: self.table.memory(),
+            granted_total: self.totals.granted,
+            refused_total: self.totals.refused,
+            late_total: self.totals.late,
+            lapsed_total: self.totals.lapsed,
+            strained: disk.engine.guarantees().promises() == Some(Promises::Strained),
         }
     }
 }
 
-impl Volumes {
-    /// A stream's playout point has moved. A client whose stream is gone was told so.
-    pub(crate) fn position(&mut self, disk: &mut Disk, position: wire::Position) {
-        if let Some(place) = self.streams.place(position.stream) {
-            let id = self.streams.table[place].id;
-            // A stream that is being closed takes no more of them.
-            let _ = disk.engine.position(disk.now, id, position.offset);
-            self.hear_streams(disk);
-        }
-    }
-
-    /// A stream's file has grown, or lies elsewhere.
-    ///
-    /// # Errors
-    /// If there is no such stream, or the places are not in its volume.
-    pub(crate) fn refresh(
+/// Events of the engine, and commands of streams.
+impl Streams {
+    /// Handles an event of the engine. The answer is an operation and its next step, if it has one.
+    pub(super) fn handle(
         &mut self,
-        disk: &mut Disk,
-        refresh: &wire::Refresh,
-    ) -> Result<wire::Change, wire::Refused> {
-        let change = self.streams.refresh(disk, &self.exports, refresh)?;
-        self.hear_streams(disk);
-        Ok(change)
-    }
-
-    /// A stream is over, or its client has gone. What a recording has in memory is still written.
-    pub(crate) fn close_stream(&mut self, disk: &mut Disk, number: u64) {
-        self.streams.close(disk, number);
-        self.hear_streams(disk);
-    }
-
-    /// Ends all streams, and tells their clients why.
-    pub(crate) fn end_streams(&mut self, disk: &mut Disk, reason: &str) {
-        let files = std::mem::take(&mut self.streams.preferred);
-        for file in files {
-            let reason = reason.to_owned();
-            file.teller.tell(file.number, Event::Ended { reason });
-        }
-        let entries = self.streams.table.iter();
-        let numbers: Vec<u64> = entries.map(|entry| entry.number).collect();
-        for number in numbers {
-            self.end_stream(disk, number, reason);
-        }
-    }
-
-    fn end_stream(&mut self, disk: &mut Disk, number: u64, reason: &str) {
-        if let Some(place) = self.streams.place(number) {
-            self.streams.table[place].tell(Event::Ended {
-                reason: reason.to_owned(),
-            });
-            self.close_stream(disk, number);
-        }
-    }
-
-    /// Does what the engine says of streams, before it gives another command. The answer is whether it
-    /// says anything.
-    pub(crate) fn hear_streams(&mut self, disk: &mut Disk) -> bool {
-        let mut is_any = false;
-        self.streams.keep_written(disk, &self.pending);
-        while let Some(event) = disk.engine.poll_stream() {
-            is_any = true;
-            match event {
-                StreamEvent::Moved { .. } => (),
-                StreamEvent::Answer(Answer::Access {
-                    stream,
-                    access,
-                    served,
-                }) => self.access_answered(disk, stream, access, served),
-                StreamEvent::Answer(Answer::Notice { stream, notice }) => {
-                    self.streams.notice(disk, stream, notice);
-                }
+        disk: &Disk,
+        operations: &mut Operations,
+        event: StreamEvent,
+    ) -> Option<(usize, NextStep)> {
+        match event {
+            StreamEvent::Moved { .. } => None,
+            StreamEvent::Answer(Answer::Access {
+                stream,
+                access,
+                served,
+            }) => self.access_answered(operations, stream, access, served),
+            StreamEvent::Answer(Answer::Notice { stream, notice }) => {
+                self.notice(disk, stream, notice);
+                None
             }
         }
-        is_any
+    }
+
+    fn notice(&mut self, disk: &Disk, id: StreamId, notice: Notice) {
+        let Some(entry) = self.table.with_id(id) else {
+            return;
+        };
+        match notice {
+            Notice::Stands(standing) => {
+                let before = std::mem::replace(&mut entry.standing, standing);
+                match standing {
+                    Standing::Serving => entry.send(Event::Serving),
+                    Standing::Behind => entry.send(Event::Behind),
+                    Standing::Filling if before == Standing::Filling => (),
+                    Standing::Filling => {
+                        entry.totals.lapsed += 1;
+                        self.totals.lapsed += 1;
+                        entry.send(Event::Lapsed);
+                    }
+                }
+            }
+            Notice::Late(late) => {
+                entry.totals.late += 1;
+                self.totals.late += 1;
+                let us = disk.clock.scale().real(late).as_micros() as u64;
+                entry.send(Event::Late { us });
+            }
+            Notice::WriteFailed { from, to } => {
+                entry.send(Event::WriteFailed { from, to });
+                let block = disk.block();
+                let lost = entry.buffer.extents_of(from / block, to / block);
+                self.lost.extend(lost);
+            }
+            Notice::Unguaranteed(refusal) => {
+                let refused = granting::in_real_time(disk, &refusal);
+                entry.send(Event::Unguaranteed(refused));
+            }
+            Notice::Closed => self.table.0.retain(|entry| entry.id != id),
+        }
+    }
+
+    /// Copies accepted writes into the buffers of recordings, before the engine can order them to be written.
+    pub(super) fn keep_written(&mut self, disk: &Disk, operations: &Operations) {
+        self.table.keep_written(disk, operations);
+    }
+
+    /// The blocks of a stream's command.
+    pub(crate) fn extent_of(&self, id: CommandId) -> Option<Extent> {
+        self.transfers.extent_of(id)
+    }
+
+    /// Finds the memory of a stream's command. The answer is whether the command is a stream's.
+    pub(super) fn lay_out(
+        &mut self,
+        disk: &Disk,
+        command: &Command,
+        pieces: &mut [Option<Memory>; 3],
+    ) -> bool {
+        self.transfers
+            .lay_out(disk, &mut self.table, command, pieces)
+    }
+
+    /// Ends a stream's command, and stores the blocks of a good read.
+    pub(crate) fn land(&mut self, disk: &Disk, id: CommandId, is_good: bool) {
+        self.transfers.land(disk, &mut self.table, id, is_good);
+    }
+
+    /// Removes all blocks from the buffers of readers: the drive may have lost acknowledged writes.
+    pub(super) fn forget_played(&mut self) {
+        for entry in self.table.0.iter_mut().filter(|entry| !entry.records()) {
+            entry.buffer.forget_all();
+        }
+        self.transfers.supersede_all();
+    }
+
+    /// Whether some of these bytes are in a recording's buffer only. They are data, even in a hole of the back
+    /// end.
+    pub(super) fn has_recorded(&self, disk: &Disk, span: Span) -> bool {
+        self.table.has_recorded(disk, span)
+    }
+
+    /// Copies newer blocks of recordings over the bytes of a background read.
+    pub(crate) fn put_recorded(&self, disk: &Disk, start: Lba, memory: Memory) {
+        self.table.put_recorded(disk, start, memory);
+    }
+}
+
+/// Operations on blocks of streams.
+impl Streams {
+    /// The class of an operation: its export's, or the highest priority of a file with its blocks.
+    pub(super) fn class_of(&self, exports: &Exports, operation: &Operation) -> Class {
+        let class = exports.class(operation.export);
+        let is_empty = self.preferences.is_empty() && self.table.0.is_empty();
+        if is_empty || operation.length == 0 {
+            return class;
+        }
+        let extent = exports.around(operation);
+        let streams = self.table.0.iter().filter_map(|entry| {
+            let priority = entry.terms.priority?;
+            entry.buffer.parts(extent).next().map(|_| priority)
+        });
+        let priority = self.preferences.priorities(extent).chain(streams).min();
+        match (class, priority) {
+            (Class::BestEffort(_) | Class::Background, Some(priority)) => {
+                Class::BestEffort(priority)
+            }
+            _ => class,
+        }
+    }
+
+    /// The refused operation at an index of the queue.
+    pub(super) fn redirected(&self, index: usize) -> Option<usize> {
+        self.redirected.get(index).copied()
+    }
+
+    /// Removes the operation of [`Streams::redirected`].
+    pub(super) fn take_redirected(&mut self, index: usize) {
+        self.redirected.remove(index);
+    }
+
+    /// Updates recordings: an operation is about to change blocks on the drive.
+    pub(super) fn change_recorded(&mut self, disk: &Disk, exports: &Exports, pending: &Pending) {
+        self.table.change_recorded(disk, exports, pending);
+    }
+
+    /// Updates all buffers: an operation is about to be answered.
+    pub(super) fn changed(&mut self, disk: &Disk, exports: &Exports, ended: &Pending) {
+        let operation = &ended.operation;
+        if !operation.is_change() || self.table.0.is_empty() {
+            return;
+        }
+        let extent = exports.around(operation);
+        self.transfers.supersede(extent);
+        let is_whole = !exports.is_partial(operation);
+        self.table.changed(disk, extent, ended, is_whole);
+    }
+
+    /// Writes what recordings have in memory, before a flush of the drive.
+    pub(super) fn flush(
+        &mut self,
+        disk: &Disk,
+        operations: &mut Operations,
+        key: usize,
+    ) -> NextStep {
+        let export = operations[key].operation.export;
+        let within = operations.exports.extent(export);
+        let is_idle = self.table.0.is_empty() && self.lost.is_empty();
+        let Some(within) = within.filter(|_| !is_idle) else {
+            return NextStep::FlushPages;
+        };
+        let losses = self.lost.len();
+        self.lost.retain(|lost| !lost.overlaps(within));
+        if self.lost.len() < losses {
+            operations[key].result = Err(Failed::Io);
+            return NextStep::Answer;
+        }
+        match self.copy_dirty(disk, operations, (export, within), Some(key)) {
+            Ok(copied) => operations[key].copied = copied,
+            Err(failed) => {
+                // The flush waits for none of the copies that were made.
+                self.copies.forget_flush(key);
+                operations[key].result = Err(failed);
+                return NextStep::Answer;
+            }
+        }
+        match operations[key].copied.left {
+            0 => self.copies_ended(operations, key),
+            _ => NextStep::BeginCopies,
+        }
+    }
+
+    /// Queues copies of what recordings have only in memory of some blocks of the drive, see [`Copies::queue`].
+    ///
+    /// # Errors
+    /// If there is no memory for them.
+    pub(super) fn copy_dirty(
+        &mut self,
+        disk: &Disk,
+        operations: &Operations,
+        of: (usize, Extent),
+        flush: Option<usize>,
+    ) -> Result<Copied, Failed> {
+        self.copies.queue(disk, &self.table, operations, of, flush)
+    }
+
+    /// Whether copies of these blocks wait for room.
+    pub(super) fn is_queued(&self, exports: &Exports, extent: Extent) -> bool {
+        self.copies.is_queued(exports, extent)
+    }
+
+    /// The next copy, if the engine has room for it.
+    pub(super) fn next_copy(
+        &mut self,
+        disk: &Disk,
+        exports: &Exports,
+    ) -> Option<(Source, Operation, Bytes)> {
+        self.copies.next(disk, exports)
+    }
+
+    /// A copy has ended. The answer is its flush and the next step, if the copy was the last.
+    pub(super) fn copy_ended(
+        &mut self,
+        operations: &mut Operations,
+        flush: Option<usize>,
+        result: Result<(), Failed>,
+    ) -> Option<(usize, NextStep)> {
+        let key = self.copies.ended(operations, flush, result)?;
+        Some((key, self.copies_ended(operations, key)))
+    }
+
+    /// All copies of a flush have ended.
+    fn copies_ended(&mut self, operations: &mut Operations, key: usize) -> NextStep {
+        let pending = &mut operations[key];
+        let streams = std::mem::take(&mut pending.copied.streams);
+        if pending.result.is_err() {
+            return NextStep::Answer;
+        }
+        for before in streams {
+            if let Some(entry) = self.table.with_number(before.stream)
+                && entry.written.leaps == before.leaps
+            {
+                entry.written.copied = entry.written.copied.max(before.to);
+            }
+        }
+        NextStep::FlushPages
     }
 }
 

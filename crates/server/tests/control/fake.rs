@@ -10,7 +10,7 @@ use server::status::{
     TaskState, Traffic,
 };
 use server::tasks::Steer;
-use server::volume::streams::Teller;
+use server::volume::streams::StreamEvents;
 use server::why::{self, Query, Slow};
 
 /// What it was told, in words.
@@ -82,7 +82,7 @@ impl Service for Fake {
         &self,
         user: u32,
         attach: wire::Attach,
-        teller: Teller,
+        events: StreamEvents,
     ) -> Result<wire::Granted, wire::Refused> {
         self.hear(format!("attach {} of {user}", attach.terms.name));
         if attach.terms.rate == 0 {
@@ -92,7 +92,7 @@ impl Service for Fake {
                 least_memory: None,
             });
         }
-        teller.tell(7, wire::Event::Serving);
+        events.send(7, wire::Event::Serving);
         Ok(wire::Granted {
             stream: 7,
             ..wire::Granted::default()

@@ -57,7 +57,7 @@ fn meet(changes: &Asked, stands_at: u64, recorded: u64) -> [Vec<u8>; 2] {
     // If it was taken, it is on its way to the drive before the other goes on.
     while !wrote.is_empty() {
         let (waiting, from) = served.ask(|event_loop| {
-            let streams = event_loop.streams();
+            let streams = event_loop.streams().list();
             (event_loop.picture().queue.waiting, streams[0].from)
         });
         if waiting > 0 || from >= PAGE {
@@ -71,8 +71,8 @@ fn meet(changes: &Asked, stands_at: u64, recorded: u64) -> [Vec<u8>; 2] {
     wrote.extend(written.iter().map(|answer| answer.1));
     assert_eq!(wrote, [Ok(Vec::new())], "it is recorded, once");
     let beside = alone(&served, Asked::read(recorded, PAGE)).expect("it can be read");
-    served.ask(|event_loop| event_loop.close_stream(1));
-    while served.ask(|event_loop| !event_loop.streams().is_empty()) {
+    served.ask(|event_loop| event_loop.streams().close(1));
+    while served.ask(|event_loop| !event_loop.streams().list().is_empty()) {
         std::thread::yield_now();
     }
     let after = alone(&served, Asked::read(recorded, PAGE)).expect("it can be read");

@@ -3,7 +3,7 @@
 use block::Class;
 use cache::{coordinator, prefetch, replacement};
 use proptest::prelude::*;
-use server::config::caching::{PAGE, Readmore, Setting, Writes};
+use server::cache_setting::{CacheSetting, PAGE, Readmore, Writes};
 
 use crate::random::{BLOCKS, play_on, play_on_volumes, steps, steps_beside_streams};
 use crate::station::{BLOCK, Medium, Served};
@@ -16,7 +16,7 @@ pub mod swept;
 mod wished;
 
 /// A cache of at most so many pages, of any algorithms.
-pub fn setting(most: u64) -> impl Strategy<Value = Setting> {
+pub fn setting(most: u64) -> impl Strategy<Value = CacheSetting> {
     let names = |all: Vec<&'static str>| prop::sample::select(all);
     let replacement = names(replacement::ALL.iter().map(|entry| entry.name).collect());
     let prefetch = names(prefetch::ALL.iter().map(|entry| entry.name).collect());
@@ -31,7 +31,7 @@ pub fn setting(most: u64) -> impl Strategy<Value = Setting> {
                 "du" => "du",
                 _ => replacement,
             };
-            Setting {
+            CacheSetting {
                 bytes: pages * PAGE,
                 replacement: replacement.to_owned(),
                 prefetch: prefetch.to_owned(),
@@ -44,7 +44,7 @@ pub fn setting(most: u64) -> impl Strategy<Value = Setting> {
     )
 }
 
-fn behind(setting: &Setting, medium: Medium) -> Served {
+fn behind(setting: &CacheSetting, medium: Medium) -> Served {
     Served::behind(Some(setting.clone()), medium, BLOCKS * BLOCK)
 }
 

@@ -19,7 +19,7 @@ use headtime_client::wire::Mode;
 use nbd::Style;
 use nbd::request::Asked as Nbd;
 use proptest::prelude::*;
-use server::config::caching::{Setting, Writes};
+use server::cache_setting::{CacheSetting, Writes};
 use server::event_loop::mailbox::Mailbox;
 use server::volume::Export;
 use server::volume::posted::{Contents, Posted};
@@ -183,8 +183,8 @@ fn nothing_runs_beside(_: &Served) {
     thread::yield_now();
 }
 
-fn through() -> Setting {
-    Setting {
+fn through() -> CacheSetting {
+    CacheSetting {
         writes: Writes::Through,
         ..writing_back(64)
     }
@@ -227,7 +227,7 @@ fn two_writers_of_one_block_lose_nothing_beside_streams() {
     nothing_is_lost("beside streams", served, |served| {
         turn += 1;
         // Those that were closed are held until nothing of them is under way.
-        if served.ask(|event_loop| event_loop.streams().len()) < 6 {
+        if served.ask(|event_loop| event_loop.streams().list().len()) < 6 {
             let mode = match turn % 3 {
                 0 => Mode::Record,
                 _ => Mode::Play,

@@ -8,8 +8,8 @@ use headtime_client::wire::{
 };
 use nbd::Style;
 use nbd::request::Asked;
+use server::volume::streams::StreamEvents;
 use server::volume::streams::StreamRequest;
-use server::volume::streams::Teller;
 
 use crate::client::Client;
 use crate::station::{BLOCK, Medium, Served};
@@ -23,14 +23,14 @@ fn at(first: u64) -> Places {
 }
 
 fn prefer(served: &Served, stream: u64, attach: Attach) -> Result<u64, Refused> {
-    let (teller, _) = Teller::new();
+    let (events, _) = StreamEvents::new();
     let request = StreamRequest {
         stream,
         user: 0,
         attach,
-        teller,
+        events,
     };
-    let granted = served.ask(move |event_loop| event_loop.attach(request));
+    let granted = served.ask(move |event_loop| event_loop.streams().attach(request));
     granted.map(|granted| granted.stream)
 }
 
@@ -80,7 +80,7 @@ fn what_is_read_of_a_file_has_its_priority_and_the_highest_of_several() {
             "{block}"
         );
     }
-    let listed = served.ask(|event_loop| event_loop.streams());
+    let listed = served.ask(|event_loop| event_loop.streams().list());
     let listed: Vec<_> = listed
         .iter()
         .map(|file| (file.stream, file.terms.priority, file.standing))
@@ -95,13 +95,13 @@ fn what_is_read_of_a_file_has_its_priority_and_the_highest_of_several() {
         stream: 2,
         places: at(200),
     };
-    let moved = served.ask(move |event_loop| event_loop.refresh(&refresh));
+    let moved = served.ask(move |event_loop| event_loop.streams().refresh(&refresh));
     assert_eq!(moved, Ok(Change::Moved(0)));
     assert_eq!(priority_of(&served, &mut client, 104), 5);
     assert_eq!(priority_of(&served, &mut client, 200), 1);
-    served.ask(|event_loop| event_loop.close_stream(2));
+    served.ask(|event_loop| event_loop.streams().close(2));
     assert_eq!(priority_of(&served, &mut client, 200), usual);
-    served.ask(|event_loop| event_loop.close_stream(1));
+    served.ask(|event_loop| event_loop.streams().close(1));
     assert_eq!(priority_of(&served, &mut client, 104), usual);
     drop(client);
     served.assert_nothing_is_held();

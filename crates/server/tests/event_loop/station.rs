@@ -12,10 +12,10 @@ use engine::{Engine, Limits};
 use nbd::Context;
 use nbd::offer::{BlockSizes, Features, Offer, Text};
 use scheduler::policy::find;
+use server::cache_setting::CacheSetting;
 use server::capture::{Recorder, Setting};
 use server::clients::Bounds;
 use server::clock::{Clock, TimeScale};
-use server::config::caching;
 use server::config::{Address, Remote};
 use server::disk::back_end::BackEnd;
 use server::disk::back_end::emulated::Emulated;
@@ -103,7 +103,7 @@ impl Served {
     }
 
     /// The same behind a cache.
-    pub fn behind(cache: Option<caching::Setting>, medium: Medium, bytes: u64) -> Served {
+    pub fn behind(cache: Option<CacheSetting>, medium: Medium, bytes: u64) -> Served {
         let folder = match medium {
             Medium::Tmpfs => tempfile::tempdir_in("/dev/shm"),
             _ => tempfile::tempdir(),
@@ -154,7 +154,7 @@ impl Served {
     }
 
     /// Memory that tells the ends of commands late and in any order.
-    pub fn shuffled(seed: u64, cache: Option<caching::Setting>, bytes: u64) -> Served {
+    pub fn shuffled(seed: u64, cache: Option<CacheSetting>, bytes: u64) -> Served {
         let folder = tempfile::tempdir().expect("a folder");
         let belief = server::featureless::profile("a-test", bytes / BLOCK, BLOCK as u32);
         let belief = Arc::new(belief.expect("a profile"));
@@ -171,7 +171,7 @@ impl Served {
     }
 
     /// Another station as its back end, behind a cache of its own.
-    pub fn over(lower: &Served, cache: caching::Setting, bytes: u64) -> Served {
+    pub fn over(lower: &Served, cache: CacheSetting, bytes: u64) -> Served {
         let remote = Remote {
             uri: "a station".to_owned(),
             address: Address::Unix(lower.socket()),
@@ -209,7 +209,7 @@ impl Served {
         folder: TempDir,
         truth: Arc<Profile>,
         bytes: u64,
-        cache: Option<caching::Setting>,
+        cache: Option<CacheSetting>,
     ) -> Served {
         let image = folder.path().join("image");
         let scale = TimeScale::new(streams::SCALE).expect("a scale");
@@ -248,7 +248,7 @@ impl Served {
     }
 
     /// Memory that fails what a test wants, as volumes of so many bytes each, and all have such a cache.
-    pub fn fickle(mood: Mood, cache: &caching::Setting, lengths: &[u64]) -> Served {
+    pub fn fickle(mood: Mood, cache: &CacheSetting, lengths: &[u64]) -> Served {
         let folder = tempfile::tempdir().expect("a folder");
         let all: u64 = lengths.iter().sum();
         let belief = server::featureless::profile("a-test", all / BLOCK, BLOCK as u32);
@@ -273,7 +273,7 @@ impl Served {
     }
 
     /// An emulated drive, behind a cache, with free blocks for background tasks.
-    pub fn swept(cache: caching::Setting, scale: f64, bytes: u64) -> Served {
+    pub fn swept(cache: CacheSetting, scale: f64, bytes: u64) -> Served {
         let folder = tempfile::tempdir().expect("a folder");
         let truth = streams::drive();
         let drive = drive_in(&folder, Arc::clone(&truth), 0);
@@ -289,7 +289,7 @@ impl Served {
     }
 
     /// Why memory has no such cache before it.
-    pub fn refuses(cache: caching::Setting, bytes: u64) -> String {
+    pub fn refuses(cache: CacheSetting, bytes: u64) -> String {
         let build = move |mailbox| {
             let belief = server::featureless::profile("a-test", bytes / BLOCK, BLOCK as u32);
             let policy = find("c-look").expect("a policy");
@@ -308,7 +308,7 @@ impl Served {
 
     /// What `back_end` makes, on the loop's thread.
     fn start_behind(
-        cache: Option<caching::Setting>,
+        cache: Option<CacheSetting>,
         folder: TempDir,
         policy: &str,
         belief: Arc<Profile>,

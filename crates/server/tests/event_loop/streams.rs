@@ -11,7 +11,7 @@ use engine::streams::Promise;
 use headtime_client::wire::{self, Attach, Mode, Piece, Places, Position, Refresh, Terms};
 use proptest::prelude::*;
 use server::event_loop::EventLoop;
-use server::volume::streams::Teller;
+use server::volume::streams::StreamEvents;
 use server::volume::streams::{Settings, StreamRequest};
 use stream::admission::Rules;
 use stream::quota::Quotas;
@@ -143,7 +143,7 @@ impl Streams {
                         stream: open.number,
                         offset: block * BLOCK,
                     };
-                    served.ask(move |event_loop| event_loop.position(position));
+                    served.ask(move |event_loop| event_loop.streams().position(&position));
                 }
             }
             Step::Refresh(who, layout) => {
@@ -154,13 +154,13 @@ impl Streams {
                         stream: open.number,
                         places: layout.places(),
                     };
-                    let done = served.ask(move |event_loop| event_loop.refresh(&refresh));
+                    let done = served.ask(move |event_loop| event_loop.streams().refresh(&refresh));
                     done.expect("it is open");
                 }
             }
             Step::Close(who) if who < self.open.len() => {
                 let number = self.open.remove(who).number;
-                served.ask(move |event_loop| event_loop.close_stream(number));
+                served.ask(move |event_loop| event_loop.streams().close(number));
             }
             Step::Close(_) => (),
         }
@@ -207,9 +207,9 @@ impl Streams {
     /// Closes all of them, and waits until what they recorded is written.
     pub fn end(&mut self, served: &Served) {
         for open in self.open.drain(..) {
-            served.ask(move |event_loop| event_loop.close_stream(open.number));
+            served.ask(move |event_loop| event_loop.streams().close(open.number));
         }
-        while served.ask(|event_loop| !event_loop.streams().is_empty()) {
+        while served.ask(|event_loop| !event_loop.streams().list().is_empty()) {
             std::thread::yield_now();
         }
     }
@@ -221,14 +221,14 @@ pub fn ask_for(
     number: u64,
     attach: Attach,
 ) -> Result<wire::Granted, wire::Refused> {
-    let (teller, _) = Teller::new();
+    let (events, _) = StreamEvents::new();
     let request = StreamRequest {
         stream: number,
         user: 0,
         attach,
-        teller,
+        events,
     };
-    served.ask(move |event_loop| event_loop.attach(request))
+    served.ask(move |event_loop| event_loop.streams().attach(request))
 }
 
 /// An engine that promises something to streams.

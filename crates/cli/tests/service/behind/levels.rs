@@ -4,7 +4,7 @@ use block::Durability;
 use block::operation::{Ask, Failed};
 use nbd::Style;
 use nbd::request::Asked;
-use server::config::caching::PAGE;
+use server::cache_setting::PAGE;
 use server::control::{self, protocol::Ask as Question};
 use server::status::{Cache, Status};
 

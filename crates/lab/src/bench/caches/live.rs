@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use block::operation::Ask;
 use nbd::request::Asked;
-use server::config::caching::{PAGE, Readmore};
+use server::cache_setting::{PAGE, Readmore};
 use server::status::Cache;
 
 use super::readers::Reader;

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use block::{Class, Duration, Interval};
 use drive::Profile;
 use scheduler::policy::{self, Depth};
+use server::cache_setting::PAGE;
 use server::config;
-use server::config::caching::PAGE;
 use simulator::caching::{
     Level, Link, Lower, Pace, Readmore, Scheduled, Scheduler, Setup, System, run,
 };
@@ -76,8 +76,8 @@ fn scheduler(settings: &CachesBench, profile: &Profile) -> Result<Scheduler, Fai
         background: has_gaps.then(|| config::background(config::IMPACT_PPM)),
         prefetches: Class::default(),
         readmore: match settings.readmore {
-            config::caching::Readmore::Ordinary => Readmore::Fetched,
-            config::caching::Readmore::Free => Readmore::WishedWhileGranted,
+            server::cache_setting::Readmore::Ordinary => Readmore::Fetched,
+            server::cache_setting::Readmore::Free => Readmore::WishedWhileGranted,
         },
         outside: None,
     }))

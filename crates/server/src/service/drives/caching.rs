@@ -1,10 +1,10 @@
 //! The caches before the volumes of a drive.
 
-use crate::config::caching::Setting;
+use crate::cache_setting::CacheSetting;
 use crate::{config, status};
 
 /// Of each: its setting, where its volume begins, and how many bytes that has.
-pub(super) type Caches = Vec<(Setting, u64, u64)>;
+pub(super) type Caches = Vec<(CacheSetting, u64, u64)>;
 
 /// Those of the volumes that have one, in the volumes' order.
 pub(super) fn caches(volumes: &[(config::Volume, u64)]) -> Caches {

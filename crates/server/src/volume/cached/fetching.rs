@@ -16,7 +16,7 @@ use cache::level::{Ending, FetchId};
 
 use super::joining::Joined;
 use super::pages::Bytes;
-use super::{Cached, NUMBER_SHIFT, OURS, PAGE, Whose, common, overlap};
+use super::{CacheRead, Cached, NUMBER_SHIFT, OURS, PAGE, common, overlap};
 use crate::arena::{Buffer, Memory};
 use block::operation::Failed;
 
@@ -91,12 +91,12 @@ pub struct Upgrade {
 
 impl Cached {
     /// Takes what the level wants, in pieces.
-    pub(super) fn take_fetches(&mut self, whose: &Whose) {
+    pub(super) fn take_fetches(&mut self, reader: &CacheRead) {
         self.take_departures();
         while let Some(fetch) = self.level.poll() {
             let (class, queue) = match fetch.asked.purpose {
-                Purpose::Demand => (whose.class, 0),
-                Purpose::Prefetch => (self.setting.ahead.max(whose.class), 1),
+                Purpose::Demand => (reader.class, 0),
+                Purpose::Prefetch => (self.setting.ahead.max(reader.class), 1),
             };
             let mut left = 0;
             for (blocks, read) in self.divide(fetch.asked.blocks) {
@@ -107,7 +107,7 @@ impl Cached {
                         work: Work::Fetch(fetch.id),
                         blocks: Interval::new(first, last),
                         class,
-                        export: whose.export,
+                        export: reader.export,
                         buffer: None,
                         whole: Interval::new(first, last),
                         next: None,

@@ -16,7 +16,7 @@ use cache::FrameId;
 use cache::write_back::Place;
 
 use crate::arena::{Arena, Memory};
-use crate::config::caching::PAGE;
+use crate::cache_setting::PAGE;
 
 /// The pages.
 pub(super) struct Pages {

@@ -69,7 +69,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-fn setting() -> impl Strategy<Value = Setting> {
+fn setting() -> impl Strategy<Value = CacheSetting> {
     let any_of = |names: Vec<&'static str>| prop::sample::select(names);
     let replacement = any_of(replacement::ALL.iter().map(|entry| entry.name).collect());
     let prefetch = any_of(prefetch::ALL.iter().map(|entry| entry.name).collect());
@@ -85,7 +85,7 @@ fn setting() -> impl Strategy<Value = Setting> {
         writes,
     );
     parts.prop_map(
-        |(pages, replacement, prefetch, coordinator, readmore, writes)| Setting {
+        |(pages, replacement, prefetch, coordinator, readmore, writes)| CacheSetting {
             bytes: pages * PAGE,
             replacement: replacement.to_owned(),
             prefetch: prefetch.to_owned(),
@@ -149,7 +149,7 @@ struct World {
 }
 
 impl World {
-    fn new(setting: &Setting) -> Self {
+    fn new(setting: &CacheSetting) -> Self {
         let mut arena = Arena::map(64 << 20).expect("memory");
         let site = Site {
             offset: 0,
@@ -208,14 +208,14 @@ impl World {
 
     fn read(&mut self, client: u32, at: u64, count: u64) {
         let (key, memory) = self.begin_read(at, count);
-        let whose = Whose {
+        let read = CacheRead {
             key,
             export: 0,
             client,
             class: Class::BestEffort(0),
         };
         let span = (at * SECTOR, count * SECTOR);
-        let read = self.cached.read(self.now, &whose, span, memory);
+        let read = self.cached.read(self.now, &read, span, memory);
         assert_eq!(read, Ok(()));
     }
 
@@ -450,7 +450,7 @@ impl World {
     }
 }
 
-fn play(setting: &Setting, steps: Vec<Step>) {
+fn play(setting: &CacheSetting, steps: Vec<Step>) {
     let mut world = World::new(setting);
     for step in steps {
         world.take_step(step);

@@ -1,221 +1,204 @@
-//! Flushes: the pages of a volume first, then the drive.
+//! Flushes: the unwritten pages of a volume first, then the drive.
 //!
 //! ```text
-//!   flush --[ pages that were acknowledged before it ]--> drive's flush --> answer
-//!                          '-- one could not be written ----'-- failed --> failed, once for each client
+//!   flush --[ pages acknowledged before it ]--> drive's flush --> answer
+//!                          '-- write failed ----'-- failed -----> failed, once for each client
 //! ```
 
-use block::{Instant, RequestId};
+use block::Instant;
 
-use crate::arena::Bytes;
+use super::Caches;
 use crate::disk::Disk;
-use crate::volume::Volumes;
-use crate::volume::operation::{From, Operation, Reply};
+use crate::volume::operation::{NextStep, Operation, Source};
+use crate::volume::operations::Operations;
 use block::operation::{Ask, Failed};
 
-/// A flush that waits until nothing of this serial or an earlier one is unwritten.
+/// A flush that waits until all stored writes up to a serial are on the drive.
 #[derive(Clone, Copy)]
 pub(super) struct Draining {
     key: usize,
-    /// The cache before its volume.
+    /// The index of the volume's cache.
     number: usize,
     serial: u64,
 }
 
-/// Acknowledged writes that are lost, or may be: the last loss of each origin.
+/// Acknowledged writes that are lost, or may be: the last loss of each cause.
 #[derive(Default)]
 pub(super) struct Losses(Vec<Loss>);
 
 /// A loss, and the clients whose flushes have failed because of it.
 struct Loss {
-    of: Whose,
+    cause: LossCause,
     noticed: Instant,
-    told: Vec<u64>,
+    notified: Vec<u64>,
 }
 
-/// What was lost.
+/// The cause of a loss.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Whose {
-    /// Pages of a cache that could not be written.
+enum LossCause {
+    /// A cache could not write its pages.
     Cache(usize),
-    /// What the drive had not on its medium when its flush failed.
+    /// The drive's flush failed.
     Drive,
 }
 
-/// Front ends other than NBD are one client.
+/// The client of all front ends other than NBD.
 const POSTED: u64 = u64::MAX;
 
 impl Losses {
-    fn note(&mut self, of: Whose, now: Instant) {
-        self.0.retain(|loss| loss.of != of);
+    fn note(&mut self, cause: LossCause, now: Instant) {
+        self.0.retain(|loss| loss.cause != cause);
         self.0.push(Loss {
-            of,
+            cause,
             noticed: now,
-            told: Vec::new(),
+            notified: Vec::new(),
         });
     }
 
-    /// Tells the client of a flush of a loss, unless it knows or came later. The answer is whether it was
-    /// told now.
-    fn tell(&mut self, of: Whose, from: &From) -> bool {
-        let (client, since) = match from {
-            From::Connection { client, .. } => (client.number, client.since),
-            From::Posted(_) | From::Copied(_) => (POSTED, Instant::ZERO),
+    /// Notifies the client of a flush of a loss, unless it was notified before or connected later. The answer
+    /// is whether it is notified now.
+    fn notify(&mut self, cause: LossCause, source: &Source) -> bool {
+        let (client, since) = match source {
+            Source::Connection { client, .. } => (client.number, client.since),
+            Source::Posted(_) | Source::Copied(_) => (POSTED, Instant::ZERO),
         };
-        let Some(loss) = self.0.iter_mut().find(|loss| loss.of == of) else {
+        let Some(loss) = self.0.iter_mut().find(|loss| loss.cause == cause) else {
             return false;
         };
-        let was_there = loss.told.is_empty() || since <= loss.noticed;
-        let is_new = was_there && !loss.told.contains(&client);
+        let was_there = loss.notified.is_empty() || since <= loss.noticed;
+        let is_new = was_there && !loss.notified.contains(&client);
         if is_new {
-            loss.told.push(client);
+            loss.notified.push(client);
         }
         is_new
     }
 }
 
-impl Volumes {
-    /// Flushes of all volumes that nobody has asked for.
-    pub(crate) fn flush_at_the_end(&mut self, disk: &mut Disk) {
-        for export in 0..self.exports.all().len() {
-            let operation = Operation {
-                export,
-                ask: Ask::Flush,
-                offset: 0,
-                length: 0,
-            };
-            let told: Reply = Box::new(|result| {
-                if let Err(failed) = result {
-                    tracing::error!(%failed, "the last flush has failed");
-                }
-            });
-            // Nothing is held but other flushes: there is room.
-            let _ = self.begin(disk, From::Posted(told), operation, Bytes::None);
-        }
-    }
-
-    fn flush_engine(&mut self, disk: &mut Disk, key: usize) {
-        let id = RequestId(key as u64);
-        if disk.engine.flush(disk.now, id).is_err() {
-            self.fail(disk, key, Failed::Io);
-        }
-    }
-
-    /// The engine flushes, once the pages of its volume are written that it would miss. What is only to
-    /// be durable by itself waits for no pages, and is not told what became of them.
-    pub(crate) fn flush(&mut self, disk: &mut Disk, key: usize) {
-        let operation = self.pending[key].operation;
+impl Caches {
+    /// Writes the pages that a flush has to wait for. Other durable operations wait for no pages, and are not
+    /// notified of losses.
+    pub(in crate::volume) fn flush(
+        &mut self,
+        disk: &mut Disk,
+        operations: &mut Operations,
+        key: usize,
+    ) -> NextStep {
+        let operation = operations[key].operation;
         let number = match operation.ask {
-            Ask::Flush => self.caches.of(&self.exports, &operation),
+            Ask::Flush => self.of(&operations.exports, &operation),
             _ => None,
         };
-        match number {
-            Some(number) => self.flush_pages(disk, key, number),
-            None => self.flush_engine(disk, key),
-        }
-    }
-
-    fn flush_pages(&mut self, disk: &mut Disk, key: usize, number: usize) {
-        let serial = self.caches.serial;
-        let cached = &mut self.caches.all[number];
+        let Some(number) = number else {
+            return NextStep::FlushDrive;
+        };
+        let serial = self.serial;
+        let cached = &mut self.all[number];
         if !cached.has_unwritten(serial) {
-            return self.end_drain(disk, key, number);
+            return self.drained(disk, operations, key, number);
         }
-        let export = self.pending[key].operation.export;
-        cached.urge(self.exports.class(export), &mut self.caches.upgrades);
-        self.caches.draining.push(Draining {
+        let class = operations.exports.class(operation.export);
+        cached.urge(class, &mut self.upgrades);
+        self.draining.push(Draining {
             key,
             number,
             serial,
         });
-        self.caches.upgrade_pieces(disk);
+        self.upgrade_pieces(disk);
+        NextStep::Wait
     }
 
-    /// Flushes whose pages are written go on; whether any did.
-    pub(super) fn end_drained(&mut self, disk: &mut Disk) -> bool {
-        let mut is_any = false;
-        let mut next = 0;
+    /// The next waiting flush, from index `next` on, whose pages are written.
+    pub(in crate::volume) fn next_drained(
+        &mut self,
+        disk: &Disk,
+        operations: &mut Operations,
+        next: &mut usize,
+    ) -> Option<(usize, NextStep)> {
         while let Some(&Draining {
             key,
             number,
             serial,
-        }) = self.caches.draining.get(next)
+        }) = self.draining.get(*next)
         {
-            if self.caches.all[number].has_unwritten(serial) {
-                next += 1;
+            if self.all[number].has_unwritten(serial) {
+                *next += 1;
                 continue;
             }
-            self.caches.draining.remove(next);
-            let mut others = self.caches.draining.iter();
+            self.draining.remove(*next);
+            let mut others = self.draining.iter();
             if !others.any(|other| other.number == number) {
-                self.caches.all[number].calm();
+                self.all[number].calm();
             }
-            is_any = true;
-            self.end_drain(disk, key, number);
+            return Some((key, self.drained(disk, operations, key, number)));
         }
-        is_any
+        None
     }
 
-    /// The pages of a flush are written, or could not be. Then all flushes of the volume that are under
-    /// way say so, since whoever asked for them did not know it, and the next one of each client that
-    /// was there. If nobody was told, the first that comes is.
-    fn end_drain(&mut self, disk: &mut Disk, key: usize, number: usize) {
-        if self.caches.all[number].take_failure() {
-            let flushes = self.flushes_of(number).collect();
-            self.lose(disk, Whose::Cache(number), flushes);
-        } else if self
-            .caches
-            .losses
-            .tell(Whose::Cache(number), &self.pending[key].from)
-        {
-            self.pending[key].result = Err(Failed::Io);
+    /// The pages of a flush are written, or could not be. A loss fails all pending flushes of the volume, and
+    /// the next flush of each client that was connected. Without a pending flush the first later one fails.
+    fn drained(
+        &mut self,
+        disk: &Disk,
+        operations: &mut Operations,
+        key: usize,
+        number: usize,
+    ) -> NextStep {
+        let cause = LossCause::Cache(number);
+        if self.all[number].take_failure() {
+            let offset = self.all[number].site().offset;
+            let exports = &operations.exports;
+            let is_of_it = |operation: &Operation| exports.offset(operation.export) == offset;
+            let flushes = flushes(operations, is_of_it);
+            self.lose(disk, operations, cause, flushes);
+        } else if self.losses.notify(cause, &operations[key].source) {
+            operations[key].result = Err(Failed::Io);
         }
-        match self.pending[key].result {
-            Ok(()) => self.flush_engine(disk, key),
-            Err(_) => self.answer(disk, key),
+        match operations[key].result {
+            Ok(()) => NextStep::FlushDrive,
+            Err(_) => NextStep::Answer,
         }
     }
 
-    /// The flushes under way of the volume behind a cache.
-    fn flushes_of(&self, number: usize) -> impl Iterator<Item = usize> {
-        let offset = self.caches.all[number].site().offset;
-        let flushes = self.pending.iter().filter(move |(_, pending)| {
-            let Operation { ask, export, .. } = pending.operation;
-            ask == Ask::Flush && self.exports.offset(export) == offset
-        });
-        flushes.map(|(key, _)| key)
-    }
-
-    /// Something is lost: the pending flushes say so.
-    fn lose(&mut self, disk: &Disk, of: Whose, flushes: Vec<usize>) {
-        self.caches.losses.note(of, disk.now);
+    /// Notes a loss, and fails these flushes.
+    fn lose(
+        &mut self,
+        disk: &Disk,
+        operations: &mut Operations,
+        cause: LossCause,
+        flushes: Vec<usize>,
+    ) {
+        self.losses.note(cause, disk.now);
         for flush in flushes {
-            self.caches.losses.tell(of, &self.pending[flush].from);
-            self.pending[flush].result = Err(Failed::Io);
+            self.losses.notify(cause, &operations[flush].source);
+            operations[flush].result = Err(Failed::Io);
         }
     }
 
-    /// The drive's flush has failed: what anybody was told is written may be lost. All flushes under
-    /// way say so, and the next one of each client that was there; what caches have of it is not kept.
-    pub(crate) fn fail_flushes(&mut self, disk: &mut Disk) {
-        let all = self.pending.iter();
-        let flushes = all.filter(|(_, pending)| pending.operation.ask == Ask::Flush);
-        let flushes = flushes.map(|(key, _)| key).collect();
-        self.lose(disk, Whose::Drive, flushes);
-        self.caches.forget();
+    /// The drive's flush has failed: acknowledged writes may be lost. All pending flushes fail, and the next
+    /// flush of each client that was connected. Caches discard their pages.
+    pub(in crate::volume) fn fail_flushes(&mut self, disk: &Disk, operations: &mut Operations) {
+        let flushes = flushes(operations, |_| true);
+        self.lose(disk, operations, LossCause::Drive, flushes);
+        self.forget();
     }
 
-    /// The drive has flushed for a flush; what an earlier flush of the drive lost is told with it.
-    pub(crate) fn drive_flushed(&mut self, key: usize) {
-        if self.pending[key].operation.ask == Ask::Flush
-            && self
-                .caches
-                .losses
-                .tell(Whose::Drive, &self.pending[key].from)
+    /// The drive has flushed for an operation. A flush also fails for an earlier loss of the drive.
+    pub(in crate::volume) fn drive_flushed(&mut self, operations: &mut Operations, key: usize) {
+        let pending = &mut operations[key];
+        if pending.operation.ask == Ask::Flush
+            && self.losses.notify(LossCause::Drive, &pending.source)
         {
-            self.pending[key].result = Err(Failed::Io);
+            pending.result = Err(Failed::Io);
         }
     }
+}
+
+/// The keys of pending flushes.
+fn flushes(operations: &Operations, such: impl Fn(&Operation) -> bool) -> Vec<usize> {
+    let all = operations.iter();
+    let flushes =
+        all.filter(|(_, pending)| pending.operation.ask == Ask::Flush && such(&pending.operation));
+    flushes.map(|(key, _)| key).collect()
 }
 
 #[cfg(test)]
@@ -225,14 +208,20 @@ mod tests {
     #[test]
     fn a_client_is_told_once_of_a_loss_and_one_that_came_later_never() {
         let at = Instant::from_nanos;
-        let posted = || From::Posted(Box::new(|_| ()));
+        let posted = || Source::Posted(Box::new(|_| ()));
         let mut losses = Losses::default();
-        assert!(!losses.tell(Whose::Drive, &posted()), "nothing is lost");
-        losses.note(Whose::Drive, at(5));
-        assert!(losses.tell(Whose::Drive, &posted()));
-        assert!(!losses.tell(Whose::Drive, &posted()), "it knows");
-        assert!(!losses.tell(Whose::Cache(0), &posted()), "another loss");
-        losses.note(Whose::Drive, at(9));
-        assert!(losses.tell(Whose::Drive, &posted()), "a new loss");
+        assert!(
+            !losses.notify(LossCause::Drive, &posted()),
+            "nothing is lost"
+        );
+        losses.note(LossCause::Drive, at(5));
+        assert!(losses.notify(LossCause::Drive, &posted()));
+        assert!(!losses.notify(LossCause::Drive, &posted()), "it knows");
+        assert!(
+            !losses.notify(LossCause::Cache(0), &posted()),
+            "another loss"
+        );
+        losses.note(LossCause::Drive, at(9));
+        assert!(losses.notify(LossCause::Drive, &posted()), "a new loss");
     }
 }

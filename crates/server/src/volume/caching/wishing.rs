@@ -1,4 +1,4 @@
-//! What caches wish for, on its way to the engine's gaps, and what comes of it.
+//! Background reads that caches want: requests to the engine's standing task, and their bytes.
 
 use block::{CommandId, Lba};
 use scheduler::background::TaskId;
@@ -7,16 +7,15 @@ use super::Caches;
 use crate::arena::Memory;
 use crate::disk::Disk;
 use crate::status::{Cache, Standing};
-use crate::volume::Volumes;
 use crate::volume::cached::Wanted;
 
-/// Wishes come before scans of the same priority: they are few, and of use for a short time. A scan without
-/// another priority has this one.
+/// The priority of the standing task, and the default of scans. Among equals the standing task comes first:
+/// its blocks are few, and useful for a short time.
 const PRIORITY: u8 = 0;
 
 impl Caches {
-    /// Tells the engine what the caches wish for, and no longer; whether anything has changed.
-    pub(super) fn tell_wishes(&mut self, disk: &mut Disk) -> bool {
+    /// Updates the engine's standing task with what the caches want. The answer is whether it has changed.
+    pub(in crate::volume) fn submit_wishes(&mut self, disk: &mut Disk) -> bool {
         let mut is_any = false;
         for number in 0..self.all.len() {
             while let Some(wanted) = self.all[number].next_wish() {
@@ -34,7 +33,7 @@ impl Caches {
         is_any
     }
 
-    /// The task of all caches of the drive, begun with the first wish.
+    /// The standing task of all caches of the drive. It begins with the first wanted block.
     fn standing_task(&mut self, disk: &mut Disk) -> Option<TaskId> {
         if self.standing.is_none() && disk.engine.background().is_on() {
             let task = disk.engine.begin_standing_task(disk.now, PRIORITY);
@@ -43,7 +42,7 @@ impl Caches {
         self.standing
     }
 
-    /// How that task stands, once it was begun.
+    /// The progress of the standing task, once it has begun.
     pub(crate) fn standing(&self, disk: &Disk) -> Vec<Standing> {
         let progress = self
             .standing
@@ -52,8 +51,8 @@ impl Caches {
             return Vec::new();
         };
         let block = disk.block();
-        let told = self.listed();
-        let sum = |of: fn(&Cache) -> u64| told.iter().map(of).sum();
+        let caches = self.listed();
+        let sum = |of: fn(&Cache) -> u64| caches.iter().map(of).sum();
         vec![Standing {
             name: "readmore".to_owned(),
             priority: PRIORITY,
@@ -68,27 +67,22 @@ impl Caches {
         }]
     }
 
-    /// A background read of so many bytes is given to the drive, from this byte of it on.
+    /// A background read of `length` bytes from byte `start` of the drive on is dispatched.
     pub(crate) fn note_passing(&mut self, id: CommandId, start: u64, length: usize) {
         for cached in &mut self.all {
             cached.passes(id, start, length as u64);
         }
     }
-}
 
-impl Volumes {
-    /// A background read has ended, with these bytes or without any.
-    pub(crate) fn note_passed(
+    /// A background read has ended for a cache, with these bytes or with none.
+    pub(in crate::volume) fn passed(
         &mut self,
-        disk: &mut Disk,
-        id: CommandId,
-        start: Lba,
+        disk: &Disk,
+        number: usize,
+        (id, start): (CommandId, Lba),
         memory: Option<Memory>,
     ) {
         let start = start.0 * disk.block();
-        for number in 0..self.caches.all.len() {
-            self.caches.all[number].passed(disk.now, id, start, memory);
-            self.take_cache_answers(disk, number);
-        }
+        self.all[number].passed(disk.now, id, start, memory);
     }
 }

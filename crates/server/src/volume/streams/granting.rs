@@ -1,6 +1,6 @@
-//! Streams that are asked for: granted with their memory, or refused.
+//! Requests for streams: granted with memory, or refused.
 
-use block::{Mode, Terms};
+use block::{Class, Mode, Terms};
 use engine::streams::NotGranted;
 use headtime_client::wire;
 use stream::LocationMap;
@@ -8,24 +8,29 @@ use stream::admission::Reason;
 use stream::playout::Standing;
 use stream::streams::Attach;
 
-use super::{Entry, Kept, StreamRequest, Streams, refused};
+use super::buffer::StreamBuffer;
+use super::preferences::{blocks_of, check, overlaps};
+use super::table::{Entry, StreamTable, StreamTotals, Written};
+use super::{StreamRequest, Streams, refused};
 use crate::disk::Disk;
-use crate::volume::Volumes;
+use crate::volume::operations::Operations;
 
-impl Volumes {
-    /// Grants a stream, or says why not.
+impl Streams {
+    /// Grants a stream, or refuses it. `is_cached` says whether the volume at an offset has a cache.
     ///
     /// # Errors
     /// The reason, and what would be granted instead.
     pub(crate) fn attach(
         &mut self,
         disk: &mut Disk,
+        operations: &Operations,
         request: StreamRequest,
+        is_cached: impl Fn(u64) -> bool,
     ) -> Result<wire::Granted, wire::Refused> {
-        let granted = self.grant(disk, request);
+        let granted = self.grant(disk, operations, request, is_cached);
         match granted {
-            Ok(_) => self.streams.totals.granted += 1,
-            Err(_) => self.streams.totals.refused += 1,
+            Ok(_) => self.totals.granted += 1,
+            Err(_) => self.totals.refused += 1,
         }
         granted
     }
@@ -33,38 +38,27 @@ impl Volumes {
     fn grant(
         &mut self,
         disk: &mut Disk,
+        operations: &Operations,
         request: StreamRequest,
+        is_cached: impl Fn(u64) -> bool,
     ) -> Result<wire::Granted, wire::Refused> {
         let attach = &request.attach;
         let preferred = attach.terms.preference();
-        let export = self.export_meant(attach)?;
-        let map = self.exports.map(export, &attach.places);
-        let map = map.map_err(refused)?;
-        if let Some(priority) = preferred {
-            return self.prefer(disk, (request, priority), export, &map);
-        }
-        let granted = self.streams.guarantee(disk, request, export, &map)?;
-        self.hear_streams(disk);
-        Ok(granted)
-    }
-
-    /// The export that a request means, if there can be streams on it.
-    fn export_meant(&self, attach: &wire::Attach) -> Result<usize, wire::Refused> {
-        let is_preference = attach.terms.preference().is_some();
         if self.is_stopping {
             return Err(refused("the service is stopping"));
         }
-        if attach.terms.buffer == 0 && !is_preference {
+        if attach.terms.buffer == 0 && preferred.is_none() {
             return Err(refused(
                 "a buffer of 0 bytes: expected what is read or written at once, at least",
             ));
         }
-        let all = self.exports.all().iter().enumerate();
+        let exports = &operations.exports;
+        let all = exports.all().iter().enumerate();
         let mut named = all.filter(|(_, other)| other.name == attach.export());
         let Some((export, first)) = named.next() else {
             return Err(refused(format!("no export {}", attach.export())));
         };
-        // Who came before a reload has it still as it was, and the kernel does, too.
+        // Clients from before a reload, and the kernel, still have the earlier volume.
         if named.any(|(_, other)| other.offset != first.offset) {
             return Err(refused(format!(
                 "export {} was another volume's before a reload: expected one that was not, or a \
@@ -72,18 +66,64 @@ impl Volumes {
                 attach.export()
             )));
         }
-        // Two places in memory for one block would each have to hear of every change.
-        if self.caches.at(self.exports.offset(export)).is_some() {
+        // A block in a buffer and in a cache would have to change in both.
+        if is_cached(first.offset) {
             return Err(refused(format!(
                 "export {} is of a volume with a cache: expected one without",
                 attach.export()
             )));
         }
-        Ok(export)
+        let map = exports.map(export, &attach.places);
+        let map = map.map_err(refused)?;
+        match preferred {
+            Some(priority) => self.prefer(disk, operations, request, (export, &map), priority),
+            None => self.guarantee(disk, request, export, &map),
+        }
     }
-}
 
-impl Streams {
+    /// Gives a file a priority, or refuses it.
+    fn prefer(
+        &mut self,
+        disk: &mut Disk,
+        operations: &Operations,
+        request: StreamRequest,
+        (export, map): (usize, &LocationMap),
+        priority: u8,
+    ) -> Result<wire::Granted, wire::Refused> {
+        let StreamRequest {
+            stream,
+            user,
+            attach,
+            ..
+        } = &request;
+        check(&attach.terms, priority)?;
+        let stream = *stream;
+        let taken = match disk.engine.claim(*user, &attach.terms.name) {
+            Ok(taken) => taken,
+            Err(NotGranted::Refused(refusal)) => return Err(in_real_time(disk, &refusal)),
+            Err(other) => return Err(refused(other.to_string())),
+        };
+        // Waiting operations on these blocks get the priority, too, if it is higher.
+        let blocks = blocks_of(map);
+        let class = Class::BestEffort(priority);
+        let waiting = operations.less_urgent(
+            export,
+            class,
+            |extent| overlaps(&blocks, extent),
+            |operation| self.class_of(&operations.exports, operation),
+        );
+        for (id, around) in waiting {
+            // The engine refuses requests at the drive, and those that it never had.
+            let _ = disk.engine.upgrade(disk.now, id, around, class);
+        }
+        self.preferences
+            .add(request, (export, map), priority, taken);
+        Ok(wire::Granted {
+            stream,
+            ..wire::Granted::default()
+        })
+    }
+
     /// Begins a stream with a guaranteed rate, if the engine admits it and there is memory.
     fn guarantee(
         &mut self,
@@ -96,35 +136,34 @@ impl Streams {
             stream,
             user,
             attach,
-            teller,
+            events,
         } = request;
         if attach.terms.mode != Mode::Play {
-            self.check_recording(map).map_err(refused)?;
+            check_recording(&self.table, map).map_err(refused)?;
         }
         let (memory, attached) = self.grant_memory(disk, user, &attach.terms, map)?;
-        let kept = match Kept::new(map, memory) {
-            Ok(kept) => kept,
+        let buffer = match StreamBuffer::new(map, memory) {
+            Ok(buffer) => buffer,
             Err(error) => {
                 let _ = disk.engine.detach(disk.now, attached.stream);
                 return Err(refused(format!("no memory for its buffer: {error}")));
             }
         };
-        self.table.push(Entry {
+        self.table.0.push(Entry {
             number: stream,
             id: attached.stream,
             export,
-            teller,
-            copied: attach.terms.start,
-            written: attach.terms.start,
-            leaps: 0,
+            events,
             user,
-            kept,
+            buffer,
             standing: Standing::Filling,
             waiting: Vec::new(),
-            from_memory: 0,
-            waited: 0,
-            late: 0,
-            lapsed: 0,
+            written: Written {
+                copied: attach.terms.start,
+                end: attach.terms.start,
+                leaps: 0,
+            },
+            totals: StreamTotals::default(),
             terms: attach.terms,
         });
         let round = disk.clock.scale().real(attached.plan.round);
@@ -136,7 +175,7 @@ impl Streams {
         })
     }
 
-    /// Asks the engine, with the memory that the client has said, or with as much as it takes.
+    /// Has the engine admit a stream with the client's limit of memory, or with the least memory that suffices.
     fn grant_memory(
         &self,
         disk: &mut Disk,
@@ -145,8 +184,7 @@ impl Streams {
         map: &LocationMap,
     ) -> Result<(u64, stream::streams::Attached), wire::Refused> {
         let settings = self.settings;
-        let taken: u64 = self.table.iter().map(|entry| entry.kept.bytes()).sum();
-        let left = settings.memory.saturating_sub(taken);
+        let left = settings.memory.saturating_sub(self.table.memory());
         let lasts = settings.batch * 2 + settings.latency * 2;
         let beyond = u128::from(terms.rate) * lasts.as_nanos() / 1_000_000_000;
         let beyond = u64::try_from(beyond).unwrap_or(u64::MAX);
@@ -172,25 +210,24 @@ impl Streams {
                 (None, Some(least)) if least > memory && least <= left && tries > 0 => {
                     memory = least;
                 }
-                _ => return Err(told(disk, &refusal)),
+                _ => return Err(in_real_time(disk, &refusal)),
             }
         }
-    }
-
-    /// Two recordings of the same blocks would overwrite each other in an order that nobody knows.
-    fn check_recording(&self, map: &LocationMap) -> Result<(), String> {
-        let others = self.table.iter().filter(|entry| entry.records());
-        for other in others {
-            let mut pieces = map.pieces().iter();
-            if pieces.any(|piece| other.kept.parts(piece.extent).next().is_some()) {
-                return Err(format!("stream {} records there already", other.number));
-            }
-        }
-        Ok(())
     }
 }
 
-/// The request in the drive's time, with the memory that is tried.
+/// Refuses a second recording of the same blocks: the order of their writes would be undefined.
+fn check_recording(table: &StreamTable, map: &LocationMap) -> Result<(), String> {
+    for other in table.recordings() {
+        let mut pieces = map.pieces().iter();
+        if pieces.any(|piece| other.buffer.parts(piece.extent).next().is_some()) {
+            return Err(format!("stream {} records there already", other.number));
+        }
+    }
+    Ok(())
+}
+
+/// The request in the drive's time, with `memory` bytes.
 fn in_drive_time(disk: &Disk, user: u32, terms: &Terms, map: LocationMap, memory: u64) -> Attach {
     let scale = disk.clock.scale().times();
     Attach {
@@ -204,8 +241,8 @@ fn in_drive_time(disk: &Disk, user: u32, terms: &Terms, map: LocationMap, memory
     }
 }
 
-/// A refusal in the words of clients, whose seconds are real ones.
-pub(super) fn told(disk: &Disk, refusal: &stream::admission::Refusal) -> wire::Refused {
+/// A refusal for clients, whose seconds are real ones.
+pub(super) fn in_real_time(disk: &Disk, refusal: &stream::admission::Refusal) -> wire::Refused {
     let scale = disk.clock.scale().times();
     let largest = refusal
         .largest_rate
@@ -227,10 +264,10 @@ pub(super) fn told(disk: &Disk, refusal: &stream::admission::Refusal) -> wire::R
     }
 }
 
-/// How often memory is asked for that a refusal has named: others may come between, never here.
+/// The number of tries with the memory that a refusal has named. The second always succeeds in one thread.
 const TRIES: usize = 3;
 
-/// A rate of clients, whose seconds are real ones, in the drive's.
+/// A client's rate, in bytes of a real second, as a rate in the drive's time.
 fn of_the_drive(rate: u64, scale: f64) -> u64 {
     match rate {
         0 => 0,

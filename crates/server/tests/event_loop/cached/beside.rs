@@ -1,7 +1,7 @@
 //! Streams on a drive of which a volume has a cache.
 
 use headtime_client::wire::{Attach, Piece, Places, Terms};
-use server::config::caching::PAGE;
+use server::cache_setting::PAGE;
 
 use super::posted::writing_back;
 use crate::random::BLOCKS;
@@ -30,6 +30,6 @@ fn a_stream_on_a_volume_with_a_cache_is_refused() {
         refused.reason.contains("a volume with a cache"),
         "{refused:?}"
     );
-    served.ask(|event_loop| event_loop.close_stream(1));
+    served.ask(|event_loop| event_loop.streams().close(1));
     served.stop();
 }

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use ::nbd::{Style, request as nbd};
 use block::Durability;
 use block::operation::{Ask, Failed};
-use server::config::caching::PAGE;
+use server::cache_setting::PAGE;
 
 use super::posted::{Asked, alone, in_one_turn, writing_back};
 use crate::client::Client;

@@ -1,7 +1,7 @@
 //! Operations whose order is known: what each of them finds is known in advance.
 
 use block::Durability;
-use server::config::caching::PAGE;
+use server::cache_setting::PAGE;
 
 use super::posted::{Asked, alone, in_one_turn, writing_back};
 use crate::random::BLOCKS;

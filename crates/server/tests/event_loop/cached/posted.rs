@@ -4,7 +4,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 
 use block::operation::{Ask, Failed, Pace, Space};
 use block::{Class, Durability};
-use server::config::caching::{PAGE, Readmore, Setting, Writes};
+use server::cache_setting::{CacheSetting, PAGE, Readmore, Writes};
 use server::event_loop::mailbox::{Letter, Mailbox};
 use server::volume::posted::{Contents, Posted};
 
@@ -12,8 +12,8 @@ use crate::station::Served;
 
 /// A write-back cache of so many pages. One in eight of them, and one at least, may be newer than the
 /// volume; with one it is written at once, with more when a second has passed.
-pub fn writing_back(pages: u64) -> Setting {
-    Setting {
+pub fn writing_back(pages: u64) -> CacheSetting {
+    CacheSetting {
         bytes: pages * PAGE,
         replacement: "lru".to_owned(),
         prefetch: "none".to_owned(),

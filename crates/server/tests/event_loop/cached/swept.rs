@@ -5,7 +5,7 @@ use std::sync::mpsc::{Receiver, sync_channel};
 use std::sync::{Arc, OnceLock};
 
 use block::Durability;
-use server::config::caching::PAGE;
+use server::cache_setting::PAGE;
 use server::tasks::{Portion, ROOM, Scan, Sink};
 
 use super::posted::{Asked, alone, writing_back};
@@ -30,7 +30,7 @@ pub fn scan(served: &Served, length: u64) -> (Receiver<Portion>, Arc<AtomicUsize
             outcome: Arc::new(OnceLock::new()),
         },
     };
-    let begun = served.ask(move |event_loop| event_loop.begin_scan(scan));
+    let begun = served.ask(move |event_loop| event_loop.tasks().begin(scan));
     begun.expect("there are free blocks");
     (received, outstanding)
 }

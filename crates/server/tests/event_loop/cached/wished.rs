@@ -2,7 +2,7 @@
 
 use block::Durability;
 use proptest::prelude::*;
-use server::config::caching::{PAGE, Readmore, Setting, Writes};
+use server::cache_setting::{CacheSetting, PAGE, Readmore, Writes};
 use server::status::{Cache, Task, TaskState};
 
 use super::posted::{Asked, alone, in_one_turn};
@@ -12,9 +12,9 @@ use crate::random::{BLOCKS, play_on, steps};
 use crate::station::{BLOCK, FASTEST, Medium, Served};
 
 /// A cache of at most so many pages that wishes.
-fn wishing(most: u64) -> impl Strategy<Value = Setting> {
+fn wishing(most: u64) -> impl Strategy<Value = CacheSetting> {
     let coordinator = prop_oneof![Just("pfc"), Just("adaptive(watch=off)")];
-    (setting(most), coordinator).prop_map(|(setting, coordinator)| Setting {
+    (setting(most), coordinator).prop_map(|(setting, coordinator)| CacheSetting {
         coordinator: coordinator.to_owned(),
         readmore: Readmore::Free,
         ..setting
@@ -45,7 +45,7 @@ fn fill(page: u64) -> u8 {
 
 #[test]
 fn one_reader_gets_free_blocks_where_another_one_makes_gaps() {
-    let setting = Setting {
+    let setting = CacheSetting {
         bytes: 128 * PAGE,
         coordinator: "pfc".to_owned(),
         readmore: Readmore::Free,
@@ -97,7 +97,7 @@ fn a_reader_waits_for_what_is_being_read_in_the_background() {
     // The drive is slow, so that its command is still there when the operations are; should the machine not
     // get to them for that long, the next attempt finds one.
     let has_joined = (0..10).any(|_| {
-        let setting = Setting {
+        let setting = CacheSetting {
             bytes: 2 * BLOCKS * BLOCK,
             coordinator: "pfc".to_owned(),
             readmore: Readmore::Free,
@@ -112,7 +112,7 @@ fn a_reader_waits_for_what_is_being_read_in_the_background() {
             served.ask(|event_loop| {
                 let is_active = |task: &Task| task.state == TaskState::Active;
                 event_loop.engine().dispatch().at_drive() > 0
-                    || !event_loop.tasks().iter().any(is_active)
+                    || !event_loop.tasks().list().iter().any(is_active)
             })
         };
         while !is_under_way() {}
@@ -130,7 +130,7 @@ fn a_reader_waits_for_what_is_being_read_in_the_background() {
 
 #[test]
 fn without_free_blocks_there_is_no_such_cache() {
-    let setting = Setting {
+    let setting = CacheSetting {
         coordinator: "pfc".to_owned(),
         readmore: Readmore::Free,
         ..super::posted::writing_back(64)

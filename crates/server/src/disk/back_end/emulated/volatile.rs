@@ -3,7 +3,7 @@
 //!
 //! ```text
 //!   writes to one block   w1 (on the medium)   w2 (in the buffer)   w3 (under way)
-//!   the power is cut      stays                is undone            old or new: the dice say
+//!   the power is cut      stays                is undone            old or new: a coin is tossed
 //! ```
 //!
 //! There are at most as many old bytes as the drive's buffer takes, and those of the commands under
@@ -22,7 +22,7 @@ pub(super) struct Volatile {
     /// In the order in which their writes reached the image: those with common blocks never were
     /// under way together.
     records: VecDeque<Record>,
-    dice: Dice,
+    coin: Coin,
     /// Room that is used again.
     spare: Vec<Vec<u8>>,
 }
@@ -61,7 +61,7 @@ impl Volatile {
             block_bytes: truth.block_bytes as usize,
             most: segments * segment,
             records: VecDeque::new(),
-            dice: Dice(seed),
+            coin: Coin(seed),
             spare: Vec::new(),
         }
     }
@@ -115,7 +115,7 @@ impl Volatile {
                     _ if settled.contains(&block) => continue,
                     Fate::Written => true,
                     Fate::Undone => false,
-                    Fate::Undecided => self.dice.is_heads(),
+                    Fate::Undecided => self.coin.toss(),
                 };
                 match is_written {
                     true => drop(settled.insert(block)),
@@ -163,10 +163,11 @@ fn take(list: &mut Vec<Extent>, extent: Extent) -> bool {
 }
 
 /// SplitMix64 (Steele, Lea, Flood, OOPSLA 2014).
-struct Dice(u64);
+struct Coin(u64);
 
-impl Dice {
-    fn is_heads(&mut self) -> bool {
+impl Coin {
+    /// Whether the next toss is heads.
+    fn toss(&mut self) -> bool {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut mixed = self.0;
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);

@@ -5,7 +5,7 @@ use block::Interval;
 
 use super::wished::{end_all, pages, pass, passed, with_wishes};
 use super::{SECTOR, Step, World};
-use crate::config::caching::{PAGE, Writes};
+use crate::cache_setting::{PAGE, Writes};
 use crate::volume::cached::Upgrade;
 
 fn read(world: &mut World, first: u64, count: u64) {

@@ -2,11 +2,11 @@
 
 use block::{Class, Extent, Lba, Sectors};
 
-use super::{SECTOR, Setting, Step, World};
-use crate::config::caching::{PAGE, Readmore, Writes};
+use super::{CacheSetting, SECTOR, Step, World};
+use crate::cache_setting::{PAGE, Readmore, Writes};
 
-pub(super) fn plain(bytes: u64, writes: Writes) -> Setting {
-    Setting {
+pub(super) fn plain(bytes: u64, writes: Writes) -> CacheSetting {
+    CacheSetting {
         bytes,
         replacement: "lru".to_owned(),
         prefetch: "none".to_owned(),
@@ -239,7 +239,7 @@ fn without_files_a_prefetcher_keeps_a_state_for_each_client() {
 fn sizes_and_names_that_cannot_be_are_refused() {
     let good = plain(2 * PAGE, Writes::Back);
     assert_eq!(good.check(), Ok(()));
-    let said = |change: fn(&mut Setting)| {
+    let said = |change: fn(&mut CacheSetting)| {
         let mut setting = good.clone();
         change(&mut setting);
         setting.check().expect_err("it is wrong").to_string()

@@ -4,12 +4,12 @@ use proptest::prelude::*;
 
 use super::plain::plain;
 use super::{SECTOR, Step, World, play, setting, step};
-use crate::config::caching::{PAGE, Readmore, Setting, Writes};
+use crate::cache_setting::{CacheSetting, PAGE, Readmore, Writes};
 
 const SECTORS_OF_PAGE: u64 = PAGE / SECTOR;
 
-fn wishing(bytes: u64, writes: Writes) -> Setting {
-    Setting {
+fn wishing(bytes: u64, writes: Writes) -> CacheSetting {
+    CacheSetting {
         coordinator: "pfc".to_owned(),
         readmore: Readmore::Free,
         ..plain(bytes, writes)
@@ -26,7 +26,7 @@ proptest! {
         steps in prop::collection::vec(step(), 1..300),
     ) {
         let coordinator = coordinator.to_owned();
-        play(&Setting { coordinator, readmore: Readmore::Free, ..setting }, steps);
+        play(&CacheSetting { coordinator, readmore: Readmore::Free, ..setting }, steps);
     }
 }
 
@@ -226,7 +226,7 @@ fn nothing_is_wished_that_is_being_written() {
 fn has_left(was_here: Step) -> World {
     // Fourteen have frames, and two may be unwritten: one of them waits until it is old. All that is
     // read is kept.
-    let mut world = World::new(&Setting {
+    let mut world = World::new(&CacheSetting {
         coordinator: "pfc(actions=readmore,queue=100)".to_owned(),
         ..wishing(16 * PAGE, Writes::Back)
     });
