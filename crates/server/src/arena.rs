@@ -1,8 +1,7 @@
-//! The memory of requests: one region, mapped once and registered with the kernel, divided in
-//! pages.
+//! The memory of requests: one region in pages, mapped once and registered with the kernel.
 //!
-//! Whatever a request reads or writes lies in one piece of it, aligned for direct input and output.
-//! There is a fixed amount: when it is used up, connections wait, and nobody reads from them.
+//! The bytes of a request are in one piece, aligned for direct I/O. The amount is fixed. When it is used
+//! up, connections wait and the loop stops reading from them.
 
 #![allow(
     unsafe_code,
@@ -15,18 +14,18 @@ use std::ptr::NonNull;
 use offset_allocator::{Allocation, Allocator};
 use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
 
-/// The region.
+/// A region of memory, divided into buffers.
 pub struct Arena {
     base: NonNull<u8>,
     length: usize,
     pages: Allocator,
 }
 
-/// A piece of it. Not freed by being dropped: [`Arena::free`] takes it back.
+/// A piece of an arena. Dropping a buffer does not free it, see [`Arena::free`].
 #[must_use = "a buffer that is dropped is lost to the arena"]
 pub struct Buffer {
     at: NonNull<u8>,
-    /// How many of its bytes are looked at.
+    /// The number of bytes in use.
     length: usize,
     capacity: usize,
     place: Place,
@@ -38,8 +37,7 @@ enum Place {
     Empty,
 }
 
-/// Addresses and lengths in the arena are multiples of it: what direct input and output needs on
-/// all drives.
+/// The alignment of addresses and lengths in the arena: all drives accept it for direct I/O.
 pub const PAGE: usize = 4096;
 
 impl Arena {
@@ -68,7 +66,7 @@ impl Arena {
         })
     }
 
-    /// A buffer of `length` bytes; `None` if there is not so much in one piece now.
+    /// Allocates a buffer of `length` bytes, or `None` if no free piece is long enough.
     pub fn allocate(&mut self, length: usize) -> Option<Buffer> {
         if length == 0 {
             let at = self.base;
@@ -93,24 +91,24 @@ impl Arena {
         })
     }
 
-    /// Takes a buffer back.
+    /// Frees a buffer.
     pub fn free(&mut self, buffer: Buffer) {
         if let Place::Pages(allocation) = buffer.place {
             self.pages.free(allocation);
         }
     }
 
-    /// Bytes that are not in use.
+    /// The number of free bytes.
     pub fn left(&self) -> usize {
         self.pages.storage_report().total_free_space as usize * PAGE
     }
 
-    /// The longest buffer that there can be.
+    /// The number of bytes of the arena, also the longest possible buffer.
     pub fn length(&self) -> usize {
         self.length
     }
 
-    /// The whole region, to be registered with the kernel.
+    /// The whole region, for the registration with the kernel.
     pub fn region(&self) -> libc::iovec {
         libc::iovec {
             iov_base: self.base.as_ptr().cast(),
@@ -118,7 +116,7 @@ impl Arena {
         }
     }
 
-    /// Whether the memory is the arena's.
+    /// Whether the memory is part of the arena.
     pub fn contains(&self, memory: Memory) -> bool {
         let (base, at) = (self.base.as_ptr() as usize, memory.at as usize);
         at >= base && at + memory.length <= base + self.length
@@ -134,14 +132,14 @@ impl Drop for Arena {
     }
 }
 
-/// Memory of its own, in whole pages, as long as it is needed.
+/// A separate mapping of whole pages, unmapped when it is dropped.
 pub struct Region {
     base: NonNull<u8>,
     length: usize,
 }
 
 impl Region {
-    /// So many bytes, all zero.
+    /// Maps `length` bytes of zeroes.
     ///
     /// # Errors
     /// If the kernel has no such memory.
@@ -160,7 +158,7 @@ impl Region {
         Ok(Region { base, length })
     }
 
-    /// All of it, by address.
+    /// The whole region, by address.
     pub fn memory(&self) -> Memory {
         Memory {
             at: self.base.as_ptr(),
@@ -168,7 +166,7 @@ impl Region {
         }
     }
 
-    /// The bytes. As with a [`Buffer`], while a back end writes to them nobody may look.
+    /// The bytes. As with a [`Buffer`], no back end may write to them at the same time.
     pub fn bytes(&self) -> &[u8] {
         // SAFETY: the region is this one's alone, and `&self` says that nobody writes to it here.
         unsafe { self.memory().bytes() }
@@ -196,13 +194,12 @@ unsafe impl Send for Arena {}
 // SAFETY: a buffer is the only one that names its piece of the region.
 unsafe impl Send for Buffer {}
 
-/// Some bytes, by address: what is given to the kernel or to a back end while the owner keeps the
-/// buffer.
+/// A range of memory by address, for the kernel or a back end. The owner keeps the buffer meanwhile.
 #[derive(Clone, Copy, Debug)]
 pub struct Memory {
     /// The first byte.
     pub at: *mut u8,
-    /// How many.
+    /// The number of bytes.
     pub length: usize,
 }
 
@@ -210,10 +207,10 @@ pub struct Memory {
 unsafe impl Send for Memory {}
 
 impl Memory {
-    /// The bytes from `offset` on, `length` of them.
+    /// The `length` bytes from `offset` on.
     ///
     /// # Panics
-    /// If there are not so many.
+    /// If the range is shorter.
     pub fn part(self, offset: usize, length: usize) -> Memory {
         assert!(offset + length <= self.length, "past the end of a buffer");
         Memory {
@@ -226,7 +223,7 @@ impl Memory {
     /// The bytes.
     ///
     /// # Safety
-    /// Whoever owns them must still do, and nobody may write them meanwhile.
+    /// The owner must keep the memory, and no other party may write to it meanwhile.
     pub unsafe fn bytes<'a>(self) -> &'a [u8] {
         // SAFETY: the caller's promise.
         unsafe { std::slice::from_raw_parts(self.at, self.length) }
@@ -235,7 +232,7 @@ impl Memory {
     /// The bytes, to be written.
     ///
     /// # Safety
-    /// Whoever owns them must still do, and nobody else may use them meanwhile.
+    /// The owner must keep the memory, and no other party may use it meanwhile.
     pub unsafe fn bytes_mut<'a>(self) -> &'a mut [u8] {
         // SAFETY: the caller's promise.
         unsafe { std::slice::from_raw_parts_mut(self.at, self.length) }

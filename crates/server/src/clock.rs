@@ -1,14 +1,13 @@
-//! The one clock of a drive's event loop: real time, or real time stretched.
+//! The clock of a drive's event loop: real time, or stretched real time.
 //!
-//! With a time scale of 4 a second of the drive's time takes four real ones: everything that lives
-//! in time below (engine, emulated drive) is four times as slow, and whatever the machine adds is a
-//! quarter as long beside it.
+//! With a time scale of 4 a second of the drive's time takes four real seconds. Engine and emulated drive
+//! are four times as slow, so the delays of the machine are a quarter as long beside them.
 
 use std::time;
 
 use block::{Duration, Instant};
 
-/// How many times as slow as real time, in millionths: exact, and never zero.
+/// The ratio of real time to the drive's time, in millionths. It is exact and never zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TimeScale(u64);
 
@@ -16,31 +15,31 @@ impl TimeScale {
     /// Real time.
     pub const REAL: TimeScale = TimeScale(MILLION);
 
-    /// The scale nearest to `times` as slow; `None` unless between a thousandth and a thousand.
+    /// The scale nearest to `times`. `None` unless between a thousandth and a thousand.
     pub fn new(times: f64) -> Option<Self> {
         let is_fit = (0.001..=1000.0).contains(&times);
         is_fit.then(|| TimeScale((times * MILLION as f64).round() as u64))
     }
 
-    /// How many times as slow.
+    /// The ratio as a number.
     pub fn times(self) -> f64 {
         self.0 as f64 / MILLION as f64
     }
 
-    /// A length of the drive's time, in real time.
+    /// A duration of the drive's time, in real time.
     pub fn real(self, length: Duration) -> time::Duration {
         let nanos = u128::from(length.as_nanos()) * u128::from(self.0) / u128::from(MILLION);
         time::Duration::from_nanos(nanos.min(u128::from(u64::MAX)) as u64)
     }
 
-    /// A length of real time, in the drive's time.
+    /// A duration of real time, in the drive's time.
     pub fn model(self, length: time::Duration) -> Duration {
         let nanos = length.as_nanos() * u128::from(MILLION) / u128::from(self.0);
         Duration::from_nanos(nanos.min(u128::from(u64::MAX)) as u64)
     }
 }
 
-/// The clock.
+/// The clock of one drive.
 #[derive(Clone, Copy, Debug)]
 pub struct Clock {
     origin: time::Instant,
@@ -56,19 +55,19 @@ impl Clock {
         }
     }
 
-    /// What it shows.
+    /// The present time of the drive.
     pub fn now(&self) -> Instant {
         Instant::ZERO + self.scale.model(self.origin.elapsed())
     }
 
-    /// When, in real time, it shows `then`.
+    /// The moment of real time at which the clock shows `then`.
     pub fn moment(&self, then: Instant) -> time::Instant {
         // Rounded up, or the loop would wake up just before.
         let real = self.scale.real(then.since(Instant::ZERO)) + time::Duration::from_nanos(1);
         self.origin + real
     }
 
-    /// How much slower than real time it goes.
+    /// The time scale.
     pub fn scale(&self) -> TimeScale {
         self.scale
     }

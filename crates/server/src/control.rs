@@ -1,4 +1,4 @@
-//! Looking at the service and telling it what to do, from outside.
+//! The control plane: status, commands and reload of the service, for other programs.
 //!
 //! ```text
 //!   headtime ctl --JSON lines--> unix socket --.
@@ -6,7 +6,7 @@
 //!   systemd <--READY, STATUS, WATCHDOG-- notify
 //! ```
 //!
-//! All of it runs on one thread of its own; the event loops of drives never wait for it.
+//! The control plane runs on one dedicated thread. Event loops of drives never wait for it.
 
 mod client;
 mod desk;
@@ -34,41 +34,40 @@ use crate::tasks::Steer;
 use crate::volume::streams::StreamEvents;
 use crate::why::{Query, Slow};
 
-/// What the control plane asks of the service. Calls may take a while, and come from threads on
-/// which they may.
+/// The part of the service that the control plane uses. Calls may block, on threads that may.
 pub trait Service: Send + Sync + 'static {
-    /// How it is.
+    /// The current status of the service.
     fn status(&self) -> Status;
 
-    /// Begins to read a volume in free time; answers the task's number.
+    /// Begins to read a volume in free time. The answer is the number of the task.
     ///
     /// # Errors
-    /// Why not, and what was expected.
+    /// The reason, and what was expected.
     fn scan(&self, order: Scan) -> Result<u64, String>;
 
-    /// Does something to a task.
+    /// Suspends, resumes, aborts or promotes a task.
     ///
     /// # Errors
-    /// If there is no such task under way.
+    /// If no active task has this number.
     fn steer(&self, task: u64, action: Steer) -> Result<(), String>;
 
-    /// Background tasks on a drive may lengthen foreground requests by so much from now on, in parts
-    /// per million.
+    /// Sets the impact budget of a drive: the share by which background tasks may lengthen foreground
+    /// requests, in parts per million.
     ///
     /// # Errors
-    /// If there is no such drive, or none that keeps to a budget.
+    /// If there is no such drive, or the drive has no impact budget.
     fn set_impact(&self, drive: &str, impact_ppm: u32) -> Result<(), String>;
 
-    /// Where the time of slow requests went, the slowest first.
+    /// The account of slow requests, the slowest first.
     ///
     /// # Errors
-    /// If there is none of those that were asked for: what to do.
+    /// If no request matches: what the user can do.
     fn why(&self, query: &Query) -> Result<Vec<Slow>, String>;
 
-    /// Grants a stream to a user, or says why not. What happens to it is told to the events.
+    /// Grants a stream to a user, or refuses it. `events` gets the events of the stream.
     ///
     /// # Errors
-    /// Why not, and what would be granted.
+    /// The reason, and what would be granted instead.
     fn attach(
         &self,
         user: u32,
@@ -76,90 +75,89 @@ pub trait Service: Send + Sync + 'static {
         events: StreamEvents,
     ) -> Result<wire::Granted, wire::Refused>;
 
-    /// A stream's playout point has moved.
+    /// Moves a stream's playout point.
     ///
     /// # Errors
     /// If there is no such stream.
     fn position(&self, position: wire::Position) -> Result<(), String>;
 
-    /// A stream's file has grown, or lies elsewhere.
+    /// Replaces the places of a stream's file, which has grown or moved.
     ///
     /// # Errors
     /// If there is no such stream, or the places are not in its volume.
     fn refresh(&self, refresh: wire::Refresh) -> Result<wire::Change, wire::Refused>;
 
-    /// A stream is over. This waits for nobody.
+    /// Closes a stream. The call does not wait for the drive.
     ///
     /// # Errors
     /// If there is no such stream.
     fn close(&self, stream: u64) -> Result<(), String>;
 
-    /// All streams.
+    /// All streams of all drives.
     fn streams(&self) -> Vec<wire::Listed>;
 
-    /// Reads the configuration again, and takes over what can be without dropping a client.
+    /// Reads the configuration file again, and applies the changes that drop no client.
     ///
     /// # Errors
-    /// What is wrong with the new one, which then changes nothing.
+    /// The first error of the new configuration, which then changes nothing.
     fn reload(&self) -> Result<Changes, String>;
 
-    /// Lets nobody new in, ends what was begun, makes it durable, and stops.
+    /// Refuses new clients, finishes and flushes pending operations, and stops.
     fn drain(&self);
 
-    /// Stops now, as after SIGTERM: what was begun is ended, clients are not waited for.
+    /// Stops now, as after SIGTERM: finishes pending operations, and does not wait for clients.
     fn stop(&self);
 }
 
-/// Reading every block of a volume.
+/// An order to read every block of a volume.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Scan {
-    /// Which volume.
+    /// The name of the volume.
     pub volume: String,
-    /// 0 is looked for first.
+    /// The priority; 0 is the highest.
     #[serde(default)]
     pub priority: u8,
-    /// In how many seconds it should be done.
+    /// The deadline, in seconds from now.
     #[serde(default)]
     pub deadline_s: Option<u64>,
-    /// What is done with what was read.
+    /// The sink of the blocks.
     #[serde(default)]
     pub sink: Sink,
-    /// Where it is written how far it is, to go on with after a stop or a crash.
+    /// The state file, to resume the scan after a stop or a crash.
     #[serde(default)]
     pub state: Option<ScanState>,
 }
 
-/// Where it is written how far a scan is.
+/// The state file of a scan.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ScanState {
-    /// A file, by its whole path. The service's user writes it, so that it is only taken from the
-    /// control socket. If it is there, the scan goes on from it.
+    /// The absolute path. The service's user writes the file, so only the control socket accepts it. An
+    /// existing file resumes its scan.
     pub file: PathBuf,
-    /// After how many seconds it is written again, at the earliest; 0: whenever something was dealt
-    /// with.
+    /// The shortest interval between two writes of the file, in seconds. With 0 every processed block is
+    /// written.
     pub every_s: u64,
 }
 
-/// What is done with the blocks of a scan.
+/// The sink of a scan's blocks.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Sink {
-    /// A checksum of each chunk.
+    /// A checksum of all blocks.
     #[default]
     Checksum,
-    /// A program and its arguments. It runs as the service's user, so that it is only taken from the
-    /// control socket.
+    /// A program and its arguments. It runs as the service's user, so only the control socket accepts it.
     Command(Vec<String>),
 }
 
-/// What a reload did.
+/// The effect of a reload.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Changes {
-    /// What is in force now, each in a sentence.
+    /// The changes that are in force, a sentence each.
     pub applied: Vec<String>,
-    /// What is in force after a restart, each in a sentence.
+    /// The changes that need a restart, a sentence each.
     pub after_restart: Vec<String>,
 }

@@ -1,12 +1,12 @@
-//! A drive: the engine that orders its commands, and the back end that carries them out.
+//! A drive: the engine that orders its commands, and the back end that executes them.
 //!
 //! ```text
 //!   volume --request--> engine --command--> back end --ring--> kernel
 //!          <-finished--        <-outcome---
 //! ```
 //!
-//! The disk moves no bytes. It holds the scratch memory of background reads, and lends it for as long
-//! as their commands are at the back end.
+//! The disk moves no bytes. It owns the scratch memory of background reads, in use while their commands are
+//! in flight.
 
 #![allow(
     unsafe_code,
@@ -27,18 +27,18 @@ use block::operation::Failed;
 
 pub mod back_end;
 
-/// A drive in service. `now` is the time of the drive's clock at the beginning of this turn of the loop.
+/// A drive in service. `now` is the drive's time at the begin of this turn of the loop.
 pub(crate) struct Disk {
     pub(crate) clock: Clock,
     pub(crate) now: Instant,
     pub(crate) engine: LiveEngine,
     pub(crate) shape: Shape,
-    /// The kernel's queues. Sockets of clients are in the same ring, so that one wait sees both.
+    /// The kernel's queues. Clients' sockets use the same ring, so one wait covers both.
     pub(crate) ring: Ring,
     back_end: Box<dyn BackEnd>,
-    /// Commands at the back end, and when they were given.
+    /// The commands at the back end, and the time at which each was dispatched.
     in_flight: Vec<InFlight>,
-    /// What commands at the back end hold besides the buffers of operations.
+    /// The scratch memory of commands at the back end.
     scratch: Vec<Scratch>,
     spare: Arena,
 }
@@ -51,7 +51,7 @@ pub(crate) struct InFlight {
     pub(crate) action: Action,
 }
 
-/// Memory of a command for blocks around those of its request.
+/// The memory of a command's blocks outside of its request.
 pub(crate) struct Scratch {
     id: CommandId,
     pub(crate) start: Lba,
@@ -64,7 +64,7 @@ impl Scratch {
     }
 }
 
-/// Memory for background reads: two commands at a time, and the longest read in idle time has 2048
+/// Bytes of memory for background reads: two commands at a time. The longest read in idle time has 2048
 /// blocks of 4096 bytes; tracks have less.
 const SPARE: usize = 4 * (2048 * 4096);
 
@@ -92,18 +92,18 @@ impl Disk {
         })
     }
 
-    /// Records every input of the engine from now on; nothing may have happened yet.
+    /// Records every input of the engine. It is called before the first one.
     pub(crate) fn captured(mut self, recorder: Recorder) -> Self {
         self.engine = self.engine.captured(recorder);
         self
     }
 
-    /// Bytes in a block.
+    /// Bytes of a block.
     pub(crate) fn block(&self) -> u64 {
         u64::from(self.shape.block_bytes)
     }
 
-    /// Whether background reads are possible.
+    /// Checks whether the drive can have background reads.
     ///
     /// # Errors
     /// Why not, and what was expected.
@@ -123,7 +123,7 @@ impl Disk {
         self.spare.length() - self.spare.left()
     }
 
-    /// Scratch memory of a command for blocks from `start` on.
+    /// Allocates scratch memory of a command for `length` bytes from block `start` on.
     pub(crate) fn scratch(&mut self, id: CommandId, start: Lba, length: usize) -> Memory {
         let buffer = self.spare.allocate(length).expect(
             "at most as many background reads at the back end as there is scratch memory for",
@@ -133,8 +133,7 @@ impl Disk {
         memory
     }
 
-    /// Takes the next scratch memory of a command that has ended. It is given back with
-    /// [`Disk::free`].
+    /// Takes the next scratch memory of an ended command. The caller frees it with [`Disk::free`].
     pub(crate) fn take_scratch(&mut self, id: CommandId) -> Option<Scratch> {
         let place = self.scratch.iter().position(|scratch| scratch.id == id)?;
         Some(self.scratch.swap_remove(place))
@@ -144,7 +143,7 @@ impl Disk {
         self.spare.free(scratch.buffer);
     }
 
-    /// Starts a command whose blocks lie in the pieces of `memory`, one after the other.
+    /// Starts a command whose blocks lie in the pieces of `memory`, in their order.
     ///
     /// # Safety
     /// As for [`BackEnd::start`].
@@ -166,8 +165,8 @@ impl Disk {
         self.back_end.poll(self.now)
     }
 
-    /// Tells the engine how a command has ended. The answer is how many revolutions were lost because a
-    /// plan before it failed.
+    /// Notifies the engine of the end of a command. The answer is the number of revolutions that a failed
+    /// plan before it has lost.
     pub(crate) fn complete(
         &mut self,
         id: CommandId,
@@ -191,19 +190,19 @@ impl Disk {
         Some(self.in_flight.swap_remove(place))
     }
 
-    /// An operation of the back end has ended in the ring.
+    /// An operation of the back end in the ring has completed.
     pub(crate) fn ring_ended(&mut self, key: u32, result: i32) {
         self.back_end
             .ring_ended(self.now, key, result, &mut self.ring);
     }
 
-    /// When the engine or the back end is to be polled next, if nothing ends before.
+    /// The time of the next poll of engine or back end, if nothing completes before.
     pub(crate) fn next_wakeup(&self) -> Option<Instant> {
         let wakeups = [self.engine.next_wakeup(), self.back_end.next_wakeup()];
         wakeups.into_iter().flatten().min()
     }
 
-    /// Trims or zeroes blocks without head time. The end comes by [`Disk::poll_punched`].
+    /// Trims or zeroes blocks without head time. The result comes by [`Disk::poll_punched`].
     pub(crate) fn punch(&mut self, key: usize, what: Punch, blocks: Extent) {
         let span = Span {
             offset: blocks.start().0 * self.block(),
@@ -217,12 +216,12 @@ impl Disk {
         Some((key as usize, result))
     }
 
-    /// Holes and data of a span, as far as they are found without long work.
+    /// Holes and data of a span, as far as the back end finds them quickly.
     pub(crate) fn runs(&mut self, span: Span) -> Vec<Run> {
         self.back_end.runs(span)
     }
 
-    /// The same at once, or later by [`Disk::poll_runs`].
+    /// Holes and data of a span. Without an answer now, [`Disk::poll_runs`] has one later.
     pub(crate) fn ask_runs(&mut self, key: usize, span: Span) -> Option<Vec<Run>> {
         self.back_end.ask_runs(key as u32, span, &mut self.ring)
     }
@@ -245,5 +244,128 @@ impl Disk {
     /// See [`BackEnd::power_cut`].
     pub(crate) fn power_cut(&mut self) -> Option<Lost> {
         self.back_end.power_cut(self.now, &mut self.ring)
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use std::sync::Arc;
+
+    use block::{Class, Direction, Durability, Request, RequestId, Sectors};
+    use drive::Profile;
+    use engine::{Engine, Limits};
+    use scheduler::policy::find;
+
+    use super::back_end::memory::Ram;
+    use super::*;
+    use crate::clock::TimeScale;
+    use crate::disk::back_end::Holds;
+
+    /// A drive in memory under an engine that `adapt` completes.
+    pub(crate) fn in_memory(
+        policy: &str,
+        belief: Profile,
+        adapt: impl FnOnce(Engine) -> Engine,
+    ) -> Disk {
+        let policy = find(policy).expect("a policy");
+        let belief = Arc::new(belief);
+        let limits = Limits::suited_to(policy, &belief);
+        let bytes = belief.geometry.sectors().0 * u64::from(belief.block_bytes);
+        let engine = adapt(Engine::new(belief, &|| policy.make(), limits));
+        let arena = Arena::map(1).expect("memory");
+        let ring = Ring::new(&arena).expect("a ring");
+        let back_end = Box::new(Ram::new(bytes).expect("memory"));
+        let clock = Clock::start(TimeScale::REAL);
+        Disk::new(clock, ring, engine, back_end).expect("a drive")
+    }
+
+    /// A drive of 1 MiB without a belief.
+    pub(crate) fn plain() -> Disk {
+        let belief = crate::featureless::profile("a-test", 2048, 512).expect("a profile");
+        in_memory("c-look", belief, |engine| engine)
+    }
+
+    /// Executes a request, whose blocks are in `memory`, from its submission to its end.
+    fn execute(disk: &mut Disk, direction: Direction, extent: Extent, memory: Memory) -> Status {
+        let request = Request {
+            id: RequestId(7),
+            direction,
+            extent,
+            class: Class::default(),
+            durability: Durability::Volatile,
+        };
+        disk.engine.submit(disk.now, request).expect("accepted");
+        while let Some(command) = disk.engine.poll(disk.now) {
+            let extent = command.action.extent().expect("it transfers");
+            let before = (extent.start().0 - request.extent.start().0) * disk.block();
+            let part = memory.part(before as usize, (extent.length().0 * disk.block()) as usize);
+            // SAFETY: the memory is the test's, which waits for the end.
+            unsafe { disk.start(&command, &[part]) };
+            let ended = disk.poll_ended().expect("memory is quick");
+            assert_eq!((ended.id, ended.result), (command.id, Ok(())));
+            disk.complete(ended.id, Status::Good, ended.account);
+            let in_flight = disk.take_in_flight(ended.id).expect("it was in flight");
+            assert_eq!(in_flight.given, disk.now);
+            assert!(disk.take_in_flight(ended.id).is_none(), "it was removed");
+        }
+        disk.engine.poll_finished().expect("it has ended").status
+    }
+
+    #[test]
+    fn requests_go_from_the_engine_to_the_back_end_and_end_once() {
+        let mut disk = plain();
+        let extent = Extent::new(Lba(8), Sectors(16)).expect("blocks");
+        let mut arena = Arena::map(1 << 14).expect("memory");
+        let mut buffer = arena.allocate(16 * 512).expect("memory");
+        buffer.bytes_mut().fill(9);
+        let written = execute(&mut disk, Direction::Write, extent, buffer.memory());
+        buffer.bytes_mut().fill(0);
+        let read = execute(&mut disk, Direction::Read, extent, buffer.memory());
+        assert_eq!((written, read), (Status::Good, Status::Good));
+        assert!(buffer.bytes().iter().all(|&byte| byte == 9));
+        assert!(disk.poll_ended().is_none() && disk.engine.poll_finished().is_none());
+        arena.free(buffer);
+    }
+
+    #[test]
+    fn scratch_memory_is_its_commands_until_it_is_freed() {
+        let mut disk = plain();
+        let (one, other) = (CommandId(1), CommandId(2));
+        disk.scratch(one, Lba(0), 4096);
+        disk.scratch(other, Lba(8), 8192);
+        disk.scratch(one, Lba(32), 4096);
+        assert_eq!(disk.scratch_bytes(), 16384);
+        let mut starts = Vec::new();
+        while let Some(scratch) = disk.take_scratch(one) {
+            starts.push(scratch.start);
+            disk.free(scratch);
+        }
+        starts.sort_unstable();
+        assert_eq!(starts, [Lba(0), Lba(32)]);
+        assert_eq!(disk.scratch_bytes(), 8192, "the other command's");
+        let last = disk.take_scratch(other).expect("it has some");
+        assert_eq!((last.start, last.memory().length), (Lba(8), 8192));
+        disk.free(last);
+        assert_eq!(disk.scratch_bytes(), 0);
+    }
+
+    #[test]
+    fn trims_come_back_under_their_keys_and_become_holes() {
+        let mut disk = plain();
+        let whole = Extent::new(Lba(0), Sectors(2048)).expect("blocks");
+        disk.punch(3, Punch::Trim, whole);
+        assert_eq!(disk.poll_punched(), Some((3, Ok(()))));
+        assert_eq!(disk.poll_punched(), None);
+        let span = Span {
+            offset: 0,
+            length: 1 << 20,
+        };
+        let runs = disk.runs(span);
+        assert!(!runs.is_empty() && runs.iter().all(|run| run.length > 0));
+        assert!(
+            runs.iter()
+                .all(|run| matches!(run.holds, Holds::Hole | Holds::Bytes))
+        );
+        assert!(disk.check_background().is_err(), "it does not turn");
     }
 }

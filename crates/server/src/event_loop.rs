@@ -1,4 +1,4 @@
-//! One drive, one thread: clients' operations in, the engine's commands to the back end, replies
+//! The event loop of one drive, on one thread: clients' operations in, commands to the back end, replies
 //! out.
 //!
 //! ```text
@@ -10,8 +10,8 @@
 //!                    '------ replies, then wait for the next end ----'
 //! ```
 //!
-//! `EventLoop::turn` is the whole of it, in order. Each owner has its own state, and lends nothing of
-//! it but by its methods:
+//! `EventLoop::turn` is the whole loop, in order. Each owner has its own state, and lends it by its methods
+//! only:
 //!
 //! | owner | state |
 //! |---|---|
@@ -20,9 +20,9 @@
 //! | `Disk` | engine, commands in flight, back end, ring |
 //! | `Tasks` | background tasks and their sinks |
 //!
-//! Nothing here blocks but the one wait at the end of a turn, and everything that is held has a
-//! bound: the engine's limits, the arena, and what a connection may hold of both. At a bound an
-//! operation waits where it came from, and nothing more is read from there.
+//! The loop blocks only in the wait at the end of a turn. Engine, arena and shares of connections bound
+//! everything that it holds. At a bound an operation waits at its source, and the loop stops reading from
+//! there.
 
 use std::{io, time};
 
@@ -56,7 +56,7 @@ pub use controls::{StreamControl, TaskControl};
 use mailbox::{Bell, Letter, Mailbox};
 use picture::Picture;
 
-/// The loop. It is made and run on one thread, and reached from others by its [`Mailbox`].
+/// The event loop of a drive. It is built and run on one thread. Other threads use its [`Mailbox`].
 pub struct EventLoop {
     disk: Disk,
     clients: Clients,
@@ -69,23 +69,22 @@ pub struct EventLoop {
     volumes: Volumes,
 }
 
-/// What a loop holds for its clients.
+/// The state that a loop holds for its clients.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Holds {
-    /// Connections.
+    /// The number of connections.
     pub connections: usize,
-    /// Operations that were taken and not answered.
+    /// The number of operations that were accepted and not answered.
     pub operations: usize,
-    /// Bytes of the memory for requests and background reads.
+    /// Bytes of memory for requests and background reads.
     pub bytes: usize,
 }
 
-/// For how long nothing is received after so many replies to each client that got any.
+/// The time without receives after `replies` replies to each client that got any.
 ///
-/// A client is busy with its replies for a while, and each of its next requests would wake this
-/// thread: the client pays for that, in time that it has not. So nobody is woken until a good part
-/// of those requests has gathered, as network cards do with their interrupts. A single request more
-/// or less (depth 1 to 3) is never delayed.
+/// A client processes its replies for a while. Each of its next requests would wake this thread, at the
+/// cost of the client's time. So the loop waits until many of them have arrived, like the interrupt
+/// moderation of network cards. At depth 1 to 3 a request is never delayed.
 fn rest(replies: Option<usize>) -> time::Duration {
     match replies {
         Some(count @ MANY_REPLIES..) => {
@@ -96,16 +95,16 @@ fn rest(replies: Option<usize>) -> time::Duration {
     }
 }
 
-/// A choice: fewer are taken up before a timer of the kernel's has gone off.
+/// A choice: fewer replies are processed before a timer of the kernel expires.
 const MANY_REPLIES: usize = 4;
-/// A choice: libnbd takes up a reply of 4 KiB and sends the next request in 6 microseconds.
+/// A choice: libnbd processes a reply of 4 KiB and sends the next request in 6 microseconds.
 const REST_PER_REPLY: time::Duration = time::Duration::from_micros(2);
-/// A choice: nothing that disks do is so short.
+/// A choice: no disk has so short a latency.
 const LONGEST_REST: time::Duration = time::Duration::from_micros(40);
 
-/// The life of a loop.
+/// Construction and the turns of a loop.
 impl EventLoop {
-    /// A loop with nothing to do.
+    /// A loop without clients.
     ///
     /// # Errors
     /// If the kernel has no memory or no io_uring for it.
@@ -134,21 +133,21 @@ impl EventLoop {
         Ok(this)
     }
 
-    /// The loop, whose engine is captured; nothing may have happened yet.
+    /// Records the engine's inputs. It is called before the first one.
     #[must_use]
     pub fn captured(mut self, recorder: Recorder) -> Self {
         self.disk = self.disk.captured(recorder);
         self
     }
 
-    /// The loop, with other settings of streams.
+    /// Sets the limits of streams.
     #[must_use]
     pub fn with_streams(mut self, settings: Settings) -> Self {
         self.volumes.streams.set(settings);
         self
     }
 
-    /// The loop, with caches before volumes: the setting, start and length of each.
+    /// Adds caches to volumes: setting, offset and length of each.
     ///
     /// # Errors
     /// If one does not fit the drive, or there is no memory for it.
@@ -158,7 +157,7 @@ impl EventLoop {
         Ok(self)
     }
 
-    /// Serves until it is stopped and everything has ended.
+    /// Serves until the loop is stopped and all operations have ended.
     ///
     /// # Errors
     /// If the ring fails as a whole.
@@ -174,7 +173,7 @@ impl EventLoop {
         Ok(())
     }
 
-    /// Takes nothing more, and ends when all that is held has ended.
+    /// Refuses new clients and operations. The loop ends when the pending operations have ended.
     pub fn stop(&mut self) {
         self.is_stopping = true;
         // A connection that comes now is closed.
@@ -199,7 +198,7 @@ impl EventLoop {
             && self.disk.engine.dispatch().at_drive() == 0
     }
 
-    /// One turn: work, replies, one wait, and what has ended meanwhile.
+    /// One turn: work, replies, one wait, completions.
     fn turn(&mut self) -> io::Result<()> {
         self.work();
         let fewest = self.clients.send_all(&mut self.volumes, &mut self.disk);
@@ -214,7 +213,7 @@ impl EventLoop {
         Ok(())
     }
 
-    /// Does all that can be done without waiting, until nothing changes any more.
+    /// Does everything that needs no wait, until nothing changes.
     fn work(&mut self) {
         loop {
             // Commands that have ended: their bytes go to caches, streams and tasks.
@@ -244,7 +243,7 @@ impl EventLoop {
         }
     }
 
-    /// Waits for the next end, or until one of the owners has to do something.
+    /// Waits for the next completion, or for the wakeup of an owner.
     fn wait(&mut self, mut rest: time::Duration) -> io::Result<()> {
         let disk = &mut self.disk;
         let wakeups = [
@@ -298,41 +297,40 @@ impl EventLoop {
     }
 }
 
-/// Calls of the control plane, which come by the mailbox.
+/// Calls of the control plane, through the mailbox.
 impl EventLoop {
     /// The engine, for its settings.
     pub fn engine(&mut self) -> &mut LiveEngine {
         &mut self.disk.engine
     }
 
-    /// The drive's time.
+    /// The present time of the drive.
     pub fn now(&self) -> Instant {
         self.disk.now
     }
 
-    /// The clock.
+    /// The clock of the drive.
     pub fn clock(&self) -> Clock {
         self.disk.clock
     }
 
-    /// Requests, head time and failures since the beginning.
+    /// Requests, head time and failures since the start.
     pub fn tally(&self) -> &Tally {
         &self.tally
     }
 
-    /// Connections since the beginning.
+    /// Connections since the start.
     pub fn connections(&self) -> Counts {
         self.clients.counts()
     }
 
-    /// How much later than the model says commands of an emulated drive ended, in nanoseconds of
-    /// the drive's time.
+    /// The lateness of commands of an emulated drive against the model, in nanoseconds of the drive's time.
     pub fn lateness(&self) -> Option<&Histogram<u64>> {
         self.disk.lateness()
     }
 
-    /// Cuts the power of an emulated drive and switches it on again. The answer is what was lost.
-    /// Its connections are cut: a flush that was sent before must not end well after it.
+    /// Cuts the power of an emulated drive and switches it on again. The answer is what was lost. All
+    /// connections are dropped, because a flush sent before the cut must not succeed after it.
     pub fn power_cut(&mut self) -> Option<Lost> {
         let lost = self.disk.power_cut()?;
         self.volumes.forget();
@@ -340,7 +338,7 @@ impl EventLoop {
         Some(lost)
     }
 
-    /// What is held at present: nothing, when everything has ended and every client has left.
+    /// The state that is held now. It is empty when all operations have ended and every client has left.
     pub fn holds(&self) -> Holds {
         Holds {
             connections: self.clients.count(),
@@ -354,16 +352,16 @@ impl EventLoop {
         self.volumes.operations.exports.all()
     }
 
-    /// Another export; the answer is its place. The others stay, for the clients that use them.
+    /// Adds an export. The answer is its index. The other exports stay, for the clients that use them.
     pub fn add_export(&mut self, export: Export) -> usize {
         self.volumes.operations.exports.add(export)
     }
 
-    /// Gives volumes new lengths: all of them, or none. A client keeps the size that it was told. A
-    /// connection that comes from now on with an older and larger one is refused.
+    /// Changes the lengths of volumes: all or none. A client keeps the size of its handshake. A later
+    /// connection with an older and larger size is refused.
     ///
     /// # Errors
-    /// If a client uses one that becomes smaller, or none fits the drive: what to do.
+    /// If a client uses a volume that shrinks, or one does not fit the drive: what the user can do.
     pub fn resize(&mut self, all: &[Resize]) -> Result<(), String> {
         for resize in all {
             self.may_resize(resize)?;
@@ -374,7 +372,7 @@ impl EventLoop {
         Ok(())
     }
 
-    /// Whether that can be done now.
+    /// Checks a new length of a volume.
     ///
     /// # Errors
     /// As [`EventLoop::resize`].
@@ -385,13 +383,13 @@ impl EventLoop {
         self.volumes.may_resize(&self.disk, resize, connections)
     }
 
-    /// Holes and data of an export from byte `offset` on, as many runs as are found without long work:
-    /// none only past the end.
+    /// Holes and data of an export from byte `offset` on, as many runs as are found quickly. The list is
+    /// empty only past the end.
     pub fn runs(&mut self, export: usize, offset: u64) -> Vec<Run> {
         self.volumes.runs(&mut self.disk, export, offset)
     }
 
-    /// The loop's part of a drive's status. The rest is in the configuration.
+    /// The loop's part of a drive's status. The service adds the configuration's part.
     pub fn picture(&self) -> status::Drive {
         let picture = Picture {
             disk: &self.disk,
@@ -402,12 +400,12 @@ impl EventLoop {
         picture.drive()
     }
 
-    /// The connections.
+    /// The connections in the status.
     pub fn clients(&self) -> Vec<status::Connection> {
         self.clients.listed(&self.volumes, &self.disk)
     }
 
-    /// The slowest requests that were asked for, the slowest first, without the name of the drive.
+    /// The slowest requests that match, the slowest first, without the name of the drive.
     pub fn slowest(&mut self, query: &Query) -> Vec<Slow> {
         let volumes = (
             self.volumes.operations.exports.all(),

@@ -1,12 +1,12 @@
-//! Where NBD clients come in: accepts them, agrees with them, and hands them to a drive's loop.
+//! Listening sockets for NBD clients. A client negotiates here, then its connection goes to a drive's loop.
 //!
 //! ```text
 //!   socket --accept--> a thread each, for as long as they negotiate --agreed--> event loop
 //! ```
 //!
-//! Negotiation is rare and short, so that it may cost a thread. The number of connections that negotiate
-//! is bounded, and so is the time of each. At the bound a new connection pushes out the oldest one, so
-//! that silent clients keep no others out.
+//! Negotiation is rare and short, so each has a thread. The number of negotiating connections and the time
+//! of each are bounded. At the bound a new connection replaces the oldest one, so silent clients keep no
+//! other client out.
 
 use std::io;
 use std::net::{SocketAddr, TcpListener};
@@ -32,47 +32,47 @@ use nbd::offer::Offer;
 
 mod negotiating;
 
-/// What clients can ask for, and where they get it.
+/// The exports that clients can ask for, and their loops.
 #[derive(Clone)]
 pub struct Directory {
-    /// As clients are told, in their order.
+    /// The exports in the order of the listing.
     pub offers: Arc<[Offer]>,
-    /// Of each, the loop and the export's place in it.
+    /// The loop of each export, and the index of the export in the loop.
     pub places: Arc<[(Mailbox, usize)]>,
 }
 
-/// A directory that can be exchanged while it is in use.
+/// A directory that a reload replaces while it is in use.
 pub type Shown = Arc<RwLock<Directory>>;
 
-/// A listening socket and the thread that looks after it.
+/// A listening socket and its thread.
 pub struct Listener {
     stop: Arc<OwnedFd>,
     thread: Option<thread::JoinHandle<()>>,
-    /// The socket's file, removed at the end.
+    /// The file of a unix socket, removed at the end.
     file: Option<PathBuf>,
     address: Option<SocketAddr>,
 }
 
-/// Either kind of socket.
+/// A listening socket of either kind.
 enum Door {
     Unix(UnixListener),
     Tcp(TcpListener),
 }
 
-/// On which terms clients are let in.
+/// The conditions for clients.
 #[derive(Clone, Debug)]
 pub struct Terms {
-    /// Whether they use TLS.
+    /// The use of TLS.
     pub security: Security,
-    /// How long one may negotiate in all.
+    /// The longest time of a negotiation.
     pub longest: Duration,
-    /// How many may be served at once, here and elsewhere.
+    /// The limit of connections, over all listeners.
     pub seats: Seats,
-    /// Counts those who are sent away before they have agreed.
+    /// The counter of clients that were refused during their handshake.
     pub refused: Arc<AtomicU64>,
 }
 
-/// How long a negotiation may take in all: what nobody needs. A choice.
+/// The longest time of a negotiation. A choice: no client needs it.
 const LONGEST: Duration = Duration::from_secs(30);
 
 impl From<Security> for Terms {
@@ -87,10 +87,10 @@ impl From<Security> for Terms {
 }
 
 impl Listener {
-    /// Listens on a unix socket. A file that nobody listens on any more is replaced.
+    /// Listens on a unix socket. A stale socket file is replaced.
     ///
     /// # Errors
-    /// If somebody listens there, something else is there, or it cannot be made.
+    /// If another process listens there, the file is no socket, or the socket cannot be made.
     pub fn unix(path: &Path, shown: Shown, terms: impl Into<Terms>) -> io::Result<Self> {
         if let Ok(meta) = std::fs::symlink_metadata(path) {
             if !meta.file_type().is_socket() {
@@ -119,7 +119,7 @@ impl Listener {
     /// Listens on a TCP port.
     ///
     /// # Errors
-    /// If the port cannot be had.
+    /// If the port cannot be bound.
     pub fn tcp(address: SocketAddr, shown: Shown, terms: impl Into<Terms>) -> io::Result<Self> {
         let listener = TcpListener::bind(address)?;
         let address = listener.local_addr()?;
@@ -129,10 +129,10 @@ impl Listener {
         Ok(listening)
     }
 
-    /// Takes over a socket that somebody else listens with (socket activation).
+    /// Listens on a socket of another process (socket activation).
     ///
     /// # Errors
-    /// If it is no listening socket.
+    /// If it is not a listening socket.
     pub fn inherited(socket: OwnedFd, shown: Shown, terms: impl Into<Terms>) -> io::Result<Self> {
         let family = rustix::net::getsockname(&socket)?.address_family();
         let door = match family {
@@ -142,7 +142,7 @@ impl Listener {
         Self::run(door, shown, terms.into())
     }
 
-    /// The address, of a TCP port.
+    /// The address of a TCP listener.
     pub fn address(&self) -> Option<SocketAddr> {
         self.address
     }
@@ -220,10 +220,10 @@ fn accept_all(door: &Door, stop: &OwnedFd, shown: &Shown, terms: &Arc<Terms>) {
     }
 }
 
-/// Numbers those who have agreed, at all listeners together: a status names them by it.
+/// The number of the next connection, over all listeners. A status names connections by it.
 static ARRIVED: AtomicU64 = AtomicU64::new(1);
 
-/// Agrees with a client and hands it over.
+/// Negotiates with a client, and hands the connection over.
 fn negotiate(stream: Stream, shown: &Shown, terms: &Terms, handshake: Handshake) -> io::Result<()> {
     let directory = match shown.read() {
         Ok(directory) => directory.clone(),
@@ -289,7 +289,7 @@ fn negotiate(stream: Stream, shown: &Shown, terms: &Terms, handshake: Handshake)
     }
 }
 
-/// Ends the handshake, and takes a seat among the clients that are served.
+/// Ends the handshake, and takes a seat for the connection.
 fn seated(handshake: Option<Handshake>, seats: &Seats) -> io::Result<Seat> {
     if let Some(handshake) = handshake {
         handshake.end()?;

@@ -1,13 +1,12 @@
-//! What is to be sent on a connection: heads of replies that are built here, and bytes that lie
-//! elsewhere, in one call for all that has gathered.
+//! The replies of a connection: heads that are built here, and bytes in other buffers, sent in one call.
 //!
 //! ```text
 //!   filling   | head | bytes | head head | bytes |     what was answered since
 //!   sending   | head | bytes |                         what the kernel has
 //! ```
 //!
-//! Bytes are never copied: the kernel takes them from the buffers that the back end filled. Where
-//! there is TLS, it is sealed slice by slice, and the kernel has the slice:
+//! Plain bytes are never copied: the kernel takes them from the buffers that the back end filled. With TLS
+//! the bytes are sealed in slices, and the kernel gets the slices:
 //!
 //! ```text
 //!   sending   | head | bytes | head head | bytes |
@@ -26,12 +25,12 @@ use crate::arena::{Bytes, Memory};
 use crate::ring::{Ring, Ticket};
 use crate::tls::Session;
 
-/// Both halves.
+/// The replies of a connection that wait or are being sent.
 #[derive(Default)]
 pub(crate) struct Outbox {
     filling: Batch,
     sending: Batch,
-    /// Pieces of `sending` that were sent or sealed whole, and bytes of the next one that were.
+    /// The pieces of `sending` that are sent or sealed, and the bytes of the next one.
     sent: (usize, usize),
     sealed: Sealed,
     is_sending: bool,
@@ -39,51 +38,51 @@ pub(crate) struct Outbox {
     message: Option<Box<libc::msghdr>>,
 }
 
-/// Replies, in their order.
+/// Replies in their order.
 #[derive(Default)]
 struct Batch {
     heads: Vec<u8>,
     pieces: Vec<Piece>,
-    /// Buffers that are given back when the batch has been sent.
+    /// Buffers to free when the batch is sent.
     buffers: Vec<Bytes>,
     length: usize,
-    /// How many heads.
+    /// The number of replies.
     replies: usize,
 }
 
-/// A slice of a batch as TLS has it, and how many bytes of it were sent.
+/// A sealed slice of a batch, and the number of bytes sent.
 #[derive(Default)]
 struct Sealed {
     bytes: Vec<u8>,
     sent: usize,
 }
 
-/// Where the replies go.
+/// The socket for the replies.
 pub(crate) struct Socket<'a> {
     pub(crate) ticket: Ticket,
     pub(crate) socket: RawFd,
     pub(crate) ring: &'a mut Ring,
-    /// With TLS, if so.
+    /// The TLS session, if there is one.
     pub(crate) session: Option<&'a mut Session>,
 }
 
 /// A piece of a batch.
 #[derive(Clone, Copy)]
 enum Piece {
-    /// Bytes of `heads`, from the first to before the second.
+    /// A range of `heads`.
     Heads(usize, usize),
     Memory(Memory),
 }
 
-/// The most pieces that the kernel takes in one call (`UIO_MAXIOV`).
+/// The largest number of pieces in one call (`UIO_MAXIOV`).
 const MOST_PIECES: usize = 1024;
 
-/// So many bytes are sealed at once. A choice: it takes a tenth of a millisecond, for which others
-/// wait, and bounds the copy that TLS needs.
+/// The bytes of a sealed slice. A choice: sealing takes a tenth of a millisecond, in which other clients
+/// wait, and the copy is bounded.
 const SLICE: usize = 256 << 10;
 
 impl Outbox {
-    /// Appends a head that `write` builds.
+    /// Appends the head of a reply, built by `write`.
     pub(crate) fn head(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
         let Batch {
             heads,
@@ -103,7 +102,7 @@ impl Outbox {
         }
     }
 
-    /// Appends bytes, and keeps them until they have been sent.
+    /// Appends bytes, kept until they are sent.
     pub(crate) fn bytes(&mut self, bytes: Bytes) {
         if let Some(memory) = bytes.memory() {
             self.filling.length += memory.length;
@@ -112,22 +111,22 @@ impl Outbox {
         self.filling.buffers.push(bytes);
     }
 
-    /// Replies that have gathered.
+    /// The number of replies that wait.
     pub(crate) fn replies(&self) -> usize {
         self.filling.replies
     }
 
-    /// Whether there is nothing to send, and nothing being sent.
+    /// Whether no reply waits or is being sent.
     pub(crate) fn is_empty(&self) -> bool {
         !self.is_sending && self.filling.pieces.is_empty()
     }
 
-    /// Whether there is something that could be sent now.
+    /// Whether a reply could be sent now.
     pub(crate) fn has_more(&self) -> bool {
         !self.is_sending && !self.filling.pieces.is_empty()
     }
 
-    /// Bytes that were answered and have not left.
+    /// Bytes of replies that are not sent.
     pub(crate) fn waiting(&self) -> usize {
         self.filling.length + self.sending.length + self.sealed.bytes.len()
     }
@@ -136,10 +135,10 @@ impl Outbox {
         self.is_sending
     }
 
-    /// Hands what has gathered to the kernel, unless it still has something.
+    /// Sends the replies that wait, unless the kernel is still sending.
     ///
     /// # Errors
-    /// If it cannot be sealed: the session has failed.
+    /// If the session fails to seal them.
     pub(crate) fn send(&mut self, to: &mut Socket<'_>) -> io::Result<()> {
         if self.is_sending || self.filling.pieces.is_empty() {
             return Ok(());
@@ -149,10 +148,10 @@ impl Outbox {
         self.submit(to)
     }
 
-    /// Tells the client of a session that nothing more comes; whether that is under way now.
+    /// Sends the end of a TLS session. The answer is whether that is in flight.
     ///
     /// # Errors
-    /// If it cannot be sealed.
+    /// If the session fails to seal it.
     pub(crate) fn say_end(&mut self, to: &mut Socket<'_>) -> io::Result<bool> {
         let Some(session) = &mut to.session else {
             return Ok(false);
@@ -206,7 +205,7 @@ impl Outbox {
         }
     }
 
-    /// Seals the next slice of what is sending.
+    /// Seals the next slice of the batch that is being sent.
     fn seal(&mut self, session: &mut Session) -> io::Result<()> {
         let (first, mut skip) = self.sent;
         let mut pieces = Vec::new();
@@ -229,7 +228,7 @@ impl Outbox {
         Ok(())
     }
 
-    /// So many bytes of what is sending need not be looked at again.
+    /// Advances by `bytes` bytes in the batch that is being sent.
     fn pass(&mut self, bytes: usize) {
         let mut left = bytes;
         let (mut first, mut skip) = self.sent;
@@ -246,10 +245,10 @@ impl Outbox {
         self.sent = (first, skip);
     }
 
-    /// The kernel has sent so many bytes. The rest follows; what is over is in `free`.
+    /// Advances after a send of `bytes` bytes and sends the rest. Finished buffers are appended to `free`.
     ///
     /// # Errors
-    /// If the rest cannot be sealed.
+    /// If the session fails to seal the rest.
     pub(crate) fn sent_some(
         &mut self,
         bytes: usize,
@@ -268,7 +267,7 @@ impl Outbox {
         Ok(())
     }
 
-    /// Nothing more can be sent: the connection is broken.
+    /// Drops all replies: the connection is broken.
     pub(crate) fn give_up(&mut self, free: &mut Vec<Bytes>) {
         self.is_sending = false;
         self.sealed = Sealed::default();
@@ -278,7 +277,7 @@ impl Outbox {
 }
 
 impl Sealed {
-    /// So many more bytes were sent; when all were, it is empty.
+    /// Advances by `bytes` bytes in the sealed slice, which is empty at its end.
     fn pass(&mut self, bytes: usize) {
         self.sent += bytes;
         if self.sent >= self.bytes.len() {

@@ -1,5 +1,5 @@
-//! The other side while it negotiates: in the clear, then perhaps inside of TLS, and never for
-//! longer than it may. It is a client, or the server behind a back end.
+//! The other side of a connection during negotiation, plain or inside TLS, with a time limit. It is a
+//! client, or the server behind a back end.
 
 use std::io::{self, IoSlice, Read, Write};
 use std::net::TcpStream;
@@ -11,25 +11,25 @@ use rustix::net::sockopt::socket_peercred;
 
 use crate::tls::{Opened, Session};
 
-/// Either kind of connection.
+/// A connection of either kind.
 pub(crate) enum Stream {
     Unix(UnixStream),
     Tcp(TcpStream),
 }
 
-/// The other side.
+/// The other side of a connection.
 pub(crate) struct Peer {
     stream: Stream,
     session: Option<Box<Session>>,
-    /// When it has to be done.
+    /// The end of the time limit.
     until: Instant,
 }
 
-/// How much is received at once. A choice: options are short.
+/// The largest receive, in bytes. A choice: options are short.
 const CHUNK: usize = 4096;
 
 impl Peer {
-    /// One that may take so long in all.
+    /// A peer that may negotiate for `longest`.
     pub(crate) fn new(stream: Stream, longest: Duration) -> io::Result<Self> {
         stream.prepare()?;
         Ok(Peer {
@@ -39,7 +39,7 @@ impl Peer {
         })
     }
 
-    /// Sends all of it.
+    /// Sends all bytes.
     pub(crate) fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
         let Some(session) = self.session.as_mut().filter(|_| !bytes.is_empty()) else {
             return self.write(bytes);
@@ -49,7 +49,7 @@ impl Peer {
         self.write(&sealed)
     }
 
-    /// Appends what comes next to `into`; how many bytes, and none at the end.
+    /// Appends received bytes to `into`. The answer is their number, zero at the end.
     pub(crate) fn receive(&mut self, into: &mut Vec<u8>) -> io::Result<usize> {
         let mut chunk = [0; CHUNK];
         let count = loop {
@@ -70,7 +70,7 @@ impl Peer {
         Ok(count)
     }
 
-    /// Shakes hands for TLS.
+    /// Does the TLS handshake.
     pub(crate) fn secure(&mut self, mut session: Session) -> io::Result<()> {
         let mut out = Vec::new();
         loop {
@@ -93,7 +93,7 @@ impl Peer {
         Ok(())
     }
 
-    /// The socket without time-outs: the ring waits for as long as there is nothing.
+    /// The socket without time limits, for a ring.
     pub(crate) fn hand_over(self) -> io::Result<(OwnedFd, Option<Box<Session>>)> {
         self.stream.set_patience(None)?;
         Ok((self.stream.into(), self.session))
@@ -108,7 +108,7 @@ impl Peer {
         Ok(())
     }
 
-    /// No call takes longer than what is left.
+    /// Limits socket calls to the remaining time.
     fn hurry(&self) -> io::Result<()> {
         let left = self.until.saturating_duration_since(Instant::now());
         match left.is_zero() {
@@ -119,7 +119,7 @@ impl Peer {
 }
 
 impl Stream {
-    /// Where it comes from, for people: an address, or the process at the other end of a unix socket.
+    /// The address for people: an IP address, or the process at the other end of a unix socket.
     pub(crate) fn peer(&self) -> String {
         match self {
             Stream::Unix(stream) => match socket_peercred(stream) {

@@ -1,5 +1,4 @@
-//! The kernel's queues: what is submitted here is done by the kernel, and its end comes back with
-//! the ticket that it was given.
+//! The kernel's io_uring queues of one event loop. A completion has the ticket of its submission.
 
 #![allow(
     unsafe_code,
@@ -16,24 +15,24 @@ use io_uring::{IoUring, opcode, squeue};
 
 use crate::arena::{Arena, Memory};
 
-/// Whose operation it is, and which of theirs: comes back with its end.
+/// The owner and key of an operation, returned with its completion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ticket {
-    /// Who gets the end.
+    /// The receiver of the completion.
     pub owner: Owner,
-    /// Theirs to choose.
+    /// A key of the owner's choice.
     pub key: u32,
 }
 
-/// Who submits to a ring.
+/// An owner of operations in a ring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Owner {
     /// The mailbox's bell.
     Mailbox,
-    /// A connection's receiving half.
+    /// The receiving half of a connection.
     Receive,
-    /// A connection's sending half.
+    /// The sending half of a connection.
     Send,
     /// The back end.
     BackEnd,
@@ -59,27 +58,27 @@ impl Ticket {
 /// The queues of one event loop.
 pub struct Ring {
     ring: IoUring,
-    /// Whether the arena is registered, so that the kernel need not look its pages up each time.
+    /// The address range of the registered arena. The kernel need not look up its pages.
     fixed: Option<(usize, usize)>,
-    /// Receives, which are handed over when everything else was.
+    /// Receives, submitted after all other operations.
     receives: Vec<squeue::Entry>,
-    /// The last wait was so short that sleeping was not worth it.
+    /// Whether the last wait was too short to sleep.
     is_brisk: bool,
 }
 
-/// How many operations may be handed to the kernel at once; more are handed over in turns. A
-/// choice: above any depth that clients use.
+/// The number of entries of the submission queue. More operations are submitted in turns. A choice: above
+/// the queue depth of any client.
 const ENTRIES: u32 = 1024;
 
-/// For how long it is looked for an end before the thread sleeps, if the last wait was short. A
-/// choice: about what falling asleep and being woken take, so that at most as much is lost as is won.
+/// The time for which the thread polls before it sleeps, if the last wait was short. A choice: the time to
+/// fall asleep and wake up, so that a loss is at most as large as a gain.
 const SPIN: Duration = Duration::from_micros(10);
 
-/// So long before a deadline the thread wakes up and looks at the clock, after a longer sleep. A
-/// choice: what a kernel's timer and being woken take, on a virtual machine, in 99 of 100 cases.
+/// The time before a deadline at which the thread wakes up to poll the clock. A choice: timer and wakeup
+/// take less on a virtual machine in 99 of 100 cases.
 const EARLY: Duration = Duration::from_micros(100);
 
-/// Of what waiting says: that time is over, or that it was disturbed, is none of our business.
+/// Ignores timeouts and interruptions of a wait.
 fn passed(result: io::Result<usize>) -> io::Result<()> {
     match result {
         Ok(_) => Ok(()),
@@ -91,7 +90,7 @@ fn passed(result: io::Result<usize>) -> io::Result<()> {
 }
 
 impl Ring {
-    /// A ring, with `arena` registered if the limits on locked memory allow it.
+    /// A ring. `arena` is registered if the limits on locked memory allow it.
     ///
     /// # Errors
     /// If the kernel has no io_uring, or does not allow it.
@@ -117,7 +116,7 @@ impl Ring {
     /// Reads into `memory` from `offset` of a file.
     ///
     /// # Safety
-    /// The memory must be there, and nobody else's, until the end has come back.
+    /// The memory must exist, unused by any other party, until the completion.
     pub unsafe fn read(&mut self, ticket: Ticket, file: RawFd, memory: Memory, offset: u64) {
         let (at, length) = (memory.at, memory.length as u32);
         let entry = match self.is_fixed(memory) {
@@ -131,10 +130,10 @@ impl Ring {
         self.push(entry, ticket);
     }
 
-    /// Writes `memory` to `offset` of a file; `flags` are those of `pwritev2`.
+    /// Writes `memory` to `offset` of a file. `flags` are those of `pwritev2`.
     ///
     /// # Safety
-    /// The memory must be there and stay as it is until the end has come back.
+    /// The memory must exist unchanged until the completion.
     pub unsafe fn write(
         &mut self,
         ticket: Ticket,
@@ -157,7 +156,7 @@ impl Ring {
         self.push(entry, ticket);
     }
 
-    /// Puts what was written to a file on its medium.
+    /// Flushes the data of a file to its medium.
     pub fn sync(&mut self, ticket: Ticket, file: RawFd) {
         let entry = opcode::Fsync::new(Fd(file))
             .flags(io_uring::types::FsyncFlags::DATASYNC)
@@ -165,7 +164,7 @@ impl Ring {
         self.push(entry, ticket);
     }
 
-    /// Gives space of a file back, or fills it with zeroes, as `mode` of `fallocate` says.
+    /// Frees space of a file or fills it with zeroes, by `mode` of `fallocate`.
     pub fn allocate(&mut self, ticket: Ticket, file: RawFd, mode: i32, offset: u64, length: u64) {
         let entry = opcode::Fallocate::new(Fd(file), length)
             .offset(offset)
@@ -174,7 +173,7 @@ impl Ring {
         self.push(entry, ticket);
     }
 
-    /// Receives what is there, at most all of `memory`. It begins when everything else has begun.
+    /// Receives available bytes, at most `memory`. Other operations are submitted first.
     ///
     /// # Safety
     /// As for [`Ring::read`].
@@ -186,8 +185,7 @@ impl Ring {
     /// Sends the pieces that `message` names.
     ///
     /// # Safety
-    /// The message, its list of pieces and the pieces must be there and stay as they are until the
-    /// end has come back.
+    /// The message, its list of pieces and the pieces must exist unchanged until the completion.
     pub unsafe fn send(&mut self, ticket: Ticket, socket: RawFd, message: *const libc::msghdr) {
         let entry = opcode::SendMsg::new(Fd(socket), message)
             .flags((libc::MSG_NOSIGNAL | libc::MSG_WAITALL) as u32)
@@ -195,14 +193,14 @@ impl Ring {
         self.push(entry, ticket);
     }
 
-    /// Ends once when there is something to be read from `file`.
+    /// Completes once `file` is readable.
     pub fn poll_readable(&mut self, ticket: Ticket, file: RawFd) {
         let entry = opcode::PollAdd::new(Fd(file), libc::POLLIN as u32).build();
         self.push(entry, ticket);
     }
 
-    /// Hands everything over, and waits until something has ended or the deadline has come. Before it
-    /// receives anything it rests: nobody can wake it in that time.
+    /// Submits all operations, and waits for a completion or the deadline. Before it receives it rests, so
+    /// that no client can wake it in that time.
     ///
     /// # Errors
     /// If the kernel refuses the queues as a whole, which is a bug.
@@ -223,7 +221,7 @@ impl Ring {
         Ok(())
     }
 
-    /// Waits until something has ended or the deadline has come: asleep until shortly before it.
+    /// Waits for a completion or the deadline, asleep until shortly before the deadline.
     fn sleep(&mut self, until: Option<Instant>) -> io::Result<()> {
         let Some(until) = until else {
             return passed(self.ring.submit_and_wait(1));
@@ -242,7 +240,7 @@ impl Ring {
         Ok(())
     }
 
-    /// If waits are short at present: whether something ends until then, without sleeping.
+    /// Polls until `until` if recent waits were short. The answer is whether an operation has completed.
     fn spin(&mut self, until: Instant) -> io::Result<bool> {
         if !self.is_brisk {
             return Ok(false);
@@ -251,7 +249,7 @@ impl Ring {
         Ok(self.look(until))
     }
 
-    /// Looks whether something ends until then; whether something has.
+    /// Polls until `until`. The answer is whether an operation has completed.
     fn look(&mut self, until: Instant) -> bool {
         loop {
             if self.ring.submission().taskrun() || !self.ring.completion().is_empty() {
@@ -264,7 +262,7 @@ impl Ring {
         }
     }
 
-    /// The next end: whose, and what the kernel says (negative: an error's number).
+    /// The next completion: its ticket, and the kernel's result. A negative result is an error number.
     pub fn next_end(&mut self) -> Option<(Ticket, i32)> {
         let entry = self.ring.completion().next()?;
         Some((Ticket::from(entry.user_data()), entry.result()))

@@ -1,4 +1,4 @@
-//! The whole service: drives in service, the ways in, and what the control plane may do with them.
+//! The whole service: drives, front ends, and the commands of the control plane.
 //!
 //! ```text
 //!   Config --> drives: a station each --.
@@ -43,38 +43,38 @@ use devices::Devices;
 use doors::{Welcome, listen};
 use drives::Drive;
 
-/// Why a service could not begin.
+/// An error at the start of a service.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
-    /// The configuration.
+    /// The configuration is invalid.
     #[error(transparent)]
     Config(#[from] DocumentError),
-    /// A drive.
+    /// A drive cannot be served.
     #[error("drive {name}: {problem}")]
     Drive {
-        /// Which.
+        /// The name of the drive.
         name: String,
-        /// What is wrong, and what was expected.
+        /// The problem, and what was expected.
         problem: String,
     },
-    /// A way in.
+    /// A front end cannot be opened.
     #[error("{what}: {error}")]
     Listen {
-        /// Which.
+        /// The address, path or device of the front end.
         what: String,
-        /// Why not.
+        /// The cause.
         error: io::Error,
     },
 }
 
-/// A service that runs.
+/// A running service.
 pub struct Running {
-    /// Its file, if it has one, to be read again.
+    /// The configuration file, read again by a reload.
     file: Option<PathBuf>,
     config: Mutex<Config>,
     drives: Vec<Drive>,
     shown: Shown,
-    /// Gone when nobody new is let in.
+    /// Empty when no new client is accepted.
     doors: Mutex<Doors>,
     state: Mutex<status::State>,
     changed: Condvar,
@@ -82,16 +82,16 @@ pub struct Running {
     tasks: AtomicU64,
     /// The number of the next stream.
     streams_named: AtomicU64,
-    /// Streams that were not closed by their clients, and the places of their drives.
+    /// The open streams, and the index of the drive of each.
     streams: Mutex<BTreeMap<u64, usize>>,
-    /// Who takes the blocks of tasks.
+    /// The threads of scans.
     taken: Mutex<Vec<sink::Taken>>,
     reloads: AtomicU64,
-    /// Clients that were sent away before they had agreed.
+    /// Clients that were refused during their handshake.
     refused: Arc<AtomicU64>,
 }
 
-/// The ways in.
+/// The front ends.
 #[derive(Default)]
 struct Doors {
     listeners: Vec<Listener>,
@@ -99,17 +99,17 @@ struct Doors {
     devices: Devices,
 }
 
-/// The whole of the response time. Beyond it a budget is none.
+/// The largest impact budget: the whole response time.
 const MOST_IMPACT_PPM: u32 = 1_000_000;
 
-/// How long a loop may take to say how it is. It never takes that long unless it is stuck.
+/// The longest time that a loop may take to answer. A loop that takes longer is stuck.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 impl Running {
-    /// Starts the drives, then opens the doors.
+    /// Starts the drives, then opens the front ends.
     ///
     /// # Errors
-    /// The first drive or door that cannot be had.
+    /// The first drive or front end that fails.
     pub fn begin(
         config: Config,
         file: Option<PathBuf>,
@@ -157,8 +157,7 @@ impl Running {
         }))
     }
 
-    /// Waits until somebody wants it to end, then ends everything in order: the doors, what was
-    /// begun, the drives.
+    /// Waits until the service is to end. It ends front ends first, then pending operations, then drives.
     pub fn wait(&self) {
         let mut state = locked(&self.state);
         while *state == status::State::Serving {
@@ -178,8 +177,8 @@ impl Running {
         info!("all drives have stopped");
     }
 
-    /// Gives the volumes their lengths of the new configuration: all of them, or none. What was done,
-    /// for people.
+    /// Changes the lengths of volumes to those of the new configuration: all or none. The answer is a
+    /// sentence for each change.
     fn resize(&self, old: &Config, new: &Config) -> Result<Vec<String>, String> {
         let mut all = Vec::new();
         for (drive, new) in self.drives.iter().zip(&new.drives) {
@@ -239,7 +238,7 @@ impl Running {
         self.changed.notify_all();
     }
 
-    /// Asks a drive's loop something.
+    /// Calls a drive's loop and waits for the answer. `None` if the loop has ended or is stuck.
     fn asked<T: Send + 'static>(
         mailbox: &Mailbox,
         what: impl FnOnce(&mut EventLoop) -> T + Send + 'static,
@@ -399,7 +398,7 @@ impl control::Service for Running {
     }
 }
 
-/// Whether the drives differ at most in what can be changed while they are served.
+/// Whether the drives differ only in settings that a reload can change.
 fn same_but_for_what_changes(old: &Config, new: &Config) -> bool {
     let fixed = |drive: &config::Drive| {
         let mut drive = drive.clone();
@@ -416,7 +415,7 @@ fn same_but_for_what_changes(old: &Config, new: &Config) -> bool {
         .eq(new.drives.iter().map(fixed))
 }
 
-/// What a new configuration changes, and what it would.
+/// The differences of a new configuration: those that a reload applies, and those that need a restart.
 fn changes(old: &Config, new: &Config) -> Changes {
     let mut changes = Changes::default();
     let later = |what: &str| format!("{what} differs from what is in force");
@@ -469,7 +468,7 @@ fn directory(drives: &[Drive]) -> Directory {
     }
 }
 
-/// One mount a drive: a slow one must not hold up the others.
+/// Mounts one folder a drive, so that a slow drive holds up no other.
 fn mount(config: &Config, drives: &[Drive]) -> Result<Vec<fuse::Mount>, ServeError> {
     let Some(fuse) = &config.fuse else {
         return Ok(Vec::new());
@@ -494,7 +493,7 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Whether an export may not be written to.
+/// Whether an export is read-only.
 fn is_read_only(volume: Access, export: Access) -> bool {
     volume == Access::ReadOnly || export == Access::ReadOnly
 }

@@ -1,4 +1,4 @@
-//! A drive in service: the thread of its event loop, from outside.
+//! A drive in service: the thread of its event loop.
 
 use std::io;
 use std::sync::mpsc;
@@ -9,15 +9,15 @@ use tracing::error;
 use crate::event_loop::EventLoop;
 use crate::event_loop::mailbox::Mailbox;
 
-/// A running loop.
+/// The thread of a running loop.
 pub struct Station {
     mailbox: Mailbox,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Station {
-    /// Starts a thread, has `build` make the loop on it, and runs it. The answer comes when the loop
-    /// is made.
+    /// Starts a thread that builds the loop with `build` and runs it. The call returns when the loop is
+    /// built.
     ///
     /// # Errors
     /// If there is no thread, or the loop cannot be made.
@@ -52,12 +52,12 @@ impl Station {
         })
     }
 
-    /// How to reach it.
+    /// The mailbox of the loop.
     pub fn mailbox(&self) -> &Mailbox {
         &self.mailbox
     }
 
-    /// Has the loop take nothing more, and waits until all that it held has ended.
+    /// Stops the loop, and waits until its pending operations have ended.
     pub fn stop(mut self) {
         self.end();
     }
@@ -76,8 +76,8 @@ impl Drop for Station {
     }
 }
 
-/// The kernel may wake a thread up to 50 microseconds late in order to wake several at once. That is
-/// half of what an emulated drive may be late.
+/// Sets the timer slack of this thread. By default the kernel delays wakeups by up to 50 microseconds,
+/// which is half of the allowed lateness of an emulated drive.
 fn wake_up_in_time() {
     if let Err(error) = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1)) {
         error!(%error, "timers may be late");

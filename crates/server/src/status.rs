@@ -1,8 +1,8 @@
-//! What the service says of itself: one picture at one moment.
+//! The status of the service at one moment.
 //!
-//! The control socket and the HTTP interface send it as JSON, the page draws it, and the metrics are
-//! made of it. Names end with their units. What is a total has grown since the service began and
-//! never shrinks; rates and percentiles are of the last second or as it says.
+//! The control socket and the HTTP interface send it as JSON. The status page draws it, and the metrics
+//! come from it. Names end with their units. Totals grow since the start and never shrink. Rates and
+//! percentiles are of the last second, or as stated.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,114 +10,114 @@ mod cache;
 
 pub use cache::{Cache, Standing};
 
-/// The service.
+/// The status of the service.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Status {
     /// The version of the program.
     pub version: String,
-    /// How long it has served.
+    /// The time since the start.
     pub uptime_s: f64,
-    /// What it is doing.
+    /// The phase of the service.
     pub state: State,
-    /// Drives in the order of the configuration.
+    /// The drives in the order of the configuration.
     pub drives: Vec<Drive>,
-    /// Who is connected, in the order of coming.
+    /// The connections in the order of their arrival.
     pub connections: Vec<Connection>,
-    /// Connections that were ever accepted.
+    /// Connections that were accepted.
     pub connections_total: u64,
-    /// Connections that were closed because they broke the protocol or a limit.
+    /// Connections that were closed because they violated the protocol or a limit.
     pub connections_refused_total: u64,
-    /// Configurations that were taken over while serving.
+    /// Reloads of the configuration.
     pub reloads_total: u64,
 }
 
-/// What the service is doing.
+/// The phase of the service.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum State {
-    /// Not yet listening.
+    /// It does not listen yet.
     #[default]
     Starting,
-    /// Serving.
+    /// It serves clients.
     Serving,
-    /// Ending what was begun; nobody new is let in.
+    /// It finishes pending operations, and refuses new clients.
     Draining,
-    /// Going down.
+    /// It is stopping.
     Stopping,
 }
 
-/// One drive.
+/// The status of a drive.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Drive {
-    /// Its name in the configuration.
+    /// The name in the configuration.
     pub name: String,
-    /// The kind of back end, as the configuration names it.
+    /// The kind of back end in the configuration.
     pub back_end: String,
-    /// Which disk is emulated or believed, if one is.
+    /// The model of the emulated or believed disk.
     pub model: Option<String>,
-    /// How many times slower than the disk it is, if it is emulated.
+    /// The time scale of an emulated disk.
     pub time_scale: Option<f64>,
-    /// Bytes.
+    /// The capacity in bytes.
     pub capacity_bytes: u64,
-    /// The policy.
+    /// The scheduling policy.
     pub policy: String,
-    /// What waits.
+    /// Waiting requests and outstanding commands.
     pub queue: Queue,
-    /// Traffic by class, those that were ever used; from the most urgent.
+    /// Traffic by class, the most urgent first. Classes without requests so far are left out.
     pub traffic: Vec<Traffic>,
-    /// Where the head is, if that is known.
+    /// The position of the head, if it is known.
     pub head: Option<Head>,
-    /// What the head's time went to.
+    /// The use of head time.
     pub head_time: HeadTime,
-    /// Whether positions are used.
+    /// Whether the scheduler uses positions.
     pub mode: Mode,
-    /// The share of commands that went as believed, 0 to 1, if that is followed.
+    /// The share of commands that ended as predicted, 0 to 1, if the engine tracks it.
     pub confidence: Option<f64>,
-    /// What background tasks cost the foreground.
+    /// The cost of background tasks for the foreground.
     pub impact: Impact,
-    /// Background tasks, in the order of their beginning.
+    /// Background tasks, the oldest first.
     pub tasks: Vec<Task>,
-    /// Background tasks that have no end.
+    /// Background tasks without an end.
     #[serde(default)]
     pub standing: Vec<Standing>,
     /// Guaranteed streams.
     #[serde(default)]
     pub streams: Streams,
-    /// How late completions were against the model, if it is emulated.
+    /// The lateness of an emulated drive's commands.
     pub lateness: Option<Lateness>,
-    /// Commands that failed.
+    /// Failed commands.
     pub errors: Errors,
-    /// The caches before its volumes, if it has some.
+    /// The caches of the drive's volumes.
     #[serde(default)]
     pub caches: Vec<Cache>,
 }
 
-/// What waits at a moment.
+/// Waiting requests and outstanding commands.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Queue {
-    /// Requests that were accepted and not given to the drive.
+    /// Requests that were accepted and not dispatched.
     pub waiting: u64,
     /// Commands at the drive.
     pub at_drive: u64,
 }
 
-/// How urgent requests are, as they are counted.
+/// The urgency of requests, in groups.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Class {
-    /// Under a guarantee.
+    /// Requests under a guarantee.
     RealTime,
-    /// `foreground` of exports.
+    /// Exports with class `foreground`.
     #[default]
     Foreground,
-    /// `best-effort` 1 to 6, together.
+    /// Exports with class `best-effort` 1 to 6, together.
     BestEffort,
-    /// `background` of exports.
+    /// Exports with class `background`.
     Background,
 }
 
 impl Class {
-    /// The word of JSON and of metrics.
+    /// The name in JSON and metrics.
     pub fn name(self) -> &'static str {
         match self {
             Class::RealTime => "real-time",
@@ -131,56 +131,56 @@ impl Class {
 /// The traffic of one class.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Traffic {
-    /// Which class.
+    /// The class.
     pub class: Class,
-    /// What is read.
+    /// Reads.
     pub read: Flow,
-    /// What is written.
+    /// Writes.
     pub write: Flow,
-    /// How long requests of the last ten seconds took, reads and writes, if there were any.
+    /// Response times of the last ten seconds, reads and writes together, if there were any.
     pub latency: Option<Latency>,
 }
 
 /// Requests of one direction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Flow {
-    /// In the last second.
+    /// Throughput of the last second.
     pub mb_per_s: f64,
-    /// In the last second.
+    /// Request rate of the last second.
     pub requests_per_s: f64,
-    /// Requests that ended well, a total.
+    /// Total of successful requests.
     pub requests_total: u64,
-    /// Their bytes, a total.
+    /// Total of their bytes.
     pub bytes_total: u64,
 }
 
-/// From a request's acceptance to its end.
+/// Response times: from the acceptance of a request to its end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Latency {
-    /// How many requests this is of.
+    /// The number of requests.
     pub requests: u64,
-    /// Half of them took no longer.
+    /// The median.
     pub p50_us: f64,
-    /// 95 %.
+    /// The 95th percentile.
     pub p95_us: f64,
-    /// 99 %.
+    /// The 99th percentile.
     pub p99_us: f64,
-    /// 99.9 %.
+    /// The 99.9th percentile.
     pub p999_us: f64,
-    /// The longest.
+    /// The maximum.
     pub max_us: f64,
 }
 
-/// Where the head is believed to be.
+/// The believed position of the head.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Head {
-    /// From 0, the outermost.
+    /// The cylinder; 0 is the outermost.
     pub cylinder: u32,
-    /// How many there are.
+    /// The number of cylinders.
     pub cylinders: u32,
 }
 
-/// What the head does.
+/// A use of head time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum HeadKind {
@@ -188,21 +188,21 @@ pub enum HeadKind {
     Foreground,
     /// Requests with a deadline.
     RealTime,
-    /// Background blocks in gaps that were there anyway.
+    /// Background blocks in the gaps before requests.
     Free,
-    /// Background blocks while nobody else wanted anything, and granted ones.
+    /// Background blocks while no request waited, and granted ones.
     Idle,
-    /// Reads that tell where the platter is.
+    /// Reads that locate the platter.
     Calibration,
-    /// Revolutions that a wrong prediction cost.
+    /// Revolutions lost to a wrong prediction.
     Lost,
-    /// Nothing.
+    /// No use.
     #[default]
     Unused,
 }
 
 impl HeadKind {
-    /// All of them, in the order of the page.
+    /// All kinds, in the order of the page.
     pub const ALL: [HeadKind; 7] = [
         HeadKind::Foreground,
         HeadKind::RealTime,
@@ -213,7 +213,7 @@ impl HeadKind {
         HeadKind::Unused,
     ];
 
-    /// The word of JSON and of metrics.
+    /// The name in JSON and metrics.
     pub fn name(self) -> &'static str {
         match self {
             HeadKind::Foreground => "foreground",
@@ -227,21 +227,20 @@ impl HeadKind {
     }
 }
 
-/// What the head's time went to.
+/// The use of head time.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct HeadTime {
-    /// The last second, or the part of it that there was, oldest first: about 200 slices, each with
-    /// what most of it was.
+    /// The last second or less, oldest first: about 200 slices, each with its main use.
     pub timeline: Vec<HeadKind>,
-    /// How long a slice is.
+    /// The duration of a slice.
     pub slice_us: u64,
     /// The last second by kind.
     pub second_us: ByKind,
-    /// Since the service began.
+    /// The time since the start by kind.
     pub total_us: ByKind,
 }
 
-/// Microseconds by what the head did.
+/// Microseconds by use of head time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct ByKind {
@@ -290,111 +289,109 @@ impl ByKind {
     }
 }
 
-/// Whether positions are used.
+/// The use of positions by the scheduler.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Mode {
-    /// They are.
+    /// The scheduler uses positions.
     Positioning,
-    /// They come true too seldom: by block number, and no free blocks.
+    /// Predictions fail too often: the scheduler orders by block number, without free blocks.
     Safe,
-    /// Nothing is believed of the drive.
+    /// There is no belief of the drive.
     #[default]
     Blind,
 }
 
-/// What background tasks cost the foreground.
+/// The cost of background tasks for the foreground.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Impact {
-    /// By how much foreground requests took longer, if that was measured.
+    /// The measured increase of response times, if there is one.
     pub measured_percent: Option<f64>,
-    /// By how much they may.
+    /// The impact budget.
     pub budget_percent: f64,
 }
 
 /// A background task.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Task {
-    /// Names it, for all drives together; never used twice.
+    /// The number of the task over all drives, which is never used twice.
     pub id: u64,
-    /// What it is: `scan VOLUME`.
+    /// The name: `scan VOLUME`.
     pub name: String,
-    /// Where it stands.
+    /// The state.
     pub state: TaskState,
-    /// 0 is looked for first.
+    /// The priority; 0 is the highest.
     pub priority: u8,
-    /// What it wants to have read.
+    /// Bytes that the task was asked to read.
     pub asked_bytes: u64,
-    /// What was read.
+    /// Bytes that were read.
     pub done_bytes: u64,
-    /// Of that, in free time.
+    /// Bytes of those that were read in gaps.
     pub free_bytes: u64,
-    /// Of that, in idle time.
+    /// Bytes of those that were read in idle time.
     pub idle_bytes: u64,
-    /// Of that, in granted time.
+    /// Bytes of those that were read in granted time.
     pub paid_bytes: u64,
-    /// What could not be read.
+    /// Bytes that could not be read.
     pub failed_bytes: u64,
-    /// What came of it when it and whoever took its blocks have ended: a checksum, or how the
-    /// program ended.
+    /// The result once task and sink have ended: a checksum, or the exit status of the program.
     pub outcome: Option<String>,
-    /// What went wrong with whoever took its blocks.
+    /// The error of the sink.
     pub problem: Option<String>,
-    /// What was read before it was gone on with here, of `done_bytes`.
+    /// Bytes of `done_bytes` that were read before the task was resumed here.
     pub resumed_bytes: u64,
-    /// How long it has been under way here, in the drive's time.
+    /// The time since the task began here, in the drive's time.
     pub elapsed_s: f64,
-    /// What it was to the foreground.
+    /// The cost for the foreground.
     pub impact: TaskImpact,
-    /// Lately.
+    /// The recent rate.
     pub mb_per_s: f64,
-    /// When it will have ended at this rate, if it has one.
+    /// The time until the end at this rate, if there is one.
     pub eta_s: Option<f64>,
 }
 
 /// The foreground beside a task: all requests but those of background exports. Times are the drive's.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct TaskImpact {
-    /// The share of the response times that the engine measured to be owed to background reads, those
-    /// of other tasks, too, if there were requests.
+    /// The share of the response times caused by background reads of all tasks, as measured by the engine.
     pub measured_percent: Option<f64>,
-    /// Requests of the last five to ten minutes without a task before it began, if there were any.
-    /// The load may have been another one.
+    /// Requests of the last five to ten minutes without a task before it began, if there were any. The load
+    /// may have been different.
     pub alone: Option<Foreground>,
-    /// Requests while it was under way, if there were any.
+    /// Requests while the task was active, if there were any.
     pub beside: Option<Foreground>,
 }
 
-/// How long requests took.
+/// Response times of requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Foreground {
-    /// How many.
+    /// The number of requests.
     pub requests: u64,
-    /// From their acceptance to their end, on average.
+    /// The mean.
     pub mean_us: f64,
-    /// Half of them took no longer.
+    /// The median.
     pub p50_us: f64,
-    /// 99 %.
+    /// The 99th percentile.
     pub p99_us: f64,
 }
 
-/// Where a task stands.
+/// The state of a task.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum TaskState {
-    /// Its blocks are looked for.
+    /// The drive reads its blocks.
     #[default]
     Active,
-    /// They are not looked for; what others read is taken along.
+    /// The drive reads no blocks for the task. It gets blocks that were read for other tasks.
     Suspended,
     /// All blocks were read.
     Finished,
-    /// Given up.
+    /// The task was aborted.
     Aborted,
 }
 
 impl TaskState {
-    /// The word of JSON and of `headtime ctl`.
+    /// The name in JSON and `headtime ctl`.
     pub fn name(self) -> &'static str {
         match self {
             TaskState::Active => "active",
@@ -405,39 +402,39 @@ impl TaskState {
     }
 }
 
-/// Guaranteed streams of a drive.
+/// The guaranteed streams of a drive.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Streams {
-    /// Those that are there.
+    /// Open streams.
     pub now: u64,
     /// Bytes of their buffers.
     pub memory_bytes: u64,
-    /// Those that were granted, a total.
+    /// Total of granted streams.
     pub granted_total: u64,
-    /// Those that were refused, a total.
+    /// Total of refused streams.
     pub refused_total: u64,
-    /// Batches that came too late, a total.
+    /// Total of late batches.
     pub late_total: u64,
-    /// Guarantees that lapsed, a total.
+    /// Total of lapsed guarantees.
     pub lapsed_total: u64,
-    /// Whether the drive was found to take longer than when the present ones were granted: they go
-    /// on as they did, and no others are granted.
+    /// Whether the drive has become slower than at the grants. Open streams continue, and new ones are
+    /// refused.
     #[serde(default)]
     pub strained: bool,
 }
 
-/// How late an emulator's completions were against the model, in its last ten seconds.
+/// The lateness of an emulator's completions against the model, in its last ten seconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Lateness {
-    /// Half of the commands were no later.
+    /// The median.
     pub p50_us: f64,
-    /// 99 %.
+    /// The 99th percentile.
     pub p99_us: f64,
-    /// The latest.
+    /// The maximum.
     pub max_us: f64,
 }
 
-/// Commands that failed, totals.
+/// Totals of failed commands.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Errors {
     /// Reads.
@@ -448,27 +445,27 @@ pub struct Errors {
     pub flushes_total: u64,
 }
 
-/// Who is connected.
+/// A connection.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Connection {
-    /// Names it; never used twice.
+    /// The number of the connection, which is never used twice.
     pub id: u64,
-    /// `nbd`, `fuse`, `ublk`.
+    /// The front end: `nbd`, `fuse` or `ublk`.
     pub front: String,
-    /// Where from.
+    /// The address of the client.
     pub peer: String,
-    /// Which export.
+    /// The export.
     pub export: String,
-    /// Its class.
+    /// The class of the export.
     pub class: Class,
-    /// Whether with TLS.
+    /// Whether the client uses TLS.
     pub tls: bool,
-    /// Since when.
+    /// The time since the connection was accepted.
     pub connected_s: f64,
-    /// Requests that have not ended.
+    /// Pending requests.
     pub in_flight: u64,
-    /// Requests that ended well, a total.
+    /// Total of successful requests.
     pub requests_total: u64,
-    /// Their bytes, a total.
+    /// Total of their bytes.
     pub bytes_total: u64,
 }

@@ -1,4 +1,4 @@
-//! Background tasks of a live drive: their blocks go to a sink as they are read.
+//! Background tasks of a live drive. The blocks of a task go to its sink as they are read.
 //!
 //! ```text
 //!   end of a background read --> the blocks that a task still wants --portion--> its sink's thread
@@ -27,71 +27,71 @@ mod company;
 
 use company::{Beside, Company, Presence};
 
-/// What can be done to a task.
+/// A command for a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Steer {
-    /// Its blocks are no longer looked for.
+    /// The drive reads no blocks for the task until it is resumed.
     Suspend,
-    /// They are again.
+    /// The drive reads blocks for the task again.
     Resume,
-    /// It is given up.
+    /// The task ends unfinished.
     Abort,
-    /// It has another priority from now on.
+    /// The priority changes.
     Promote {
-        /// 0 is looked for first.
+        /// The new priority; 0 is the highest.
         priority: u8,
     },
 }
 
-/// Some blocks that were read for a task.
+/// Blocks that were read for a task.
 #[derive(Debug)]
 pub struct Portion {
-    /// Where they are, in bytes of the drive.
+    /// The first byte on the drive.
     pub offset: u64,
-    /// What they hold.
+    /// The bytes of the blocks.
     pub bytes: Vec<u8>,
 }
 
-/// Where a task's blocks go.
+/// The loop's end of a task's sink.
 #[derive(Clone, Debug)]
 pub struct Sink {
-    /// To the thread that takes them.
+    /// The channel to the sink's thread.
     pub portions: SyncSender<Portion>,
-    /// How many of them it has not dealt with yet; it counts down.
+    /// The number of portions that the sink has not processed. The sink decrements it.
     pub outstanding: Arc<AtomicUsize>,
-    /// What came of it, once it has had everything.
+    /// The result of the sink, once it has all blocks.
     pub outcome: Arc<Outcome>,
 }
 
-/// What came of a task's blocks, or what went wrong with them; set once.
+/// The result of a task's sink, or its error. It is set once.
 pub type Outcome = OnceLock<Result<String, String>>;
 
-/// What is to be read in the background.
+/// A task to begin.
 pub struct Scan {
-    /// Names the task for clients.
+    /// The number of the task, for clients.
     pub number: u64,
-    /// What it is, for people.
+    /// The name of the task, for people.
     pub name: String,
-    /// The bytes of the drive that it reads; whole blocks.
+    /// The first byte on the drive, a multiple of a block.
     pub offset: u64,
-    /// How many bytes.
+    /// The number of bytes, a multiple of a block.
     pub length: u64,
-    /// 0 is looked for first.
+    /// The priority; 0 is the highest.
     pub priority: u8,
-    /// When it should be done, from now.
+    /// The deadline, from now.
     pub deadline: Option<block::Duration>,
-    /// What of it is still to be read, if it is gone on with.
+    /// The blocks that are still to be read, if the task is resumed.
     pub left: Option<Wanted>,
-    /// Who gets the blocks.
+    /// The receiver of the blocks.
     pub sink: Sink,
 }
 
-/// The background tasks of a drive, those that have ended, too.
+/// The background tasks of a drive, including those that have ended.
 #[derive(Default)]
 pub(crate) struct Tasks {
     all: Vec<Ongoing>,
-    /// The foreground alone, and beside tasks.
+    /// Response times of the foreground, alone and beside tasks.
     pub(crate) company: Company,
 }
 
@@ -102,42 +102,41 @@ struct Ongoing {
     id: TaskId,
     priority: u8,
     deadline: Option<Instant>,
-    /// The blocks that its sink was not given yet.
+    /// The blocks that the sink has not received.
     missing: Wanted,
     asked: u64,
-    /// Blocks that were dealt with before it was begun here.
+    /// The number of blocks that were processed before the task began here.
     before: u64,
     sink: Option<Sink>,
     outcome: Arc<Outcome>,
     began: Instant,
-    /// When its sink was closed.
+    /// The time at which the sink was closed.
     ended: Option<Instant>,
     beside: Beside,
-    /// Suspended until the sink has caught up.
+    /// Whether the task is suspended until the sink has caught up.
     is_held: bool,
     is_suspended: bool,
-    /// How far it was when that was asked last: the engine forgets those that have ended.
+    /// The last known progress. The engine removes tasks that have ended.
     last: Option<Progress>,
-    /// What was read and when, when the rate was last worked out, and the rate.
+    /// The last sample of the rate: time, blocks, and blocks per second.
     pace: (Instant, u64, f64),
 }
 
-/// With so many portions that a sink has not dealt with its task is held. A choice: a second or two
-/// of free blocks.
+/// The number of unprocessed portions at which a task is held. A choice: a second or two of free blocks.
 pub const HOLD: usize = 64;
 
-/// So many tasks are shown, those that have ended, too; the oldest of these go first. A choice.
+/// The largest number of tasks in a listing. The oldest ended tasks are removed first. A choice.
 const MOST_SHOWN: usize = 64;
 
-/// How many portions a sink's channel has to have room for: those at which its task is held, and
-/// what the commands at the drive may still bring.
+/// The capacity of a sink's channel: the portions at which its task is held, and those of commands in
+/// flight.
 pub const ROOM: usize = 4 * HOLD;
 
 impl Tasks {
     /// Begins a task.
     ///
     /// # Errors
-    /// Why not, and what was expected.
+    /// The reason, and what was expected.
     pub(crate) fn begin(&mut self, disk: &mut Disk, scan: Scan) -> Result<(), String> {
         disk.check_background()?;
         let block = disk.block();
@@ -188,10 +187,10 @@ impl Tasks {
         Ok(())
     }
 
-    /// Does something to a task.
+    /// Suspends, resumes, aborts or promotes a task.
     ///
     /// # Errors
-    /// If there is none of that number under way.
+    /// If no active task has this number.
     pub(crate) fn steer(
         &mut self,
         disk: &mut Disk,
@@ -229,7 +228,7 @@ impl Tasks {
         done.map_err(|_| unknown())
     }
 
-    /// A sink takes nothing more: of a task that is under way nobody wants the rest.
+    /// Aborts a task whose sink has ended.
     pub(crate) fn sink_gone(&mut self, disk: &mut Disk, number: u64) {
         let mut tasks = self.all.iter_mut();
         if let Some(task) = tasks.find(|task| task.number == number)
@@ -241,7 +240,7 @@ impl Tasks {
         }
     }
 
-    /// A sink has caught up.
+    /// Resumes a task whose sink has caught up.
     pub(crate) fn caught_up(&mut self, disk: &mut Disk, number: u64) {
         let mut tasks = self.all.iter_mut();
         if let Some(task) = tasks.find(|task| task.number == number)
@@ -253,7 +252,7 @@ impl Tasks {
         }
     }
 
-    /// How the tasks stand, the oldest first.
+    /// The tasks in the status, the oldest first.
     pub(crate) fn listed(&mut self, disk: &Disk) -> Vec<Task> {
         let (now, engine) = (disk.now, &disk.engine);
         let (company, losses) = (&self.company, engine.background().losses());
@@ -297,7 +296,7 @@ impl Tasks {
         each.collect()
     }
 
-    /// Nothing more is read for tasks: the drive would never come to rest.
+    /// Ends all tasks at the end of the service. Otherwise the drive would never be idle.
     pub(crate) fn leave(&mut self, disk: &mut Disk) {
         for task in &mut self.all {
             task.sink = None;
@@ -322,7 +321,7 @@ impl Tasks {
         self.company.turn(disk.now, presence);
     }
 
-    /// Whether there is a task under way.
+    /// Whether a task is active.
     pub(crate) fn is_any_active(&self, disk: &Disk) -> bool {
         let mut ids = self.all.iter().map(|task| task.id);
         ids.any(|id| {
@@ -331,7 +330,7 @@ impl Tasks {
         })
     }
 
-    /// Blocks were read that some task may want: each gets what it has not had.
+    /// Sends blocks that were read to the sinks of the tasks that still want them.
     pub(crate) fn deliver(&mut self, disk: &mut Disk, start: Lba, memory: Memory) {
         let block = disk.block() as usize;
         let blocks = (memory.length / block) as u64;
@@ -368,8 +367,8 @@ impl Tasks {
         }
     }
 
-    /// Tasks of which all was read have their sinks closed; what a sink had no room for is asked
-    /// for again.
+    /// Closes the sinks of tasks that have read everything. Blocks for which a sink had no room are
+    /// requested again.
     pub(crate) fn end(&mut self, disk: &mut Disk) {
         for task in &mut self.all {
             if task.sink.is_none() {
@@ -401,7 +400,7 @@ impl Tasks {
     }
 }
 
-/// Runs of places at which something is so: their first places and how many there are.
+/// The runs of `true`: first index and length of each.
 fn runs(each: impl Iterator<Item = bool>) -> Vec<(usize, usize)> {
     let mut runs: Vec<(usize, usize)> = Vec::new();
     for (place, _) in each.enumerate().filter(|(_, is)| *is) {
@@ -411,4 +410,167 @@ fn runs(each: impl Iterator<Item = bool>) -> Vec<(usize, usize)> {
         }
     }
     runs
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::{Receiver, sync_channel};
+
+    use block::{Action, Status};
+
+    use super::*;
+    use crate::disk::tests::in_memory;
+
+    /// A drive with free blocks. Its commands take no time.
+    fn rotating() -> Disk {
+        let entry = drive::catalog::find("dec-rz26").expect("it is shipped");
+        let belief = entry.profile().expect("a profile");
+        in_memory("sptf-sw60", belief, |engine| {
+            engine.with_background(engine::Rules::default())
+        })
+    }
+
+    fn scan(number: u64, blocks: u64) -> (Scan, Receiver<Portion>, Arc<AtomicUsize>) {
+        let (portions, received) = sync_channel(ROOM);
+        let outstanding = Arc::new(AtomicUsize::new(0));
+        let sink = Sink {
+            portions,
+            outstanding: Arc::clone(&outstanding),
+            outcome: Arc::default(),
+        };
+        let scan = Scan {
+            number,
+            name: format!("scan {number}"),
+            offset: 0,
+            length: blocks * 512,
+            priority: 1,
+            deadline: None,
+            left: None,
+            sink,
+        };
+        (scan, received, outstanding)
+    }
+
+    /// Executes what the engine wants until it wants nothing now.
+    fn turn(tasks: &mut Tasks, disk: &mut Disk) {
+        if let Some(then) = disk.next_wakeup() {
+            disk.now = disk.now.max(then);
+        }
+        while let Some(command) = disk.engine.poll(disk.now) {
+            let Action::Read { extent, .. } = command.action else {
+                panic!("tasks only read: {command:?}");
+            };
+            let length = (extent.length().0 * disk.block()) as usize;
+            let memory = disk.scratch(command.id, extent.start(), length);
+            // SAFETY: scratch memory is kept until it is freed below.
+            unsafe { disk.start(&command, &[memory]) };
+            let ended = disk.poll_ended().expect("memory is quick");
+            disk.now += block::Duration::from_millis(20);
+            disk.complete(ended.id, Status::Good, ended.account);
+            disk.take_in_flight(ended.id);
+            while let Some(scratch) = disk.take_scratch(ended.id) {
+                tasks.deliver(disk, scratch.start, scratch.memory());
+                disk.free(scratch);
+            }
+            tasks.end(disk);
+        }
+    }
+
+    fn state(tasks: &mut Tasks, disk: &Disk, number: u64) -> TaskState {
+        let listed = tasks.listed(disk);
+        let task = listed.iter().find(|task| task.id == number);
+        task.expect("it is listed").state
+    }
+
+    #[test]
+    fn each_block_of_a_task_reaches_its_sink_once_and_then_the_sink_is_closed() {
+        let (mut tasks, mut disk) = (Tasks::default(), rotating());
+        let (scan, received, outstanding) = scan(1, 1000);
+        tasks.begin(&mut disk, scan).expect("it begins");
+        assert!(tasks.is_any_active(&disk));
+        let mut had = vec![0; 1000];
+        for _ in 0..10_000 {
+            turn(&mut tasks, &mut disk);
+            while let Ok(portion) = received.try_recv() {
+                outstanding.fetch_sub(1, Ordering::AcqRel);
+                let first = (portion.offset / 512) as usize;
+                had[first..][..portion.bytes.len() / 512]
+                    .iter_mut()
+                    .for_each(|count| *count += 1);
+            }
+            if state(&mut tasks, &disk, 1) == TaskState::Finished {
+                break;
+            }
+        }
+        assert!(had.iter().all(|&count| count == 1), "{had:?}");
+        assert!(received.recv().is_err(), "the sink is closed");
+        assert!(!tasks.is_any_active(&disk));
+        let listed = &tasks.listed(&disk)[0];
+        assert_eq!((listed.asked_bytes, listed.done_bytes), (512_000, 512_000));
+    }
+
+    #[test]
+    fn a_task_is_held_until_its_sink_has_caught_up() {
+        let (mut tasks, mut disk) = (Tasks::default(), rotating());
+        let (scan, received, outstanding) = scan(1, 100_000);
+        tasks.begin(&mut disk, scan).expect("it begins");
+        outstanding.store(HOLD - 1, Ordering::Release);
+        for _ in 0..10 {
+            turn(&mut tasks, &mut disk);
+        }
+        let held = tasks.listed(&disk)[0].done_bytes;
+        assert!(held > 0);
+        turn(&mut tasks, &mut disk);
+        assert_eq!(tasks.listed(&disk)[0].done_bytes, held, "it is held");
+        let shown = state(&mut tasks, &disk, 1);
+        assert_eq!(shown, TaskState::Active, "a user did not suspend it");
+        while received.try_recv().is_ok() {}
+        outstanding.store(0, Ordering::Release);
+        tasks.caught_up(&mut disk, 1);
+        for _ in 0..10 {
+            turn(&mut tasks, &mut disk);
+        }
+        assert!(tasks.listed(&disk)[0].done_bytes > held, "it goes on");
+    }
+
+    #[test]
+    fn commands_reach_the_task_of_their_number_only() {
+        let (mut tasks, mut disk) = (Tasks::default(), rotating());
+        let (one, _received, _) = scan(1, 100_000);
+        let (other, gone, _) = scan(2, 100_000);
+        tasks.begin(&mut disk, one).expect("it begins");
+        tasks.begin(&mut disk, other).expect("it begins");
+        let unknown = tasks.steer(&mut disk, 3, Steer::Suspend);
+        assert_eq!(unknown, Err("no task 3 is under way".to_owned()));
+        tasks
+            .steer(&mut disk, 1, Steer::Suspend)
+            .expect("it is active");
+        tasks
+            .steer(&mut disk, 2, Steer::Abort)
+            .expect("it is active");
+        assert_eq!(state(&mut tasks, &disk, 1), TaskState::Suspended);
+        assert_eq!(state(&mut tasks, &disk, 2), TaskState::Aborted);
+        assert!(
+            gone.recv().is_err(),
+            "the sink of an aborted task is closed"
+        );
+        assert!(tasks.steer(&mut disk, 2, Steer::Resume).is_err());
+        tasks
+            .steer(&mut disk, 1, Steer::Resume)
+            .expect("it is suspended");
+        assert_eq!(state(&mut tasks, &disk, 1), TaskState::Active);
+        let promoted = tasks.steer(&mut disk, 1, Steer::Promote { priority: 0 });
+        promoted.expect("it is active");
+        assert_eq!(tasks.listed(&disk)[0].priority, 0);
+        tasks.leave(&mut disk);
+        assert!(!tasks.is_any_active(&disk), "the service ends");
+    }
+
+    #[test]
+    fn a_drive_without_free_blocks_has_no_tasks() {
+        let mut disk = crate::disk::tests::plain();
+        let (scan, ..) = scan(1, 8);
+        let refused = Tasks::default().begin(&mut disk, scan).unwrap_err();
+        assert!(refused.starts_with("free blocks need a drive that turns"));
+    }
 }

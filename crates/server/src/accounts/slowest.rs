@@ -1,4 +1,4 @@
-//! The slowest requests of each export lately, with where their time went.
+//! The slowest recent requests of each export, with the account of their time.
 
 use block::{CommandId, Duration, Finished, Instant};
 use engine::Engine;
@@ -7,41 +7,39 @@ use engine::explanation::{Explanation, NAMED, REMEMBERED, Slowest, Whose};
 use crate::volume::Export;
 use crate::why::{Query, Slow};
 
-/// So many are kept for each export, of a while and of the one before. A choice: more than anybody
-/// reads.
+/// The number of requests kept for each export, in each of two periods. A choice: more than a user reads.
 pub const KEPT: usize = 16;
 
-/// How long a while is, in the drive's time: a slow request is kept for so long at least. A choice:
-/// long enough to be told of it and to ask.
+/// The duration of a period in the drive's time. A slow request is kept at least as long. A choice: long
+/// enough to notice and ask.
 pub const WHILE: Duration = Duration::from_secs(300);
 
-/// The accounts of a loop. Nothing is allocated for a request: what is kept has its place when an
-/// export has its first request.
+/// The accounts of a loop. A request needs no allocation: the entries are allocated at an export's first
+/// request.
 pub(crate) struct Accounts {
-    /// By export.
+    /// The requests by export.
     exports: Vec<Lately>,
-    /// To which exports the last commands belonged, by their numbers.
+    /// The exports of the last commands, by their numbers.
     owners: Box<[(CommandId, usize)]>,
-    /// Requests that have ended.
+    /// The number of ended requests.
     ended: u64,
 }
 
-/// The slowest of a while, and of the one before.
+/// The slowest requests of a period and of the one before.
 struct Lately {
     slowest: [Slowest<Name>; 2],
-    /// When the first of the two began.
+    /// The begin of the earlier period.
     since: Instant,
 }
 
-/// What a kept request is called, and to whom the commands before it belonged.
+/// The name of a kept request, and the exports of the commands before it.
 #[derive(Clone, Copy)]
 struct Name {
     number: u64,
     owners: [Option<usize>; NAMED],
 }
 
-/// The engine remembers so many commands that have ended; others of numbers between are at the
-/// drive.
+/// The number of ended commands that the engine remembers, and of those in flight.
 const OWNERS: usize = 2 * REMEMBERED;
 
 impl Default for Accounts {
@@ -55,12 +53,12 @@ impl Default for Accounts {
 }
 
 impl Accounts {
-    /// A command of a request of this export has ended.
+    /// A command of an export's request has ended.
     pub(crate) fn command(&mut self, id: CommandId, export: usize) {
         self.owners[id.0 as usize % OWNERS] = (id, export);
     }
 
-    /// A request of this export has ended.
+    /// A request of an export has ended.
     pub(crate) fn finished(&mut self, engine: &Engine, export: usize, finished: &Finished) {
         self.ended += 1;
         while self.exports.len() <= export {
@@ -94,7 +92,7 @@ impl Lately {
         }
     }
 
-    /// It is `now`: what is too long ago goes.
+    /// Removes requests that are too old at `now`.
     fn advance(&mut self, now: Instant) {
         let passed = now.since(self.since);
         if passed < WHILE {
@@ -114,7 +112,7 @@ impl Lately {
 }
 
 impl Accounts {
-    /// The slowest requests that were asked for, the slowest first; the drive is still to be named.
+    /// The slowest requests that match, the slowest first, without the name of the drive.
     pub(crate) fn slowest(
         &mut self,
         now: Instant,

@@ -1,4 +1,4 @@
-//! What a loop has done, counted as it goes: totals, the last second, and the last ten.
+//! The counters of a loop: totals, the last second, and the last ten seconds.
 //!
 //! All times are the drive's.
 
@@ -9,52 +9,52 @@ use hdrhistogram::Histogram;
 
 use crate::status::{ByKind, HeadKind};
 
-/// The counts.
+/// The counters.
 pub struct Tally {
     classes: [Served; CLASSES],
-    /// The second that is counted at present.
+    /// The second that is counted now.
     second: u64,
     head: HeadTime,
-    /// Commands that failed: reads, writes, flushes.
+    /// Failed commands: reads, writes, flushes.
     pub failed: [u64; 3],
-    /// What was read or written last.
+    /// The last extent that was read or written.
     pub last: Option<Extent>,
 }
 
-/// What was served to the clients of one class.
+/// The requests of one class.
 #[derive(Clone, Debug)]
 pub struct Served {
-    /// Requests that ended well, reads and writes.
+    /// Successful requests: reads and writes.
     pub requests: [u64; 2],
     /// Their blocks.
     pub blocks: [u64; 2],
-    /// Both in the second that is over.
+    /// Both in the last whole second.
     pub last_second: [Flow; 2],
     this_second: [Flow; 2],
-    /// Submission to end, in nanoseconds: of the last seconds, and of those before.
+    /// Response times in nanoseconds: of the last seconds, and of those before.
     recent: [Histogram<u64>; 2],
 }
 
-/// Requests and blocks of a while.
+/// Requests and blocks of a period.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Flow {
-    /// Requests.
+    /// The number of requests.
     pub requests: u64,
-    /// Blocks.
+    /// The number of blocks.
     pub blocks: u64,
 }
 
-/// What the head's time went to.
+/// The use of head time.
 #[derive(Debug, Default)]
 struct HeadTime {
     /// The stretches of the last second, in their order.
     stretches: VecDeque<Stretch>,
     total: [Duration; HeadKind::ALL.len()],
-    /// When the drive was last known to do something.
+    /// The end of the last known stretch.
     until: Instant,
 }
 
-/// A stretch of time in which the head did one thing.
+/// A stretch of time with one use of the head.
 #[derive(Clone, Copy, Debug)]
 struct Stretch {
     from: Instant,
@@ -62,23 +62,23 @@ struct Stretch {
     kind: HeadKind,
 }
 
-/// What the head did in the last second.
+/// The use of the head in the last second.
 #[derive(Clone, Debug, Default)]
 pub struct LastSecond {
-    /// Slices of equal length, the oldest first, each with what took most of it.
+    /// Slices of equal duration, the oldest first, each with its main use.
     pub timeline: Vec<HeadKind>,
-    /// How long a slice is.
+    /// The duration of a slice.
     pub slice: Duration,
-    /// The whole of it.
+    /// The whole second by use.
     pub second: ByKind,
-    /// All since the beginning.
+    /// The time since the start by use.
     pub total: ByKind,
 }
 
 /// Real-time, seven best-effort priorities, background.
 pub const CLASSES: usize = 9;
 
-/// Percentiles are of this long and of as long again before it.
+/// The period of percentiles, in seconds. They are of the present and the last period.
 const RECENT_SECONDS: u64 = 5;
 
 /// Slices of the last second.
@@ -110,18 +110,18 @@ impl Default for Served {
     }
 }
 
-/// Three digits up to an hour: 150 KiB.
+/// A histogram with three digits up to an hour: 150 KiB.
 pub(crate) fn empty() -> Histogram<u64> {
     Histogram::new_with_bounds(1_000, 3_600 * SECOND, 3).expect("bounds that make sense")
 }
 
 impl Served {
-    /// Whether there ever was something.
+    /// Whether there was a request.
     pub fn is_used(&self) -> bool {
         self.requests != [0; 2]
     }
 
-    /// How long requests took lately.
+    /// Response times of recent requests.
     pub fn responses(&self) -> Histogram<u64> {
         let mut both = self.recent[0].clone();
         // The bounds are the same.
@@ -131,12 +131,12 @@ impl Served {
 }
 
 impl Tally {
-    /// What was served to the clients of a class.
+    /// The requests of a class.
     pub fn served(&self, class: Class) -> &Served {
         &self.classes[place(class)]
     }
 
-    /// The clock has moved on to `now`. The answer is whether a second is over.
+    /// Advances the clock to `now`. The answer is whether a second is over.
     pub(crate) fn advance(&mut self, now: Instant) -> bool {
         let second = now.as_nanos() / SECOND;
         if second == self.second {
@@ -174,8 +174,8 @@ impl Tally {
         served.recent[0].saturating_record(finished.response().as_nanos());
     }
 
-    /// A command that was given at `given` has ended at `now`; by `lost` it took longer than was
-    /// believed because a plan before it failed.
+    /// Counts a command from `given` to `now`. It took `lost` longer than predicted because a plan before
+    /// it failed.
     pub(crate) fn held_head(
         &mut self,
         given: Instant,
@@ -195,7 +195,7 @@ impl Tally {
         self.head.forget(now);
     }
 
-    /// What the head did in the second before `now`.
+    /// The use of the head in the second before `now`.
     pub fn last_second(&self, now: Instant) -> LastSecond {
         let from = now.as_nanos().saturating_sub(SECOND);
         let slice = SECOND / SLICES;
@@ -257,8 +257,8 @@ impl HeadTime {
         }
     }
 
-    /// Stretches that ended more than a second ago are of no use, nor are more than there can be
-    /// on a drive: on a faster back end the oldest go first.
+    /// Removes stretches that ended more than a second ago. Of too many the oldest are removed, on a back
+    /// end faster than a drive.
     fn forget(&mut self, now: Instant) {
         while let Some(first) = self.stretches.front()
             && (now.since(first.to).as_nanos() > SECOND || self.stretches.len() > MOST_STRETCHES)
@@ -268,7 +268,7 @@ impl HeadTime {
     }
 }
 
-/// At most so many stretches are kept: twenty for each slice that is shown. A choice.
+/// The largest number of stretches: twenty for each slice. A choice.
 const MOST_STRETCHES: usize = 20 * SLICES as usize;
 
 fn place(class: Class) -> usize {

@@ -1,4 +1,4 @@
-//! A capture's file, read frame by frame.
+//! The reader of a capture's file, frame by frame.
 
 use std::io::{self, Read};
 
@@ -8,11 +8,11 @@ use super::event::Event;
 use super::setting::Setting;
 use super::{FIRST, FRAME, checksum};
 
-/// Reads a capture.
+/// The reader of a capture.
 pub struct Reader<R> {
     frames: Frames<R>,
     setting: Setting,
-    /// How much of the frame has been taken.
+    /// The bytes of the frame that were read.
     taken: usize,
     is_over: bool,
 }
@@ -21,36 +21,36 @@ pub struct Reader<R> {
 struct Frames<R> {
     read: R,
     frame: Vec<u8>,
-    /// Where the frame's payload begins in the file.
+    /// The offset of the frame's payload in the file.
     begins: u64,
 }
 
-/// Why a file is no capture, or no whole one.
+/// The error of a file that is no capture, or is damaged.
 #[derive(Debug, thiserror::Error)]
 pub enum Damaged {
-    /// Its bytes.
+    /// Invalid bytes.
     #[error("byte {offset}: expected {expected}")]
     Bytes {
-        /// Where in the file.
+        /// The offset in the file.
         offset: u64,
-        /// What should be there.
+        /// The expected content.
         expected: String,
     },
-    /// Another release wrote it.
+    /// Another release wrote the file.
     #[error(
         "byte 0: a capture of version {version}, expected {VERSION}: \
          replay it with the release that wrote it"
     )]
     Version {
-        /// Its version.
+        /// The version of the file.
         version: String,
     },
-    /// It cannot be read.
+    /// The file cannot be read.
     #[error("byte {offset}: {error}, expected to read on")]
     Unreadable {
-        /// Up to where it could be.
+        /// The offset up to which it was read.
         offset: u64,
-        /// Why.
+        /// The cause.
         error: io::Error,
     },
 }
@@ -59,7 +59,7 @@ impl<R: Read> Reader<R> {
     /// Reads up to the first event.
     ///
     /// # Errors
-    /// If it does not begin as a capture does.
+    /// If the file does not begin as a capture.
     pub fn open(read: R) -> Result<Self, Damaged> {
         let mut frames = Frames {
             read,
@@ -94,15 +94,15 @@ impl<R: Read> Reader<R> {
         })
     }
 
-    /// What the engine was made of.
+    /// The setting of the engine.
     pub fn setting(&self) -> &Setting {
         &self.setting
     }
 
-    /// The next event and where it is in the file; `None` after the last.
+    /// The next event and its offset in the file, or `None` after the last.
     ///
     /// # Errors
-    /// If the file is damaged or ends too early.
+    /// If the file is damaged or truncated.
     pub fn next_event(&mut self) -> Result<Option<(u64, Event)>, Damaged> {
         if self.is_over {
             return Ok(None);
@@ -132,7 +132,7 @@ impl<R: Read> Reader<R> {
 }
 
 impl<R: Read> Frames<R> {
-    /// Reads the next frame; whether there is one.
+    /// Reads the next frame. The answer is whether there is one.
     fn next(&mut self) -> Result<bool, Damaged> {
         self.begins += self.frame.len() as u64;
         self.frame.clear();
@@ -153,7 +153,7 @@ impl<R: Read> Frames<R> {
         Ok(true)
     }
 
-    /// Reads exactly so many bytes.
+    /// Reads exactly `count` bytes.
     fn fill(&mut self, count: u64) -> Result<(), Damaged> {
         self.fill_up_to(count)?;
         let missing = count - self.frame.len() as u64;
@@ -163,7 +163,7 @@ impl<R: Read> Frames<R> {
         }
     }
 
-    /// Nothing is allocated by a length that the file names: the frame grows as bytes come.
+    /// Reads at most `count` bytes. The frame grows as bytes arrive, because the count may be wrong.
     fn fill_up_to(&mut self, count: u64) -> Result<(), Damaged> {
         let read = self.read.by_ref().take(count).read_to_end(&mut self.frame);
         read.map(drop).map_err(|error| Damaged::Unreadable {
@@ -172,7 +172,7 @@ impl<R: Read> Frames<R> {
         })
     }
 
-    /// The value that begins at byte `at` of the frame, and of how many bytes it is.
+    /// The value at byte `at` of the frame, and its length in bytes.
     fn take<T: DeserializeOwned>(&self, at: usize, expected: &str) -> Result<(T, usize), Damaged> {
         let bytes = &self.frame[at..];
         match postcard::take_from_bytes(bytes) {
@@ -189,7 +189,7 @@ impl<R: Read> Frames<R> {
     }
 }
 
-/// What the first line of a capture of any version begins with.
+/// The begin of the first line of a capture of any version.
 const PREFIX: &[u8] = b"headtime capture ";
 
 /// The version of the format.

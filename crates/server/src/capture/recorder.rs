@@ -1,11 +1,11 @@
-//! Events on their way to a file, past the event loop.
+//! The recorder of an engine's events, on a thread of its own.
 //!
 //! ```text
 //!   event --> [ chunk ] --full--> [ at most CHUNKS of them ] --> a thread --> file
 //! ```
 //!
-//! The event loop never waits for the file: if that cannot keep up, the capture ends there, and
-//! says so.
+//! The event loop never waits for the file. If the file is too slow, the capture ends there and records
+//! why.
 
 use std::io::{self, Write};
 use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
@@ -20,27 +20,27 @@ use super::event::{Ending, Event};
 use super::setting::Setting;
 use super::{FIRST, frame};
 
-/// Writes the events of one engine to one file. When it is dropped the file is whole.
+/// The writer of an engine's events to a file. The file is complete when the recorder is dropped.
 pub struct Recorder {
     chunk: Vec<u8>,
-    /// When the last input came.
+    /// The time of the last input.
     last: Instant,
     sender: Option<SyncSender<Vec<u8>>>,
     writer: Option<JoinHandle<()>>,
     ending: Ending,
 }
 
-/// A chunk goes to the file when it has so many bytes: some ten thousand events. A choice.
+/// The bytes of a full chunk: some ten thousand events. A choice.
 const CHUNK: usize = 64 << 10;
 
-/// So many chunks may wait for the file: 16 MiB, minutes of a busy drive. A choice.
+/// The largest number of chunks that wait for the file: 16 MiB, minutes of a busy drive. A choice.
 const CHUNKS: usize = 256;
 
 impl Recorder {
-    /// Begins a file with what the engine is made of.
+    /// Begins a file with the setting of the engine.
     ///
     /// # Errors
-    /// If it cannot be written, or there is no thread.
+    /// If the file cannot be written, or there is no thread.
     pub fn begin(mut file: impl Write + Send + 'static, setting: &Setting) -> io::Result<Self> {
         file.write_all(FIRST)?;
         file.write_all(&frame(&appended(Vec::new(), setting)))?;
@@ -63,13 +63,13 @@ impl Recorder {
         })
     }
 
-    /// An input came at `now`.
+    /// Records an input at `now`.
     pub(super) fn record_input(&mut self, now: Instant, input: Input, reply: Reply) {
         self.record(&Event::Input(now.since(self.last), input, reply));
         self.last = now;
     }
 
-    /// The next event.
+    /// Records the next event.
     pub(super) fn record(&mut self, event: &Event) {
         if self.ending == Ending::Behind {
             return;
@@ -104,7 +104,7 @@ impl Drop for Recorder {
     }
 }
 
-/// `bytes`, and behind them a value in postcard's format.
+/// Appends a value in postcard's format to `bytes`.
 fn appended(bytes: Vec<u8>, value: &impl Serialize) -> Vec<u8> {
     postcard::to_extend(value, bytes).expect("memory takes every value of ours")
 }

@@ -1,4 +1,4 @@
-//! A captured run once more, in virtual time.
+//! The replay of a captured run in virtual time.
 
 use std::fmt;
 use std::io::Read;
@@ -10,41 +10,41 @@ use super::event::{Ending, Event};
 use super::reader::{Damaged, Reader};
 use super::setting::Unfit;
 
-/// A replay in which the engine answered as it had.
+/// The result of a replay in which the engine answered as captured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Replayed {
-    /// Events.
+    /// The number of events.
     pub events: u64,
-    /// Commands that the engine gave.
+    /// The number of commands.
     pub commands: u64,
-    /// Ends of requests that it told.
+    /// The number of finished requests.
     pub finished: u64,
-    /// When the last input happened.
+    /// The time of the last input.
     pub until: Instant,
-    /// Why the capture ends there.
+    /// The reason for which the capture ends.
     pub ending: Ending,
 }
 
-/// Why a replay ended early.
+/// The reason for which a replay failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Problem {
-    /// The file.
+    /// The file is damaged.
     #[error(transparent)]
     Damaged(#[from] Damaged),
-    /// No engine can be made as it says.
+    /// The setting is invalid.
     #[error(transparent)]
     Unfit(#[from] Unfit),
     /// The engine answers differently.
     #[error(transparent)]
     Difference(#[from] Box<Difference>),
-    /// An input that no event loop gives.
+    /// An input that no event loop makes.
     #[error("event {number}, byte {offset}: {what}, expected what can happen to an engine")]
     Impossible {
-        /// Which event, from one on.
+        /// The number of the event, from 1.
         number: u64,
-        /// Where it is in the file.
+        /// The offset in the file.
         offset: u64,
-        /// What is wrong with it.
+        /// The problem.
         what: Impossible,
     },
 }
@@ -52,15 +52,15 @@ pub enum Problem {
 /// The first event in which the engine differs from the captured one.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub struct Difference {
-    /// Which event, from one on.
+    /// The number of the event, from 1.
     pub number: u64,
-    /// Where it is in the file.
+    /// The offset in the file.
     pub offset: u64,
-    /// When it happened.
+    /// The time of the event.
     pub at: Instant,
-    /// What was captured.
+    /// The captured event.
     pub captured: Event,
-    /// What the engine does now.
+    /// The event of the replay.
     pub replayed: Option<Event>,
 }
 
@@ -81,10 +81,10 @@ impl fmt::Display for Difference {
     }
 }
 
-/// Gives a fresh engine the captured inputs, and compares all that it answers.
+/// Repeats the captured inputs with a new engine, and compares all its answers.
 ///
 /// # Errors
-/// The first difference, or what is wrong with the file.
+/// The first difference, or the damage of the file.
 pub fn replay<R: Read>(reader: &mut Reader<R>, mut engine: Engine) -> Result<Replayed, Problem> {
     let mut replayed = Replayed {
         events: 0,
@@ -126,7 +126,7 @@ pub fn replay<R: Read>(reader: &mut Reader<R>, mut engine: Engine) -> Result<Rep
     Ok(replayed)
 }
 
-/// The same input, with the answer of this engine.
+/// Repeats an input. The answer is the event of this engine.
 fn again(engine: &mut Engine, now: Instant, captured: &Event) -> Result<Option<Event>, Impossible> {
     Ok(match captured {
         Event::Input(elapsed, input, _) => {

@@ -1,4 +1,4 @@
-//! What an engine is made of: enough to make the same once more.
+//! The setting of a captured engine, from which it can be built again.
 
 use std::sync::Arc;
 
@@ -11,37 +11,37 @@ use scheduler::freeblock::Caution;
 use scheduler::policy::{NamedPolicy, find};
 use serde::{Deserialize, Serialize};
 
-/// What an engine is made of.
+/// The setting of an engine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Setting {
-    /// What it believes of its drive.
+    /// The belief of the drive.
     pub belief: Belief,
-    /// Who chooses.
+    /// The policy.
     pub policy: String,
-    /// Whether it follows its drive.
+    /// Whether the engine tracks its drive.
     pub tracking: Tracking,
-    /// Whether it takes background tasks.
+    /// Whether the engine has background tasks.
     pub tasks: Tasks,
-    /// Its bounds.
+    /// The limits.
     pub limits: Limits,
-    /// How larger requests step aside for more urgent ones, if they do.
+    /// The preemption of larger requests, if it is on.
     pub preemption: Option<Preemption>,
 }
 
-/// What is believed of a drive.
+/// The belief of a drive.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Belief {
-    /// The profile's text.
+    /// The text of the profile.
     pub text: String,
-    /// The switches as the host has set them.
+    /// The host's setting of look-ahead.
     pub look_ahead: Switch,
-    /// The same.
+    /// The host's setting of the write cache.
     pub write_cache: Switch,
-    /// For how long a block is on the bus, if that is not as in the text.
+    /// The bus time of a block, if it differs from the text.
     pub bus_block: Option<Duration>,
 }
 
-/// Whether an engine follows its drive.
+/// Whether an engine tracks its drive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Tracking {
     /// It does not.
@@ -50,16 +50,16 @@ pub enum Tracking {
     On,
 }
 
-/// Whether an engine takes background tasks.
+/// Whether an engine has background tasks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Tasks {
-    /// It does not.
+    /// It has none.
     None,
-    /// It does, under these rules.
+    /// It has tasks under these rules.
     By(Rules),
 }
 
-/// Why no engine can be made of a setting.
+/// The error of a setting from which no engine can be built.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the capture's {what}: {why}")]
 pub struct Unfit {
@@ -67,18 +67,19 @@ pub struct Unfit {
     why: String,
 }
 
-/// No engine of ours holds more requests: a million, a choice far above all limits.
+/// The largest number of requests of an engine: a million, a choice far above all limits.
 const MOST_REQUESTS: usize = 1 << 20;
-/// More is in no rule of ours: for tracks and blocks a million, for stops as many as a way can have.
+/// The largest value in a rule. A choice: a million tracks or blocks, and as many stops as a route can
+/// have.
 const MOST: u32 = 1 << 20;
 const MOST_STOPS: u8 = 8;
-/// All of it, in parts per million.
+/// The whole, in parts per million.
 const WHOLE: u32 = 1_000_000;
-/// A chunk has at most so many blocks: a terabyte, a choice far above all requests.
+/// The largest number of blocks of a chunk: a terabyte, a choice far above all requests.
 const MOST_BLOCKS: u64 = 1 << 31;
 
 impl Belief {
-    /// Exactly what the text of a profile says.
+    /// The belief that the text of a profile states.
     pub fn plain(text: impl Into<String>) -> Self {
         Belief {
             text: text.into(),
@@ -88,7 +89,7 @@ impl Belief {
         }
     }
 
-    /// The belief.
+    /// The profile of the belief.
     ///
     /// # Errors
     /// If the text is no profile.
@@ -110,7 +111,7 @@ impl Belief {
 }
 
 impl Setting {
-    /// An engine that neither follows its drive nor takes background tasks.
+    /// An engine without tracking and background tasks.
     pub fn plain(belief: Belief, policy: NamedPolicy, limits: Limits) -> Self {
         Setting {
             belief,
@@ -122,10 +123,10 @@ impl Setting {
         }
     }
 
-    /// A fresh engine.
+    /// A new engine.
     ///
     /// # Errors
-    /// If the belief is no profile or nobody knows the policy.
+    /// If the belief is no profile, or the policy is unknown.
     pub fn engine(&self) -> Result<Engine, Unfit> {
         let belief = Arc::new(self.belief.profile()?);
         let policy = find(&self.policy).map_err(|unknown| Unfit {
@@ -145,8 +146,8 @@ impl Setting {
         Ok(engine)
     }
 
-    /// What is expected instead, if no engine of ours has such rules and limits: one could not serve
-    /// anything, divide by zero, or take memory without bounds.
+    /// The expected setting, if an engine with this one could serve no request, divide by zero, or take
+    /// unbounded memory.
     pub(super) fn missing(&self) -> Option<&'static str> {
         let Limits {
             requests,

@@ -1,33 +1,33 @@
-//! What the clients of a loop may take up together.
+//! Limits of a loop's clients.
 
 use crate::volume::LONGEST;
 
-/// The bounds of a loop.
+/// The limits of a loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bounds {
-    /// Bytes of all requests together. There is room for one of the longest in any case.
+    /// Bytes of all requests together. One of the longest requests fits in any case.
     pub memory: usize,
-    /// Connections at once: who comes beyond is refused.
+    /// The largest number of connections. Later ones are refused.
     pub connections: usize,
-    /// Requests of one connection at once: beyond it nothing is read from it.
+    /// The largest number of requests of one connection. At the limit the loop stops receiving from it.
     pub requests: usize,
     /// Bytes of the longest read or write.
     pub longest: usize,
 }
 
 impl Bounds {
-    /// The bytes of requests and replies that one connection may hold: an eighth of all, so that
-    /// it takes many to keep everybody else waiting, but one of the longest requests.
+    /// Bytes of requests and replies that one connection may hold: an eighth of all, or one of the longest
+    /// requests. So a few clients cannot hold up all others.
     pub(super) fn share(&self) -> usize {
         (self.memory / 8).max(self.longest)
     }
 
-    /// The bytes that are there for each connection, whatever the others hold.
+    /// Bytes reserved for each connection.
     pub(super) fn own(&self) -> usize {
         self.memory / 2 / self.connections.max(1)
     }
 
-    /// The bytes for which all compete.
+    /// Bytes that all connections share.
     pub(crate) fn common(&self) -> usize {
         (self.memory / 2).max(self.longest)
     }

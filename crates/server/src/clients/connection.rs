@@ -1,4 +1,4 @@
-//! One NBD connection, and what it holds.
+//! One NBD connection and its state.
 
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
@@ -19,29 +19,29 @@ use nbd::offer::Offer;
 use nbd::reply::Reply;
 use nbd::request::Header;
 
-/// A connection whose client has agreed on an export.
+/// A connection after a successful handshake.
 pub struct Accepted {
-    /// Names it; never used twice.
+    /// The number of the connection, which is never used twice.
     pub number: u64,
-    /// Where it comes from, for people.
+    /// The address of the client, for people.
     pub peer: String,
-    /// The way to the client.
+    /// The socket.
     pub socket: OwnedFd,
-    /// TLS, if the client uses it.
+    /// The TLS session, if the client uses TLS.
     pub session: Option<Box<Session>>,
-    /// What was agreed.
+    /// The result of the negotiation.
     pub agreed: Agreed,
-    /// The export's place in the loop.
+    /// The index of the export in the loop.
     pub export: usize,
-    /// As the client was told of it.
+    /// The export as the client saw it.
     pub offer: Offer,
-    /// What was received behind the agreement.
+    /// Bytes that were received after the handshake.
     pub received: Vec<u8>,
-    /// That it may be here, until it leaves.
+    /// The place in the limit of connections.
     pub seat: Seat,
 }
 
-/// One connection. It is boxed and kept until the kernel has given back all that it was told of.
+/// One connection. It is boxed and kept until the kernel has completed its operations.
 pub(super) struct Connection {
     _seat: Seat,
     pub(super) number: u64,
@@ -57,35 +57,35 @@ pub(super) struct Connection {
     pub(super) reading: Reading,
     pub(super) outbox: Outbox,
     pub(super) is_receiving: bool,
-    /// It is in the loop's list of those that wait for room.
+    /// Whether the connection is in the list of those that wait for room.
     pub(super) is_stalled: bool,
-    /// It waits until some of its own replies have left.
+    /// Whether the connection waits until some of its replies are sent.
     pub(super) is_full: bool,
-    /// Nothing more is read from it.
+    /// Whether the loop receives nothing more from the connection.
     pub(super) is_ending: bool,
-    /// It is not worth sending to any more.
+    /// Whether sending has become useless.
     pub(super) is_broken: bool,
-    /// It is in the loop's list of those with something to send.
+    /// Whether the connection is in the list of those with replies to send.
     pub(super) is_answered: bool,
-    /// Operations that have begun and were not answered, and their bytes.
+    /// The number of pending operations, and their bytes.
     pub(super) held: usize,
     pub(super) owed: usize,
-    /// Bytes of the loop's memory: of payloads, operations and replies.
+    /// Bytes of the loop's memory: payloads, operations and replies.
     pub(super) memory: usize,
-    /// When something was sent last, or it began to wait for that.
+    /// The time of the last send, or of the begin of the wait for it.
     pub(super) moved: Instant,
 }
 
-/// What comes next from the client.
+/// The part of a request that comes next.
 pub(super) enum Reading {
     Header,
-    /// The payload of a write: `have` bytes of it are there.
+    /// The payload of a write, of which `have` bytes were received.
     Payload {
         header: Header,
         bytes: Option<Bytes>,
         have: usize,
     },
-    /// The payload of a refused write.
+    /// The rest of the payload of a refused write.
     Skip(u64),
     /// An operation that waits for room.
     Ready {
@@ -95,21 +95,21 @@ pub(super) enum Reading {
     },
 }
 
-/// What ended well for a client.
+/// Successful requests of a client.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Served {
     pub(super) requests: u64,
-    /// Read and written.
+    /// Bytes read and written.
     pub(super) bytes: u64,
 }
 
-/// How far a connection was read.
+/// The next step in reading a connection.
 pub(super) enum Progress {
-    /// The next part can be understood.
+    /// The next part can be parsed.
     Continue,
-    /// More has to be received.
+    /// More bytes have to be received.
     Receive,
-    /// The connection waits, or ends.
+    /// The connection waits or ends.
     Wait,
 }
 
@@ -143,7 +143,7 @@ impl Connection {
             .head(|out| reply.failed(out, failed, &failed.to_string()));
     }
 
-    /// The buffer of an operation that never began.
+    /// The buffer of an operation that has not begun.
     pub(super) fn unread(&mut self) -> Option<Bytes> {
         match std::mem::replace(&mut self.reading, Reading::Header) {
             Reading::Payload { bytes, .. } | Reading::Ready { bytes, .. } => bytes,
@@ -151,7 +151,7 @@ impl Connection {
         }
     }
 
-    /// The connection, as the operations of its client name it.
+    /// The connection as a source of operations.
     pub(super) fn client(&self, place: usize) -> Client {
         Client {
             place,
@@ -174,7 +174,7 @@ impl Connection {
         }
     }
 
-    /// Opens what was received, if there is a session, to where it belongs.
+    /// Decrypts received bytes into the payload or the inbox, if there is a TLS session.
     pub(super) fn open(&mut self) -> io::Result<Opened> {
         let Some(session) = &mut self.session else {
             return Ok(Opened::Nothing);
@@ -201,7 +201,7 @@ impl Connection {
         }
     }
 
-    /// The replies, and the socket to send them to.
+    /// The replies, and the socket for them.
     pub(super) fn outbox<'a>(
         &'a mut self,
         place: usize,
@@ -219,7 +219,7 @@ impl Connection {
         (&mut self.outbox, socket)
     }
 
-    /// A new connection, of which nothing was read but what came with the agreement.
+    /// A new connection, with the bytes that came after the handshake.
     pub(super) fn new(accepted: Accepted, now: Instant) -> Self {
         Connection {
             _seat: accepted.seat,

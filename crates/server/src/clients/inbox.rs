@@ -1,4 +1,4 @@
-//! Received bytes that were not understood yet.
+//! Received bytes that were not parsed.
 //!
 //! ```text
 //!   [ understood | not yet | free ]
@@ -7,7 +7,7 @@
 
 use crate::arena::Memory;
 
-/// Received bytes that were not understood yet.
+/// Received bytes that were not parsed.
 pub(super) struct Inbox {
     bytes: Box<[u8]>,
     from: usize,
@@ -18,7 +18,7 @@ pub(super) struct Inbox {
 const INBOX: usize = 64 << 10;
 
 impl Inbox {
-    /// With these bytes in it.
+    /// An inbox with these bytes.
     pub(super) fn with(received: &[u8]) -> Self {
         let mut bytes: Box<[u8]> = vec![0; INBOX.max(received.len())].into();
         bytes[..received.len()].copy_from_slice(received);
@@ -29,12 +29,12 @@ impl Inbox {
         }
     }
 
-    /// The kernel has put so many bytes where [`Inbox::space`] said.
+    /// The kernel has received `count` bytes into [`Inbox::space`].
     pub(super) fn received(&mut self, count: usize) {
         self.to += count;
     }
 
-    /// So many bytes were understood.
+    /// Removes `count` parsed bytes.
     pub(super) fn understood(&mut self, count: usize) {
         self.from += count;
     }
@@ -43,7 +43,7 @@ impl Inbox {
         &self.bytes[self.from..self.to]
     }
 
-    /// Passes over at most so many bytes; how many it were.
+    /// Skips at most `most` bytes. The answer is their number.
     pub(super) fn take(&mut self, most: u64) -> u64 {
         let there = (self.to - self.from) as u64;
         let taken = there.min(most);
@@ -51,7 +51,7 @@ impl Inbox {
         taken
     }
 
-    /// Copies as much as there is and fits.
+    /// Copies as many bytes as there are and fit. The answer is their number.
     pub(super) fn copy(&mut self, to: &mut [u8]) -> usize {
         let taken = (self.to - self.from).min(to.len());
         to[..taken].copy_from_slice(&self.bytes[self.from..self.from + taken]);
@@ -59,7 +59,7 @@ impl Inbox {
         taken
     }
 
-    /// Where more can be received: what is there moves to the front.
+    /// The free space, after the bytes have moved to the front.
     pub(super) fn space(&mut self) -> Memory {
         let free = self.free();
         Memory {
@@ -68,8 +68,7 @@ impl Inbox {
         }
     }
 
-    /// The same, for bytes that are in hand already. It is never empty when more than it holds is
-    /// needed to understand what comes next.
+    /// The free space as bytes. It is never empty if the next request needs more bytes.
     pub(super) fn free(&mut self) -> &mut [u8] {
         if self.from > 0 {
             self.bytes.copy_within(self.from..self.to, 0);

@@ -1,4 +1,4 @@
-//! The ends of connections: the client leaves, breaks the protocol, or takes none of its replies.
+//! The ends of connections: the client disconnects, violates the protocol, or reads no replies.
 
 use std::time;
 
@@ -10,24 +10,24 @@ use super::connection::Connection;
 use crate::disk::Disk;
 use crate::volume::Volumes;
 
-/// For how long a client may take nothing of its replies. A choice: what Linux's NBD client gives a
-/// server by default.
+/// The time for which a client may read no replies. A choice: the default of Linux's NBD client for a
+/// server.
 const SEND_PATIENCE: time::Duration = time::Duration::from_secs(30);
 
-/// The same, while others wait for memory that it holds. A choice: a pause that is no accident.
+/// The same time while other connections wait for memory. A choice: longer than any accidental pause.
 const SHORT_PATIENCE: time::Duration = time::Duration::from_secs(10);
 
-/// How often clients are looked at. A choice.
+/// The period of the check. A choice.
 pub(super) const PATROL: time::Duration = time::Duration::from_secs(5);
 
 impl Clients {
-    /// Nothing more is read from the client; what it asked for ends, and its replies leave.
+    /// Receives nothing more from a client. Its operations end, and its replies are sent.
     pub(crate) fn end(&mut self, volumes: &mut Volumes, disk: &mut Disk, place: usize) {
         self.connections[place].take_no_more();
         self.leave_if_done(volumes, disk, place);
     }
 
-    /// The client has broken the protocol, or the way to it is broken.
+    /// Drops a connection: the client has violated the protocol, or the socket is broken.
     pub(crate) fn cut_off(&mut self, volumes: &mut Volumes, disk: &mut Disk, place: usize) {
         let connection = &mut self.connections[place];
         connection.take_no_more();
@@ -80,7 +80,7 @@ impl Clients {
         info!("a client has left");
     }
 
-    /// Cuts those off that take none of their replies, or stop in the middle of a payload.
+    /// Drops clients that read no replies, or stop amid a payload.
     pub(crate) fn patrol(&mut self, volumes: &mut Volumes, disk: &mut Disk) {
         let (now, scale) = (disk.now, disk.clock.scale());
         if now < self.patrol {

@@ -7,7 +7,7 @@
 //!                              '-> refused: its payload is passed over
 //! ```
 //!
-//! With TLS the kernel's bytes go into a session, and the inbox gets them from there.
+//! With TLS the kernel receives into a session, and the inbox gets the decrypted bytes.
 
 #![allow(
     unsafe_code,
@@ -29,12 +29,12 @@ use crate::volume::operation::{Source, Stalled};
 use block::operation::Ask;
 use nbd::request::{self, Asked};
 
-/// A payload of which so much is missing is received where it belongs, not through the inbox. A
-/// choice: below that another call costs more than copying.
+/// The missing bytes of a payload from which they are received into its buffer, not through the inbox. A
+/// choice: below that a system call costs more than a copy.
 const STRAIGHT: usize = 16 << 10;
 
 impl Clients {
-    /// Understands what was received, begins what can be begun, and receives more.
+    /// Parses received bytes, begins operations, and receives more.
     pub(super) fn read_on(&mut self, volumes: &mut Volumes, disk: &mut Disk, place: usize) {
         loop {
             let connection = &mut self.connections[place];
@@ -112,7 +112,7 @@ impl Clients {
         Progress::Continue
     }
 
-    /// Takes what there is of a write's payload.
+    /// Copies the available bytes of a write's payload.
     fn read_payload(&mut self, volumes: &mut Volumes, disk: &mut Disk, place: usize) -> Progress {
         let connection = &mut self.connections[place];
         let Reading::Payload {
@@ -159,7 +159,7 @@ impl Clients {
         Progress::Continue
     }
 
-    /// Begins the operation that is ready, if there is room.
+    /// Begins the parsed operation, if there is room.
     fn begin_ready(&mut self, volumes: &mut Volumes, disk: &mut Disk, place: usize) -> Progress {
         let connection = &mut self.connections[place];
         let reading = std::mem::replace(&mut connection.reading, Reading::Header);
@@ -211,7 +211,7 @@ impl Clients {
         }
     }
 
-    /// Receives more: where a long payload belongs, or into the inbox.
+    /// Receives more bytes, into the buffer of a long payload or into the inbox.
     fn receive(&mut self, disk: &mut Disk, place: usize) {
         let connection = &mut self.connections[place];
         if connection.is_receiving {
@@ -245,7 +245,7 @@ impl Clients {
         unsafe { disk.ring.receive(ticket, socket, memory) };
     }
 
-    /// The kernel says how many bytes came.
+    /// A receive has completed.
     pub(crate) fn received(
         &mut self,
         volumes: &mut Volumes,
@@ -284,7 +284,7 @@ impl Clients {
         }
     }
 
-    /// Gets more to understand: out of the session, or later from the kernel.
+    /// Gets more bytes to parse: from the session now, or from the kernel later.
     pub(super) fn more(
         &mut self,
         volumes: &mut Volumes,

@@ -1,4 +1,4 @@
-//! Replies on their way to a client.
+//! Replies of connections.
 
 use crate::disk::Disk;
 use crate::disk::back_end::{Holds, Run};
@@ -13,7 +13,7 @@ use super::Clients;
 use super::connection::Reading;
 
 impl Clients {
-    /// The kernel says how many bytes have left.
+    /// A send has completed.
     pub(crate) fn sent(
         &mut self,
         volumes: &mut Volumes,
@@ -54,7 +54,7 @@ impl Clients {
         self.leave_if_done(volumes, disk, place);
     }
 
-    /// Hands all replies to the kernel: how many the client gets that gets fewest of them.
+    /// Sends all replies. The answer is the smallest number of replies of a connection.
     pub(crate) fn send_all(&mut self, volumes: &mut Volumes, disk: &mut Disk) -> Option<usize> {
         let mut fewest = None;
         while let Some(place) = self.answered.pop() {
@@ -76,7 +76,7 @@ impl Clients {
         fewest
     }
 
-    /// Takes the answers of the volumes, and puts replies into the outboxes.
+    /// Appends replies for the answers of volumes to the outboxes.
     pub(crate) fn take_answers(&mut self, volumes: &mut Volumes) {
         while let Some(answer) = volumes.operations.poll_answer() {
             self.reply(volumes, answer);
@@ -127,7 +127,7 @@ impl Clients {
         }
     }
 
-    /// Tells a client what its blocks hold: at once, or when the back end has found out.
+    /// Replies to a block status request, now or when the back end has the answer.
     pub(super) fn reply_status(
         &mut self,
         volumes: &mut Volumes,
@@ -147,7 +147,7 @@ impl Clients {
         }
     }
 
-    /// The back end has found out.
+    /// Replies to a block status request with the back end's answer.
     pub(crate) fn reply_runs(&mut self, key: usize, runs: &[Run]) {
         let (place, header) = self.questions.remove(key);
         let connection = &mut self.connections[place];

@@ -1,30 +1,30 @@
-//! How many clients there may be at once, over all drives and all ways in.
+//! The limit of connections, over all drives and front ends.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// The seats of all clients.
+/// The places of all connections.
 #[derive(Clone, Debug)]
 pub struct Seats {
     most: usize,
     taken: Arc<AtomicUsize>,
 }
 
-/// A client's seat, given up when it is dropped.
+/// The place of a connection, freed when it is dropped.
 #[derive(Debug)]
 pub struct Seat {
     taken: Arc<AtomicUsize>,
 }
 
 impl Seats {
-    /// So many.
+    /// `most` places.
     #[must_use]
     pub fn new(most: usize) -> Seats {
         let taken = Arc::default();
         Seats { most, taken }
     }
 
-    /// A seat, if one is free.
+    /// A place, if one is free.
     pub(crate) fn take(&self) -> Option<Seat> {
         let one_more = |taken: usize| (taken < self.most).then_some(taken + 1);
         let result = self
@@ -34,7 +34,7 @@ impl Seats {
         result.ok().map(|_| Seat { taken })
     }
 
-    /// How many there are.
+    /// The number of places.
     #[must_use]
     pub fn most(&self) -> usize {
         self.most
@@ -42,7 +42,7 @@ impl Seats {
 }
 
 impl Default for Seats {
-    /// As many as one drive's loop takes.
+    /// As many places as one drive's loop accepts connections.
     fn default() -> Self {
         Seats::new(super::bounds::Bounds::default().connections)
     }

@@ -1,12 +1,12 @@
-//! How connections share the loop's memory, and how they wait for it.
+//! The shares of connections in the loop's memory.
 //!
 //! ```text
 //!   memory   | one's own | another's own | ...            | common, first come, first served |
 //! ```
 //!
-//! Half of the memory is divided among all connections that there may be: so much is there for each
-//! of them, whatever the others do. What one holds beyond that is common. Clients that take none of
-//! their replies can use up what is common, until they are cut off, and nothing of anybody's own.
+//! Half of the memory is divided among the largest number of connections: each has its part reserved. What
+//! a connection holds beyond its part is common memory. Clients that read no replies can use up the common
+//! memory until they are dropped, but no other client's part.
 
 use super::Clients;
 use super::bounds::Bounds;
@@ -18,17 +18,17 @@ use crate::volume::Volumes;
 use crate::volume::exports::Exports;
 use crate::volume::operation::Operation;
 
-/// What a connection's next operation waits for.
+/// The reason for which a connection's next operation waits.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Awaited {
-    /// Room in the engine, or blocks whose edges are being changed.
+    /// Room in the engine, or blocks that a partial write is changing.
     Turn = 0,
     /// Memory.
     Memory = 1,
 }
 
 impl Clients {
-    /// Memory for an operation of a connection: none if it has to wait.
+    /// Memory for an operation of a connection, or `None` if the connection has to wait.
     pub(super) fn bytes_of(
         &mut self,
         volumes: &mut Volumes,
@@ -46,7 +46,8 @@ impl Clients {
         Some(bytes)
     }
 
-    /// Whether it would be its own, or common memory is left and nobody waits for that.
+    /// Whether the operation fits the reserved part, or common memory is left and no connection waits for
+    /// it.
     fn may_take(&self, exports: &Exports, place: usize, operation: &Operation) -> bool {
         let connection = &self.connections[place];
         let (needed, _) = exports.memory_for(operation);
@@ -61,7 +62,7 @@ impl Clients {
         is_next && (of_others == 0 || of_others + beyond <= common)
     }
 
-    /// Takes memory back that a connection held.
+    /// Frees memory of a connection.
     pub(super) fn take_back(&mut self, volumes: &mut Volumes, place: usize, bytes: Bytes) {
         self.charge(place, |memory| memory - bytes.capacity());
         volumes.operations.give_back(bytes);
@@ -74,7 +75,7 @@ impl Clients {
         self.common = self.common - before + connection.charged(&self.bounds);
     }
 
-    /// Has a connection wait behind those that wait for the same.
+    /// Appends a connection to those that wait for the same.
     pub(super) fn stall(&mut self, place: usize, what: Awaited) -> Progress {
         let connection = &mut self.connections[place];
         if !connection.is_stalled {
@@ -88,7 +89,7 @@ impl Clients {
         &self.stalled[what as usize]
     }
 
-    /// Whether clients wait for others to take their replies.
+    /// Whether connections wait for memory.
     pub(super) fn is_short_of_memory(&self) -> bool {
         !self.waits(Awaited::Memory).is_empty()
     }
@@ -100,8 +101,8 @@ impl Clients {
         }
     }
 
-    /// Begins posted operations, and those of connections that wait for their turn. The answer is whether any
-    /// began.
+    /// Begins posted operations, and those of connections that wait for their turn. The answer is whether
+    /// any began.
     ///
     /// Writers of parts of one block wait for each other, whether they are connections or other front ends.
     /// Connections come first in every other pass, in the order of Thue and Morse. That order has no period,
@@ -118,8 +119,8 @@ impl Clients {
         is_any | self.resume(volumes, disk, Awaited::Turn)
     }
 
-    /// Lets connections go on that wait for room of a kind, in their order, until there is none. The answer
-    /// is whether any did.
+    /// Continues connections that wait for a kind of room, in their order, until there is none. The answer
+    /// is whether any continued.
     pub(crate) fn resume(&mut self, volumes: &mut Volumes, disk: &mut Disk, what: Awaited) -> bool {
         let mut is_any = false;
         for _ in 0..self.waits(what).len() {
@@ -151,13 +152,13 @@ impl Clients {
 }
 
 impl Connection {
-    /// What it holds of the common memory.
+    /// Bytes of common memory that the connection holds.
     pub(super) fn charged(&self, bounds: &Bounds) -> usize {
         self.memory.saturating_sub(bounds.own())
     }
 
-    /// Notes whether the connection holds so much that an operation has to wait until some of it has left.
-    /// The answer is whether it does.
+    /// Notes whether the connection holds so much that an operation has to wait for replies to be sent. The
+    /// answer is whether it does.
     pub(super) fn fill_share(&mut self, operation: &Operation, bounds: &Bounds) -> bool {
         let bytes = self.owed + self.outbox.waiting();
         let is_large = bytes > 0 && bytes + operation.bytes() > bounds.share();
@@ -165,7 +166,7 @@ impl Connection {
         self.is_full
     }
 
-    /// Whether it is in the middle of something that keeps memory: of a payload, or of replies.
+    /// Whether the connection is amid a payload or replies, which keep memory.
     pub(super) fn is_in_the_middle(&self) -> bool {
         let is_in_payload = matches!(self.reading, Reading::Payload { bytes: Some(_), .. });
         self.outbox.is_sending() || is_in_payload

@@ -1,4 +1,4 @@
-//! What tables need that promise something of a drive's future: a belief, and the order in our hands.
+//! Tables that need predictions of a drive: a belief, and a policy that orders commands.
 
 use document::{DocumentError, Section};
 use engine::Rules;
@@ -7,8 +7,8 @@ use scheduler::policy::{Depth, NamedPolicy};
 
 use super::Belief;
 
-/// Whether a table may stand that needs somebody who knows the drive and orders its commands; without a
-/// belief nobody knows `what`.
+/// Checks that the drive has a belief and a policy that orders its commands. Without a belief, `what` is
+/// unknown.
 pub(super) fn is_foreseen(
     table: &Section<'_>,
     belief: &Belief,
@@ -30,11 +30,11 @@ pub(super) fn is_foreseen(
     Ok(())
 }
 
-/// By how much background reads may lengthen foreground requests where nothing is said, in parts per million:
-/// the bound of FAST 2002 (Lumb et al.), a loss of less than 2 %.
+/// The default impact budget, in parts per million: the bound of FAST 2002 (Lumb et al.), a loss of less
+/// than 2 %.
 pub const IMPACT_PPM: u32 = 20_000;
 
-/// How the service fits in background reads that may cost so much.
+/// The rules of background reads with this impact budget.
 pub fn background(impact_ppm: u32) -> Rules {
     Rules {
         caution: Caution::Learned { impact_ppm },

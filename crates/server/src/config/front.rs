@@ -1,4 +1,4 @@
-//! The ways in, the control plane, the log, and what clients may take up.
+//! Front ends, control plane, log and limits in the configuration file.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
@@ -10,7 +10,7 @@ use super::{
     Actions, Control, Drive, Fuse, Limits, Listen, Log, LogFormat, Nbd, Places, Tls, TlsNeed, Ublk,
 };
 
-/// Where NBD clients come in.
+/// The listeners of NBD clients.
 pub(super) fn nbd(root: &Section<'_>, places: &Places) -> Result<Vec<Nbd>, DocumentError> {
     let mut listeners: Vec<Nbd> = Vec::new();
     for table in root.sections("nbd")? {
@@ -42,7 +42,7 @@ fn listen(table: &Section<'_>, places: &Places) -> Result<Listen, DocumentError>
     }
 }
 
-/// A unix socket, whose path the kernel can take.
+/// A unix socket, whose path fits the kernel's limit.
 fn socket(value: &Field<'_>, places: &Places) -> Result<std::path::PathBuf, DocumentError> {
     let path = path(value, places)?;
     let bytes = path.as_os_str().len();
@@ -58,10 +58,10 @@ fn socket(value: &Field<'_>, places: &Places) -> Result<std::path::PathBuf, Docu
 /// `sun_path` of unix(7) has 108 bytes with the zero at its end.
 pub(super) const SOCKET_PATH_BYTES: usize = 107;
 
-/// The port that IANA gave to NBD.
+/// The port that IANA has assigned to NBD.
 pub(super) const NBD_PORT: u16 = 10809;
 
-/// A port, an address, or both. Without an address it is this machine's own.
+/// A port, an address, or both. The default address is the local host.
 fn address(value: &Field<'_>, port: u16) -> Result<SocketAddr, DocumentError> {
     let expected = "\"PORT\", \"ADDRESS\" or \"ADDRESS:PORT\", such as \"127.0.0.1:10809\"";
     let text = value.text(expected)?;
@@ -104,7 +104,7 @@ fn tls(table: &Section<'_>, places: &Places) -> Result<Option<Tls>, DocumentErro
     }))
 }
 
-/// Volumes as files.
+/// The mount of volumes as files.
 pub(super) fn fuse(root: &Section<'_>, places: &Places) -> Result<Option<Fuse>, DocumentError> {
     let Some(table) = root.section("fuse", &["mount"])? else {
         return Ok(None);
@@ -161,7 +161,7 @@ pub(super) fn control(root: &Section<'_>, places: &Places) -> Result<Control, Do
     })
 }
 
-/// The page's port. A choice: nothing of IANA's list has it.
+/// The default port of the page. A choice: IANA has not assigned it.
 const HTTP_PORT: u16 = 8384;
 
 /// The log.
@@ -186,7 +186,7 @@ pub(super) fn log(root: &Section<'_>) -> Result<Log, DocumentError> {
     })
 }
 
-/// What clients may take up.
+/// The limits of clients.
 pub(super) fn limits(root: &Section<'_>) -> Result<Limits, DocumentError> {
     let table = root.section("limits", &LIMITS)?;
     let table = table.as_ref();

@@ -1,8 +1,8 @@
-//! Where files of a configuration are: beside it, or in the user's own folders.
+//! The folders of files in a configuration: beside it, or the user's own.
 
 use std::path::{Path, PathBuf};
 
-/// What paths in a configuration begin with.
+/// The folders for paths in a configuration.
 ///
 /// | a path | is |
 /// |---|---|
@@ -12,17 +12,17 @@ use std::path::{Path, PathBuf};
 /// | `disk.img` | beside the configuration |
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Places {
-    /// What stays: `$XDG_DATA_HOME/headtime`, or `~/.local/share/headtime`.
+    /// The folder of permanent files: `$XDG_DATA_HOME/headtime`, or `~/.local/share/headtime`.
     pub data: PathBuf,
-    /// What goes when the user logs out: `$XDG_RUNTIME_DIR/headtime`, or `/tmp/headtime-UID`.
+    /// The folder that ends with the user's session: `$XDG_RUNTIME_DIR/headtime`, or `/tmp/headtime-UID`.
     pub runtime: PathBuf,
     /// The folder of the configuration.
     pub base: PathBuf,
 }
 
 impl Places {
-    /// The folders of a user, by the XDG Base Directory Specification 0.8; `variable` answers what
-    /// the environment says. Paths that are not absolute are ignored, as that says.
+    /// The folders of a user, by the XDG Base Directory Specification 0.8. `variable` reads the
+    /// environment. Relative paths are ignored, as the specification says.
     pub fn of(user: u32, base: &Path, variable: impl Fn(&str) -> Option<String>) -> Places {
         let folder = |name: &str| {
             let path = variable(name).map(PathBuf::from);
@@ -39,21 +39,21 @@ impl Places {
         }
     }
 
-    /// Those of who runs this process.
+    /// The folders of this process's user.
     pub fn of_this_user(base: &Path) -> Places {
         let user = rustix::process::getuid().as_raw();
         Places::of(user, base, |name| std::env::var(name).ok())
     }
 
-    /// Where `headtime ctl` and `headtime serve` meet unless they are told another place.
+    /// The default path of the control socket.
     pub fn control_socket(&self) -> PathBuf {
         self.runtime.join("control.sock")
     }
 
-    /// The path that is meant.
+    /// The path that a text means.
     ///
     /// # Errors
-    /// If it begins with a brace and no place that there is.
+    /// If it begins with a brace and no known folder.
     pub(super) fn path(&self, text: &str) -> Result<PathBuf, &'static str> {
         let mut parts = text.splitn(2, '/');
         let (first, rest) = (parts.next().unwrap_or_default(), parts.next());

@@ -1,4 +1,4 @@
-//! `[drive.preemption]`: how larger requests of a drive step aside for more urgent ones.
+//! `[drive.preemption]`: the preemption of larger requests by more urgent ones.
 
 use block::{Duration, Sectors, Switch};
 use document::{DocumentError, Field, Section};
@@ -11,40 +11,41 @@ use super::foreseen::is_foreseen;
 use super::size::bytes;
 use super::{ALIGN_BYTES, Belief};
 
-/// The rules, as far as they can be said without the belief.
+/// The rules, without those that depend on the belief.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Preemption {
     /// The size of a command of a larger request.
     pub chunk: Chunk,
-    /// How long before its sector a just-in-time seek lands; none: commands are given at once.
+    /// The time before its sector at which a just-in-time seek lands. `None`: commands are dispatched at
+    /// once.
     pub just_in_time: Option<Landing>,
     /// Whether long seeks are split, and whether that may cost head time.
     pub split: Option<SplitCost>,
-    /// The most cylinders that one seek crosses, if not a quarter of all.
+    /// The largest number of cylinders of one seek, unless a quarter of all.
     pub split_cylinders: Option<u32>,
-    /// Whether slack that nobody else wants reads on behind the request before.
+    /// Whether unused slack prefetches behind the previous request.
     pub free_prefetch: Switch,
-    /// Which chunks of a write are forced to the medium, if not those that suit the drive.
+    /// The chunks of a write that are forced to the medium, unless those that suit the drive.
     pub last_chunk: Option<LastChunk>,
-    /// When a transfer that is under way steps aside; none: never.
+    /// The condition for the preemption of a transfer in flight. `None`: never.
     pub aside: Option<Aside>,
-    /// Whether each of these is always used, or where it is worth it.
+    /// Whether each of these is always used, or where it is worth its cost.
     pub when: When,
 }
 
 /// The size of a command of a larger request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Chunk {
-    /// The smallest at which the drive is believed to keep its full rate.
+    /// The smallest size at which the believed drive keeps its full rate.
     Believed,
-    /// So many bytes, a multiple of [`ALIGN_BYTES`].
+    /// A number of bytes, a multiple of [`ALIGN_BYTES`].
     Bytes(u64),
     /// Requests are single commands.
     Whole,
 }
 
 impl Default for Preemption {
-    /// What suits a drive: see [`preemption::Preemption::suited_to`].
+    /// The settings that suit a drive, see [`preemption::Preemption::suited_to`].
     fn default() -> Self {
         Preemption {
             chunk: Chunk::Believed,
@@ -63,7 +64,7 @@ impl Default for Preemption {
 }
 
 impl Preemption {
-    /// The rules for a drive of which this is believed.
+    /// The rules for a drive with this belief.
     pub fn rules(&self, belief: &Profile) -> preemption::Preemption {
         let suited = preemption::Preemption::suited_to(belief);
         let bytes = u64::from(belief.block_bytes);
@@ -146,7 +147,7 @@ fn chunk(value: &Field<'_>) -> Result<Chunk, DocumentError> {
 
 const CHUNK: &str = "\"auto\", \"whole\", or a size such as \"64 KiB\", a multiple of 4096 bytes";
 
-/// A key that says how something is done that is off is an error: it would be passed over.
+/// Refuses a key of a feature that is off. Otherwise the key would be ignored.
 fn off(table: &Section<'_>, key: &str, switch: &str) -> Result<(), DocumentError> {
     match table.get(key) {
         None => Ok(()),
@@ -295,7 +296,7 @@ mod tests {
         assert_eq!(rules.last_chunk, LastChunk::Buffered);
     }
 
-    /// Lines, and the complaint that each earns.
+    /// Lines, and the error of each.
     const WRONG: [(&str, &str); 16] = [
         (
             "chunk = 0",

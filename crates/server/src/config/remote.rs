@@ -1,4 +1,4 @@
-//! An export of another NBD server: where it is, and how it is reached.
+//! An export of another NBD server, as a back end.
 //!
 //! ```text
 //!   nbd://HOST[:PORT]/NAME          nbds://...        over TCP, inside of TLS
@@ -18,24 +18,24 @@ use super::front::{NBD_PORT, SOCKET_PATH_BYTES};
 /// An export of another NBD server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Remote {
-    /// As it was written, for the log.
+    /// The URI as it was written, for the log.
     pub uri: String,
-    /// Where the server is.
+    /// The address of the server.
     pub address: Address,
-    /// The export; without a name, the default one.
+    /// The export. An empty name is the default export.
     pub export: String,
-    /// With TLS, if so.
+    /// The certificates, if the connection uses TLS.
     pub tls: Option<RemoteTls>,
-    /// For how long requests wait for a server that has gone, in seconds. Then they fail.
+    /// The time in seconds for which requests wait for a lost server. Then they fail.
     pub patience_s: u32,
 }
 
-/// Where a server is.
+/// The address of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Address {
     /// A unix socket.
     Unix(PathBuf),
-    /// TCP.
+    /// A TCP port.
     Tcp {
         /// A name or an address.
         host: String,
@@ -44,24 +44,24 @@ pub enum Address {
     },
 }
 
-/// Certificates towards a server.
+/// Certificates for a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RemoteTls {
-    /// Who has to have signed the server's certificate, PEM.
+    /// The certificate authority of the server, PEM.
     pub ca: PathBuf,
-    /// Our own certificate, PEM, and its private key, PEM.
+    /// The client's certificate and its private key, PEM.
     pub own: Option<(PathBuf, PathBuf)>,
 }
 
-/// The keys of a back end of this kind.
+/// The keys of this kind of back end.
 pub(super) const KEYS: [&str; 6] = ["kind", "uri", "ca", "certificate", "key", "patience_s"];
 
-/// A choice: what Linux gives a disk for one command.
+/// A choice: the time that Linux gives a disk for one command.
 const DEFAULT_PATIENCE_S: u64 = 30;
 
 const EXPECTED: &str = "\"nbd://HOST[:PORT]/NAME\" or \"nbd+unix:///NAME?socket=PATH\"";
 
-/// The back end of `table`.
+/// Reads the back end of `table`.
 pub(super) fn remote(table: &Section<'_>, places: &Places) -> Result<Remote, DocumentError> {
     let field = table.need("uri", EXPECTED)?;
     let uri = field.text(EXPECTED)?;
@@ -140,7 +140,7 @@ fn parts(uri: &str) -> Option<(Address, String, Secure)> {
     Some((address, decoded(name)?, secure))
 }
 
-/// `/NAME?socket=PATH`
+/// Parses `/NAME?socket=PATH`.
 fn unix(rest: &str) -> Option<(Address, &str)> {
     let (name, query) = rest.split_once('?')?;
     let socket = decoded(query.strip_prefix("socket=")?)?;
@@ -149,7 +149,7 @@ fn unix(rest: &str) -> Option<(Address, &str)> {
     is_one.then(|| (Address::Unix(PathBuf::from(socket)), name))
 }
 
-/// `HOST[:PORT]/NAME`, `[ADDRESS]:PORT`
+/// Parses `HOST[:PORT]/NAME` and `[ADDRESS]:PORT`.
 fn tcp(rest: &str) -> Option<(Address, &str)> {
     let (place, name) = rest.split_once('/').unwrap_or((rest, ""));
     let (host, port) = match place.strip_prefix('[') {
@@ -173,7 +173,7 @@ fn tcp(rest: &str) -> Option<(Address, &str)> {
         .then_some((Address::Tcp { host, port }, name))
 }
 
-/// Without its percent signs; nothing that has a NUL or is no text.
+/// Decodes percent signs. `None` if the result has a NUL or is not UTF-8.
 fn decoded(text: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.bytes();

@@ -1,4 +1,4 @@
-//! Drives, their volumes, and the names under which clients get these.
+//! Drives, their volumes and their exports in the configuration file.
 
 use std::path::PathBuf;
 
@@ -179,7 +179,7 @@ fn emulated(table: &Section<'_>, places: &Places) -> Result<Emulated, DocumentEr
     })
 }
 
-/// A device, named twice: everything on it may be overwritten.
+/// A device. It is named twice, because everything on it may be overwritten.
 fn device(table: &Section<'_>) -> Result<Device, DocumentError> {
     let field = table.need("path", "the path of a block device")?;
     let path = field.text("the path of a block device")?;
@@ -226,7 +226,7 @@ fn belief(
 const BELIEF: &str = "\"nothing\", \"emulated\", the name of a drive, or the path of a profile \
                       that ends with .toml";
 
-/// A policy that needs to know where the head is needs a belief.
+/// The policy. A policy that uses positions needs a belief.
 fn policy(table: &Section<'_>, belief: &Belief) -> Result<NamedPolicy, DocumentError> {
     let name = match belief {
         Belief::Nothing => "c-look",
@@ -291,7 +291,7 @@ fn overlap(a: &Volume, b: &Volume) -> bool {
     a.offset < end(b) && b.offset < end(a)
 }
 
-/// Whether the volume is within the drive, as far as the file says how large that is.
+/// Checks that the volume is within the drive, if the file states the drive's size.
 fn fits(table: &Section<'_>, volume: &Volume, back_end: &BackEnd) -> Result<(), DocumentError> {
     let capacity = match back_end {
         BackEnd::Memory { size } => Some(*size),
@@ -371,9 +371,9 @@ fn exports(
 
 /// A choice: as many as `nbdcopy` opens on a machine of 16 cores.
 const DEFAULT_CONNECTIONS: u64 = 16;
-/// A choice: as the limit of all connections.
+/// A choice: the limit of all connections.
 const MOST_CONNECTIONS: u64 = 1024;
-/// A choice; the protocol has 4096 bytes.
+/// A choice. The protocol has 4096 bytes.
 const MOST_DESCRIPTION: usize = 1024;
 const DESCRIPTION: &str = "a text of at most 1024 bytes";
 
@@ -410,7 +410,7 @@ fn access(table: &Section<'_>) -> Result<Access, DocumentError> {
     }
 }
 
-/// A name with a dot is a file's.
+/// A model or a profile file, whose name has a dot.
 fn model(value: &Field<'_>, places: &Places) -> Result<DriveModel, DocumentError> {
     let text = value.text(MODEL)?;
     if text.ends_with(".toml") {
@@ -422,7 +422,7 @@ fn model(value: &Field<'_>, places: &Places) -> Result<DriveModel, DocumentError
     }
 }
 
-/// A name that needs no quotes in a shell, a URI or a metric, and is no other's.
+/// A unique name that needs no quotes in a shell, a URI or a metric.
 fn name<'n>(
     value: &Field<'_>,
     mut taken: impl Iterator<Item = &'n str>,

@@ -1,4 +1,4 @@
-//! `[drive.streams]`: what a drive promises to streams, and to whom.
+//! `[drive.streams]`: the guarantees of a drive, and the quotas of users.
 
 use std::time::Duration;
 
@@ -9,41 +9,41 @@ use super::Belief;
 use super::foreseen::is_foreseen;
 use super::size::bytes;
 
-/// What a drive promises.
+/// The guarantees of a drive.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Streams {
-    /// The share of head time that is left to the foreground whatever is granted, in thousandths.
+    /// The share of head time reserved for the foreground, in thousandths.
     pub foreground_permille: u32,
-    /// Rounds are not longer than this.
+    /// The longest round.
     pub longest_round: Duration,
-    /// How late the host may notice anything.
+    /// The latency of the host.
     pub latency: Duration,
-    /// Streams at once.
+    /// The largest number of streams.
     pub streams: u32,
     /// Bytes of all buffers together.
     pub memory: u64,
-    /// What a seek takes longer than is believed, at worst.
+    /// The error of the believed seek time at worst.
     pub seek_margin: Duration,
-    /// What the electronics, and an emulator's timers, take longer for a command.
+    /// The additional time of electronics, or of an emulator's timers, for a command.
     pub overhead_margin: Duration,
-    /// What a round may lose besides: a recalibration, retries.
+    /// The time that a round may lose besides: a recalibration, retries.
     pub stall: Duration,
-    /// Who may have how much; the first rule that fits decides. None: everybody everything.
+    /// The quotas. The first rule that matches decides. Without rules there is no quota.
     pub rules: Vec<StreamRule>,
 }
 
-/// A rule about who may have how much.
+/// A quota.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StreamRule {
-    /// Of this user only.
+    /// The user, or all users.
     pub user: Option<u32>,
-    /// Of streams whose name begins so only.
+    /// The begin of the streams' names, or all names.
     pub name: Option<String>,
-    /// Streams at once.
+    /// The largest number of streams.
     pub streams: u32,
-    /// All their rates together, in bytes in a second.
+    /// The sum of rates, in bytes a second.
     pub rate: u64,
-    /// All their shares of the head, each as if it were alone, in thousandths.
+    /// The sum of shares of the head, each as of a single stream, in thousandths.
     pub head_permille: u64,
 }
 
@@ -120,11 +120,11 @@ pub(super) fn streams(
     }))
 }
 
-/// Streams at most. A choice: buffers of 4 KiB each are 4 GiB then.
+/// The largest number of streams in the file. A choice: buffers of 4 KiB each are 4 GiB then.
 const MOST: u64 = 1 << 20;
 const STREAMS: &str = "a whole number of streams, from 1 to 1048576";
 
-/// A length of time that is a number of some unit, which has so many seconds.
+/// A duration as a number of a unit, which has this many seconds.
 fn time(
     table: &Section<'_>,
     key: &str,

@@ -1,4 +1,4 @@
-//! The other side of the control socket: one request, one answer.
+//! The client's side of the control socket: one request, one answer.
 
 use std::io::{self, BufRead as _, BufReader, Write as _};
 use std::os::unix::net::UnixStream;
@@ -9,37 +9,37 @@ use serde_json::Value;
 
 use super::protocol::{Answer, Ask, VERSION, request};
 
-/// Why there is no answer, or not the one that was wanted.
+/// The error of a request.
 #[derive(Debug, thiserror::Error)]
 pub enum AskError {
-    /// Nobody listens there.
+    /// No service listens at the socket.
     #[error("{}: {error}: expected the control socket of a running service", path.display())]
     Unreachable {
-        /// The socket.
+        /// The path of the socket.
         path: PathBuf,
-        /// What the system says.
+        /// The error of the system.
         error: io::Error,
     },
-    /// What answers is no service of this version.
+    /// The answer is not of a service of this version.
     #[error("{}: {problem}", path.display())]
     Misunderstood {
-        /// The socket.
+        /// The path of the socket.
         path: PathBuf,
-        /// What is wrong with the answer.
+        /// The problem.
         problem: String,
     },
-    /// The service refused.
+    /// The service refused the request.
     #[error("{0}")]
     Refused(String),
 }
 
-/// How long an answer may take. A choice: a reload opens images and reads profiles.
+/// The longest time of an answer. A choice: a reload opens images and reads profiles.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Asks a running service.
+/// Sends a request to a running service.
 ///
 /// # Errors
-/// If nobody answers at that socket, or refuses.
+/// If no service answers at that socket, or it refuses.
 pub fn ask(path: &Path, ask: &Ask) -> Result<Value, AskError> {
     let line = converse(path, &request(ask)).map_err(|error| AskError::Unreachable {
         path: path.to_owned(),

@@ -1,5 +1,5 @@
-//! What a client's streams hang on: its connection to the control socket. When that ends, whatever
-//! the reason, its streams do.
+//! The lease of a client's streams: its connection to the control socket. When the connection ends, its
+//! streams end.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -13,17 +13,17 @@ use crate::volume::streams::StreamEvents;
 /// The streams of one connection.
 pub struct Lease {
     service: Arc<dyn Service>,
-    /// The peer's uid.
+    /// The user id of the client.
     user: u32,
     events: StreamEvents,
     streams: Mutex<Vec<u64>>,
 }
 
-/// Streams of one connection at most. A choice: more than any drive serves.
+/// The largest number of streams of one connection. A choice: more than any drive serves.
 const STREAMS: usize = 1024;
 
 impl Lease {
-    /// One without streams.
+    /// A lease without streams.
     pub(super) fn new(service: Arc<dyn Service>, user: u32) -> (Lease, Receiver<Told>) {
         let (events, told) = StreamEvents::new();
         let lease = Lease {
@@ -35,12 +35,12 @@ impl Lease {
         (lease, told)
     }
 
-    /// Whether it has no streams.
+    /// Whether the connection has no streams.
     pub(super) fn is_empty(&self) -> bool {
         self.held().is_empty()
     }
 
-    /// Does what is asked of streams.
+    /// Executes a request about streams.
     pub(super) fn answer(&self, service: &dyn Service, ask: Ask) -> Answer {
         let outcome = match ask {
             Ask::Attach(attach) => {
@@ -93,7 +93,7 @@ impl Lease {
         }
     }
 
-    /// Whether a stream is this client's.
+    /// Checks that a stream belongs to this client.
     fn own(&self, stream: u64) -> Result<(), String> {
         match self.held().contains(&stream) {
             true => Ok(()),

@@ -1,7 +1,7 @@
-//! Metrics for Prometheus, all made of one picture of the service.
+//! Metrics for Prometheus, from one status of the service.
 //!
-//! Units are Prometheus' own: seconds, bytes, shares from 0 to 1. Counters only grow while the
-//! service runs. [`ALL`] is the reference: what is not in it is not told.
+//! Units are those of Prometheus: seconds, bytes, shares from 0 to 1. Counters only grow while the service
+//! runs. [`ALL`] is the reference: it has every metric.
 
 use prometheus_client::registry::{Registry, Unit};
 
@@ -11,19 +11,19 @@ mod encoding;
 
 use encoding::Snapshot;
 
-/// How Prometheus knows the format.
+/// The content type of the format.
 pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 /// A metric.
 #[derive(Clone, Debug)]
 pub struct Metric {
-    /// Its name, without `headtime_`, its unit, and `_total` of counters.
+    /// The name, without `headtime_`, the unit, and `_total` of counters.
     pub name: &'static str,
-    /// What it is, in a sentence without its full stop.
+    /// The description, a sentence without its full stop.
     pub help: &'static str,
-    /// What it counts, if it is no plain number: the end of its name.
+    /// The unit, which ends the name, unless the value is a plain number.
     pub unit: Option<Unit>,
-    /// Whether it only grows.
+    /// Whether the metric is a counter.
     pub growth: Growth,
     read: fn(&Status, &mut Samples),
 }
@@ -31,13 +31,13 @@ pub struct Metric {
 /// Whether a metric only grows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Growth {
-    /// It does: a counter.
+    /// The metric is a counter.
     OnlyGrows,
-    /// It goes up and down: a gauge.
+    /// The metric is a gauge.
     UpAndDown,
 }
 
-/// The values of a metric, each with its labels.
+/// The values of a metric with their labels.
 #[derive(Debug, Default)]
 struct Samples(Vec<(Vec<(&'static str, String)>, f64)>);
 
@@ -51,7 +51,7 @@ impl Samples {
 }
 
 impl Metric {
-    /// Its name as Prometheus has it.
+    /// The name in Prometheus.
     pub fn full_name(&self) -> String {
         let unit = match &self.unit {
             Some(unit) => format!("_{}", unit.as_str()),
@@ -463,7 +463,7 @@ fn tasks(status: &Status, to: &mut Samples, value: impl Fn(&crate::status::Task)
     }
 }
 
-/// All metrics of a service as text; `None` if the encoder refuses, which text never makes it do.
+/// All metrics of a service as text. `None` if the encoder fails, which it never does for text.
 pub fn text(status: &Status) -> Option<String> {
     let mut registry = Registry::with_prefix("headtime");
     registry.register_collector(Box::new(Snapshot(status.clone())));

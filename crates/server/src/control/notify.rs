@@ -1,4 +1,4 @@
-//! What systemd is told, and what it hands over: sd_notify(3), sd_listen_fds(3).
+//! Notifications to systemd and sockets from it: sd_notify(3), sd_listen_fds(3).
 //!
 //! ```text
 //!   NOTIFY_SOCKET=PATH or @ABSTRACT <-- READY=1 | RELOADING=1 | STOPPING=1 | WATCHDOG=1 | STATUS=...
@@ -14,21 +14,21 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::net::{SocketAddr, UnixDatagram, UnixListener};
 use std::time::Duration;
 
-/// What systemd is told.
+/// A notification to systemd.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Message {
     /// All listeners are open.
     Ready,
-    /// The configuration is being read again; [`Message::Ready`] says that this has ended.
+    /// A reload has begun. [`Message::Ready`] ends it.
     Reloading {
-        /// The monotonic clock, in microseconds: systemd tells its own reloads by it.
+        /// The monotonic clock in microseconds, by which systemd tells its reloads apart.
         monotonic_us: u64,
     },
-    /// Nobody new is let in.
+    /// The service is stopping.
     Stopping,
-    /// Everything still moves.
+    /// The service is alive.
     Watchdog,
-    /// What it is doing, for people.
+    /// The status, for people.
     Status(String),
 }
 
@@ -49,17 +49,17 @@ impl Message {
     }
 }
 
-/// The way to systemd, if it started us and wants to know.
+/// The socket to systemd, if it has started the service.
 #[derive(Debug)]
 pub struct Notifier {
     to: Option<(UnixDatagram, SocketAddr)>,
 }
 
 impl Notifier {
-    /// To the socket that `NOTIFY_SOCKET` names.
+    /// A notifier for the socket that `NOTIFY_SOCKET` names.
     ///
     /// # Errors
-    /// If it is no path and no abstract name, or there is no socket to be had.
+    /// If the name is neither a path nor an abstract name, or no socket can be made.
     pub fn to(socket: Option<&OsStr>) -> io::Result<Notifier> {
         let Some(name) = socket.filter(|name| !name.is_empty()) else {
             return Ok(Notifier { to: None });
@@ -80,10 +80,10 @@ impl Notifier {
         })
     }
 
-    /// Says something; nothing if nobody wants to know.
+    /// Sends a notification, if there is a receiver.
     ///
     /// # Errors
-    /// If whoever wanted to know has gone or does not listen.
+    /// If the receiver has gone.
     pub fn say(&self, message: &Message) -> io::Result<()> {
         let Some((socket, address)) = &self.to else {
             return Ok(());
@@ -94,8 +94,8 @@ impl Notifier {
     }
 }
 
-/// How often [`Message::Watchdog`] is due: half of `WATCHDOG_USEC`, as sd_watchdog_enabled(3)
-/// advises; never if that is not for this process or no number.
+/// The period of [`Message::Watchdog`]: half of `WATCHDOG_USEC`, as sd_watchdog_enabled(3) advises. `None`
+/// if the variable is for another process, or no number.
 pub fn watchdog(usec: Option<&str>, for_pid: Option<&str>, pid: u32) -> Option<Duration> {
     if for_pid.is_some_and(|text| text.parse() != Ok(pid)) {
         return None;
@@ -107,7 +107,7 @@ pub fn watchdog(usec: Option<&str>, for_pid: Option<&str>, pid: u32) -> Option<D
     }
 }
 
-/// Sockets that systemd opened, by the name that they have there.
+/// Sockets that systemd has opened, by name.
 #[derive(Debug, Default)]
 pub struct Activated {
     /// Unix sockets.
@@ -117,12 +117,12 @@ pub struct Activated {
 }
 
 impl Activated {
-    /// Takes them over. `names` is what `LISTEN_FDNAMES` says: names with colons between them;
-    /// without it all are called "unknown", as sd_listen_fds_with_names(3) does. libnbd's tests and
-    /// nbdkit's clients name none.
+    /// Takes over the sockets. `names` is the value of `LISTEN_FDNAMES`: names with colons between them.
+    /// Without it all are called "unknown", as in sd_listen_fds_with_names(3). libnbd's tests and nbdkit's
+    /// clients name none.
     ///
     /// # Errors
-    /// If one of them is no listening socket of these kinds.
+    /// If one of them is not a listening socket of these kinds.
     pub fn take(names: Option<&OsString>) -> io::Result<Activated> {
         let names = names.map(|names| names.to_string_lossy().into_owned());
         let names: Vec<&str> = names.iter().flat_map(|names| names.split(':')).collect();
@@ -140,8 +140,8 @@ impl Activated {
         Ok(activated)
     }
 
-    /// The socket of this name. If there is one socket and nobody named it, it is that one: who
-    /// starts us with a socket of its own, as libnbd does, names none.
+    /// Takes the socket of this name. A single socket without a name matches every name, because clients
+    /// such as libnbd name none.
     pub fn take_named(&mut self, name: &str) -> Option<OwnedFd> {
         let only = match self.names().collect::<Vec<_>>()[..] {
             [UNNAMED] => UNNAMED,
@@ -155,14 +155,14 @@ impl Activated {
         Some(self.tcp.remove(at).1.into())
     }
 
-    /// The names of those that nobody took.
+    /// The names of sockets that were not taken.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         let unix = self.unix.iter().map(|(name, _)| name.as_str());
         unix.chain(self.tcp.iter().map(|(name, _)| name.as_str()))
     }
 }
 
-/// What sd_listen_fds_with_names(3) calls a socket without a name.
+/// The name of a socket without a name in sd_listen_fds_with_names(3).
 const UNNAMED: &str = "unknown";
 
 #[cfg(test)]

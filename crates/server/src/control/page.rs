@@ -1,4 +1,4 @@
-//! The status page's files, built in: `dashboard/`.
+//! The files of the status page, embedded from `dashboard/`.
 
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
@@ -6,13 +6,13 @@ use axum::response::{IntoResponse, Response};
 /// A file of the page.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct File {
-    /// The way to it.
+    /// The path in URLs.
     pub(super) path: &'static str,
     kind: &'static str,
     text: &'static str,
 }
 
-/// All of them.
+/// All files of the page.
 pub(super) const FILES: &[File] = &[
     File {
         path: "/",

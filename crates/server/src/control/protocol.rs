@@ -1,4 +1,4 @@
-//! JSON lines: one request, one answer.
+//! The protocol of the control socket: JSON lines, one request and one answer.
 //!
 //! ```text
 //!   {"version":1,"ask":"status"}
@@ -15,59 +15,59 @@ use super::Scan;
 use crate::tasks::Steer;
 use crate::why::Query;
 
-/// The version of what is said. It grows when a client of the version before would misunderstand.
+/// The version of the protocol. It grows with every incompatible change.
 pub const VERSION: u32 = wire::VERSION;
 
-/// The longest line that is read. A choice: the places of a file in [`wire::PIECES`] pieces fit, and
-/// a hundred clients that send no line end cost little memory.
+/// The longest line, in bytes. A choice: the places of a file in [`wire::PIECES`] pieces fit, and a hundred
+/// clients without line ends cost little memory.
 pub const LONGEST_LINE: usize = 1 << 20;
 
-/// What is asked.
+/// A request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "ask", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Ask {
-    /// How it is: a [`crate::status::Status`].
+    /// The status: a [`crate::status::Status`].
     Status,
     /// The background tasks: a list of [`crate::status::Task`] by drive.
     Tasks,
-    /// To read a volume: `{"task":ID}`.
+    /// Begins to read a volume. The answer is `{"task":ID}`.
     Scan(Scan),
-    /// To do something to a task.
+    /// Steers a task.
     Steer {
-        /// Its number.
+        /// The number of the task.
         task: u64,
-        /// What.
+        /// The command.
         action: Steer,
     },
-    /// To let background tasks on a drive lengthen foreground requests by so much, from now on.
+    /// Sets the impact budget of a drive.
     Impact {
-        /// The drive's name.
+        /// The name of the drive.
         drive: String,
-        /// By how much, in parts per million, up to a million.
+        /// The budget in parts per million, up to a million.
         impact_ppm: u32,
     },
-    /// Where the time of slow requests went: a list of [`crate::why::Slow`].
+    /// The account of slow requests: a list of [`crate::why::Slow`].
     Why(Query),
-    /// A stream: [`wire::Granted`]. It lasts as long as the connection.
+    /// Attaches a stream, which lasts as long as the connection: [`wire::Granted`].
     Attach(wire::Attach),
-    /// To know where its application is.
+    /// Moves the playout point of a stream.
     Position(wire::Position),
-    /// To know where its file is: [`wire::Change`].
+    /// Replaces the places of a stream's file: [`wire::Change`].
     Refresh(wire::Refresh),
-    /// To end it.
+    /// Closes a stream.
     Close(wire::Close),
     /// All streams: a list of [`wire::Listed`].
     Streams,
-    /// To read the configuration again: [`super::Changes`].
+    /// Reads the configuration again: [`super::Changes`].
     Reload,
-    /// To end what was begun, and stop.
+    /// Finishes pending operations and stops.
     Drain,
-    /// To stop.
+    /// Stops.
     Stop,
 }
 
 impl Ask {
-    /// Whether it only looks.
+    /// Whether the request changes nothing.
     pub fn only_looks(&self) -> bool {
         matches!(self, Ask::Status | Ask::Tasks | Ask::Why(_) | Ask::Streams)
     }
@@ -77,15 +77,15 @@ impl Ask {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Answer {
-    /// [`VERSION`].
+    /// The [`VERSION`].
     pub version: u32,
-    /// What was asked for.
+    /// The result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ok: Option<Value>,
-    /// Or why not, in one line.
+    /// The error, in one line.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// Of a stream that was refused, also what would be granted.
+    /// The terms that would be granted instead of a refused stream.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refused: Option<wire::Refused>,
 }
@@ -102,7 +102,7 @@ impl Answer {
         }
     }
 
-    /// A stream is refused.
+    /// The refusal of a stream.
     pub fn refused(refused: wire::Refused) -> Answer {
         Answer {
             refused: Some(refused.clone()),
@@ -110,7 +110,7 @@ impl Answer {
         }
     }
 
-    /// What was asked for.
+    /// A result.
     pub fn done(outcome: Value) -> Answer {
         Answer {
             version: VERSION,
@@ -120,7 +120,7 @@ impl Answer {
         }
     }
 
-    /// As a line.
+    /// The answer as a line.
     pub fn line(&self) -> String {
         // A tree of JSON values is always JSON: no map in it has keys that are no texts.
         let text = serde_json::to_string(self).unwrap_or_default();
@@ -137,10 +137,10 @@ pub fn request(ask: &Ask) -> String {
     value.to_string() + "\n"
 }
 
-/// What a line asks.
+/// Parses the request of a line.
 ///
 /// # Errors
-/// What is wrong with it, and what was expected.
+/// The problem, and what was expected.
 pub fn parse(line: &[u8]) -> Result<Ask, String> {
     let example = "expected a line such as {\"version\":1,\"ask\":\"status\"}";
     if line.len() > LONGEST_LINE {
@@ -161,7 +161,7 @@ pub fn parse(line: &[u8]) -> Result<Ask, String> {
     serde_json::from_value(Value::Object(fields)).map_err(|error| error.to_string())
 }
 
-/// Something that a stream is told, as a line.
+/// An event of a stream as a line.
 pub fn told(told: &wire::Told) -> String {
     serde_json::json!({ "version": VERSION, "told": told }).to_string() + "\n"
 }
@@ -169,8 +169,8 @@ pub fn told(told: &wire::Told) -> String {
 /// The tasks of one drive.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct DriveTasks {
-    /// The drive's name.
+    /// The name of the drive.
     pub drive: String,
-    /// Its tasks, in the order of their beginning.
+    /// The tasks, the oldest first.
     pub tasks: Vec<crate::status::Task>,
 }

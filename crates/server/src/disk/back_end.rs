@@ -1,11 +1,11 @@
-//! What carries commands out: memory, a file, an emulated drive, a real one.
+//! Back ends execute commands: memory, a file, an emulated drive, a server, a real drive.
 //!
 //! ```text
 //!   start(command, memory) ---> under way ---ring's ends---> poll: Ended
 //! ```
 //!
-//! The mirror image of the engine: the event loop starts what the engine gives, tells of the ring's
-//! ends, polls until `None`, and sleeps until [`BackEnd::next_wakeup`] at the longest.
+//! A back end mirrors the engine. The event loop starts the engine's commands, passes on completions of the
+//! ring, polls until `None`, and sleeps until [`BackEnd::next_wakeup`] at the latest.
 
 use block::{Account, Command, CommandId, Instant};
 use drive::Lost;
@@ -22,112 +22,111 @@ pub mod memory;
 pub mod nbd;
 pub mod scsi;
 
-/// What there is.
+/// The properties of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
-    /// Bytes in a block: nothing is addressed by less.
+    /// Bytes of a block, the smallest addressable unit.
     pub block_bytes: u32,
-    /// How many blocks.
+    /// The number of blocks.
     pub blocks: u64,
-    /// Whether unused space can be given back.
+    /// Whether unused space can be trimmed.
     pub trims: bool,
-    /// Whether zeroes can be written without writing them.
+    /// Whether the back end can zero blocks without writing them.
     pub zeroes_fast: bool,
-    /// Whether it turns.
+    /// Whether the device is a disk with a rotating platter.
     pub rotational: bool,
 }
 
 impl Shape {
-    /// How many bytes.
+    /// The number of bytes.
     pub fn bytes(&self) -> u64 {
         self.blocks * u64::from(self.block_bytes)
     }
 }
 
-/// Some bytes of the whole device.
+/// A range of bytes of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Span {
-    /// The first byte's place.
+    /// The first byte.
     pub offset: u64,
-    /// How many bytes.
+    /// The number of bytes.
     pub length: u64,
 }
 
-/// How a command ended.
+/// The end of a command.
 #[derive(Clone, Copy, Debug)]
 pub struct Ended {
-    /// Which.
+    /// The command.
     pub id: CommandId,
-    /// How.
+    /// The result.
     pub result: Result<(), Failed>,
-    /// Where its time went, if the back end is an emulated drive: for reports only.
+    /// The account of the command's time, if the back end is an emulated drive. It is for reports only.
     pub account: Option<Account>,
 }
 
-/// What is done to space without head time.
+/// A change of space without head time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Punch {
-    /// It is of no use any more.
+    /// The content is discarded.
     Trim,
-    /// It becomes zeroes, and may be given back.
+    /// The space reads as zeroes, and may be freed.
     Free(Pace),
-    /// It becomes zeroes, and stays reserved.
+    /// The space reads as zeroes, and stays allocated.
     Zero(Pace),
 }
 
-/// A run of a device's bytes of which it is known whether they take space.
+/// A run of bytes that is entirely data or entirely a hole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Run {
-    /// How many bytes.
+    /// The number of bytes.
     pub length: u64,
-    /// What is there.
+    /// The content of the run.
     pub holds: Holds,
 }
 
-/// What a run holds.
+/// The content of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Holds {
     /// Bytes that were written.
     Bytes,
-    /// Nothing: it reads as zeroes and takes no space.
+    /// A hole: it reads as zeroes and takes no space.
     Hole,
 }
 
-/// What carries commands out.
+/// A device that executes commands.
 pub trait BackEnd {
-    /// What there is.
+    /// The properties of the device.
     fn shape(&self) -> Shape;
 
-    /// Begins a command. Its blocks lie in the pieces of `memory`, one after the other.
+    /// Starts a command. Its blocks lie in the pieces of `memory`, in their order.
     ///
     /// # Safety
-    /// The memory must be there, and nobody else's (of a write: as it is), until the command has
-    /// ended.
+    /// The memory must exist, unused by any other party, until the command has ended. That of a write must
+    /// not change.
     #[allow(
         unsafe_code,
         reason = "a back end is given memory by address, and its caller keeps it alive"
     )]
     unsafe fn start(&mut self, now: Instant, command: &Command, memory: &[Memory], ring: &mut Ring);
 
-    /// An operation of the ring has ended that this back end submitted under `key`.
+    /// An operation of the ring, submitted under `key`, has completed.
     fn ring_ended(&mut self, now: Instant, key: u32, result: i32, ring: &mut Ring);
 
     /// The next command that has ended.
     fn poll(&mut self, now: Instant) -> Option<Ended>;
 
-    /// When to poll next, if no operation ends before.
+    /// The time of the next poll, if no operation completes before.
     fn next_wakeup(&self) -> Option<Instant> {
         None
     }
 
-    /// Begins to do something to space; the end comes by [`BackEnd::poll_punched`] under `key`.
+    /// Starts a change of space. The result comes by [`BackEnd::poll_punched`] under `key`.
     fn punch(&mut self, key: u32, what: Punch, span: Span, ring: &mut Ring);
 
-    /// The next end of those.
+    /// The next result of a change of space.
     fn poll_punched(&mut self) -> Option<(u32, Result<(), Failed>)>;
 
-    /// What the bytes from the beginning of `span` on hold: as many runs as are found without
-    /// long work, at least one.
+    /// Holes and data from the begin of `span` on: as many runs as are found quickly, at least one.
     fn runs(&mut self, span: Span) -> Vec<Run> {
         vec![Run {
             length: span.length,
@@ -135,30 +134,29 @@ pub trait BackEnd {
         }]
     }
 
-    /// Begins to find out the same where it has to be asked of somebody else: the answer comes by
-    /// [`BackEnd::poll_runs`] under `key`. Otherwise it is here at once.
+    /// Asks for holes and data where a remote server has the answer. It comes by [`BackEnd::poll_runs`]
+    /// under `key`, or at once.
     fn ask_runs(&mut self, _key: u32, span: Span, _ring: &mut Ring) -> Option<Vec<Run>> {
         Some(self.runs(span))
     }
 
-    /// The next answer to those.
+    /// The next answer about holes and data.
     fn poll_runs(&mut self) -> Option<(u32, Vec<Run>)> {
         None
     }
 
-    /// How much later than a model says commands ended, in nanoseconds of the drive's time, if the
-    /// back end is an emulated drive.
+    /// The lateness of commands against the model of an emulated drive, in nanoseconds of the drive's time.
     fn lateness(&self) -> Option<&Histogram<u64>> {
         None
     }
 
-    /// Cuts the power and switches it on again, if that can be done by asking; what was lost. Who
-    /// waits for a command under way is told that it failed.
+    /// Cuts the power of an emulated drive and switches it on again. The answer is what was lost. Commands
+    /// in flight fail.
     fn power_cut(&mut self, _now: Instant, _ring: &mut Ring) -> Option<Lost> {
         None
     }
 
-    /// The bytes of the device in memory, where they are: reads are then sent from there.
+    /// The bytes of the device in memory, if the back end has them. Replies are sent from there.
     fn mapped(&self) -> Option<Memory> {
         None
     }

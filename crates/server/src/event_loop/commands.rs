@@ -1,4 +1,4 @@
-//! Commands on their way to the back end and back, and the ends of requests.
+//! The commands of the engine: to the back end, and back at their ends.
 
 #![allow(
     unsafe_code,
@@ -13,7 +13,7 @@ use crate::disk::back_end::Ended;
 use crate::status::HeadKind;
 
 impl EventLoop {
-    /// Gives the back end the engine's commands. The answer is whether there was one.
+    /// Starts the engine's commands at the back end. The answer is whether there was one.
     pub(super) fn give_commands(&mut self) -> bool {
         let EventLoop { volumes, disk, .. } = self;
         let mut is_any = false;
@@ -34,7 +34,7 @@ impl EventLoop {
         is_any | volumes.poll_streams(disk)
     }
 
-    /// Tells the engine which commands have ended. The answer is whether one has.
+    /// Notifies the engine of commands that have ended. The answer is whether there was one.
     pub(super) fn end_commands(&mut self) -> bool {
         let mut is_any = false;
         while let Some(ended) = self.disk.poll_ended() {
@@ -92,7 +92,7 @@ impl EventLoop {
         tasks.end(disk);
     }
 
-    /// Counts a command that has ended and lost so many revolutions.
+    /// Counts a command that has ended and lost `lost` revolutions.
     fn count(&mut self, ended: &Ended, request: Option<&Request>, lost: u64) {
         let EventLoop { disk, tally, .. } = self;
         let Some(command) = disk.take_in_flight(ended.id) else {
@@ -121,8 +121,7 @@ impl EventLoop {
         tally.last = command.action.extent().or(tally.last);
     }
 
-    /// Ends the requests that the engine has finished, and answers operations. The answer is whether
-    /// there was one.
+    /// Answers the operations of finished requests. The answer is whether there was one.
     pub(super) fn answer_finished(&mut self) -> bool {
         let EventLoop {
             clients,

@@ -1,4 +1,4 @@
-//! How other threads talk to a drive's event loop.
+//! The mailbox of a drive's event loop, for other threads.
 //!
 //! ```text
 //!   front end, control --letter--> [ mailbox ] --bell (eventfd)--> event loop
@@ -19,13 +19,13 @@ use crate::ring::{Owner, Ring, Ticket};
 use crate::volume::posted::Posted;
 use block::operation::Failed;
 
-/// What is put in.
+/// A message to the loop.
 pub enum Letter {
-    /// A connection that has agreed on what it speaks.
+    /// A connection after its handshake.
     Connection(Box<Accepted>),
     /// An operation of a front end on another thread.
     Operation(Posted),
-    /// Something to do with the loop: status, tasks, stopping.
+    /// A call on the loop's thread: status, tasks, stopping.
     Call(Box<dyn FnOnce(&mut EventLoop) + Send>),
 }
 
@@ -46,13 +46,13 @@ struct Letters {
     is_closed: bool,
 }
 
-/// The loop has ended.
+/// The error of a call to a loop that has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the drive's event loop has ended")]
 pub struct Gone;
 
 impl Mailbox {
-    /// An empty one.
+    /// An empty mailbox.
     ///
     /// # Errors
     /// If there are no more file descriptors.
@@ -64,23 +64,22 @@ impl Mailbox {
         })
     }
 
-    /// Puts a letter in, and rings the bell.
+    /// Appends a letter, and rings the bell.
     ///
     /// # Errors
-    /// If nobody empties it any more.
+    /// If the loop has ended.
     pub fn post(&self, letter: Letter) -> Result<(), Gone> {
         self.put(letter).map_err(|_| Gone)
     }
 
-    /// Posts an operation. If the loop has ended, the reply is called at once with
-    /// [`Failed::ShuttingDown`].
+    /// Posts an operation. If the loop has ended, the callback gets [`Failed::ShuttingDown`] at once.
     pub fn submit(&self, posted: Posted) {
         if let Err(Letter::Operation(posted)) = self.put(Letter::Operation(posted)) {
             (posted.reply)(Err(Failed::ShuttingDown));
         }
     }
 
-    /// Puts a letter in and rings the bell, or gives the letter back if the mailbox is closed.
+    /// Appends a letter and rings the bell, or returns the letter if the mailbox is closed.
     fn put(&self, letter: Letter) -> Result<(), Letter> {
         let is_first = {
             let mut letters = self.lock();
@@ -97,7 +96,7 @@ impl Mailbox {
         Ok(())
     }
 
-    /// Has something done by the loop.
+    /// Calls `what` on the loop's thread. It does not wait for the call.
     ///
     /// # Errors
     /// If the loop has ended.
@@ -110,7 +109,7 @@ impl Mailbox {
         std::mem::take(&mut self.lock().waiting)
     }
 
-    /// From now on nothing is taken.
+    /// Closes the mailbox. The answer is the letters in it.
     pub(crate) fn close(&self) -> VecDeque<Letter> {
         let mut letters = self.lock();
         letters.is_closed = true;

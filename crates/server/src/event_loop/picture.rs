@@ -1,5 +1,5 @@
-//! What a loop can say of itself, for the control plane. Rates and times are the drive's: with a
-//! time scale of 4 a second is four real ones.
+//! The status of a loop. Rates and times are the drive's: with a time scale of 4 a second takes four real
+//! seconds.
 
 use block::Class;
 use profiler::tracker;
@@ -12,7 +12,7 @@ use crate::status::{
 use crate::tasks::Tasks;
 use crate::volume::Volumes;
 
-/// The owners of a loop, for the status.
+/// The owners of a loop.
 pub(crate) struct Picture<'a> {
     pub(crate) disk: &'a Disk,
     pub(crate) volumes: &'a Volumes,
@@ -21,7 +21,7 @@ pub(crate) struct Picture<'a> {
 }
 
 impl Picture<'_> {
-    /// The loop's part of a drive's status. What the configuration says of it is added by who asks.
+    /// The loop's part of a drive's status. The service adds the configuration's part.
     pub(crate) fn drive(&self) -> Drive {
         let second = self.tally.last_second(self.disk.now);
         let slice_us = second.slice.as_nanos() / 1000;

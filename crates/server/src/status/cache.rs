@@ -1,67 +1,67 @@
-//! What the cache before a volume says of itself, and what all of a drive wish for.
+//! The status of caches, and of the background reads that they want.
 
 use serde::{Deserialize, Serialize};
 
-/// The cache before a volume. Totals are of blocks of 4 KiB that reads had a byte of.
+/// The cache of a volume. Totals count blocks of 4 KiB of which a read had a byte.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Cache {
-    /// The volume's name.
+    /// The name of the volume.
     pub volume: String,
-    /// How large it may be.
+    /// The size.
     pub size_bytes: u64,
-    /// How much of that is used.
+    /// The used part of the size.
     pub used_bytes: u64,
-    /// Which block goes, as the configuration names it.
+    /// The replacement in the configuration.
     pub replacement: String,
-    /// What is fetched ahead, as the configuration names it.
+    /// The prefetcher in the configuration.
     pub prefetch: String,
-    /// What stands between it and the caches of its clients, as the configuration names it.
+    /// The coordinator with the caches of clients in the configuration.
     pub coordinator: String,
-    /// What becomes of what the coordinator reads more: `ordinary`, or `free` for free blocks.
+    /// The source of the coordinator's additional reads: `ordinary`, or `free` for free blocks.
     pub readmore: String,
-    /// Asked for by clients.
+    /// Requested by clients.
     pub asked_bytes_total: u64,
-    /// Of these, those that were there.
+    /// Hits among those.
     pub hit_bytes_total: u64,
-    /// Of these, those that were being fetched.
+    /// Blocks of those that were being fetched.
     pub late_bytes_total: u64,
-    /// Of these, those that had to be fetched.
+    /// Misses among those.
     pub missed_bytes_total: u64,
-    /// Fetched ahead by the prefetcher.
+    /// Fetched by the prefetcher.
     pub prefetched_bytes_total: u64,
-    /// Fetched ahead by the coordinator.
+    /// Fetched by the coordinator.
     pub readmore_bytes_total: u64,
-    /// Of `readmore = "free"`: what the coordinator would have now, and is not read.
+    /// With `readmore = "free"`: blocks that the coordinator wants and that are not read.
     pub wished_bytes: u64,
-    /// What it would have had so far.
+    /// Total of blocks that the coordinator wanted.
     pub wished_bytes_total: u64,
-    /// Of these, those that free blocks have brought; they count as fetched ahead by it.
+    /// Blocks of those that were read as free blocks. They count as fetched by the coordinator.
     pub granted_bytes_total: u64,
-    /// Of these, those that were asked for, fetched or changed before.
+    /// Blocks of those that were requested, fetched or changed before.
     pub withdrawn_bytes_total: u64,
-    /// Of these, those that have left for newer ones.
+    /// Blocks of those that were replaced by newer ones.
     pub expired_bytes_total: u64,
-    /// Fetched without a read of their own, because they were just being read in the background.
+    /// Fetched without a read of their own, from a background read in flight.
     #[serde(default)]
     pub joined_bytes_total: u64,
-    /// Of what was fetched ahead, what was used.
+    /// Prefetched blocks that were used.
     pub ahead_used_bytes_total: u64,
-    /// Of what was fetched ahead, what went without having been used.
+    /// Prefetched blocks that were evicted unused.
     pub ahead_unused_bytes_total: u64,
-    /// Read past the cache, because the coordinator said so or all of it was being fetched.
+    /// Read past the cache: the coordinator decided so, or all of it was being fetched.
     pub bypassed_bytes_total: u64,
-    /// Of the hits, those of which the replacement was not told, because the coordinator said so.
+    /// Hits that the coordinator hid from the replacement.
     pub silent_bytes_total: u64,
-    /// Acknowledged and not yet written: of `write = "back"`.
+    /// Acknowledged and not yet written, with `write = "back"`.
     pub unwritten_bytes: u64,
-    /// Written after having been acknowledged, or tried to be.
+    /// Written after the acknowledgement, including failures.
     pub written_bytes_total: u64,
-    /// Of these, those that could not be written.
+    /// Blocks of those that could not be written.
     pub lost_bytes_total: u64,
 }
 
 impl Cache {
-    /// What only grows, by the names of metrics.
+    /// The totals, by the names of metrics.
     pub fn totals(&self) -> [(&'static str, u64); 17] {
         [
             ("asked", self.asked_bytes_total),
@@ -84,7 +84,7 @@ impl Cache {
         ]
     }
 
-    /// What goes up and down, by the names of metrics.
+    /// The gauges, by the names of metrics.
     pub fn held(&self) -> [(&'static str, u64); 4] {
         [
             ("size", self.size_bytes),
@@ -95,14 +95,14 @@ impl Cache {
     }
 }
 
-/// A background task without an end: what caches wish for comes and goes, and is read where that costs nothing.
+/// A background task without an end, for blocks that caches want.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Standing {
-    /// What it is for: `readmore`.
+    /// The purpose: `readmore`.
     pub name: String,
-    /// 0 is looked for first.
+    /// The priority; 0 is the highest.
     pub priority: u8,
-    /// What it wants to have read now.
+    /// Bytes that the task wants now.
     pub wanted_bytes: u64,
     /// Read for it in free time. Of a page that was wished some may be read in another gap, or too late.
     pub free_bytes_total: u64,

@@ -1,4 +1,4 @@
-//! How long the foreground's requests took alone, and beside background tasks.
+//! Response times of the foreground, alone and beside background tasks.
 
 use block::{Class, Duration, Finished, Instant};
 use hdrhistogram::Histogram;
@@ -7,30 +7,30 @@ use scheduler::freeblock::Losses;
 use crate::accounts::tally::empty;
 use crate::status::{Foreground, TaskImpact};
 
-/// The counts of a drive. All that is not background is foreground here, as in the engine's measure
-/// of the impact.
+/// The response times of a drive. All requests but background ones are foreground, as in the engine's
+/// measure of the impact.
 pub(crate) struct Company {
     presence: Presence,
-    /// Without tasks: of the last while, and of the one before.
+    /// Without tasks: the last period, and the one before.
     alone: [Histogram<u64>; 2],
-    /// For how long there were no tasks since these two were exchanged.
+    /// The time without tasks since the periods were exchanged.
     passed: Duration,
     last: Instant,
-    /// With tasks, since the beginning.
+    /// With tasks, since the start.
     beside: Histogram<u64>,
 }
 
-/// Whether there are tasks.
+/// The presence of tasks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Presence {
-    /// None that reads.
+    /// No task reads.
     Alone,
-    /// Some.
+    /// At least one task reads.
     Tasks,
 }
 
-/// What is compared with is of so long without tasks and of as long again before it. A choice: a
-/// few ten thousand requests of a busy disk, and of today's load.
+/// The duration of a period without tasks. A choice: some ten thousand requests of a busy disk, of the
+/// present load.
 const ALONE: Duration = Duration::from_secs(300);
 
 impl Default for Company {
@@ -46,13 +46,13 @@ impl Default for Company {
 }
 
 impl Company {
-    /// From `now` on there are tasks, or none.
+    /// Notes that tasks are present from `now` on, or not.
     pub(super) fn turn(&mut self, now: Instant, presence: Presence) {
         self.advance(now);
         self.presence = presence;
     }
 
-    /// The clock has moved on to `now`.
+    /// Advances the clock to `now`.
     pub(crate) fn advance(&mut self, now: Instant) {
         let passed = now.since(self.last);
         self.last = now;
@@ -79,18 +79,18 @@ impl Company {
     }
 }
 
-/// The company that one task was to the foreground.
+/// The effect of one task on the foreground.
 pub(super) struct Beside {
     losses: Losses,
     alone: Option<Foreground>,
-    /// What others had been before it; until it ends.
+    /// The response times beside earlier tasks, until the task ends.
     before: Option<Histogram<u64>>,
-    /// When it has ended.
+    /// The result at the end.
     whole: Option<TaskImpact>,
 }
 
 impl Beside {
-    /// Of a task that begins.
+    /// The begin of a task.
     pub(super) fn begin(company: &Company, losses: Losses) -> Self {
         let mut alone = company.alone[0].clone();
         // The bounds are the same.
@@ -103,7 +103,7 @@ impl Beside {
         }
     }
 
-    /// Until now.
+    /// The effect so far.
     pub(super) fn until(&self, company: &Company, losses: Losses) -> TaskImpact {
         self.whole.unwrap_or_else(|| {
             let mut beside = company.beside.clone();

@@ -1,4 +1,4 @@
-//! The cache of a volume: a level decides what is kept and fetched, the pages here hold the bytes.
+//! The cache of a volume: a level decides which blocks are kept and fetched, and pages hold their bytes.
 //!
 //! ```text
 //!   operations of clients                                         in the event loop
@@ -11,15 +11,18 @@
 //!                 '--- unwritten pages (write = "back"), before a flush is answered
 //! ```
 //!
-//! What keeps contents right is one rule: *every page has what the volume will have when all that the
-//! engine has been asked has been done.* The engine does overlapping requests in the order in which it
-//! is asked. So a page changes when the engine is asked for a write, and what is read into a page gets
-//! the changes that were asked for after it, which are still under way then. What does not go through
-//! the engine (trims, zeroes without bytes) is kept apart from writes to the same blocks, and makes what
-//! is being fetched of them void. What is read in the background is not ordered with anything: no block is
-//! taken of it that changed meanwhile (`wishing`), and whoever waits for it (`joining`) asks the engine then.
+//! One rule keeps the contents right: *every page has what the volume will have when all requests of the
+//! engine are done.*
 //!
-//! Nobody else may change the volume: not another client of a server behind, not another drive's volume
+//! - The engine executes overlapping requests in the order of their submission.
+//! - So a page changes when a write is submitted. Fetched bytes get the changes that were submitted after
+//!   their fetch and are still in flight.
+//! - The engine does not order trims, nor zeroes without bytes. They are kept apart from writes to the same
+//!   blocks, and void fetches of them.
+//! - Background reads are not ordered with anything. Their blocks are discarded if they have changed
+//!   meanwhile (`wishing`). Operations that wait for them (`joining`) then submit requests of their own.
+//!
+//! No other party may change the volume: no other client of a server behind it, and no other drive's volume
 //! of the same file.
 
 use std::collections::VecDeque;
@@ -51,61 +54,60 @@ use pages::{Bytes, Pages};
 use wishing::Passing;
 pub use wishing::Wanted;
 
-/// Where the volume is.
+/// The place of the cached volume.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Site {
-    /// In bytes of the drive.
+    /// The first byte on the drive.
     pub offset: u64,
-    /// In bytes; a multiple of [`PAGE`].
+    /// The number of bytes, a multiple of [`PAGE`].
     pub length: u64,
-    /// Bytes of the drive's blocks: they divide [`PAGE`].
+    /// Bytes of the drive's blocks, which divide [`PAGE`].
     pub block_bytes: u32,
-    /// The place of the cache among those of the loop.
+    /// The index of the cache in the loop.
     pub number: usize,
-    /// An export of the volume, in read name it is written to later.
+    /// An export of the volume, for the accounts of late writes.
     pub export: usize,
 }
 
-/// One cache.
+/// The cache of one volume.
 pub struct Cached {
     setting: CacheSetting,
     site: Site,
     level: Level,
     pages: Pages,
-    /// Where bytes are on their way between the engine and pages.
+    /// Memory of transfers between the engine and pages.
     staging: Arena,
     readers: Vec<Reader>,
-    /// By the level's numbers of them.
+    /// The fetches, by the level's numbers.
     fetches: Vec<Fetching>,
     pieces: Slab<Piece>,
-    /// Pieces that the engine has not been asked for: what somebody waits for, and what is fetched
-    /// ahead.
+    /// Pieces that were not submitted: demanded ones, and prefetches.
     waiting: [VecDeque<usize>; 2],
-    /// What the engine was asked to write and has not, in the order in which it was asked.
+    /// Writes at the engine, in the order of their submission.
     changes: Vec<Change>,
-    /// Background reads at the drive, if something is wished of them.
+    /// Background reads in flight that have wanted blocks.
     passing: Vec<Passing>,
     /// Pieces that wait for one of these.
     joined: Vec<Joined>,
-    /// What had not to be read by itself because it had joined one.
+    /// Blocks that needed no read of their own, because they had joined a background read.
     joined_blocks: u64,
-    /// The most blocks of a piece.
+    /// The largest number of blocks of a piece.
     longest: u64,
     unwritten: Option<Unwritten>,
-    /// Pieces under way that write.
+    /// The number of pieces that are being written.
     writing: usize,
-    /// Who has an answer.
+    /// Reads that have their answers.
     answered: VecDeque<Answer>,
 }
 
 /// A read that waits.
 struct Reader {
     key: usize,
-    /// Where its bytes go; of no bytes if it only wants them to be here.
+    /// The memory of the bytes, empty for a prefetch.
     bytes: Bytes,
 }
 
-/// A write under way.
+/// A write at the engine.
 struct Change {
     id: RequestId,
     bytes: Bytes,
@@ -117,12 +119,12 @@ impl Change {
     }
 }
 
-/// A read has all its bytes, or has to be read anew without the cache.
+/// The end of a read. A failed read has to be repeated without the cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Answer {
-    /// CacheRead.
+    /// The key of the operation.
     pub key: usize,
-    /// How.
+    /// The result.
     pub ending: Ending,
 }
 
@@ -139,17 +141,17 @@ pub struct CacheRead {
     pub class: Class,
 }
 
-/// So many reads may be in the level at a time. A choice: as many requests as an engine holds.
+/// The largest number of reads in the level. A choice: the number of requests of an engine.
 const READS: u32 = 1024;
 
-/// Memory for pieces under way. A choice: sixteen of the longest; where it is used up they wait.
+/// Memory for pieces in flight. A choice: sixteen of the longest. Further pieces wait.
 const STAGING: usize = 16 << 20;
 
-/// Requests of caches have this in their numbers; those of operations are places, and much smaller.
+/// The bit that marks request ids of caches. Those of operations are indices, and much smaller.
 const OURS: u64 = 1 << 63;
 const NUMBER_SHIFT: u32 = 32;
 
-/// The cache and the piece to which a request of the engine belongs, if it is a cache's.
+/// The cache and the piece of a request, if it is a cache's.
 pub fn owner(id: RequestId) -> Option<(usize, usize)> {
     let place = id.0 & ((1 << NUMBER_SHIFT) - 1);
     let number = (id.0 & !OURS) >> NUMBER_SHIFT;
@@ -157,10 +159,10 @@ pub fn owner(id: RequestId) -> Option<(usize, usize)> {
 }
 
 impl Cached {
-    /// An empty one.
+    /// An empty cache.
     ///
     /// # Errors
-    /// If it cannot be composed so, or there is no memory for it.
+    /// If the composition is invalid, or there is no memory for it.
     pub fn new(setting: &CacheSetting, site: Site) -> io::Result<Self> {
         let Shares { frames, unwritten } = Shares::of(setting);
         let level = Level::new(&Composition {
@@ -201,26 +203,26 @@ impl Cached {
         })
     }
 
-    /// Where its volume is.
+    /// The place of the volume.
     pub fn site(&self) -> Site {
         self.site
     }
 
-    /// Whether it may be asked for another read.
+    /// Whether the cache accepts another read.
     pub fn has_room(&self) -> bool {
         self.level.pending() < READS as usize
     }
 
-    /// Whether nothing of it is under way or waits to be.
+    /// Whether no piece is in flight or waits.
     pub fn is_at_rest(&self) -> bool {
         self.pieces.is_empty()
     }
 
-    /// A read of `memory.length` bytes from byte `start` of the volume on, or of `length` bytes that
-    /// nobody gets. The answer comes by [`Cached::poll_answer`].
+    /// Reads `memory.length` bytes from byte `start` of the volume on, or fetches `length` bytes without a
+    /// copy. The answer comes by [`Cached::poll_answer`].
     ///
     /// # Errors
-    /// If too much is being read, or there are no such blocks.
+    /// If too many reads are pending, or the volume has no such blocks.
     pub fn read(
         &mut self,
         now: Instant,
@@ -249,12 +251,12 @@ impl Cached {
         Ok(())
     }
 
-    /// The next read that has its answer.
+    /// The next answer to a read.
     pub fn poll_answer(&mut self) -> Option<Answer> {
         self.answered.pop_front()
     }
 
-    /// Copies what pages have of these bytes.
+    /// Copies the parts of these bytes that are in pages.
     fn copy_pages(&self, to: &Bytes) {
         if to.memory.length == 0 {
             return;
@@ -267,7 +269,7 @@ impl Cached {
         }
     }
 
-    /// Takes the pages of blocks that have gone.
+    /// Frees the pages of evicted blocks.
     fn take_departures(&mut self) {
         while let Some(departed) = self.level.poll_departed() {
             let Some(place) = self.pages.part(departed.frame) else {
@@ -291,8 +293,8 @@ impl Cached {
     }
 }
 
-/// A page that is not older than this is not written of itself. A choice: a fifth of what Linux waits
-/// before it looks (dirty_writeback_centisecs, 5 s), so that little is lost where nobody flushes.
+/// The age at which an unwritten page is written. A choice: a fifth of the period of Linux
+/// (dirty_writeback_centisecs, 5 s), so that little is lost without flushes.
 const AGE: Duration = Duration::from_secs(1);
 
 /// The blocks that have any of these bytes.

@@ -1,4 +1,4 @@
-//! A picture of the service as Prometheus' library wants it.
+//! A status of the service in the form that Prometheus' library encodes.
 
 use std::fmt;
 

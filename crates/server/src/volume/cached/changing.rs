@@ -1,4 +1,4 @@
-//! What happens to pages when the volume changes.
+//! Changes of the volume, and their effect on pages.
 
 use block::Interval;
 use block::RequestId;
@@ -10,8 +10,8 @@ use super::{Cached, Change, PAGE, blocks_of, overlap};
 use crate::arena::Memory;
 
 impl Cached {
-    /// The engine has just been asked to write this memory from byte `start` of the volume on. It stays
-    /// as it is until [`Cached::changed`].
+    /// A write of this memory from byte `start` of the volume on was submitted. The memory stays unchanged
+    /// until [`Cached::changed`].
     pub fn changing(&mut self, id: RequestId, start: u64, memory: Memory) {
         let bytes = Bytes { start, memory };
         self.overtake(blocks_of(start, memory.length as u64));
@@ -30,7 +30,7 @@ impl Cached {
         self.changes.push(Change { id, bytes });
     }
 
-    /// That write has ended. If it failed nobody knows what the volume has.
+    /// The write has ended. After a failure the content of the volume is unknown.
     pub fn changed<E>(&mut self, id: RequestId, result: Result<(), E>) {
         let Some(place) = self.changes.iter().position(|change| change.id == id) else {
             return;
@@ -41,8 +41,8 @@ impl Cached {
         }
     }
 
-    /// What was read of the volume without regard to pages gets what is newer: what the engine was asked
-    /// to write since, and what it was not. A page may be gone whose write is still behind the read.
+    /// Copies newer bytes over bytes that were read past the cache: submitted writes, and unwritten pages.
+    /// An evicted page may be gone while its write is still in flight.
     pub fn renew(&self, start: u64, memory: Memory) {
         let bytes = Bytes { start, memory };
         // From the oldest to the newest: what has left is not asked for yet, and pages are newer still.
@@ -58,8 +58,8 @@ impl Cached {
         self.copy_pages(&bytes);
     }
 
-    /// Prepares a trim or zeroes of these bytes, which the engine does not order with writes: unwritten pages
-    /// of them are written soon. The answer is whether it has to wait for writes.
+    /// Prepares a trim or zeroes of these bytes, which the engine does not order with writes. Unwritten
+    /// pages of them are written soon. The answer is whether the operation has to wait for writes.
     pub fn prepare_punch(&mut self, start: u64, length: u64) -> bool {
         let blocks = blocks_of(start, length);
         let is_under_way = |change: &Change| overlap(change.blocks(), blocks);
@@ -76,8 +76,8 @@ impl Cached {
         is_unwritten || self.changes.iter().any(is_under_way)
     }
 
-    /// Nobody knows what the volume has here, but for what is not written yet: pages go, and what is
-    /// being fetched is not used.
+    /// Drops pages and voids fetches of these bytes, except for unwritten pages: the content of the volume
+    /// is unknown.
     pub fn void(&mut self, start: u64, length: u64) {
         let blocks = blocks_of(start, length);
         self.overtake(blocks);
@@ -98,7 +98,7 @@ impl Cached {
         self.withdraw(blocks);
     }
 
-    /// Takes what is here and written of these blocks out of the cache.
+    /// Drops written pages of these blocks.
     fn withdraw(&mut self, blocks: Interval) {
         let frames = self.level.residency().frame_ids() as u64;
         if blocks.len() <= frames {
@@ -130,12 +130,12 @@ impl Cached {
         self.pages.put_back(place);
     }
 
-    /// The volume may have lost what it had not on its medium.
+    /// Drops everything that the volume may have lost because it was not on the medium.
     pub fn forget(&mut self) {
         self.void(0, u64::MAX);
     }
 
-    /// The volume has another length. Of what is beyond it nothing is kept and nothing is written.
+    /// Changes the length of the volume. Pages beyond its end are dropped and never written.
     pub fn resize(&mut self, length: u64) {
         let shorter = self.site.length.min(length);
         self.site.length = length;

@@ -1,4 +1,4 @@
-//! Fetches on their way through the engine, in pieces.
+//! Fetches of the level, as requests of the engine.
 //!
 //! ```text
 //!   fetch   | past the cache | into frames ........................ |
@@ -6,8 +6,8 @@
 //!                       a request of the engine each, in memory of its own until it ends
 //! ```
 //!
-//! When a piece has ended its bytes get the changes that are still under way, then they go to pages and
-//! to whoever reads them. When all pieces have ended the level learns of it.
+//! The bytes of an ended piece get the changes that are in flight, then go to pages and readers. The level
+//! is notified when all pieces have ended.
 
 use block::Interval;
 use block::{Class, Direction, Durability, Extent, Instant, Lba, Request, RequestId, Sectors};
@@ -23,11 +23,11 @@ use block::operation::Failed;
 /// A fetch of the level.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Fetching {
-    /// Pieces that have not ended.
+    /// The number of pieces that have not ended.
     left: u32,
-    /// Which of its blocks go into frames.
+    /// The blocks that go into frames.
     pub(super) framed: Interval,
-    /// What came is not what is on the volume, or did not come.
+    /// The use of the bytes.
     pub(super) fate: Fate,
 }
 
@@ -37,13 +37,13 @@ impl Fetching {
     }
 }
 
-/// What is to become of a fetch.
+/// The use of a fetch's bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fate {
     Done,
-    /// Something of it could not be read.
+    /// A read failed.
     Failed,
-    /// What it reads has changed, without the engine knowing in which order.
+    /// The blocks have changed outside the engine's order.
     Void,
 }
 
@@ -53,44 +53,44 @@ pub(super) struct Piece {
     pub(super) blocks: Interval,
     pub(super) class: Class,
     pub(super) export: usize,
-    /// Once the engine was asked, and this is the first of those for which it was asked together.
+    /// The memory, once the request was submitted. The first piece of a combined request has it.
     pub(super) buffer: Option<Buffer>,
-    /// All blocks for which the engine was asked together.
+    /// All blocks of the combined request.
     pub(super) whole: Interval,
-    /// The piece behind this one, for which the engine was asked together with it.
+    /// The next piece of the combined request.
     pub(super) next: Option<usize>,
 }
 
-/// What a piece is for.
+/// The purpose of a piece.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Work {
     Fetch(FetchId),
-    /// Writes pages of which the oldest has this serial.
+    /// Writes pages. The oldest of them has this serial.
     Write {
         serial: u64,
     },
 }
 
-/// The most blocks of a piece (1 MiB). A choice: a sixteenth of the memory for them, and more than
-/// prefetchers ask for at once.
+/// The largest number of blocks of a piece (1 MiB). A choice: a sixteenth of the staging memory, and more
+/// than prefetchers want at once.
 pub(super) const PIECE: u64 = 256;
 
-/// Neighbours are asked for together as long as that is no more than so many blocks: 128 sectors, as in
-/// Linux 2.6, which earlier work on such caches imitates. Who waits for one of them waits for all.
+/// The largest number of blocks of a combined request: 128 sectors, as in Linux 2.6, which earlier work on
+/// such caches imitates. A reader of one block waits for all.
 const TOGETHER: u64 = 16;
 
-/// An urgency that a piece under way is to have: [`engine::Engine::upgrade`].
+/// A new urgency of a piece in flight, see [`engine::Engine::upgrade`].
 pub struct Upgrade {
     /// The engine's request.
     pub id: RequestId,
-    /// All of it.
+    /// The blocks of the request.
     pub extent: Extent,
-    /// How urgent.
+    /// The new class.
     pub class: Class,
 }
 
 impl Cached {
-    /// Takes what the level wants, in pieces.
+    /// Divides the level's new fetches into pieces.
     pub(super) fn take_fetches(&mut self, reader: &CacheRead) {
         self.take_departures();
         while let Some(fetch) = self.level.poll() {
@@ -134,8 +134,8 @@ impl Cached {
         }
     }
 
-    /// What the engine is to be asked next, if it has room for the class and there is memory. It has
-    /// to be asked at once.
+    /// The next request, if the engine has room for its class and there is memory. The caller submits it at
+    /// once.
     pub fn next_request(
         &mut self,
         now: Instant,
@@ -162,7 +162,7 @@ impl Cached {
         self.next_write(now, has_room)
     }
 
-    /// Takes those that wait, are as urgent, and go on where this one ends, one after the other.
+    /// Combines waiting pieces of the same urgency that continue the last one.
     fn gather(&mut self, place: usize) {
         let Piece { blocks, class, .. } = self.pieces[place];
         let (mut whole, mut last) = (blocks, place);
@@ -211,7 +211,7 @@ impl Cached {
         Extent::new(Lba(start), length).expect("at least one block")
     }
 
-    /// Where the bytes of a part of a piece's request are.
+    /// The memory of some blocks of a piece's request.
     pub fn memory_of(&self, place: usize, part: Extent) -> Memory {
         let piece = &self.pieces[place];
         let block = u64::from(self.site.block_bytes);
@@ -221,13 +221,12 @@ impl Cached {
         buffer.memory().part((before * block) as usize, length)
     }
 
-    /// The export for which a piece is under way.
+    /// The export in whose name a piece is transferred.
     pub fn export_of(&self, place: usize) -> usize {
         self.pieces[place].export
     }
 
-    /// What of this volume is under way or waits, is read, and is wanted more urgently than it is. What
-    /// waits here is as urgent at once.
+    /// Raises the urgency of reads of these bytes, in flight or waiting. Waiting pieces change at once.
     pub fn hasten(&mut self, (start, length): (u64, u64), class: Class, to: &mut Vec<Upgrade>) {
         let blocks = super::blocks_of(start, length);
         self.hasten_joined(blocks, class);
@@ -262,7 +261,7 @@ impl Cached {
         }
     }
 
-    /// A piece's request has ended.
+    /// The request of a piece has ended.
     pub fn ended(&mut self, now: Instant, place: usize, result: Result<(), Failed>) {
         match self.pieces[place].work {
             Work::Fetch(_) => self.fetched(now, place, result),
@@ -270,7 +269,7 @@ impl Cached {
         }
     }
 
-    /// All pieces for which the engine was asked together have ended.
+    /// All pieces of a combined request have ended.
     fn fetched(&mut self, now: Instant, place: usize, result: Result<(), Failed>) {
         let first = self.pieces[place].blocks.first;
         let buffer = self.pieces[place].buffer.take();
@@ -323,7 +322,7 @@ impl Cached {
         self.level.complete(now, id, ending);
     }
 
-    /// Bytes have come: they get what has changed meanwhile, then pages and readers get them.
+    /// Distributes fetched bytes: changes in flight are applied, then pages and readers get them.
     fn deliver(&mut self, came: &Bytes, framed: Interval) {
         self.renew(came.start, came.memory);
         for block in framed.blocks() {
@@ -336,7 +335,7 @@ impl Cached {
         }
     }
 
-    /// Frames have no pages any more.
+    /// Frees the pages of these blocks.
     pub(super) fn take_pages(&mut self, blocks: Interval) {
         for block in blocks.blocks() {
             let frame = self.level.residency().frame(block);

@@ -1,4 +1,4 @@
-//! Demands for what is just being read in the background: they wait for that read.
+//! Demanded blocks in a background read in flight: their pieces wait for that read.
 //!
 //! ```text
 //!   background read at the drive      | 8  9  10  11 |
@@ -6,10 +6,10 @@
 //!   pieces                                   | joins  || asks |
 //! ```
 //!
-//! A read that is at the drive is nearer than any command that could be asked for now. What joins it is a piece
-//! as any other, for which the engine is not asked; the level knows of no difference. It gets the read's bytes,
-//! or goes the way of all pieces: when the read fails, and at once when something changes its blocks, because
-//! background reads are not ordered with changes. It cannot wait for longer than the command is at the drive.
+//! A command at the drive ends before any command that is submitted now. A joined piece is like any other,
+//! except that the engine has no request of it. The level does not know the difference. The piece gets the
+//! bytes of the read. If the read fails, or its blocks change, the piece is submitted: background reads are
+//! not ordered with changes. It waits no longer than the command is at the drive.
 
 use block::Interval;
 use block::{Class, Instant};
@@ -18,19 +18,20 @@ use super::wishing::Read;
 use super::{Cached, Passing, common, overlap};
 use crate::arena::Memory;
 
-/// A piece that waits for a background read, all of whose blocks that has.
+/// A piece that waits for a background read, which has all its blocks.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Joined {
-    /// The piece.
+    /// The index of the piece.
     pub(super) place: usize,
     pub(super) read: Read,
-    /// Where it waits for the engine if nothing comes of that.
+    /// The queue of the piece if the read fails.
     pub(super) queue: usize,
 }
 
 impl Cached {
-    /// Divides what is to be fetched: its beginning and its end may join reads, what is between them the engine
-    /// is asked for. What is read of its middle is read twice: it would make two commands of one.
+    /// Divides the blocks of a fetch. Its begin and its end may join background reads, and its middle is
+    /// submitted. A background read in the middle is repeated, since it would divide the middle into two
+    /// commands.
     pub(super) fn divide(&self, blocks: Interval) -> [(Interval, Option<Read>); 3] {
         let at = |block: u64| {
             let mut passing = self.passing.iter();
@@ -51,7 +52,7 @@ impl Cached {
         [(first, read(head)), (middle, None), (last, read(tail))]
     }
 
-    /// A read has ended with these bytes, or without any.
+    /// A background read has ended, with these bytes or with none.
     pub(super) fn leave_read(&mut self, now: Instant, read: Read, memory: Option<Memory>) {
         let is_of_it = |joined: &Joined| joined.read == read;
         while let Some(number) = self.joined.iter().position(is_of_it) {
@@ -68,7 +69,8 @@ impl Cached {
         self.take_answers();
     }
 
-    /// These blocks change: whoever waits for what is being read of them asks the engine, which knows the order.
+    /// These blocks change. Pieces that wait for a read of them are submitted, because the engine knows the
+    /// order.
     pub(super) fn leave_overtaken(&mut self, blocks: Interval) {
         let (pieces, waiting) = (&self.pieces, &mut self.waiting);
         self.joined.retain(|joined| {
@@ -80,7 +82,7 @@ impl Cached {
         });
     }
 
-    /// What has joined reads and is now wanted more urgently goes on as urgently if nothing comes of them.
+    /// Raises the urgency of joined pieces, in case their reads fail.
     pub(super) fn hasten_joined(&mut self, blocks: Interval, class: Class) {
         for joined in &mut self.joined {
             let piece = &mut self.pieces[joined.place];

@@ -1,4 +1,4 @@
-//! The pages of a cache: one mapping, a place in it for each block whose bytes are there.
+//! The pages of a cache: one mapping, with a slot for each block whose bytes are there.
 //!
 //! ```text
 //!   frame   --place-->  | page | page | page | ...        those of no frame are free, or hold what
@@ -21,19 +21,20 @@ use crate::cache_setting::PAGE;
 /// The pages.
 pub(super) struct Pages {
     memory: Memory,
-    /// By frame.
+    /// The slots, by frame.
     places: Box<[u32]>,
     free: Vec<u32>,
     count: usize,
-    /// Kept for the mapping, which ends with it.
+    /// The owner of the mapping.
     _arena: Arena,
 }
 
-/// No place.
+/// The mark of a frame without a slot.
 const NONE: u32 = u32::MAX;
 
 impl Pages {
-    /// So many, for frames whose numbers are less than `frame_ids`. Memory is taken up as it is used.
+    /// `count` pages, for frames whose numbers are less than `frame_ids`. Memory is used when it is
+    /// written.
     ///
     /// # Errors
     /// If the kernel has no such mapping.
@@ -52,23 +53,23 @@ impl Pages {
         })
     }
 
-    /// How many places there are.
+    /// The number of slots.
     pub(super) fn places(&self) -> usize {
         self.count
     }
 
-    /// How many of them are in use.
+    /// The number of slots in use.
     pub(super) fn used(&self) -> usize {
         self.count - self.free.len()
     }
 
-    /// Where the frame's page is, if it has one.
+    /// The slot of a frame, if it has one.
     pub(super) fn of(&self, frame: FrameId) -> Option<Place> {
         let place = self.places[frame.index()];
         (place != NONE).then_some(Place(place))
     }
 
-    /// Gives the frame a page, if it has none. What is in it is anything.
+    /// Gives the frame a page, if it has none. The content is undefined.
     pub(super) fn give(&mut self, frame: FrameId) -> Place {
         self.of(frame).unwrap_or_else(|| {
             let place = self.free.pop().expect("a page for each frame");
@@ -77,14 +78,14 @@ impl Pages {
         })
     }
 
-    /// The frame has no page any more. The page is free only when it is put back.
+    /// Takes the page from a frame. The page is free only after [`Pages::put_back`].
     pub(super) fn part(&mut self, frame: FrameId) -> Option<Place> {
         let place = self.of(frame)?;
         self.places[frame.index()] = NONE;
         Some(place)
     }
 
-    /// Nobody wants the page's bytes any more.
+    /// Frees a page.
     pub(super) fn put_back(&mut self, place: Place) {
         self.free.push(place.0);
     }
@@ -96,16 +97,16 @@ impl Pages {
     }
 }
 
-/// Some bytes of a volume, in memory.
+/// A range of a volume's bytes in memory.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bytes {
-    /// The first one's place in the volume.
+    /// The first byte in the volume.
     pub(super) start: u64,
     pub(super) memory: Memory,
 }
 
 impl Bytes {
-    /// A whole block.
+    /// The page of a block.
     pub(super) fn page(block: u64, memory: Memory) -> Self {
         Bytes {
             start: block * PAGE,
@@ -113,13 +114,13 @@ impl Bytes {
         }
     }
 
-    /// The place behind the last one.
+    /// The byte after the last.
     pub(super) fn end(&self) -> u64 {
         self.start + self.memory.length as u64
     }
 
-    /// Copies what both have. Nobody else looks at either meanwhile: the memory of requests is theirs
-    /// while they are under way, and the loop's thread is the only one that does anything to it.
+    /// Copies the common range. No other party uses either memory: requests own theirs while they are in
+    /// flight, and all copies are made on the loop's thread.
     pub(super) fn copy_to(&self, to: &Bytes) {
         let (start, end) = (self.start.max(to.start), self.end().min(to.end()));
         if start >= end {

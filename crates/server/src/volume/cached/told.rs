@@ -1,4 +1,4 @@
-//! What a cache says of itself.
+//! The status of a cache.
 
 use cache::write_back::Unwritten;
 
@@ -6,7 +6,7 @@ use super::{Cached, PAGE};
 use crate::status;
 
 impl Cached {
-    /// How it stands, but for the name of its volume.
+    /// The status, without the name of the volume.
     pub fn told(&self) -> status::Cache {
         let counts = self.level.counts();
         let bytes = |blocks: u64| blocks * PAGE;

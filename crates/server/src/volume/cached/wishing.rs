@@ -1,5 +1,5 @@
-//! Readmore on free blocks: what the coordinator would read more is read where that costs the drive
-//! nothing, or not at all.
+//! Readmore on free blocks: the additional blocks of the coordinator are read at no cost for the drive, or
+//! not at all.
 //!
 //! ```text
 //!   level --Want, Unwant--> the engine's standing task --in a gap, in idle time--> bytes
@@ -7,9 +7,9 @@
 //!     '--offer: still wished, and nothing has changed meanwhile? a frame, a page ----'
 //! ```
 //!
-//! Background reads are not ordered with what changes the volume. So two things are kept apart: nothing is
-//! wished that is being changed, and no block of a read is taken that something overlapped between the
-//! read's beginning and its end. What is then taken is what the volume has and will have: [`super`].
+//! Background reads are not ordered with changes of the volume. So blocks that are being changed are not
+//! wanted. Blocks of a read are discarded if a change has overlapped them during the read. The other blocks
+//! are what the volume has and will have: [`super`].
 //!
 //! ```text
 //!   a read at the drive     | 8  9  10  11 |
@@ -25,7 +25,7 @@ use super::pages::Bytes;
 use super::{Cached, PAGE, Readmore, overlap};
 use crate::arena::Memory;
 
-/// Blocks of the volume that a background read at the drive has, and that nothing has overlapped since it began.
+/// Blocks of a background read at the drive that no change has overlapped.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Passing {
     pub(super) read: Read,
@@ -36,26 +36,26 @@ pub(super) struct Passing {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Read {
     id: CommandId,
-    /// Its first byte on the drive: a command may have some on both sides of a request.
+    /// The first byte on the drive. A command may have background blocks on both sides of a request.
     start: u64,
 }
 
-/// A change of what the engine's standing task wants.
+/// A change of the blocks that the engine's standing task wants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wanted {
-    /// These blocks of the drive, too.
+    /// These blocks are wanted, too.
     More(Extent),
-    /// These no longer.
+    /// These blocks are no longer wanted.
     Less(Extent),
 }
 
 impl Cached {
-    /// Whether what the coordinator reads more comes from free blocks.
+    /// Whether the coordinator's additional blocks come from free blocks.
     pub fn wishes(&self) -> bool {
         self.setting.readmore == Readmore::Free
     }
 
-    /// What the engine is to be told next.
+    /// The next change for the engine's standing task.
     pub fn next_wish(&mut self) -> Option<Wanted> {
         loop {
             match self.level.next_wish()? {
@@ -67,7 +67,7 @@ impl Cached {
         }
     }
 
-    /// A background read of `length` bytes from byte `start` of the drive on is given to the drive.
+    /// A background read of `length` bytes from byte `start` of the drive on is dispatched.
     pub fn passes(&mut self, id: CommandId, start: u64, length: u64) {
         let blocks = self.whole_blocks(start, length);
         if blocks.is_empty() {
@@ -80,8 +80,8 @@ impl Cached {
         }
     }
 
-    /// It has ended with these bytes, or without any. Whoever waits for it has them, or reads them himself; what
-    /// is still wished of it takes frames.
+    /// A background read has ended, with these bytes or with none. Joined pieces and wanted blocks get its
+    /// bytes.
     pub fn passed(&mut self, now: Instant, id: CommandId, start: u64, memory: Option<Memory>) {
         let read = Read { id, start };
         self.leave_read(now, read, memory);
@@ -94,13 +94,13 @@ impl Cached {
         }
     }
 
-    /// Where these blocks are in what a read has brought.
+    /// The memory of these blocks in a read's bytes.
     pub(super) fn part_of(&self, read: Read, memory: Memory, blocks: Interval) -> Memory {
         let before = (self.site.offset + blocks.first * PAGE - read.start) as usize;
         memory.part(before, (blocks.len() * PAGE) as usize)
     }
 
-    /// Somebody has read these blocks.
+    /// Offers blocks of a read to the level.
     fn offer(&mut self, blocks: Interval, memory: Memory) {
         let came = Bytes::page(blocks.first, memory);
         for block in blocks.blocks() {
@@ -115,14 +115,15 @@ impl Cached {
         }
     }
 
-    /// These blocks change: nothing is taken of what is being read of them.
+    /// These blocks change: reads of them in flight lose them.
     pub(super) fn overtake(&mut self, blocks: Interval) {
         cut_out(&mut self.passing, blocks);
         self.leave_overtaken(blocks);
         self.level.unwish(blocks);
     }
 
-    /// The blocks of the volume of which all bytes are among these of the drive; none if nobody wishes.
+    /// The blocks of the volume that lie entirely in these bytes of the drive. Empty if the cache wants no
+    /// free blocks.
     fn whole_blocks(&self, start: u64, length: u64) -> Interval {
         let site = &self.site;
         let end = (start + length).min(site.offset + site.length);
@@ -135,13 +136,13 @@ impl Cached {
         Interval::of(first, (end / PAGE).saturating_sub(first))
     }
 
-    /// Whether the engine was asked to write some of these and has not.
+    /// Whether a write of some of these blocks is at the engine.
     fn is_being_written(&self, blocks: Interval) -> bool {
         let mut changes = self.changes.iter();
         changes.any(|change| overlap(change.blocks(), blocks))
     }
 
-    /// Whether the volume has not what it will have of these.
+    /// Whether the volume does not have its latest bytes of these blocks yet.
     fn is_unsettled(&self, blocks: Interval) -> bool {
         let unwritten = self.unwritten.as_ref();
         let is_unwritten = unwritten.is_some_and(|unwritten| unwritten.has_any(blocks));
@@ -149,7 +150,7 @@ impl Cached {
     }
 }
 
-/// What is left of reads of which some blocks are of no use any more.
+/// Removes blocks from the reads in flight.
 fn cut_out(passing: &mut Vec<Passing>, blocks: Interval) {
     for place in (0..passing.len()).rev() {
         let one = passing[place];

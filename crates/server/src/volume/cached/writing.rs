@@ -1,8 +1,8 @@
-//! Write-back: what is acknowledged before the volume has it, and how it gets there.
+//! Write-back: acknowledged pages that the volume does not have yet.
 //!
-//! A write that fits is stored in pages. These are written when they are a second old, when there are
-//! many, when they have left the cache, or when a flush waits for them: the oldest first, with what
-//! follows it on the volume. A page that changes while it is being written is unwritten anew.
+//! A write that fits is stored in pages. Pages are written when they are a second old, when there are many,
+//! when they are evicted, or when a flush waits. The oldest page goes first, together with the pages that
+//! follow it on the volume. A page that changes while it is being written is unwritten again.
 
 use block::{Class, Instant, Request};
 use cache::level::Stored;
@@ -16,7 +16,7 @@ use super::{Cached, Change, PAGE, Writes, blocks_of};
 use crate::arena::Memory;
 use block::operation::Failed;
 
-/// So many requests that write are under way at a time. A choice: enough for an order by position.
+/// The largest number of writes in flight. A choice: enough for an order by position.
 const AT_A_TIME: usize = 8;
 
 impl Cached {
@@ -25,8 +25,8 @@ impl Cached {
         self.setting.writes == Writes::Back
     }
 
-    /// Keeps what was written at byte `start` of the volume, if it can: it is in the cache then, under
-    /// the serial, and nowhere else. Otherwise the volume has to be written to.
+    /// Stores a write from byte `start` of the volume on, under a serial. The answer is whether it was
+    /// stored; otherwise the write goes to the volume.
     pub fn store(&mut self, now: Instant, serial: u64, start: u64, memory: Memory) -> bool {
         let bytes = Bytes { start, memory };
         let blocks = blocks_of(start, memory.length as u64);
@@ -60,13 +60,13 @@ impl Cached {
         true
     }
 
-    /// Whether something of this serial or an earlier one is not written.
+    /// Whether a write up to this serial is unwritten.
     pub fn has_unwritten(&self, serial: u64) -> bool {
         let unwritten = self.unwritten.as_ref();
         unwritten.is_some_and(|unwritten| unwritten.has_unwritten(serial))
     }
 
-    /// All of it is written as soon as can be: somebody of this class waits.
+    /// Writes all pages as soon as possible, for a flush of this class.
     pub fn urge(&mut self, class: Class, to: &mut Vec<Upgrade>) {
         let Some(unwritten) = &mut self.unwritten else {
             return;
@@ -83,27 +83,27 @@ impl Cached {
         }
     }
 
-    /// Nobody waits any more.
+    /// Ends [`Cached::urge`]: no flush waits.
     pub fn calm(&mut self) {
         if let Some(unwritten) = &mut self.unwritten {
             unwritten.calm();
         }
     }
 
-    /// Whether something could not be written since this was last asked.
+    /// Whether a write has failed since the last call.
     pub fn take_failure(&mut self) -> bool {
         let unwritten = self.unwritten.as_mut();
         unwritten.is_some_and(Unwritten::take_failure)
     }
 
-    /// When something has to be written that needs not be now.
+    /// The time at which the oldest page has to be written.
     pub fn next_wakeup(&self, now: Instant) -> Option<Instant> {
         let then = self.unwritten.as_ref()?.next_due()?;
         // What is due and cannot be written waits for something to end.
         (then > now).then_some(then)
     }
 
-    /// What is to be written next, if it is time, the engine has room and there is memory.
+    /// The next request that writes pages, if one is due, the engine has room and there is memory.
     pub(super) fn next_write(
         &mut self,
         now: Instant,
@@ -147,13 +147,13 @@ impl Cached {
         Some(self.request(place))
     }
 
-    /// Where the page of a block in a frame is.
+    /// The slot of a block's page.
     fn place_of(&self, block: u64) -> Option<Place> {
         let frame = self.level.residency().frame(block)?;
         self.pages.of(frame)
     }
 
-    /// Copies pages to where they are written from. They are as the volume will be.
+    /// Copies pages to the memory from which they are written.
     fn stage(&mut self, next: &Next, to: &Bytes) {
         let page = |block, place| Bytes::page(block, self.pages.memory(place));
         match *next {
@@ -175,7 +175,7 @@ impl Cached {
         }
     }
 
-    /// Pages have been written, or not.
+    /// A write of pages has ended.
     pub(super) fn written(&mut self, place: usize, result: Result<(), Failed>) {
         let id = self.id_of(place);
         let piece = self.pieces.remove(place);
