@@ -151,3 +151,16 @@ impl Copies {
         Ok(copied)
     }
 }
+
+#[cfg(test)]
+impl Copies {
+    /// Queues one copy for no flush.
+    pub(super) fn queue_one(&mut self, operation: Operation) {
+        let bytes = Region::map(operation.length as usize).expect("memory");
+        self.queue.push(QueuedCopy {
+            flush: None,
+            operation,
+            bytes,
+        });
+    }
+}

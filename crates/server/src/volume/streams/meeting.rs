@@ -241,3 +241,63 @@ fn read_buffer(entry: &Entry, operations: &Operations, key: usize) -> Option<Nex
         NextStep::Answer
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use block::{Class, Lba, Sectors};
+
+    use super::*;
+    use crate::arena::Arena;
+    use crate::disk::tests::plain;
+    use crate::volume::exports::{Export, Exports};
+    use crate::volume::operations::ZEROES;
+
+    /// Without the wait the partial write would read its block, the copy would overtake it, and the block
+    /// would be written as it was before the copy.
+    #[test]
+    fn a_partial_write_waits_for_a_queued_copy_of_a_recording_that_has_ended() {
+        let disk = plain();
+        let export = Export {
+            name: "all".to_owned(),
+            offset: 0,
+            length: 1 << 20,
+            class: Class::default(),
+        };
+        let exports = Exports::new(vec![export], disk.block());
+        let arena = Arena::map(ZEROES).expect("memory");
+        let mut operations = Operations::new(exports, arena, 4096).expect("room");
+        let write = |offset, length| Operation {
+            export: 0,
+            ask: Ask::Write {
+                durability: Durability::Volatile,
+            },
+            offset,
+            length,
+        };
+        let mut streams = Streams::default();
+        streams.copies.queue_one(write(4096, 1024));
+        assert!(streams.table.0.is_empty(), "its recording has ended");
+        let copied = Extent::new(Lba(8), Sectors(2)).expect("blocks");
+        assert!(streams.is_queued(&operations.exports, copied));
+
+        let meet = |streams: &Streams, operations: &Operations, operation| {
+            streams.meet(&disk, operations, &operation)
+        };
+        for partial in [write(4100, 10), write(4600, 512), write(3000, 2000)] {
+            let meeting = meet(&streams, &operations, partial);
+            assert_eq!(meeting, Meeting::Later, "{partial:?}");
+        }
+        let whole = meet(&streams, &operations, write(4096, 512));
+        assert_eq!(whole, Meeting::Later);
+        let beside = meet(&streams, &operations, write(100, 10));
+        assert_eq!(beside, Meeting::Apart, "other blocks");
+
+        // Once the engine has the copy, the engine keeps it before the read of the block.
+        let (source, operation, bytes) = streams
+            .next_copy(&disk, &operations.exports)
+            .expect("there is room");
+        operations.insert(source, operation, bytes);
+        let behind = meet(&streams, &operations, write(4100, 10));
+        assert_eq!(behind, Meeting::Apart);
+    }
+}
